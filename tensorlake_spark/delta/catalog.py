@@ -1,0 +1,111 @@
+"""The tensors of a version: their metadata rows, found through the log and read from the files."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.delta.footer import footer_of, reading
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.errors import TensorNotFoundError, did_you_mean
+from tensorlake_spark.row import META_COLUMNS, Meta, read_meta
+
+_KEEP = 256
+_cache: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
+
+
+def _meta_rows(snapshot: Snapshot, place: int) -> pa.Table:
+    """Return the metadata rows of one file that are still there; files never change, so they are kept."""
+    files = snapshot.files
+    name = files.path[place]
+    key = (snapshot.storage.uri, name)
+    table = _cache.get(key)
+    if table is None:
+        records = int(files.rows[place])
+        footer = footer_of(snapshot.storage, name, records if records >= 0 else None)
+        least, _ = footer.bounds("nnz")
+        groups = [g for g, value in enumerate(least) if value in (0, None)]
+        with reading(snapshot.storage, name):
+            with snapshot.storage.open_parquet(name, footer.metadata) as file:
+                table = file.read_row_groups(groups, columns=list(META_COLUMNS), use_threads=False)
+            numbers = np.concatenate(
+                [np.arange(footer.rows[g]) + footer.first_row[g] for g in groups] or [np.zeros(0)]
+            ).astype(np.int64)
+            table = table.append_column("row", pa.array(numbers))
+            table = table.filter(pc.equal(table["nnz"], 0))
+        _cache[key] = table
+        while len(_cache) > _KEEP:
+            _cache.popitem(last=False)
+    keep = snapshot.deletions.get(name.rsplit("/", 1)[-1])
+    if keep is not None:
+        table = table.filter(pa.array(keep[table["row"].to_numpy()]))
+    return table
+
+
+def find(snapshot: Snapshot, tensor_id: str) -> Meta | None:
+    """Return the metadata of one tensor, None if there is no such tensor.
+
+    The row with the greatest ``seq`` holds. Files are visited from the greatest ``seq`` of the log
+    downwards, so that mostly one is opened.
+    """
+    files = snapshot.files
+    places = np.flatnonzero(files.may_hold(tensor_id, data=False))
+    best: dict[str, Any] | None = None
+    for place in places[np.argsort(-files.last_seq[places], kind="stable")].tolist():
+        if best is not None and best["seq"] >= files.last_seq[place]:
+            break
+        rows = _meta_rows(snapshot, place)
+        rows = rows.filter(pc.equal(rows["id"], tensor_id)).sort_by([("seq", "descending")])
+        if rows.num_rows and (best is None or rows["seq"][0].as_py() > best["seq"]):
+            best = rows.slice(0, 1).to_pylist()[0]
+    return None if best is None else read_meta(best)
+
+
+def get(snapshot: Snapshot, tensor_id: str) -> Meta:
+    """Return the metadata of one tensor.
+
+    Raises
+    ------
+    TensorNotFoundError
+        If there is no such tensor; the message offers the nearest names.
+    """
+    meta = find(snapshot, tensor_id)
+    if meta is None:
+        known = ids(snapshot)
+        hint = did_you_mean(tensor_id, known)
+        if not hint:
+            hint = f"; it has {', '.join(map(repr, known[:5]))}" if known else "; it has no tensor"
+        raise TensorNotFoundError(
+            f"there is no tensor {tensor_id!r} in version {snapshot.version} of "
+            f"{snapshot.storage.uri}{hint}"
+        )
+    return meta
+
+
+def _latest(snapshot: Snapshot) -> pa.Table:
+    """The metadata row that holds, for every tensor, ordered by id."""
+    files = snapshot.files
+    tables = [_meta_rows(snapshot, i) for i in np.flatnonzero(files.least_nnz == 0).tolist()]
+    tables = [t for t in tables if t.num_rows]
+    if not tables:
+        return pa.table({"id": pa.array([], pa.string())})
+    rows = pa.concat_tables(tables).sort_by([("id", "ascending"), ("seq", "descending")])
+    names = rows["id"].to_pylist()
+    first = [i for i, name in enumerate(names) if i == 0 or name != names[i - 1]]
+    return rows.take(pa.array(first, pa.int64()))
+
+
+def ids(snapshot: Snapshot) -> list[str]:
+    """Return the ids of all tensors, sorted."""
+    return list(_latest(snapshot)["id"].to_pylist())
+
+
+def metas(snapshot: Snapshot) -> Iterator[Meta]:
+    """Yield the metadata of all tensors, by id."""
+    for row in _latest(snapshot).to_pylist():
+        yield read_meta(row)

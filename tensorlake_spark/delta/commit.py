@@ -1,0 +1,155 @@
+"""The commit rule: data files first, then one commit that holds all of a change or none of it.
+
+Every change of a tensor carries the Delta application transaction ``tensor/<id>`` with the next number.
+A change is computed from a snapshot; the commit goes through only if the tensors that it changes are
+still at the numbers of that snapshot. Files that it removes may have been rewritten meanwhile by another
+writer for the sake of another tensor: then the change is computed anew.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from deltalake import CommitProperties, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import RemoveAction
+
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.write import DataFile
+from tensorlake_spark.errors import ConcurrentWriteError, TensorLakeError
+
+ATTEMPTS = 60
+"""How often a commit is tried before it gives up; waits grow to half a second."""
+
+_MARK = "tensorlake.commit"
+
+
+def app_of(tensor_id: str) -> str:
+    """Return the name of a tensor's application transaction.
+
+    Examples
+    --------
+    >>> app_of("training/boxes")
+    'tensor/training/boxes'
+    """
+    return f"tensor/{tensor_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one commit does.
+
+    Attributes
+    ----------
+    tensors : mapping of str to (int or None)
+        For each tensor that changes the transaction number it was computed from.
+    adds : sequence of DataFile
+        New files.
+    removes : sequence of str
+        Paths of files that leave the table.
+    operation : str
+        What it is, for the table's history.
+    transaction : (str, int), or None
+        The caller's own application transaction: a repeated batch changes nothing.
+    """
+
+    tensors: Mapping[str, int | None]
+    adds: Sequence[DataFile]
+    removes: Sequence[str] = ()
+    operation: str = "write"
+    transaction: tuple[str, int] | None = None
+    mark: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+class StaleChange(TensorLakeError):
+    """A tensor changed after the snapshot from which a change was computed; carries the newest one."""
+
+    def __init__(self, tensor_id: str, snapshot: Snapshot) -> None:
+        super().__init__(f"tensor {tensor_id!r} was changed by version {snapshot.version}")
+        self.tensor_id = tensor_id
+        self.snapshot = snapshot
+
+
+def transaction_done(snapshot: Snapshot, transaction: tuple[str, int] | None) -> bool:
+    """Return whether the caller's own transaction, or a later one of it, is committed already."""
+    if transaction is None:
+        return False
+    last = snapshot.transaction(transaction[0])
+    return last is not None and last >= transaction[1]
+
+
+def commit(storage: Storage, change: Change) -> Snapshot:
+    """Commit a change and return the version of the table that has it.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table, whose newest version is loaded for every attempt.
+    change : Change
+        What to do.
+
+    Raises
+    ------
+    StaleChange
+        If one of the tensors changed since; nothing was committed. The caller decides.
+    ConcurrentWriteError
+        If other writers won every attempt.
+    """
+    error: Exception | None = None
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(random.uniform(0.2, 1.0) * min(0.5, 0.01 * 1.4**attempt))
+        snapshot = Snapshot.open(storage)
+        if attempt and _is_there(snapshot, change.mark):
+            return snapshot
+        for tensor_id, number in change.tensors.items():
+            if snapshot.transaction(app_of(tensor_id)) != number:
+                raise StaleChange(tensor_id, snapshot)
+        live = set(snapshot.files.path) if change.removes else set()
+        gone = [path for path in change.removes if path not in live]
+        if gone:
+            raise StaleChange(next(iter(change.tensors)), snapshot)
+        try:
+            _commit_once(snapshot, change)
+        except (CommitFailedError, DeltaError) as failed:
+            error = failed
+            continue
+        return Snapshot.open(storage)
+    snapshot = Snapshot.open(storage)
+    if _is_there(snapshot, change.mark):
+        return snapshot
+    raise ConcurrentWriteError(
+        f"other writers won {ATTEMPTS} commits in a row on {storage.uri}; nothing was "
+        f"committed, try again later: {error}"
+    ) from error
+
+
+def _commit_once(snapshot: Snapshot, change: Change) -> None:
+    now = int(time.time() * 1000)
+    actions = [RemoveAction(path, True, now) for path in change.removes]
+    transactions = [
+        Transaction(app_of(tensor_id), 1 if number is None else number + 1)
+        for tensor_id, number in change.tensors.items()
+    ]
+    if change.transaction is not None:
+        transactions.append(Transaction(*change.transaction))
+    snapshot.table.create_write_transaction(
+        [*actions, *(file.add_action() for file in change.adds)],
+        "append",
+        snapshot.table.schema(),
+        commit_properties=CommitProperties(
+            custom_metadata={_MARK: change.mark, "tensorlake.operation": change.operation},
+            app_transactions=transactions,
+            max_commit_retries=0,
+        ),
+    )
+
+
+def _is_there(snapshot: Snapshot, mark: str) -> bool:
+    """Whether the commit with this mark is in the log: a commit may succeed and raise all the same."""
+    return any(entry.get(_MARK) == mark for entry in snapshot.table.history(2 * ATTEMPTS))

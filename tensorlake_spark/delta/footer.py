@@ -1,0 +1,169 @@
+"""The footer of a data file as arrays: what lies in which row group. Files never change, so it is kept."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.errors import CorruptDataError, MissingDataError
+from tensorlake_spark.spec import STORED_AXES
+
+Array = np.ndarray[Any, Any]
+
+_LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_KEEP = 512
+
+
+class Footer:
+    """Row groups of one data file, with the bounds that pruning needs.
+
+    Attributes
+    ----------
+    metadata : pyarrow.parquet.FileMetaData
+        The footer itself; a file opened with it reads it no second time.
+    rows, first_row, nbytes : int64 arrays of shape (row groups,)
+        Rows of each group, the number of its first row in the file, its bytes.
+    """
+
+    def __init__(self, metadata: pq.FileMetaData) -> None:
+        self.metadata = metadata
+        groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
+        self._groups = groups
+        self.rows = np.array([g.num_rows for g in groups], np.int64)
+        self.first_row = np.cumsum(self.rows) - self.rows
+        self.nbytes = np.array([g.total_byte_size for g in groups], np.int64)
+        schema = metadata.schema
+        self._column = {schema.column(i).path: i for i in range(metadata.num_columns)}
+        self._bounds: dict[str, tuple[list[Any], list[Any]]] = {}
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Paths of the leaf columns, such as ``lo.d0``."""
+        return frozenset(self._column)
+
+    def bounds(self, column: str) -> tuple[list[Any], list[Any]]:
+        """Return the least and the greatest value of a column in each row group, None if unknown."""
+        known = self._bounds.get(column)
+        if known is None:
+            place = self._column.get(column)
+            least: list[Any] = [None] * len(self._groups)
+            most: list[Any] = [None] * len(self._groups)
+            for g, group in enumerate(self._groups if place is not None else ()):
+                statistics = group.column(place).statistics
+                if statistics is not None and statistics.has_min_max:
+                    least[g], most[g] = statistics.min, statistics.max
+            known = self._bounds[column] = (least, most)
+        return known
+
+    def boxes(self, axes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Return for each row group a box that covers its rows, exact on `axes` only.
+
+        Returns
+        -------
+        lo, hi : int64 ndarray, shape (row groups, len(shape))
+            Axes that are not asked for, or not known, span the whole tensor.
+        """
+        count = len(self._groups)
+        lo = np.zeros((count, len(shape)), np.int64)
+        hi = np.tile(np.array(shape, np.int64), (count, 1))
+        for k in axes:
+            if k >= STORED_AXES:
+                continue
+            least, _ = self.bounds(f"lo.d{k}")
+            _, most = self.bounds(f"hi.d{k}")
+            for g in range(count):
+                if least[g] is not None and most[g] is not None:
+                    lo[g, k], hi[g, k] = least[g], most[g]
+        return lo, hi
+
+    def may_hold(self, tensor_id: str, data: bool) -> Array:
+        """Return for each row group whether it may hold data (or metadata) rows of a tensor."""
+        first, last = self.bounds("id")
+        least, most = self.bounds("nnz")
+        out = np.ones(len(self._groups), bool)
+        for g in range(len(out)):
+            if first[g] is not None and not first[g] <= tensor_id <= last[g]:
+                out[g] = False
+            if least[g] is not None and (most[g] == 0 if data else least[g] > 0):
+                out[g] = False
+        return out
+
+    def holds_only(self, tensor_id: str, group: int) -> bool:
+        """Whether a row group is known to hold data rows of this tensor and nothing else."""
+        first, last = self.bounds("id")
+        least, _ = self.bounds("nnz")
+        return bool(first[group] == last[group] == tensor_id and (least[group] or 0) > 0)
+
+
+_cache: OrderedDict[tuple[str, str], Footer] = OrderedDict()
+_lock = threading.Lock()
+
+
+def footer_of(storage: Storage, name: str, records: int | None = None) -> Footer:
+    """Return the footer of a data file, from memory where it was read before.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    name : str
+        The file's path in the table.
+    records : int, optional
+        How many rows the Delta log says it has.
+
+    Raises
+    ------
+    MissingDataError
+        If the file is not there.
+    CorruptDataError
+        If it is no Parquet file, was cut short, or has another number of rows.
+    """
+    key = (storage.uri, name)
+    with _lock:
+        footer = _cache.get(key)
+        if footer is not None:
+            _cache.move_to_end(key)
+    if footer is None:
+        with reading(storage, name):
+            footer = Footer(storage.open_parquet(name).metadata)
+        with _lock:
+            _cache[key] = footer
+            while len(_cache) > _KEEP:
+                _cache.popitem(last=False)
+    if records is not None and footer.metadata.num_rows != records:
+        raise CorruptDataError(
+            f"data file {storage.file_uri(name)} has {footer.metadata.num_rows} rows, but the Delta log "
+            f"says {records}: the file was changed after it was committed"
+        )
+    return footer
+
+
+class reading:  # noqa: N801 - reads as a statement: with reading(storage, name):
+    """Context manager that turns what goes wrong while a data file is read into our errors."""
+
+    def __init__(self, storage: Storage, name: str) -> None:
+        self.storage, self.name = storage, name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: Any) -> None:
+        if error is None:
+            return
+        where = self.storage.file_uri(self.name)
+        if isinstance(error, CorruptDataError):
+            if where not in str(error):
+                raise type(error)(f"{error} (data file {where})") from error
+        elif isinstance(error, FileNotFoundError):
+            raise MissingDataError(
+                f"data file {where} is in the Delta log but not there: a VACUUM with too short a "
+                "retention, or somebody deleted it; restore it, or open a version that does not need it"
+            ) from error
+        elif isinstance(error, (pa.ArrowException, OSError)):
+            raise CorruptDataError(f"data file {where} cannot be read: {error}") from error

@@ -1,0 +1,79 @@
+"""Whole files anew: what a change, a deletion or a compaction needs when a file holds other rows too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.delta.footer import footer_of, reading
+from tensorlake_spark.delta.scan import leaves, pieces, plan, read_piece
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.write import FileWriter, widen
+from tensorlake_spark.indexing import PointSelection, Selection
+from tensorlake_spark.row import corners
+
+Array = np.ndarray[Any, Any]
+
+
+def live_batches(snapshot: Snapshot, path: str) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of a data file that are still there, a batch for each row group.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version of the table.
+    path : str
+        Path of the file in the table.
+
+    Returns
+    -------
+    iterator of pyarrow.RecordBatch
+        In the table's schema, columns that users added included.
+    """
+    place = snapshot.files.path.index(path)
+    records = int(snapshot.files.rows[place])
+    keep = snapshot.deletions.get(path.rsplit("/", 1)[-1])
+    footer = footer_of(snapshot.storage, path, records if records >= 0 else None)
+    with reading(snapshot.storage, path), snapshot.storage.open_parquet(path, footer.metadata) as file:
+        for group in range(file.num_row_groups):
+            batch = file.read_row_group(group, use_threads=False).combine_chunks()
+            if keep is not None:
+                start = footer.first_row[group]
+                batch = batch.filter(pa.array(keep[start : start + footer.rows[group]]))
+            for part in batch.to_batches():
+                if part.num_rows:
+                    yield widen(part, snapshot.schema)
+
+
+def boxes(
+    snapshot: Snapshot, tensor_id: str, selection: Selection | PointSelection
+) -> list[tuple[str, Array, Array]]:
+    """Return ``(file, lo, hi)`` for the rows of a tensor in the row groups that a selection needs.
+
+    ``lo`` and ``hi`` are int64 arrays of shape (rows, ndim). No payload is read.
+    """
+    ndim = len(selection.shape)
+    columns = leaves(("lo", "hi", "params"), ndim)
+    read_plan = plan(snapshot, tensor_id, selection)
+    out = []
+    for piece in pieces(snapshot, read_plan):
+        keep = snapshot.deletions.get(piece.path.rsplit("/", 1)[-1])
+        for batch in read_piece(snapshot.storage, piece, tensor_id, columns, keep):
+            out.append((piece.path, *corners(batch, ndim)))
+    return out
+
+
+def rewrite(
+    snapshot: Snapshot,
+    path: str,
+    writer: FileWriter,
+    edit: Callable[[pa.RecordBatch], pa.RecordBatch],
+) -> None:
+    """Write a file's rows to `writer` as `edit` leaves them, row group by row group."""
+    for batch in live_batches(snapshot, path):
+        edited = edit(batch)
+        if edited.num_rows:
+            writer.add_batch(edited)

@@ -1,0 +1,228 @@
+"""Plan and read: files by the log's statistics, then row groups by their footers, then batches."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.delta.footer import footer_of, reading
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.indexing import FilePlan, PointSelection, Predicate, ReadPlan, Selection
+from tensorlake_spark.spec import STORED_AXES
+
+Array = np.ndarray[Any, Any]
+
+_JOB_BYTES = 2 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPiece:
+    """Some row groups of one data file: what one thread, or one Spark partition, reads at a time.
+
+    Attributes
+    ----------
+    path : str
+        Path in the table.
+    row_groups : tuple of int
+        Which row groups.
+    nbytes : int
+        Their size.
+    records : int
+        Rows of the whole file by the log, -1 where it does not say.
+    """
+
+    path: str
+    row_groups: tuple[int, ...]
+    nbytes: int
+    records: int = -1
+
+
+def plan(
+    snapshot: Snapshot, tensor_id: str, selection: Selection | PointSelection
+) -> ReadPlan:
+    """Return which files and row groups hold the rows that a selection needs.
+
+    Only files that the log cannot rule out are opened, and of these only the footer.
+    """
+    shape = selection.shape
+    files = snapshot.files
+    ours = files.may_hold(tensor_id, data=True)
+    wanted = ours.copy()
+    if ours.any():
+        lo, hi = files.boxes(shape)
+        wanted[ours] = selection.hits(lo[ours], hi[ours])
+    axes = tuple(axis for axis, _, _ in selection.ranges())
+    plans = []
+    for i in np.flatnonzero(wanted).tolist():
+        records = int(files.rows[i])
+        footer = footer_of(snapshot.storage, files.path[i], records if records >= 0 else None)
+        groups = footer.may_hold(tensor_id, data=True)
+        if axes:
+            groups &= selection.hits(*footer.boxes(axes, shape))
+        chosen = np.flatnonzero(groups)
+        if len(chosen):
+            plans.append(
+                FilePlan(
+                    path=files.path[i],
+                    row_groups=tuple(chosen.tolist()),
+                    rows=int(footer.rows[chosen].sum()),
+                    bytes=int(footer.nbytes[chosen].sum()),
+                    total_row_groups=len(groups),
+                    total_rows=int(footer.rows.sum()),
+                    total_bytes=int(files.size[i]),
+                )
+            )
+    return ReadPlan(
+        predicate=Predicate.of(tensor_id, selection),
+        selection=selection,
+        files=tuple(plans),
+        total_files=int(ours.sum()),
+        total_bytes=int(files.size[ours].sum()),
+        version=snapshot.version,
+    )
+
+
+def pieces(snapshot: Snapshot, read: ReadPlan, target: int = _JOB_BYTES) -> list[ScanPiece]:
+    """Cut a plan into pieces of about `target` bytes, in storage order."""
+    out = []
+    for file in read.files:
+        footer = footer_of(snapshot.storage, file.path)
+        groups: list[int] = []
+        size = 0
+        for group in file.row_groups:
+            nbytes = int(footer.nbytes[group])
+            if groups and size + nbytes > target:
+                out.append(ScanPiece(file.path, tuple(groups), size, footer.metadata.num_rows))
+                groups, size = [], 0
+            groups.append(group)
+            size += nbytes
+        out.append(ScanPiece(file.path, tuple(groups), size, footer.metadata.num_rows))
+    return out
+
+
+def leaves(columns: Sequence[str], ndim: int) -> list[str]:
+    """Return the Parquet columns to read for `columns`: of the corners only the axes there are."""
+    out = []
+    for name in columns:
+        if name in ("lo", "hi"):
+            out += [f"{name}.d{k}" for k in range(min(ndim, STORED_AXES))]
+        else:
+            out.append(name)
+    return out
+
+
+def read_piece(
+    storage: Storage,
+    piece: ScanPiece,
+    tensor_id: str,
+    columns: Sequence[str],
+    keep: Array | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the data rows of one tensor in a piece, with `columns` (Parquet leaves), in batches.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    piece : ScanPiece
+        What to read.
+    tensor_id : str
+        Rows of other tensors, and metadata rows, are left out.
+    columns : sequence of str
+        As `leaves` returns them.
+    keep : bool ndarray, optional
+        For each row of the file whether a deletion vector leaves it there.
+    """
+    with reading(storage, piece.path):
+        footer = footer_of(storage, piece.path, piece.records if piece.records >= 0 else None)
+        clean = keep is None and all(footer.holds_only(tensor_id, g) for g in piece.row_groups)
+        extra = [] if clean else [c for c in ("id", "nnz") if c not in columns]
+        with storage.open_parquet(piece.path, footer.metadata) as file:
+            table = file.read_row_groups(
+                list(piece.row_groups), columns=[*columns, *extra], use_threads=False
+            )
+        if keep is not None:
+            spans = [
+                keep[footer.first_row[g] : footer.first_row[g] + footer.rows[g]]
+                for g in piece.row_groups
+            ]
+            table = table.filter(pa.array(np.concatenate(spans)))
+        if not clean:
+            mask = pc.and_(pc.equal(table["id"], tensor_id), pc.greater(table["nnz"], 0))
+            table = table.filter(mask)
+    yield from (batch for batch in table.to_batches() if batch.num_rows)
+
+
+def read(
+    snapshot: Snapshot,
+    read_plan: ReadPlan,
+    columns: Sequence[str],
+    visit: Callable[[pa.RecordBatch], Any],
+    progress: Callable[[int], None] | None = None,
+) -> list[Any]:
+    """Read all that a plan names and call `visit` with every batch, from several threads.
+
+    Parameters
+    ----------
+    snapshot, read_plan
+        What to read.
+    columns : sequence of str
+        Columns of the row that `visit` needs.
+    visit : callable
+        Takes a RecordBatch; what it returns is collected, in any order.
+    progress : callable, optional
+        Called with the bytes of every piece that is done.
+
+    Raises
+    ------
+    CorruptDataError
+        If a file or a row is not what was written; names the file.
+    """
+    storage = snapshot.storage
+    deletions = snapshot.deletions
+    names = leaves(columns, len(read_plan.selection.shape))
+
+    def work(piece: ScanPiece) -> list[Any]:
+        keep = deletions.get(piece.path.rsplit("/", 1)[-1])
+        out = []
+        for batch in read_piece(storage, piece, read_plan.predicate.id, names, keep):
+            with reading(storage, piece.path):
+                out.append(visit(batch))
+        if progress is not None:
+            progress(piece.nbytes)
+        return out
+
+    jobs = pieces(snapshot, read_plan, _job_bytes(read_plan.n_bytes))
+    if len(jobs) == 1:
+        return work(jobs[0])
+    return [result for results in threads().map(work, jobs) for result in results]
+
+
+def _job_bytes(total: int) -> int:
+    """Small reads are cut finer, so that every thread has something to do."""
+    return max(64 << 10, min(_JOB_BYTES, total // (4 * THREADS) + 1))
+
+
+THREADS = max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+"""Threads that read and decode; NumPy, zstd and Arrow let go of the interpreter lock."""
+
+_pool: tuple[int, ThreadPoolExecutor] | None = None
+_pool_lock = threading.Lock()
+
+
+def threads() -> ThreadPoolExecutor:
+    """Return this process's pool of worker threads; a forked child gets one of its own."""
+    global _pool
+    with _pool_lock:
+        if _pool is None or _pool[0] != os.getpid():
+            _pool = (os.getpid(), ThreadPoolExecutor(THREADS, thread_name_prefix="tensorlake"))
+        return _pool[1]

@@ -1,0 +1,260 @@
+"""One version of a table: which files it has, and what the log says is in them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
+
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.errors import (
+    FormatError,
+    InvalidOptionError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from tensorlake_spark.row import SCHEMA
+from tensorlake_spark.spec import STORED_AXES
+
+Array = np.ndarray[Any, Any]
+
+READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+"""Reader features of Delta that this package honours."""
+
+WRITABLE = READABLE | frozenset(
+    {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}
+)
+"""Writer features under which deltalake commits for us."""
+
+_LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The live data files of a version, one entry of every array for each.
+
+    Attributes
+    ----------
+    path : list of str
+        Path in the table.
+    size, rows : int64 arrays
+        Bytes of the file, and its rows (-1 where the log does not say).
+    first_id, last_id : object arrays
+        Bounds of ``id``, None where unknown.
+    least_nnz, most_nnz, last_seq : int64 arrays
+        Bounds of ``nnz`` and the greatest ``seq``.
+    lo, hi : int64 arrays of shape (files, 8)
+        Least lower and greatest upper corner of the rows' boxes.
+    """
+
+    path: list[str]
+    size: Array
+    rows: Array
+    first_id: Array
+    last_id: Array
+    least_nnz: Array
+    most_nnz: Array
+    last_seq: Array
+    lo: Array
+    hi: Array
+
+    def may_hold(self, tensor_id: str, data: bool) -> Array:
+        """Return for each file whether it may hold data (or metadata) rows of a tensor."""
+        known = self.first_id != None  # noqa: E711 - elementwise
+        out = (self.most_nnz > 0) if data else (self.least_nnz == 0)
+        first = np.where(known, self.first_id, tensor_id)
+        last = np.where(known, self.last_id, tensor_id)
+        return out & np.asarray(first <= tensor_id, bool) & np.asarray(last >= tensor_id, bool)
+
+    def boxes(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Return for each file a box that covers its rows, as far as the log says."""
+        lo = np.zeros((len(self.path), len(shape)), np.int64)
+        hi = np.tile(np.array(shape, np.int64), (len(self.path), 1))
+        stored = min(len(shape), STORED_AXES)
+        lo[:, :stored] = np.maximum(lo[:, :stored], self.lo[:, :stored])
+        hi[:, :stored] = np.minimum(hi[:, :stored], self.hi[:, :stored])
+        return lo, hi
+
+
+class Snapshot:
+    """A table at one version.
+
+    Parameters
+    ----------
+    storage : Storage
+        Where it is.
+    table : deltalake.DeltaTable
+        Opened at the version that is meant.
+    """
+
+    def __init__(self, storage: Storage, table: DeltaTable) -> None:
+        self.storage = storage
+        self.table = table
+        self.version = int(table.version())
+        protocol = table.protocol()
+        self.reader_features = frozenset(protocol.reader_features or ())
+        self.writer_features = frozenset(protocol.writer_features or ())
+        self._check(protocol.min_reader_version)
+
+    @classmethod
+    def open(
+        cls,
+        storage: Storage,
+        version: int | None = None,
+        timestamp: str | dt.datetime | None = None,
+    ) -> Snapshot:
+        """Open a table, at its newest version unless one is named.
+
+        Raises
+        ------
+        TableNotFoundError
+            If there is no Delta table at that place.
+        InvalidOptionError
+            If the version or the time is not one that the log still has.
+        FormatError
+            If the table is not a tensor table.
+        UnsupportedFeatureError
+            If it has a Delta feature that this package cannot read.
+        """
+        if version is not None and timestamp is not None:
+            raise InvalidOptionError("version and timestamp exclude each other; give one of them")
+        try:
+            table = DeltaTable(storage.uri, storage_options=dict(storage.options) or None)
+        except DeltaTableNotFound as error:
+            raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
+        except DeltaError as error:
+            raise FormatError(f"the table at {storage.uri} cannot be opened: {error}") from error
+        newest = int(table.version())
+        if version is not None:
+            if not 0 <= version <= newest:
+                raise InvalidOptionError(
+                    f"version {version} of {storage.uri} does not exist; it has versions 0 to {newest}"
+                )
+            _travel(table, storage, version)
+        elif timestamp is not None:
+            _travel(table, storage, _as_time(timestamp))
+        return cls(storage, table)
+
+    def _check(self, reader_version: int) -> None:
+        unknown = self.reader_features - READABLE
+        if reader_version == 2 or "columnMapping" in unknown:
+            unknown |= {"columnMapping"}
+        if unknown:
+            raise UnsupportedFeatureError(
+                f"the table at {self.storage.uri} uses the Delta feature {', '.join(sorted(unknown))}, "
+                "which tensorlake_spark does not read; spark.read.format('delta') does, or drop the "
+                "feature with ALTER TABLE ... DROP FEATURE"
+            )
+        have = {f.name for f in self.table.schema().fields}
+        missing = [name for name in SCHEMA.names if name not in have]
+        if missing:
+            raise FormatError(
+                f"the Delta table at {self.storage.uri} is not a tensor table: it has no column "
+                f"{', '.join(missing)}"
+            )
+
+    def check_writable(self) -> None:
+        """Raise UnsupportedFeatureError if deltalake cannot commit to this table."""
+        unknown = self.writer_features - WRITABLE
+        if unknown:
+            raise UnsupportedFeatureError(
+                f"the table at {self.storage.uri} uses the Delta feature {', '.join(sorted(unknown))}, "
+                "which tensorlake_spark cannot write; drop it with ALTER TABLE ... DROP FEATURE, or "
+                "write to another table"
+            )
+
+    def transaction(self, app_id: str) -> int | None:
+        """Return the last version that an application transaction committed, None before the first."""
+        found = self.table.transaction_version(app_id)
+        return None if found is None else int(found)
+
+    @cached_property
+    def files(self) -> Files:
+        """The live files with the log's statistics."""
+        actions: Any = pa.table(self.table.get_add_actions(flatten=True))
+        count = actions.num_rows
+
+        def number(name: str, unknown: int) -> Array:
+            if name not in actions.column_names:
+                return np.full(count, unknown, np.int64)
+            column = actions[name].fill_null(unknown).combine_chunks()
+            return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+
+        def text(name: str) -> Array:
+            out = np.empty(count, object)
+            if name in actions.column_names:
+                out[:] = actions[name].to_pylist()
+            return out
+
+        def corner(name: str, unknown: int) -> Array:
+            leaves = [number(f"{name}.d{k}", unknown) for k in range(STORED_AXES)]
+            return np.stack(leaves, axis=1) if count else np.empty((0, STORED_AXES), np.int64)
+
+        return Files(
+            path=[_relative(p, self.storage) for p in actions["path"].to_pylist()],
+            size=number("size_bytes", 0),
+            rows=number("num_records", -1),
+            first_id=text("min.id"),
+            last_id=text("max.id"),
+            least_nnz=number("min.nnz", 0),
+            most_nnz=number("max.nnz", _HIGH),
+            last_seq=number("max.seq", _HIGH),
+            lo=corner("min.lo", _LOW),
+            hi=corner("max.hi", _HIGH),
+        )
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the table: our columns, then those that users added."""
+        table: Any = pa.schema(self.table.schema().to_arrow())
+        extra = [field for field in table if field.name not in SCHEMA.names]
+        return pa.schema([*SCHEMA, *extra])
+
+    @cached_property
+    def deletions(self) -> Mapping[str, Array]:
+        """For each file with a deletion vector a mask of its rows that are still there."""
+        if "deletionVectors" not in self.reader_features:
+            return {}
+        vectors: Any = pa.table(self.table.deletion_vectors())
+        out = {}
+        for path, keep in zip(vectors["filepath"].to_pylist(), vectors.column(1), strict=True):
+            out[path.rsplit("/", 1)[-1]] = np.asarray(keep.values.to_numpy(zero_copy_only=False), bool)
+        return out
+
+
+def _relative(path: str, storage: Storage) -> str:
+    if "://" in path or path.startswith(("/", "file:")):
+        raise UnsupportedFeatureError(
+            f"the table at {storage.uri} names the file {path} outside of itself (a shallow clone); "
+            "spark.read.format('delta') reads it"
+        )
+    return path
+
+
+def _as_time(timestamp: str | dt.datetime) -> dt.datetime:
+    if isinstance(timestamp, str):
+        try:
+            timestamp = dt.datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+        except ValueError as error:
+            raise InvalidOptionError(
+                f"timestamp {timestamp!r} is not of the form 2026-01-31T12:00:00+00:00"
+            ) from error
+    # Delta's own readers take a time without a zone as the session's; here that is the machine's.
+    return timestamp.astimezone(dt.timezone.utc)
+
+
+def _travel(table: DeltaTable, storage: Storage, to: int | dt.datetime) -> None:
+    try:
+        table.load_as_version(to)
+    except DeltaError as error:
+        raise InvalidOptionError(
+            f"the log of {storage.uri} has no version for {to}: {error}"
+        ) from error

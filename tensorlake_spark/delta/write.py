@@ -1,0 +1,261 @@
+"""Rows -> Parquet files: streamed, row group by row group, in the shape that slices want."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction
+
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.row import SCHEMA, Row, Totals, data_batch, meta_batch
+from tensorlake_spark.spec import STORED_AXES, TensorSpec
+
+FILE_BYTES = 128 << 20
+"""A data file is closed when it has grown to this."""
+
+ROW_GROUP_BYTES = 1 << 20
+"""A row group is closed before it would grow beyond this: the least that a slice reads at a time."""
+
+_STRINGS = ("id", "layout", "params", "dtype", "codec")
+_BOUNDED = (
+    "id",
+    "seq",
+    "nnz",
+    *(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES)),
+)
+
+TABLE_PROPERTIES = {
+    "delta.dataSkippingStatsColumns": "id,seq,lo,hi,nnz",
+    # What Spark writes (OPTIMIZE, DELETE, MERGE) keeps the shape of what we write.
+    "parquet.block.size": str(ROW_GROUP_BYTES),
+    "parquet.block.row.count.limit": "1024",
+    "parquet.page.size.row.check.min": "1",
+    "parquet.page.size.row.check.max": "64",
+    "parquet.compression": "ZSTD",
+    "parquet.enable.dictionary#values": "false",
+    "parquet.enable.dictionary#index": "false",
+    "parquet.column.statistics.enabled#values": "false",
+    "parquet.column.statistics.enabled#index": "false",
+}
+"""Properties of a new table."""
+
+
+def create_table(storage: Storage) -> DeltaTable:
+    """Create an empty tensor table with the least protocol that serves: reader 1, writer 2.
+
+    Two writers may try at once; whoever comes second opens what the first made.
+    """
+    return DeltaTable.create(
+        storage.uri,
+        SCHEMA,
+        mode="ignore",
+        configuration=TABLE_PROPERTIES,
+        storage_options=dict(storage.options) or None,
+        raise_if_key_not_exists=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file that is written, and that no commit has named yet.
+
+    Attributes
+    ----------
+    path : str
+        Path in the table.
+    size : int
+        Bytes.
+    stats : str
+        Statistics as the Delta log has them (JSON).
+    """
+
+    path: str
+    size: int
+    stats: str
+
+    def add_action(self) -> AddAction:
+        """Return what a commit says to add it."""
+        return AddAction(self.path, self.size, {}, int(time.time() * 1000), True, self.stats)
+
+
+class _Stats:
+    """Collects a file's statistics for the log."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.least: dict[str, Any] = {}
+        self.most: dict[str, Any] = {}
+        self.nulls: dict[str, int] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.records += batch.num_rows
+        for name in _BOUNDED:
+            # struct_field, unlike .field(), knows the nulls of the struct itself.
+            column = (
+                pc.struct_field(batch.column(name[:2]), name[3:])
+                if "." in name
+                else batch.column(name)
+            )
+            self.nulls[name] = self.nulls.get(name, 0) + column.null_count
+            if column.null_count == len(column):
+                continue
+            bounds = pc.min_max(column)
+            low, high = bounds["min"].as_py(), bounds["max"].as_py()
+            self.least[name] = min(low, self.least.get(name, low))
+            self.most[name] = max(high, self.most.get(name, high))
+
+    def to_json(self) -> str:
+        def nest(flat: dict[str, Any]) -> dict[str, Any]:
+            out: dict[str, Any] = {}
+            for name, value in flat.items():
+                if "." in name:
+                    out.setdefault(name[:2], {})[name[3:]] = value
+                else:
+                    out[name] = value
+            return out
+
+        return json.dumps(
+            {
+                "numRecords": self.records,
+                "minValues": nest(self.least),
+                "maxValues": nest(self.most),
+                "nullCount": nest(self.nulls),
+            },
+            separators=(",", ":"),
+        )
+
+
+class FileWriter:
+    """Writes rows to new data files of a table, none of which any commit names yet.
+
+    Memory is bounded by one row group: what is full goes to storage at once. Rows come in the order
+    (``id``, ``seq``).
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    file_bytes, row_group_bytes : int
+        Target sizes in bytes of payload.
+    schema : pyarrow.Schema
+        Columns of the files; a table's own where users added some.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        file_bytes: int = FILE_BYTES,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+        schema: pa.Schema = SCHEMA,
+    ) -> None:
+        self.storage = storage
+        self.file_bytes = file_bytes
+        self.row_group_bytes = row_group_bytes
+        self.schema = schema
+        self.files: list[DataFile] = []
+        self._rows: list[Row] = []
+        self._seqs: list[int] = []
+        self._spec: TensorSpec | None = None
+        self._pending = 0
+        self._name = ""
+        self._sink: Any = None
+        self._writer: pq.ParquetWriter | None = None
+        self._stats = _Stats()
+        self._written = 0
+
+    def add(self, spec: TensorSpec, seq: int, row: Row) -> None:
+        """Add one encoded row of a tensor."""
+        size = row.nbytes
+        other = self._spec is not None and self._spec.id != spec.id
+        if self._rows and (other or self._pending + size > self.row_group_bytes):
+            self._flush()
+            if self._written >= self.file_bytes:
+                self._close()
+        self._spec = spec
+        self._rows.append(row)
+        self._seqs.append(seq)
+        self._pending += size
+
+    def add_meta(
+        self, specs: Sequence[TensorSpec], seqs: Sequence[int], totals: Sequence[Totals]
+    ) -> None:
+        """Add metadata rows, as a row group of their own."""
+        self._flush()
+        self.add_batch(meta_batch(specs, seqs, totals))
+
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """Add rows as they are, as one row group."""
+        self._flush()
+        self._put(batch)
+
+    def finish(self) -> list[DataFile]:
+        """Write what is left and return all files."""
+        self._flush()
+        self._close()
+        return self.files
+
+    def abort(self) -> None:
+        """Delete every file that was written: nothing will name them."""
+        if self._writer is not None:
+            self._writer.close()
+            self._sink.close()
+            self.storage.delete(self._name)
+        for file in self.files:
+            self.storage.delete(file.path)
+        self._writer, self.files, self._rows = None, [], []
+
+    def _flush(self) -> None:
+        if self._rows and self._spec is not None:
+            self._put(data_batch(self._spec, self._seqs, self._rows))
+        self._rows, self._seqs, self._pending, self._spec = [], [], 0, None
+
+    def _put(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            self._name = f"part-{uuid.uuid4()}.parquet"
+            self._sink = self.storage.open_output(self._name)
+            self._stats = _Stats()
+            self._written = 0
+            self._writer = pq.ParquetWriter(
+                self._sink,
+                self.schema,
+                compression="none",
+                use_dictionary=list(_STRINGS),
+                write_statistics=list(_BOUNDED),
+                # Page size is looked at only after this many rows; a payload row may be megabytes.
+                write_batch_size=8,
+                data_page_size=1 << 20,
+                store_schema=False,
+            )
+        if batch.schema != self.schema:
+            batch = widen(batch, self.schema)
+        self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
+        self._stats.add(batch)
+        self._written += batch.nbytes
+
+    def _close(self) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        self._sink.close()
+        self._writer = None
+        size = self.storage.size_of(self._name)
+        self.files.append(DataFile(self._name, size, self._stats.to_json()))
+
+
+def widen(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch with the columns of `schema`, null where it has none."""
+    have = set(batch.schema.names)
+    columns = [
+        batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type)
+        for f in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

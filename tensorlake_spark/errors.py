@@ -1,0 +1,112 @@
+"""Every error that this package raises on purpose.
+
+Each class stands for one thing that a caller may want to do about it, and is also the built-in
+type that the caller would catch anyway::
+
+    TensorLakeError
+    |-- InvalidKeyError(IndexError)            the key does not fit the tensor's shape
+    |   `-- InvalidKeyTypeError(TypeError)     a slice whose bounds are no integers
+    |-- InvalidSliceError(ValueError)          the text or the step of a slice makes no sense
+    |-- InvalidOptionError(ValueError)         an option, mode, layout or codec is unknown or out of range
+    |-- InvalidTensorError(ValueError)         shapes, ids or values that cannot be written as asked
+    |   `-- UnsupportedDtypeError(TypeError)   a dtype that no row can hold
+    |-- TensorNotFoundError(KeyError)          no tensor of that id in this version
+    |-- TensorExistsError(FileExistsError)     mode="error" and the id is taken
+    |-- TableNotFoundError(FileNotFoundError)  no table at that path, and create=False
+    |-- FormatError(ValueError)                the table is not ours, or newer than this package
+    |   `-- UnsupportedFeatureError(NotImplementedError)   a Delta table feature that we cannot read or write
+    |-- CorruptDataError(OSError)              stored bytes are not what was written
+    |   `-- MissingDataError(FileNotFoundError)   a data file of the log is gone
+    |-- ConcurrentWriteError(RuntimeError)     another writer changed the same tensor first
+    `-- MissingDependencyError(ImportError)    an optional package is needed for this
+
+The messages name the value, the place, the bound and the remedy. All of them pickle, because Spark
+carries them from executors to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class TensorLakeError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+    def __str__(self) -> str:
+        # KeyError prints the repr of its argument; every message here is a sentence.
+        return str(self.args[0]) if self.args else ""
+
+
+class InvalidKeyError(TensorLakeError, IndexError):
+    """A key does not fit the tensor: out of bounds, too many axes, a type NumPy refuses too."""
+
+
+class InvalidKeyTypeError(InvalidKeyError, TypeError):
+    """A slice has bounds that are no integers."""
+
+
+class InvalidSliceError(TensorLakeError, ValueError):
+    """The text form of a slice cannot be parsed, names no axis, or has a step of zero."""
+
+
+class InvalidOptionError(TensorLakeError, ValueError):
+    """An option is unknown, or its value is out of its range."""
+
+
+class InvalidTensorError(TensorLakeError, ValueError):
+    """What should be written cannot be: wrong shape, wrong id, values that do not fit."""
+
+
+class UnsupportedDtypeError(InvalidTensorError, TypeError):
+    """A dtype that no row can hold, such as object or a structured dtype."""
+
+
+class TensorNotFoundError(TensorLakeError, KeyError):
+    """No tensor of that id in this version of the table."""
+
+
+class TensorExistsError(TensorLakeError, FileExistsError):
+    """The id is taken, and the mode is ``"error"``."""
+
+
+class TableNotFoundError(TensorLakeError, FileNotFoundError):
+    """There is no table at that place."""
+
+
+class FormatError(TensorLakeError, ValueError):
+    """The table is not a tensor table, or was written by a newer format version."""
+
+
+class UnsupportedFeatureError(FormatError, NotImplementedError):
+    """The table uses a Delta feature that this package cannot read or cannot write."""
+
+
+class CorruptDataError(TensorLakeError, OSError):
+    """Stored bytes are not what was written: checksum, totals, or a truncated file."""
+
+
+class MissingDataError(CorruptDataError, FileNotFoundError):
+    """A data file that the Delta log names is not there."""
+
+
+class ConcurrentWriteError(TensorLakeError, RuntimeError):
+    """Another writer changed the same tensor first; nothing of this change was committed."""
+
+
+class MissingDependencyError(TensorLakeError, ImportError):
+    """An optional package is needed for this call."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'a' or 'b'?"`` for the names nearest to `name`, or an empty string.
+
+    Examples
+    --------
+    >>> did_you_mean("fotos", ["photos", "masks"])
+    "; did you mean 'photos'?"
+    >>> did_you_mean("zzz", ["photos", "masks"])
+    ''
+    """
+    near = get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""

@@ -1,0 +1,36 @@
+"""From a key to a plan, with NumPy only. In reading order:
+
+``box``        half-open ranges of every axis;
+``grid``       the cells on which a tensor's boxes lie;
+``selection``  the normal form of a key, and how NumPy's answer is shaped from it;
+``key``        what the user typed -> selection; the only place that knows negatives and Ellipsis;
+``text``       the same keys as text;
+``predicate``  which rows a selection needs;
+``plan``       what a read will touch.
+"""
+
+from tensorlake_spark.indexing.box import Box
+from tensorlake_spark.indexing.grid import Grid
+from tensorlake_spark.indexing.key import select, select_orthogonal, select_points
+from tensorlake_spark.indexing.plan import FilePlan, ReadPlan
+from tensorlake_spark.indexing.predicate import Predicate
+from tensorlake_spark.indexing.selection import Points, PointSelection, Run, Selection
+from tensorlake_spark.indexing.text import format_key, named_key, parse_key
+
+__all__ = [
+    "Box",
+    "FilePlan",
+    "Grid",
+    "Points",
+    "PointSelection",
+    "Predicate",
+    "ReadPlan",
+    "Run",
+    "Selection",
+    "format_key",
+    "named_key",
+    "parse_key",
+    "select",
+    "select_orthogonal",
+    "select_points",
+]

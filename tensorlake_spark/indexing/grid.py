@@ -1,0 +1,153 @@
+"""The grid on which a tensor's boxes lie: per axis runs of equal chunks, one run for each append."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidKeyError
+from tensorlake_spark.indexing.box import Box
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A rectilinear grid.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Length of every axis.
+    chunk : tuple of int
+        Length of a whole cell on every axis, at least 1.
+    segments : tuple of tuple of int
+        For every axis the positions at which a fresh run of cells begins, the first of them 0. An
+        append that starts in the middle of a cell starts a new run.
+
+    Examples
+    --------
+    >>> grid = Grid((10,), (4,))
+    >>> grid.cuts(0).tolist(), grid.extend(0, 3).cuts(0).tolist()
+    ([0, 4, 8, 10], [0, 4, 8, 10, 13])
+    """
+
+    shape: tuple[int, ...]
+    chunk: tuple[int, ...]
+    segments: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.segments:
+            object.__setattr__(self, "segments", ((0,),) * len(self.shape))
+        if not len(self.shape) == len(self.chunk) == len(self.segments):
+            raise InvalidKeyError(
+                f"shape {self.shape}, chunk {self.chunk} and segments {self.segments} differ in rank"
+            )
+        if min(self.chunk, default=1) < 1:
+            raise InvalidKeyError(f"chunk {self.chunk} has a length below 1")
+        for axis, starts in enumerate(self.segments):
+            ordered = all(a < b for a, b in itertools.pairwise(starts))
+            if not starts or starts[0] != 0 or not ordered or starts[-1] > self.shape[axis]:
+                raise InvalidKeyError(
+                    f"axis {axis}: segments {starts} do not rise from 0 within {self.shape[axis]}"
+                )
+
+    def cuts(self, axis: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return all positions at which cells of an axis begin or end: ``[0, ..., size]``.
+
+        An axis of length 0 has the one cut 0, and no cell.
+        """
+        starts = self.segments[axis]
+        stops = (*starts[1:], self.shape[axis])
+        runs = [np.arange(a, b, self.chunk[axis]) for a, b in zip(starts, stops, strict=True)]
+        return np.concatenate([*runs, [self.shape[axis]]]).astype(np.int64)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Cells on every axis."""
+        return tuple(
+            sum(
+                -(-(b - a) // self.chunk[axis])
+                for a, b in zip(starts, (*starts[1:], self.shape[axis]), strict=True)
+            )
+            for axis, starts in enumerate(self.segments)
+        )
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of the grid."""
+        return math.prod(self.counts)
+
+    def cell_ranges(self, box: Box) -> tuple[range, ...]:
+        """Return for every axis the numbers of the cells that overlap `box`.
+
+        Examples
+        --------
+        >>> Grid((10, 4), (4, 4)).cell_ranges(Box((3, 0), (5, 4)))
+        (range(0, 2), range(0, 1))
+        """
+        return tuple(self._range(axis, a, b) for axis, (a, b) in enumerate(zip(box.lo, box.hi, strict=True)))
+
+    def _range(self, axis: int, lo: int, hi: int) -> range:
+        if hi <= lo:
+            return range(0)
+        if len(self.segments[axis]) == 1:
+            return range(lo // self.chunk[axis], -(-hi // self.chunk[axis]))
+        cuts = self.cuts(axis)
+        first = int(np.searchsorted(cuts, lo, side="right")) - 1
+        return range(first, int(np.searchsorted(cuts, hi, side="left")))
+
+    def count(self, box: Box) -> int:
+        """Return how many cells overlap `box`, without going through them."""
+        return math.prod(len(r) for r in self.cell_ranges(box))
+
+    def cell_box(self, index: Sequence[int]) -> Box:
+        """Return the box of one cell, clipped to the shape.
+
+        Examples
+        --------
+        >>> Grid((10,), (4,)).cell_box((2,))
+        Box(lo=(8,), hi=(10,))
+        """
+        lo, hi = [], []
+        for axis, i in enumerate(index):
+            cuts = self.cuts(axis)
+            lo.append(int(cuts[i]))
+            hi.append(int(cuts[i + 1]))
+        return Box(tuple(lo), tuple(hi))
+
+    def cells(self, box: Box) -> Iterator[Box]:
+        """Yield, in C order, the whole boxes of the cells that overlap `box`.
+
+        Examples
+        --------
+        >>> [c.lo for c in Grid((10,), (4,)).cells(Box((5,), (9,)))]
+        [(4,), (8,)]
+        """
+        sides = []
+        for axis, cells in enumerate(self.cell_ranges(box)):
+            cuts = self.cuts(axis)[cells.start : cells.stop + 1].tolist() if cells else [0]
+            sides.append(list(itertools.pairwise(cuts)))
+        for corner in itertools.product(*sides):
+            yield Box(tuple(a for a, _ in corner), tuple(b for _, b in corner))
+
+    def extend(self, axis: int, size: int) -> Grid:
+        """Return the grid after an append of `size` along `axis`.
+
+        Examples
+        --------
+        >>> Grid((8,), (4,)).extend(0, 1).segments, Grid((9,), (4,)).extend(0, 1).segments
+        (((0,),), ((0, 9),))
+        """
+        if size < 0 or not 0 <= axis < len(self.shape):
+            raise InvalidKeyError(f"cannot append {size} along axis {axis} of shape {self.shape}")
+        end = self.shape[axis]
+        starts = self.segments[axis]
+        if size and (end - starts[-1]) % self.chunk[axis]:
+            starts = (*starts, end)
+        shape = (*self.shape[:axis], end + size, *self.shape[axis + 1 :])
+        segments = (*self.segments[:axis], starts, *self.segments[axis + 1 :])
+        return Grid(shape, self.chunk, segments)

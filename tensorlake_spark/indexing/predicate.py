@@ -1,0 +1,72 @@
+"""Which rows a slice needs: one overlap test for every sliced axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.indexing.selection import PointSelection, Selection
+
+Array = np.ndarray[Any, Any]
+
+COLUMNS = 8
+"""Axes with coordinate columns; the decoder trims the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A condition on the rows of a table; it may keep too many rows, never too few.
+
+    Attributes
+    ----------
+    id : str
+        The tensor.
+    ranges : tuple of (axis, lo, hi)
+        Half-open range for every axis that is not wanted whole.
+
+    Examples
+    --------
+    >>> Predicate("x", ((0, 30, 40),)).to_sql()
+    "id = 'x' AND nnz > 0 AND lo.d0 < 40 AND hi.d0 > 30"
+    """
+
+    id: str
+    ranges: tuple[tuple[int, int, int], ...] = ()
+
+    @classmethod
+    def of(cls, tensor_id: str, selection: Selection | PointSelection) -> Predicate:
+        """Return the predicate of a selection."""
+        return cls(tensor_id, selection.ranges())
+
+    def to_sql(self) -> str:
+        """Return the condition as SQL that Spark, Delta and DataFusion understand alike."""
+        quoted = self.id.replace("'", "''")
+        terms = [f"id = '{quoted}'", "nnz > 0"]
+        for axis, lo, hi in self.ranges:
+            if lo >= hi:
+                return f"id = '{quoted}' AND nnz < 0"
+            if axis < COLUMNS:
+                terms.append(f"lo.d{axis} < {hi} AND hi.d{axis} > {lo}")
+        return " AND ".join(terms)
+
+    def matches(self, lo: Array, hi: Array) -> Array:
+        """Return for each box whether its row passes.
+
+        Parameters
+        ----------
+        lo, hi : int64 ndarray, shape (n, ndim)
+            Corners of the rows' boxes.
+
+        Returns
+        -------
+        bool ndarray, shape (n,)
+        """
+        out = np.ones(len(lo), bool)
+        for axis, first, stop in self.ranges:
+            if first >= stop:
+                return np.zeros(len(lo), bool)
+            if axis < COLUMNS:
+                out &= (lo[:, axis] < stop) & (hi[:, axis] > first)
+        return out

@@ -1,0 +1,324 @@
+"""The normal form of a key: what is picked on every axis, and how the answer is shaped from it.
+
+Storage returns a tensor of `Selection.storage_shape`: every axis kept, every progression ascending.
+`Selection.finish` turns that into NumPy's answer. Nothing here knows negative numbers or Ellipsis;
+`tensorlake_spark.indexing.key` is the one place that does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.indexing.box import Box
+
+Array = np.ndarray[Any, Any]
+
+_BLOCK = 1 << 22  # elements of one block when boxes are held against points
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An ascending arithmetic progression of indices: ``range(start, stop, step)``.
+
+    Examples
+    --------
+    >>> Run(1, 8, 3).count
+    3
+    """
+
+    start: int
+    stop: int
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        if self.stop <= self.start:
+            for name, value in (("start", 0), ("stop", 0), ("step", 1)):
+                object.__setattr__(self, name, value)
+
+    @property
+    def count(self) -> int:
+        """Number of indices."""
+        return len(range(self.start, self.stop, self.step))
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Half-open range from the first to the last index."""
+        if not self.count:
+            return 0, 0
+        return self.start, self.start + (self.count - 1) * self.step + 1
+
+    def hits(self, lo: Array, hi: Array) -> Array:
+        """Return for each range ``[lo, hi)`` whether it holds an index."""
+        first, stop = self.bounds
+        a, b = np.maximum(lo, first), np.minimum(hi, stop)
+        at_or_after = first + -(-(a - first) // self.step) * self.step
+        return np.asarray((at_or_after < b) & (self.count > 0))
+
+    def within(self, lo: int, hi: int) -> tuple[slice, slice]:
+        """Return the picked part of ``[lo, hi)``: where it is there, and where it goes."""
+        first, stop = self.bounds
+        begin = max(0, -(-(lo - first) // self.step))
+        end = max(begin, min(self.count, -(-(min(hi, stop) - first) // self.step)))
+        at = first + begin * self.step - lo
+        return slice(at, at + (end - begin - 1) * self.step + 1 if end > begin else at, self.step), slice(
+            begin, end
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Indices in the caller's order, with repetitions.
+
+    Attributes
+    ----------
+    indices : int64 ndarray, shape (count,)
+        Non-negative.
+    """
+
+    indices: Array
+
+    @property
+    def count(self) -> int:
+        """Number of indices."""
+        return len(self.indices)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Half-open range from the least to the greatest index."""
+        if not self.count:
+            return 0, 0
+        return int(self.indices.min()), int(self.indices.max()) + 1
+
+    @cached_property
+    def _sorted(self) -> Array:
+        return np.sort(self.indices)
+
+    def hits(self, lo: Array, hi: Array) -> Array:
+        """Return for each range ``[lo, hi)`` whether it holds an index."""
+        return np.asarray(np.searchsorted(self._sorted, hi) > np.searchsorted(self._sorted, lo))
+
+    def within(self, lo: int, hi: int) -> tuple[Array, Array]:
+        """Return the picked part of ``[lo, hi)``: where it is there, and where it goes."""
+        to = np.flatnonzero((self.indices >= lo) & (self.indices < hi))
+        return self.indices[to] - lo, to
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A key in normal form: one pick for every axis.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        The tensor's.
+    axes : tuple of Run or Points
+        What is picked on every axis.
+    flips : tuple of int
+        Axes that the key walks backwards.
+    drops : tuple of int
+        Axes that the key names by an integer.
+    newaxes : tuple of int
+        Positions of new axes in the result.
+    moved : tuple of int, or None
+        Where the axes of an index array come from and go to, ``(from, to)``, counted in the result
+        before `newaxes`; NumPy puts them first when integers stand apart from the array.
+    points_shape : tuple of int, or None
+        Shape of the index array where it is not of rank 1.
+    is_scalar : bool
+        Whether NumPy answers with a scalar: integers for all axes, and no Ellipsis.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[Run | Points, ...]
+    flips: tuple[int, ...] = ()
+    drops: tuple[int, ...] = ()
+    newaxes: tuple[int, ...] = ()
+    moved: tuple[int, int] | None = None
+    points_shape: tuple[int, ...] | None = None
+    is_scalar: bool = False
+
+    @property
+    def storage_shape(self) -> tuple[int, ...]:
+        """Picked indices of every axis: the shape that rows are decoded into."""
+        return tuple(axis.count for axis in self.axes)
+
+    @cached_property
+    def result_shape(self) -> tuple[int, ...]:
+        """Shape of NumPy's answer."""
+        return tuple(np.shape(self.finish(np.broadcast_to(np.int8(0), self.storage_shape))))
+
+    @property
+    def size(self) -> int:
+        """Number of picked elements."""
+        return math.prod(self.storage_shape)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is picked."""
+        return self.size == 0
+
+    @property
+    def is_box(self) -> bool:
+        """Whether the picked elements form a box without gaps."""
+        return all(isinstance(a, Run) and a.step == 1 for a in self.axes)
+
+    @cached_property
+    def box(self) -> Box:
+        """The smallest box that holds everything picked."""
+        if self.is_empty:
+            return Box((0,) * len(self.shape), (0,) * len(self.shape))
+        bounds = [axis.bounds for axis in self.axes]
+        return Box(tuple(a for a, _ in bounds), tuple(b for _, b in bounds))
+
+    def ranges(self) -> tuple[tuple[int, int, int], ...]:
+        """Return ``(axis, lo, hi)`` of `box` for every axis that it does not cover whole."""
+        return tuple(
+            (axis, lo, hi)
+            for axis, (lo, hi, size) in enumerate(
+                zip(self.box.lo, self.box.hi, self.shape, strict=True)
+            )
+            if (lo, hi) != (0, size) or self.is_empty
+        )
+
+    def hits(self, lo: Array, hi: Array) -> Array:
+        """Return for each box whether it holds a picked element; exact, no loop over boxes.
+
+        Parameters
+        ----------
+        lo, hi : int64 ndarray, shape (n, ndim)
+            Corners of the boxes.
+
+        Returns
+        -------
+        bool ndarray, shape (n,)
+        """
+        out = np.full(len(lo), not self.is_empty)
+        for k, axis in enumerate(self.axes):
+            if axis.count == self.shape[k] and isinstance(axis, Run):
+                out &= hi[:, k] > lo[:, k]
+            else:
+                out &= axis.hits(lo[:, k], hi[:, k])
+        return out
+
+    def project(self, lo: Sequence[int], hi: Sequence[int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return ``src, dst`` such that ``out[dst] = block[src]`` puts one box in its place.
+
+        Slices where every axis is a `Run`, so that both sides are views; else index arrays for all axes.
+        """
+        src, dst = [], []
+        for axis, a, b in zip(self.axes, lo, hi, strict=True):
+            there, here = axis.within(int(a), int(b))
+            src.append(there)
+            dst.append(here)
+        if all(isinstance(axis, Run) for axis in self.axes):
+            return tuple(src), tuple(dst)
+        return np.ix_(*map(_explicit, src)), np.ix_(*map(_explicit, dst))
+
+    def finish(self, out: Array) -> Any:
+        """Return NumPy's answer from what storage returned (`storage_shape`); a view where it can be."""
+        if self.flips:
+            out = out[tuple(slice(None, None, -1) if k in self.flips else slice(None) for k in range(out.ndim))]
+        if self.is_scalar:
+            return out[(0,) * out.ndim]
+        out = out[(*(0 if k in self.drops else slice(None) for k in range(out.ndim)), ...)]
+        if self.moved is not None:
+            source, target = self.moved
+            out = np.moveaxis(out, source, target)
+            if self.points_shape is not None:
+                out = out.reshape(out.shape[:target] + self.points_shape + out.shape[target + 1 :])
+        for position in self.newaxes:
+            out = np.expand_dims(out, position)
+        return out
+
+
+def _explicit(index: slice | Array) -> Array:
+    if isinstance(index, slice):
+        return np.arange(index.start, index.stop, index.step or 1)
+    return index
+
+
+@dataclass(frozen=True, eq=False)
+class PointSelection:
+    """Single elements, each named by one index for every axis (Zarr's ``vindex``).
+
+    Attributes
+    ----------
+    shape : tuple of int
+        The tensor's.
+    coords : int64 ndarray, shape (ndim, n)
+        Non-negative.
+    result_shape : tuple of int
+        Shape of the answer, of `n` elements.
+    """
+
+    shape: tuple[int, ...]
+    coords: Array
+    result_shape: tuple[int, ...]
+
+    @property
+    def storage_shape(self) -> tuple[int, ...]:
+        """``(n,)``."""
+        return (self.coords.shape[1],)
+
+    @property
+    def size(self) -> int:
+        """Number of picked elements."""
+        return int(self.coords.shape[1])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is picked."""
+        return self.size == 0
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the answer is a scalar."""
+        return self.result_shape == ()
+
+    @property
+    def is_box(self) -> bool:
+        """Points are never taken for a box."""
+        return False
+
+    @cached_property
+    def box(self) -> Box:
+        """The smallest box that holds all points."""
+        if self.is_empty:
+            return Box((0,) * len(self.shape), (0,) * len(self.shape))
+        return Box(
+            tuple(self.coords.min(axis=1).tolist()), tuple((self.coords.max(axis=1) + 1).tolist())
+        )
+
+    def ranges(self) -> tuple[tuple[int, int, int], ...]:
+        """Return ``(axis, lo, hi)`` of `box` for every axis that it does not cover whole."""
+        sides = zip(self.box.lo, self.box.hi, self.shape, strict=True)
+        return tuple(
+            (k, a, b) for k, (a, b, n) in enumerate(sides) if (a, b) != (0, n) or self.is_empty
+        )
+
+    def hits(self, lo: Array, hi: Array) -> Array:
+        """Return for each box whether it holds a point; see `Selection.hits`."""
+        out = np.zeros(len(lo), bool)
+        step = max(1, _BLOCK // max(1, self.size))
+        for start in range(0, len(lo), step):
+            a, b = lo[start : start + step, :, None], hi[start : start + step, :, None]
+            inside = (self.coords >= a) & (self.coords < b)
+            out[start : start + step] = inside.all(axis=1).any(axis=1)
+        return out
+
+    def project(self, lo: Sequence[int], hi: Sequence[int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return ``src, dst`` such that ``out[dst] = block[src]``; see `Selection.project`."""
+        a, b = np.asarray(lo)[:, None], np.asarray(hi)[:, None]
+        to = np.flatnonzero(((self.coords >= a) & (self.coords < b)).all(axis=0))
+        return tuple(self.coords[:, to] - a), (to,)
+
+    def finish(self, out: Array) -> Any:
+        """Return the answer in its shape."""
+        out = out.reshape(self.result_shape)
+        return out[()] if self.is_scalar else out

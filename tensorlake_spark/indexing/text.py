@@ -1,0 +1,141 @@
+"""Keys as text: ``30:40, :, ::2, 5``, or by the names of the axes: ``image=30:40, y=5``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidSliceError, did_you_mean
+
+_NUMBER = re.compile(r"[+-]?\d+")
+_NAMED = re.compile(r"\s*([^\W\d]\w*)\s*=(.*)", re.DOTALL)
+_EXAMPLE = "write it as '30:40, :, ::2, 5', or by axis names as 'image=30:40, y=5'"
+
+
+def parse_key(text: str, axes: Sequence[str] | None = None) -> tuple[Any, ...]:
+    """Return the key that a text stands for.
+
+    Parameters
+    ----------
+    text : str
+        Parts with commas between them: an integer, a slice, ``...``, ``None`` or ``newaxis``, or a list
+        such as ``[1, 5, 9]``; or all of them as ``name=part``. Empty text is the whole tensor.
+    axes : sequence of str, optional
+        Names of the tensor's axes.
+
+    Raises
+    ------
+    InvalidSliceError
+        If a part cannot be read, or an axis is unknown or named twice.
+
+    Examples
+    --------
+    >>> parse_key("30:40, :, ::2, -5")
+    (slice(30, 40, None), slice(None, None, None), slice(None, None, 2), -5)
+    >>> parse_key("y=5", axes=("image", "y"))
+    (slice(None, None, None), 5)
+    """
+    parts = _split(text)
+    named = [_NAMED.fullmatch(p) for p in parts]
+    if not any(named):
+        return tuple(_parse_part(p, text) for p in parts)
+    if not all(named):
+        raise InvalidSliceError(f"slice {text!r} mixes names and positions; {_EXAMPLE}")
+    pairs = [(m.group(1), _parse_part(m.group(2).strip(), text)) for m in named if m]
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidSliceError(f"slice {text!r} names the axis {name!r} twice")
+    return named_key(axes, dict(pairs))
+
+
+def named_key(axes: Sequence[str] | None, picks: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the key that picks by axis names, the other axes whole.
+
+    Raises
+    ------
+    InvalidSliceError
+        If the tensor's axes have no names, or not this one.
+
+    Examples
+    --------
+    >>> named_key(("image", "y"), {"y": 5})
+    (slice(None, None, None), 5)
+    """
+    if axes is None:
+        raise InvalidSliceError(
+            f"the axes of this tensor have no names, so {', '.join(map(repr, picks))} cannot be found; "
+            "name them when writing (axes=...), or slice by position"
+        )
+    for name in picks:
+        if name not in axes:
+            raise InvalidSliceError(
+                f"no axis is named {name!r}{did_you_mean(name, axes)}; the axes are {', '.join(axes)}"
+            )
+    return tuple(picks.get(name, slice(None)) for name in axes)
+
+
+def format_key(key: Any) -> str:
+    """Return the text of a basic key; `parse_key` gives the key back.
+
+    Examples
+    --------
+    >>> format_key((slice(30, 40), Ellipsis, None, slice(None, None, -1), 5))
+    '30:40, ..., None, ::-1, 5'
+    """
+    return ", ".join(_format_part(p) for p in (key if isinstance(key, tuple) else (key,)))
+
+
+def _format_part(part: Any) -> str:
+    if part is Ellipsis:
+        return "..."
+    if isinstance(part, slice):
+        start, stop, step = ("" if v is None else str(int(v)) for v in (part.start, part.stop, part.step))
+        return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
+    if isinstance(part, (list, np.ndarray)):
+        return str([int(v) for v in part])
+    return str(part)
+
+
+def _split(text: str) -> list[str]:
+    """Cut at the commas that stand outside of brackets."""
+    parts, depth, current = [], 0, ""
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and depth == 0:
+            parts.append(current)
+            current = ""
+        else:
+            current += letter
+    parts.append(current)
+    parts = [p.strip() for p in parts]
+    if parts == [""]:
+        return []
+    if parts[-1] == "" and len(parts) > 1:  # the comma that Python allows at the end
+        parts.pop()
+    return parts
+
+
+def _parse_part(part: str, text: str) -> Any:
+    if part == "...":
+        return Ellipsis
+    if part in ("None", "newaxis"):
+        return None
+    if _NUMBER.fullmatch(part):
+        return int(part)
+    if part.startswith("[") and part.endswith("]"):
+        inner = [p.strip() for p in part[1:-1].split(",")]
+        if all(_NUMBER.fullmatch(p) for p in inner):
+            return [int(p) for p in inner]
+        if inner == [""]:
+            return []
+    bounds = [p.strip() for p in part.split(":")]
+    if 2 <= len(bounds) <= 3 and all(p == "" or _NUMBER.fullmatch(p) for p in bounds):
+        values = [int(p) if p else None for p in bounds]
+        if len(values) == 3 and values[2] == 0:
+            raise InvalidSliceError(f"slice {text!r}: the step of {part!r} is zero")
+        return slice(*values)
+    raise InvalidSliceError(f"slice {text!r} cannot be read at {part!r}; {_EXAMPLE}")

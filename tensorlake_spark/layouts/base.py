@@ -1,0 +1,110 @@
+"""What a layout is: the way one box is written, and the laws that every layout keeps.
+
+For tensor ``x``, spec ``s``, selection ``k``, any order and any split of the rows:
+
+1. *round trip*: decoding what was encoded gives ``x``: dtype, shape, NaN bits and signed zeros too;
+2. *inclusive*: decoding the rows that match the predicate of ``k`` gives ``x[k]``, as NumPy does;
+3. *order free*: permuting the rows, or splitting them into batches, changes nothing;
+4. *over-delivery*: further rows, which ``k`` does not need, change nothing;
+5. *tight*: no more rows match than `Layout.row_bound` says;
+6. *stable*: the golden tables decode for ever;
+7. *pure*: the same input gives the same rows.
+
+`tensorlake_spark.layouts.laws` is the executable form, for our layouts and for anybody's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.indexing import Box, Grid, PointSelection, Selection
+from tensorlake_spark.row import Row, Totals
+from tensorlake_spark.spec import TensorSpec
+
+AnySelection = Selection | PointSelection
+
+
+def grid_of(spec: TensorSpec) -> Grid:
+    """Return the grid on which a tensor's boxes lie.
+
+    Examples
+    --------
+    >>> grid_of(TensorSpec("x", (5,), np.dtype("uint8"), "ftsf", (2,))).n_cells
+    3
+    """
+    return Grid(spec.shape, spec.block_shape, spec.segments)
+
+
+class Layout(ABC):
+    """The way one box of a tensor is written; stateless, one instance for each name."""
+
+    name: ClassVar[str]
+    """Name in the column ``layout``."""
+
+    columns: ClassVar[tuple[str, ...]]
+    """Columns that `decode` needs."""
+
+    @abstractmethod
+    def default_block(self, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
+        """Return the block shape for a tensor whose writer named none."""
+
+    @abstractmethod
+    def choose_codec(self, sample: np.ndarray[Any, Any]) -> str:
+        """Return the codec for a tensor whose writer named none, by trying a sample of it."""
+
+    @abstractmethod
+    def check_codec(self, name: str) -> str:
+        """Return `name` if it is a codec of this layout, else raise InvalidOptionError."""
+
+    @abstractmethod
+    def pieces(self, spec: TensorSpec, box: Box) -> Iterator[Box]:
+        """Yield the parts of a region that are encoded on their own, in storage order."""
+
+    @abstractmethod
+    def encode(self, part: np.ndarray[Any, Any], lo: Sequence[int], spec: TensorSpec) -> list[Row]:
+        """Return the rows of one part, whose lower corner in the tensor is `lo`."""
+
+    @abstractmethod
+    def new_result(self, spec: TensorSpec, selection: AnySelection, full: bool) -> Any:
+        """Return what `decode` fills; `full` says that stored rows cover the whole tensor."""
+
+    @abstractmethod
+    def decode(
+        self, batch: pa.RecordBatch, spec: TensorSpec, selection: AnySelection, result: Any
+    ) -> Totals:
+        """Decode the rows that `selection` needs into `result`, trimmed; other rows do no harm.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            Data rows of this tensor, with `columns` at least.
+        spec : TensorSpec
+            The tensor.
+        selection : Selection or PointSelection
+            What is asked for.
+        result : object
+            What `new_result` returned; batches may be decoded into it from several threads.
+
+        Returns
+        -------
+        Totals
+            Rows that were decoded, elements of the selection that they gave, payload bytes.
+
+        Raises
+        ------
+        CorruptDataError
+            If the checksum of a row fails or its payload does not fit its box.
+        """
+
+    @abstractmethod
+    def finish(self, spec: TensorSpec, selection: AnySelection, result: Any) -> Any:
+        """Return the answer in the form NumPy gives it."""
+
+    @abstractmethod
+    def row_bound(self, spec: TensorSpec, selection: AnySelection) -> int:
+        """Return how many rows may match the predicate of `selection` at the most."""

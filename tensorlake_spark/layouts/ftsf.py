@@ -1,0 +1,207 @@
+"""FTSF, the flattened tensor storage format (Delta Tensor, section IV-A): one row is one dense chunk.
+
+The paper keeps the last Dc axes whole in a chunk and flattens the others into a sequence; here a
+chunk is any hyper-rectangle, and ``chunk_rank=Dc`` gives the paper's. A chunk that is full of the fill
+value is not stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
+from tensorlake_spark.indexing import Box
+from tensorlake_spark.layouts import codec as codecs
+from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of
+from tensorlake_spark.row import Row, Totals, corners, crc_of
+from tensorlake_spark.spec import STORED_AXES, TensorSpec, dtype_name, native
+
+Array = np.ndarray[Any, Any]
+
+CHUNK_BYTES = 768 << 10
+"""Size of a chunk before coding: small enough for a crop, large enough that zstd and vector
+additions, not Python, take the time (docs/benchmarks.md)."""
+
+_ROW_BYTES = 4 << 10  # a chunk's last axis is kept whole up to this
+_STACK_ROW = 64 << 10  # chunks up to this size are decoded many at once
+_STACK_BYTES = 4 << 20
+
+
+def paper_block(shape: Sequence[int], chunk_rank: int) -> tuple[int, ...]:
+    """Return the paper's chunk: the last `chunk_rank` axes whole, the others one at a time.
+
+    Raises
+    ------
+    InvalidOptionError
+        If `chunk_rank` is not between 0 and the rank.
+
+    Examples
+    --------
+    >>> paper_block((24, 3, 1024, 1024), 2)
+    (1, 1, 1024, 1024)
+    """
+    rank = len(shape)
+    if not 0 <= chunk_rank <= rank:
+        raise InvalidOptionError(f"chunk_rank {chunk_rank} is not between 0 and the rank {rank}")
+    lead = rank - chunk_rank
+    return (1,) * lead + tuple(max(1, n) for n in shape[lead:])
+
+
+class Ftsf(Layout):
+    """Dense chunks."""
+
+    name = "ftsf"
+    columns = ("lo", "hi", "layout", "params", "dtype", "codec", "index", "values", "crc")
+
+    def default_block(self, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
+        """Return a chunk of about `CHUNK_BYTES` whose rows are wide and few.
+
+        The last axis stays whole while a row of it is at most 4 KiB. With four axes or more the first
+        one counts samples: a chunk holds one of them if it is large, else as many as fit.
+
+        Examples
+        --------
+        >>> Ftsf().default_block((64, 3, 1024, 1024), np.dtype("uint8"))
+        (1, 3, 256, 1024)
+        >>> Ftsf().default_block((512, 512, 512), np.dtype("float32"))
+        (16, 16, 512)
+        """
+        block = [max(1, n) for n in shape]
+        if not block:
+            return ()
+        limit = max(1, CHUNK_BYTES // dtype.itemsize)
+        if len(block) >= 4:
+            sample = math.prod(block[1:])
+            block[0] = min(block[0], max(1, limit // sample))
+        inner = list(range(1 if len(block) >= 4 else 0, len(block) - 1))
+        row = max(1, _ROW_BYTES // dtype.itemsize)
+        if inner:
+            while block[-1] > row and math.prod(block) > limit:
+                block[-1] = -(-block[-1] // 2)
+        while math.prod(block) > limit and any(block[k] > 1 for k in inner):
+            widest = max(inner, key=lambda k: block[k])
+            block[widest] = -(-block[widest] // 2)
+        if math.prod(block) > limit:
+            block[-1] = max(1, limit // math.prod(block[:-1]))
+        return tuple(block)
+
+    def choose_codec(self, sample: Array) -> str:
+        return codecs.choose(np.ascontiguousarray(native(sample)))
+
+    def check_codec(self, name: str) -> str:
+        return codecs.codec_of(name).name
+
+    def pieces(self, spec: TensorSpec, box: Box) -> Iterator[Box]:
+        for cell in grid_of(spec).cells(box):
+            yield cell.intersect(box)
+
+    def encode(self, part: Array, lo: Sequence[int], spec: TensorSpec) -> list[Row]:
+        part = np.ascontiguousarray(native(part)).reshape(part.shape)
+        if part.size == 0 or _is_fill(part, spec.fill_value):
+            return []
+        hi = tuple(a + n for a, n in zip(lo, part.shape, strict=True))
+        values = codecs.encode(part, codecs.codec_of(spec.codec))
+        return [Row(tuple(lo), hi, part.size, spec.codec, values)]
+
+    def new_result(self, spec: TensorSpec, selection: AnySelection, full: bool) -> Array:
+        shape = selection.storage_shape
+        if full:
+            return np.empty(shape, spec.dtype)
+        if not any(spec.fill):
+            return np.zeros(shape, spec.dtype)
+        return np.full(shape, spec.fill_value)
+
+    def decode(
+        self, batch: pa.RecordBatch, spec: TensorSpec, selection: AnySelection, result: Array
+    ) -> Totals:
+        lo, hi = corners(batch, spec.ndim)
+        wanted = np.flatnonzero(selection.hits(lo, hi)).tolist()
+        payload = _check_rows(batch, spec, wanted, lo, hi)
+        sliced = all(isinstance(d, slice) for d in selection.project(lo[0], hi[0])[1]) if wanted else True
+        count = size = 0
+        for (shape, name), group in groupby(
+            ((i, tuple((hi[i] - lo[i]).tolist())) for i in wanted),
+            key=lambda pair: (pair[1], payload[pair[0]][0]),
+        ):
+            rows = [i for i, _ in group]
+            codec = codecs.codec_of(name)
+            for some in _runs(rows, math.prod(shape) * spec.dtype.itemsize):
+                stack = None
+                if len(some) > 1:
+                    values = [payload[i][1] for i in some]
+                    stack = codecs.decode_stack(values, codec, shape, spec.dtype)
+                for place, i in enumerate(some):
+                    src, dst = selection.project(lo[i].tolist(), hi[i].tolist())
+                    if stack is not None:
+                        part = stack[place][src]
+                        result[dst] = part
+                    elif sliced:
+                        part = result[dst]
+                        codecs.decode_into(payload[i][1], codec, shape, spec.dtype, src, part)
+                    else:
+                        part = codecs.decode(payload[i][1], codec, shape, spec.dtype)[src]
+                        result[dst] = part
+                    count += part.size
+                    size += len(payload[i][1])
+        return Totals(len(wanted), count, size)
+
+    def finish(self, spec: TensorSpec, selection: AnySelection, result: Array) -> Any:
+        return selection.finish(result)
+
+    def row_bound(self, spec: TensorSpec, selection: AnySelection) -> int:
+        return grid_of(spec).count(selection.box)
+
+
+def _is_fill(part: Array, fill: Array) -> bool:
+    """Whether every element has the bits of `fill`; one look at the first decides most cases."""
+    have, want = codecs.words(part), codecs.words(np.ascontiguousarray(fill))
+    if want.size == 2:  # the two parts of a complex number
+        have = have.reshape(-1, 2)
+        return bool((have[0] == want).all() and (have == want).all())
+    return bool(have.flat[0] == want[0] and (have == want[0]).all())
+
+
+def _runs(rows: list[int], row_bytes: int) -> Iterator[list[int]]:
+    """Split rows into stacks: large chunks alone, small ones as many as fill a few MiB."""
+    step = 1 if row_bytes > _STACK_ROW else max(1, _STACK_BYTES // max(1, row_bytes))
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]
+
+
+def _check_rows(
+    batch: pa.RecordBatch, spec: TensorSpec, wanted: list[int], lo: Array, hi: Array
+) -> dict[int, tuple[str, Any]]:
+    """Return codec and payload of the wanted rows, each held against its checksum and its tensor."""
+    layout, params, dtype, names, index, crc = (
+        batch.column(c).to_pylist() for c in ("layout", "params", "dtype", "codec", "index", "crc")
+    )
+    values = batch.column("values")
+    stored = min(spec.ndim, STORED_AXES)
+    out = {}
+    for i in wanted:
+        box = (*lo[i, :stored].tolist(), *hi[i, :stored].tolist())
+        payload = values[i].as_buffer()
+        if payload is None or crc[i] != crc_of(
+            layout[i], params[i], dtype[i], names[i], box, index[i], payload
+        ):
+            raise CorruptDataError(
+                f"tensor {spec.id!r}, box {_box_text(lo[i], hi[i])}: the row fails its checksum; "
+                "restore the file from a backup, or an earlier version of the table"
+            )
+        if dtype[i] != dtype_name(spec.dtype) or (lo[i] >= hi[i]).any() or (hi[i] > spec.shape).any():
+            raise CorruptDataError(
+                f"tensor {spec.id!r}, box {_box_text(lo[i], hi[i])}: the row ({dtype[i]}) does not fit "
+                f"the tensor's shape {spec.shape} and dtype {spec.dtype}"
+            )
+        out[i] = (names[i], payload)
+    return out
+
+
+def _box_text(lo: Array, hi: Array) -> str:
+    return "[" + ", ".join(f"{a}:{b}" for a, b in zip(lo.tolist(), hi.tolist(), strict=True)) + "]"

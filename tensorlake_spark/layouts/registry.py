@@ -1,0 +1,32 @@
+"""The layouts by name. A new layout is one file and one line here."""
+
+from __future__ import annotations
+
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.layouts.base import Layout
+from tensorlake_spark.layouts.ftsf import Ftsf
+
+LAYOUTS: dict[str, Layout] = {
+    "ftsf": Ftsf(),
+}
+
+
+def layout_of(name: str) -> Layout:
+    """Return the layout of that name.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is none; the message lists those there are.
+
+    Examples
+    --------
+    >>> layout_of("ftsf").name
+    'ftsf'
+    """
+    try:
+        return LAYOUTS[name]
+    except KeyError:
+        raise InvalidOptionError(
+            f"unknown layout {name!r}{did_you_mean(name, LAYOUTS)}; known are {', '.join(LAYOUTS)}"
+        ) from None

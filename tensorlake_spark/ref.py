@@ -1,0 +1,323 @@
+"""TensorRef: a tensor of the lake at one version, read when it is indexed."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark import edit
+from tensorlake_spark.delta import catalog, scan
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.errors import CorruptDataError, InvalidTensorError
+from tensorlake_spark.indexing import (
+    ReadPlan,
+    named_key,
+    parse_key,
+    select,
+    select_orthogonal,
+    select_points,
+)
+from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.progress import progress
+from tensorlake_spark.row import Meta, Totals
+
+
+class TensorRef:
+    """A tensor of a lake, at the version at which it was taken; nothing is read before it is indexed.
+
+    Indexing follows NumPy's basic indexing: integers, slices with steps of either sign, Ellipsis and
+    newaxis; one integer or boolean array may take the place of one axis. `oindex` and `vindex` mean what
+    they mean in Zarr. Only the chunks that a key needs are read.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, tensorlake_spark as tl
+    >>> lake = tl.open(tempfile.mkdtemp())
+    >>> ref = lake.write("x", np.arange(12).reshape(3, 4))
+    >>> ref[1:, ::-1].tolist()
+    [[7, 6, 5, 4], [11, 10, 9, 8]]
+    """
+
+    def __init__(self, snapshot: Snapshot, meta: Meta, verify: bool = True) -> None:
+        self._snapshot = snapshot
+        self._meta = meta
+        self._verify = verify
+
+    @property
+    def id(self) -> str:
+        """Name of the tensor in the lake."""
+        return self._meta.spec.id
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of every axis."""
+        return self._meta.spec.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self._meta.spec.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements, stored or not."""
+        return self._meta.spec.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, in the machine's byte order."""
+        return self._meta.spec.dtype
+
+    @property
+    def layout(self) -> str:
+        """How the tensor is stored, such as ``"ftsf"``."""
+        return self._meta.spec.layout
+
+    @property
+    def block_shape(self) -> tuple[int, ...]:
+        """Shape of a whole chunk."""
+        return self._meta.spec.block_shape
+
+    @property
+    def codec(self) -> str:
+        """How the values are coded, such as ``"delta(-2)+zstd"``."""
+        return self._meta.spec.codec
+
+    @property
+    def axes(self) -> tuple[str, ...] | None:
+        """Names of the axes, None where they have none."""
+        return self._meta.spec.axes
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """The user's attributes; `update_attrs` changes them."""
+        return MappingProxyType(dict(self._meta.spec.attrs))
+
+    @property
+    def fill_value(self) -> Any:
+        """What a chunk without a row is full of."""
+        return self._meta.spec.fill_value[()]
+
+    @property
+    def nnz(self) -> int:
+        """Stored elements: of a dense tensor those of the chunks that are not all fill value."""
+        return self._meta.totals.nnz
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tensor as one array in memory."""
+        return self._meta.spec.nbytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of its payload in the table."""
+        return self._meta.totals.nbytes
+
+    @property
+    def version(self) -> int:
+        """Version of the table that this reference shows."""
+        return self._snapshot.version
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise InvalidTensorError(f"tensor {self.id!r} has no axis, and so no length")
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._read(select(key, self.shape))
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        self._assign(select(key, self.shape), values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("a tensor of a lake cannot become an array without a copy")
+        out = np.asarray(self[...])
+        return out if dtype is None else out.astype(dtype, copy=False)
+
+    @property
+    def oindex(self) -> _Indexer:
+        """Orthogonal indexing: ``ref.oindex[[0, 2], :, mask]``, every axis on its own."""
+        return _Indexer(self, select_orthogonal)
+
+    @property
+    def vindex(self) -> _Indexer:
+        """Coordinate indexing: ``ref.vindex[[0, 2], [1, 5]]`` is two elements; or a mask of the shape."""
+        return _Indexer(self, select_points)
+
+    def isel(self, **picks: Any) -> Any:
+        """Read by the names of the axes: ``ref.isel(image=slice(30, 40), y=5)``.
+
+        Raises
+        ------
+        InvalidSliceError
+            If an axis has no such name; the message offers the nearest.
+        """
+        return self[named_key(self.axes, picks)]
+
+    def slice(self, text: str) -> Any:
+        """Read by a slice as text: ``"30:40, :, ::2"`` or ``"image=30:40, y=5"``.
+
+        Raises
+        ------
+        InvalidSliceError
+            If the text cannot be read.
+        """
+        return self[parse_key(text, self.axes)]
+
+    def read(self, key: Any = ..., out: np.ndarray[Any, Any] | None = None) -> Any:
+        """Read like ``ref[key]``, into `out` where one is given.
+
+        Parameters
+        ----------
+        key : object
+            As in ``ref[key]``.
+        out : ndarray, optional
+            Array of the result's shape and dtype. Where the key is made of slices without gaps, chunks
+            are decoded straight into it: reading again and again then touches no new memory.
+
+        Raises
+        ------
+        InvalidTensorError
+            If `out` has another shape or dtype.
+        """
+        selection = select(key, self.shape)
+        if out is None:
+            return self._read(selection)
+        if out.shape != selection.result_shape or out.dtype != self.dtype:
+            raise InvalidTensorError(
+                f"out has shape {out.shape} and dtype {out.dtype}; the result has shape "
+                f"{selection.result_shape} and dtype {self.dtype}"
+            )
+        if not selection.is_box or out.shape != selection.storage_shape or self.layout != "ftsf":
+            out[...] = self._read(selection)
+            return out
+        if not self._is_full:
+            out[...] = self._meta.spec.fill_value
+        return self._read(selection, out)
+
+    def explain(self, key: Any = ...) -> ReadPlan:
+        """Return what ``ref[key]`` would read and what it skips; print it to see."""
+        key = parse_key(key, self.axes) if isinstance(key, str) else key
+        return scan.plan(self._snapshot, self.id, select(key, self.shape))
+
+    def update_attrs(self, attrs: Mapping[str, Any]) -> TensorRef:
+        """Add or replace attributes (JSON values) and return the reference at the new version.
+
+        Raises
+        ------
+        InvalidTensorError
+            If a value is not JSON.
+        """
+        self._snapshot = edit.describe(
+            self._snapshot.storage,
+            self.id,
+            lambda spec: replace(spec, attrs={**spec.attrs, **attrs}),
+        )
+        self._meta = catalog.get(self._snapshot, self.id)
+        return self
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether stored rows cover the whole tensor, so that nothing is fill."""
+        return self.nnz == self.size
+
+    def _read(self, selection: AnySelection, out: np.ndarray[Any, Any] | None = None) -> Any:
+        spec = self._meta.spec
+        layout = layout_of(spec.layout)
+        full = self._is_full and self._verify
+        result = layout.new_result(spec, selection, full) if out is None else out
+        if not selection.is_empty:
+            read_plan = scan.plan(self._snapshot, spec.id, selection)
+            with progress(f"read {spec.id}", read_plan.n_bytes) as done:
+                found = scan.read(
+                    self._snapshot,
+                    read_plan,
+                    layout.columns,
+                    lambda batch: layout.decode(batch, spec, selection, result),
+                    done,
+                )
+            if self._verify:
+                self._check(selection, sum(found, Totals()))
+        return layout.finish(spec, selection, result)
+
+    def _check(self, selection: AnySelection, found: Totals) -> None:
+        """Hold what was read against the totals: lost rows are an error, never zeros."""
+        want = self._meta.totals
+        whole = selection.box.shape == self.shape and selection.is_box
+        if (whole and (found.rows, found.nnz) != (want.rows, want.nnz)) or (
+            self._is_full and found.nnz != selection.size
+        ):
+            expected = want.nnz if whole else selection.size
+            raise CorruptDataError(
+                f"tensor {self.id!r}: {found.rows} rows with {found.nnz} elements were found where "
+                f"{expected} elements are stored; rows were lost, or somebody changed the table "
+                "with plain Delta: tl.open(..., verify=False) reads what there is"
+            )
+
+    def _assign(self, selection: AnySelection, values: Any) -> None:
+        """Write values into the elements of a selection, in one commit."""
+        given = np.asarray(values)
+        target = np.empty(selection.storage_shape, self.dtype)
+        view = target if selection.is_scalar else selection.finish(target)
+        if not np.can_cast(given.dtype, self.dtype, "same_kind") and not np.isscalar(values):
+            raise InvalidTensorError(
+                f"values of dtype {given.dtype} cannot be assigned to tensor {self.id!r} of dtype "
+                f"{self.dtype} without loss; convert them with .astype({self.dtype.name!r})"
+            )
+        try:
+            view[...] = given
+        except ValueError as error:
+            raise InvalidTensorError(
+                f"values of shape {given.shape} cannot be assigned to a selection of shape "
+                f"{selection.result_shape} of tensor {self.id!r}"
+            ) from error
+        self._snapshot = edit.assign(self._snapshot, self._meta, selection, target)
+        self._meta = catalog.get(self._snapshot, self.id)
+
+    def __repr__(self) -> str:
+        names = f", axes={self.axes}" if self.axes else ""
+        return (
+            f"TensorRef({self.id!r}, shape={self.shape}, dtype={self.dtype}, layout={self.layout!r}, "
+            f"block_shape={self.block_shape}{names}, version={self.version})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "id": self.id,
+            "shape": self.shape,
+            "axes": self.axes or "-",
+            "dtype": self.dtype,
+            "layout": f"{self.layout}, blocks of {self.block_shape}, {self.codec}",
+            "in memory": size_text(self.nbytes),
+            "stored": size_text(self.stored_bytes),
+            "version": self.version,
+            **{f"attrs[{k!r}]": v for k, v in self.attrs.items()},
+        }
+        body = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(str(k))}</th>"
+            f"<td style='text-align:left'>{html.escape(str(v))}</td></tr>"
+            for k, v in rows.items()
+        )
+        return f"<table>{body}</table>"
+
+
+class _Indexer:
+    """Square brackets with another meaning."""
+
+    def __init__(self, ref: TensorRef, choose: Callable[[Any, tuple[int, ...]], AnySelection]) -> None:
+        self._ref = ref
+        self._choose = choose
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._ref._read(self._choose(key, self._ref.shape))
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        self._ref._assign(self._choose(key, self._ref.shape), values)
+

@@ -1,0 +1,372 @@
+"""The row: columns of format version 1, their Arrow schema, and the checksum of a row.
+
+``layouts/FORMAT.md`` is the normative text; this module is the same table as code. Both `layouts`
+(what the bytes mean) and `delta` (where the bytes are) stand on it, and know nothing of each other.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.errors import CorruptDataError, FormatError, InvalidTensorError
+from tensorlake_spark.spec import FORMAT_VERSION, STORED_AXES, TensorSpec, dtype_name, dtype_of
+
+CORNER = pa.struct([pa.field(f"d{k}", pa.int64()) for k in range(STORED_AXES)])
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("seq", pa.int64(), nullable=False),
+        pa.field("lo", CORNER),
+        pa.field("hi", CORNER),
+        pa.field("nnz", pa.int64(), nullable=False),
+        pa.field("layout", pa.string()),
+        pa.field("params", pa.string()),
+        pa.field("dtype", pa.string()),
+        pa.field("shape", pa.list_(pa.int64())),
+        pa.field("block_shape", pa.list_(pa.int64())),
+        pa.field("codec", pa.string()),
+        pa.field("index", pa.binary()),
+        pa.field("values", pa.binary()),
+        pa.field("crc", pa.int64()),
+        pa.field("attrs", pa.string()),
+    ]
+)
+"""Arrow schema of the table, in the order of the columns."""
+
+PAYLOAD = ("index", "values")
+"""Columns that are compressed by us and carry no Parquet statistics."""
+
+_NULL = b"\xff\xff\xff\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One box of a tensor, encoded.
+
+    Attributes
+    ----------
+    lo, hi : tuple of int
+        Corners of the box in the tensor, half-open, one pair for every axis.
+    nnz : int
+        Elements stored in the row, at least 1.
+    codec : str
+        How `index` and `values` are coded.
+    values, index : bytes-like, or None
+        The payload; `index` is None where the box is dense.
+    params : str, or None
+        JSON that the layout needs to decode this row.
+    """
+
+    lo: tuple[int, ...]
+    hi: tuple[int, ...]
+    nnz: int
+    codec: str
+    values: Any
+    index: Any = None
+    params: str | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the payload."""
+        return len(self.values) + (len(self.index) if self.index is not None else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What all data rows of a tensor add up to; a full read must find just this.
+
+    Attributes
+    ----------
+    rows, nnz, nbytes : int
+        Data rows, stored elements, and bytes of payload.
+    """
+
+    rows: int = 0
+    nnz: int = 0
+    nbytes: int = 0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(self.rows + other.rows, self.nnz + other.nnz, self.nbytes + other.nbytes)
+
+    def __sub__(self, other: Totals) -> Totals:
+        return Totals(self.rows - other.rows, self.nnz - other.nnz, self.nbytes - other.nbytes)
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Totals:
+        """Add up encoded rows."""
+        return cls(len(rows), sum(r.nnz for r in rows), sum(r.nbytes for r in rows))
+
+
+@lru_cache(maxsize=256)
+def _crc_head(layout: str, params: str | None, dtype: str, codec: str) -> int:
+    crc = 0
+    for text in (layout, params, dtype, codec):
+        data = None if text is None else text.encode()
+        crc = zlib.crc32(
+            _NULL if data is None else struct.pack("<I", len(data)) + data, crc
+        )
+    return crc
+
+
+def crc_of(
+    layout: str,
+    params: str | None,
+    dtype: str,
+    codec: str,
+    corners: Sequence[int],
+    index: Any,
+    values: Any,
+) -> int:
+    """Return the CRC-32 of a row over the byte form that FORMAT.md fixes.
+
+    Parameters
+    ----------
+    layout, params, dtype, codec : str
+        The row's columns; each counts as its UTF-8 length (uint32, little endian) and bytes, a null
+        as ``ff ff ff ff``.
+    corners : sequence of int
+        ``lo`` then ``hi`` of the axes that have columns, each as int64, little endian.
+    index, values : bytes-like, or None
+        Each as its length (uint64, little endian) and bytes; a null as eight ``ff``.
+    """
+    crc = _crc_head(layout, params, dtype, codec)
+    crc = zlib.crc32(struct.pack(f"<I{len(corners)}q", len(corners), *corners), crc)
+    for data in (index, values):
+        if data is None:
+            crc = zlib.crc32(_NULL + _NULL, crc)
+        else:
+            crc = zlib.crc32(data, zlib.crc32(struct.pack("<Q", len(data)), crc))
+    return crc
+
+
+def box_params(lo: Sequence[int], hi: Sequence[int], params: str | None = None) -> str | None:
+    """Return `params` with the part of the box that has no columns: the axes past the eighth.
+
+    Examples
+    --------
+    >>> box_params((0,) * 9, (2,) * 9)
+    '{"lo":[0],"hi":[2]}'
+    >>> box_params((0,), (2,)) is None
+    True
+    """
+    if len(lo) <= STORED_AXES:
+        return params
+    rest = {"lo": list(lo[STORED_AXES:]), "hi": list(hi[STORED_AXES:])}
+    return json.dumps({**(json.loads(params) if params else {}), **rest}, separators=(",", ":"))
+
+
+def _corner_array(corners: Sequence[Sequence[int]], ndim: int) -> pa.StructArray:
+    count = len(corners)
+    columns = np.array(corners, np.int64).reshape(count, ndim)
+    leaves = [
+        pa.array(columns[:, k]) if k < ndim else pa.nulls(count, pa.int64())
+        for k in range(STORED_AXES)
+    ]
+    return pa.StructArray.from_arrays(leaves, fields=list(CORNER))
+
+
+def data_batch(spec: TensorSpec, seqs: Sequence[int], rows: Sequence[Row]) -> pa.RecordBatch:
+    """Return encoded rows of one tensor as a batch of the table's schema.
+
+    Parameters
+    ----------
+    spec : TensorSpec
+        The tensor that the rows belong to, with its shape after the write.
+    seqs : sequence of int
+        Place of each row in the tensor's storage order.
+    rows : sequence of Row
+        What to store.
+    """
+    count, ndim = len(rows), spec.ndim
+    name = dtype_name(spec.dtype)
+    stored = min(ndim, STORED_AXES)
+    params = [box_params(r.lo, r.hi, r.params) for r in rows]
+    crcs = [
+        crc_of(
+            spec.layout, p, name, r.codec, (*r.lo[:stored], *r.hi[:stored]), r.index, r.values
+        )
+        for r, p in zip(rows, params, strict=True)
+    ]
+    lists = pa.list_(pa.int64())
+    columns = [
+        pa.repeat(spec.id, count),
+        pa.array(seqs, pa.int64()),
+        _corner_array([r.lo[:stored] for r in rows], stored),
+        _corner_array([r.hi[:stored] for r in rows], stored),
+        pa.array([r.nnz for r in rows], pa.int64()),
+        pa.repeat(spec.layout, count),
+        pa.array(params, pa.string()),
+        pa.repeat(name, count),
+        pa.array([spec.shape] * count, lists),
+        pa.array([spec.block_shape] * count, lists),
+        pa.array([r.codec for r in rows], pa.string()),
+        pa.array([r.index for r in rows], pa.binary()),
+        pa.array([r.values for r in rows], pa.binary()),
+        pa.array(crcs, pa.int64()),
+        pa.nulls(count, pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _meta_crc(layout: str, dtype: str, codec: str, shape: Any, block: Any, attrs: str) -> int:
+    corners = [len(shape), *shape, *block]
+    return crc_of(layout, None, dtype, codec, corners, None, attrs.encode())
+
+
+def meta_batch(specs: Sequence[TensorSpec], seqs: Sequence[int], totals: Sequence[Totals]) -> pa.RecordBatch:
+    """Return metadata rows (``nnz = 0``, no box) that describe whole tensors.
+
+    Parameters
+    ----------
+    specs : sequence of TensorSpec
+        The tensors.
+    seqs : sequence of int
+        For each a place after all of its other rows.
+    totals : sequence of Totals
+        What the data rows of each add up to.
+    """
+    count = len(specs)
+    attrs = []
+    for spec, total in zip(specs, totals, strict=True):
+        body = {
+            "format": FORMAT_VERSION,
+            "rows": total.rows,
+            "nnz": total.nnz,
+            "bytes": total.nbytes,
+            "fill": spec.fill.hex(),
+            "segments": [list(s) for s in spec.segments],
+            "axes": None if spec.axes is None else list(spec.axes),
+            "attrs": dict(spec.attrs),
+        }
+        try:
+            attrs.append(json.dumps(body, separators=(",", ":"), allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise InvalidTensorError(
+                f"the attributes of tensor {spec.id!r} are not JSON: {error}; use str, int, finite "
+                "float, bool, None, list and dict"
+            ) from error
+    names = [dtype_name(s.dtype) for s in specs]
+    crcs = [
+        _meta_crc(s.layout, n, s.codec, s.shape, s.block_shape, a)
+        for s, n, a in zip(specs, names, attrs, strict=True)
+    ]
+    lists = pa.list_(pa.int64())
+    columns = [
+        pa.array([s.id for s in specs], pa.string()),
+        pa.array(seqs, pa.int64()),
+        pa.nulls(count, CORNER),
+        pa.nulls(count, CORNER),
+        pa.array([0] * count, pa.int64()),
+        pa.array([s.layout for s in specs], pa.string()),
+        pa.nulls(count, pa.string()),
+        pa.array(names, pa.string()),
+        pa.array([s.shape for s in specs], lists),
+        pa.array([s.block_shape for s in specs], lists),
+        pa.array([s.codec for s in specs], pa.string()),
+        pa.nulls(count, pa.binary()),
+        pa.nulls(count, pa.binary()),
+        pa.array(crcs, pa.int64()),
+        pa.array(attrs, pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+META_COLUMNS = ("id", "seq", "nnz", "layout", "dtype", "shape", "block_shape", "codec", "crc", "attrs")
+"""Columns that a metadata row needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """A metadata row, read: the tensor, its totals, and the row's place."""
+
+    spec: TensorSpec
+    totals: Totals
+    seq: int
+
+
+def read_meta(row: Mapping[str, Any]) -> Meta:
+    """Return what a metadata row says.
+
+    Parameters
+    ----------
+    row : mapping
+        The columns `META_COLUMNS` of the row as Python values.
+
+    Raises
+    ------
+    CorruptDataError
+        If the row's checksum does not hold.
+    FormatError
+        If a newer format version wrote it.
+    """
+    attrs = row["attrs"] or ""
+    try:
+        body = json.loads(attrs)
+        version = int(body["format"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptDataError(f"the metadata row of tensor {row['id']!r} is not readable") from error
+    if version > FORMAT_VERSION:
+        raise FormatError(
+            f"tensor {row['id']!r} has row format version {version}; this package reads up to "
+            f"version {FORMAT_VERSION}: upgrade tensorlake-spark"
+        )
+    shape, block = tuple(row["shape"]), tuple(row["block_shape"])
+    if _meta_crc(row["layout"], row["dtype"], row["codec"], shape, block, attrs) != row["crc"]:
+        raise CorruptDataError(f"the metadata row of tensor {row['id']!r} fails its checksum")
+    spec = TensorSpec(
+        id=row["id"],
+        shape=shape,
+        dtype=dtype_of(row["dtype"]),
+        layout=row["layout"],
+        block_shape=block,
+        segments=tuple(tuple(s) for s in body["segments"]),
+        codec=row["codec"],
+        fill=bytes.fromhex(body["fill"]),
+        axes=None if body["axes"] is None else tuple(body["axes"]),
+        attrs=body["attrs"],
+    )
+    return Meta(spec, Totals(body["rows"], body["nnz"], body["bytes"]), int(row["seq"]))
+
+
+def corners(batch: pa.RecordBatch, ndim: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the boxes of a batch's rows as two int64 arrays of shape (rows, ndim).
+
+    Raises
+    ------
+    CorruptDataError
+        If a data row has a null where its box should be.
+    """
+    count = batch.num_rows
+    out = np.empty((2, count, ndim), np.int64)
+    stored = min(ndim, STORED_AXES)
+    for side, name in enumerate(("lo", "hi")):
+        column = batch.column(name)
+        for k in range(stored):
+            leaf = column.field(f"d{k}")
+            if leaf.null_count:
+                raise CorruptDataError(f"{leaf.null_count} rows have no {name}.d{k}")
+            out[side, :, k] = leaf.to_numpy(zero_copy_only=False)
+    if ndim > STORED_AXES:
+        for i, text in enumerate(batch.column("params").to_pylist()):
+            try:
+                rest = json.loads(text)
+                out[0, i, STORED_AXES:] = rest["lo"]
+                out[1, i, STORED_AXES:] = rest["hi"]
+            except (TypeError, ValueError, KeyError) as error:
+                raise CorruptDataError(f"row {i} does not say where its box lies: {text!r}") from error
+    return out[0], out[1]
+
+
+def with_totals(meta: Meta, totals: Totals) -> Meta:
+    """Return `meta` with other totals."""
+    return replace(meta, totals=totals)

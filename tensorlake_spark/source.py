@@ -1,0 +1,207 @@
+"""What can be written: arrays, memory maps, array-likes and iterators of slabs, all as regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.indexing import Box
+from tensorlake_spark.spec import dtype_name, native
+
+Array = np.ndarray[Any, Any]
+
+REGION_BYTES = 32 << 20
+"""A source that is no NumPy array is read in regions of about this size."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySource:
+    """An array, or something that has ``shape``, ``dtype`` and ``__getitem__`` like one."""
+
+    data: Any
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def sample(self, block: Sequence[int]) -> Array:
+        """Return a block from the middle, from which a codec is chosen."""
+        lo = [max(0, (n - b) // 2) for n, b in zip(self.shape, block, strict=True)]
+        key = tuple(slice(a, a + b) for a, b in zip(lo, block, strict=True))
+        return np.asarray(self.data[key] if key else self.data[()])
+
+    def regions(self, block: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Array]]:
+        """Yield ``(offset, region)`` along axis 0, cut only between blocks."""
+        if isinstance(self.data, np.ndarray):
+            yield (0,) * len(self.shape), self.data
+            return
+        if not self.shape:
+            yield (), np.asarray(self.data[()])
+            return
+        for box in _bands(self.shape, block, self.dtype.itemsize):
+            yield box.lo, np.asarray(self.data[box.slices()])
+
+
+def _bands(shape: Sequence[int], block: Sequence[int], itemsize: int) -> Iterator[Box]:
+    """Yield boxes of whole blocks, of about `REGION_BYTES`, that tile a shape in C order."""
+    step = list(block)
+    for axis in reversed(range(len(shape))):
+        others = itemsize
+        for k, length in enumerate(step):
+            others *= length if k != axis else 1
+        fit = max(1, REGION_BYTES // max(1, others) // block[axis])
+        step[axis] = min(max(1, shape[axis]), fit * block[axis])
+        if step[axis] < shape[axis]:
+            break
+    ranges = [range(0, n, s) for n, s in zip(shape, step, strict=True)]
+    for index in np.ndindex(*(len(r) for r in ranges)):
+        lo = tuple(r[i] for r, i in zip(ranges, index, strict=True))
+        yield Box(lo, tuple(min(a + s, n) for a, s, n in zip(lo, step, shape, strict=True)))
+
+
+class SlabSource:
+    """An iterator of slabs along one axis; the length of that axis is known at its end.
+
+    Parameters
+    ----------
+    slabs : iterable of array-like
+        All of one dtype and rank, and of one shape but for `axis`.
+    axis : int
+        Where they are joined.
+    """
+
+    def __init__(self, slabs: Iterable[Any], axis: int) -> None:
+        self._slabs = iter(slabs)
+        self.axis = axis
+        try:
+            self._first: Array | None = np.asarray(next(self._slabs))
+        except StopIteration:
+            raise InvalidTensorError(
+                "an iterator without a slab has no shape and no dtype; write an empty array instead"
+            ) from None
+        first = self._first
+        if not -first.ndim <= axis < first.ndim:
+            raise InvalidTensorError(f"slabs of shape {first.shape} cannot be joined along axis {axis}")
+        self.axis = axis % first.ndim
+        self.dtype = first.dtype
+        # Long enough for a block of any height; the true length is known when the slabs end.
+        self.shape = first.shape
+        self.length = 0
+
+    def sample(self, block: Sequence[int]) -> Array:
+        """Return the first slab, from which a codec is chosen."""
+        first = self._first
+        if first is None:
+            raise InvalidTensorError("an iterator of slabs can be written once")
+        return first[tuple(slice(0, b) for b in block)]
+
+    def _checked(self) -> Iterator[Array]:
+        if self._first is None:
+            raise InvalidTensorError("an iterator of slabs can be written once")
+        first, self._first = self._first, None
+        shape, dtype = first.shape, first.dtype
+        yield first
+        del first
+        for number, item in enumerate(self._slabs, start=1):
+            slab = np.asarray(item)
+            same = slab.ndim == len(shape) and all(
+                a == b for k, (a, b) in enumerate(zip(slab.shape, shape, strict=True)) if k != self.axis
+            )
+            if not same or slab.dtype != dtype:
+                raise InvalidTensorError(
+                    f"slab {number} has shape {slab.shape} and dtype {slab.dtype}, which does not continue "
+                    f"slab 0 of shape {shape} and dtype {dtype} along axis {self.axis}"
+                )
+            yield slab
+
+    def regions(self, block: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Array]]:
+        """Yield ``(offset, region)`` with whole blocks along the axis, but for the last one."""
+        axis, height = self.axis, block[self.axis]
+        waiting: list[Array] = []
+        rows = 0
+        for slab in self._checked():
+            waiting.append(slab)
+            rows += slab.shape[axis]
+            if rows >= height:
+                region = waiting[0] if len(waiting) == 1 else np.concatenate(waiting, axis)
+                whole = rows - rows % height
+                yield self._offset(region.ndim), _cut(region, axis, 0, whole)
+                self.length += whole
+                rest = _cut(region, axis, whole, rows)
+                rows -= whole
+                # A copy, so that the slab it was cut from can go.
+                waiting = [rest.copy()] if rows else []
+                del region, rest
+        if rows or not self.length:
+            region = np.concatenate(waiting, axis) if waiting else None
+            if region is not None:
+                yield self._offset(region.ndim), region
+                self.length += rows
+
+    def _offset(self, ndim: int) -> tuple[int, ...]:
+        return tuple(self.length if k == self.axis else 0 for k in range(ndim))
+
+
+def _cut(array: Array, axis: int, start: int, stop: int) -> Array:
+    return array[(slice(None),) * axis + (slice(start, stop),)]
+
+
+Source = ArraySource | SlabSource
+
+
+def source_of(data: Any, axis: int = 0) -> Source:
+    """Return `data` as something that yields regions.
+
+    Parameters
+    ----------
+    data : array-like, array, or iterator
+        An ndarray or memory map; anything with ``shape``, ``dtype`` and ``__getitem__``; an iterator of
+        slabs along `axis`; or what `numpy.asarray` makes an array of.
+    axis : int
+        For an iterator, where its slabs are joined.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        If no row can hold the dtype.
+    InvalidTensorError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> source_of([[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    source: Source
+    if isinstance(data, Iterator):
+        source = SlabSource(data, axis)
+    elif isinstance(data, np.ndarray):
+        source = ArraySource(data, data.shape, data.dtype)
+    elif all(hasattr(data, name) for name in ("shape", "dtype", "__getitem__")) and not np.isscalar(data):
+        try:
+            dtype = np.dtype(data.dtype)
+        except TypeError:
+            array = np.asarray(data)
+            return source_of(array, axis)
+        source = ArraySource(data, tuple(int(n) for n in data.shape), dtype)
+    else:
+        try:
+            array = np.asarray(data)
+        except ValueError as error:
+            raise InvalidTensorError(f"cannot make an array of {type(data).__name__}: {error}") from error
+        source = ArraySource(array, array.shape, array.dtype)
+    dtype_name(source.dtype)
+    return source
+
+
+def native_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a dtype in the machine's byte order.
+
+    Examples
+    --------
+    >>> native_dtype(np.dtype(">i2")).isnative
+    True
+    """
+    return native(np.empty(0, dtype)).dtype
