@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from tensorlake_spark.spec import STORED_AXES
 
 Array = np.ndarray[Any, Any]
 
-_LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _KEEP = 512
+_SMALL_ROWS = 1 << 16  # rows of a file whose small columns are kept
 
 
 class Footer:
@@ -41,11 +42,42 @@ class Footer:
         schema = metadata.schema
         self._column = {schema.column(i).path: i for i in range(metadata.num_columns)}
         self._bounds: dict[str, tuple[list[Any], list[Any]]] = {}
+        self._small: dict[tuple[int, tuple[str, ...]], pa.RecordBatch] = {}
+        self._small_rows = 0
 
     @property
     def columns(self) -> frozenset[str]:
         """Paths of the leaf columns, such as ``lo.d0``."""
         return frozenset(self._column)
+
+    def place(self, column: str) -> int:
+        """Return the number of a leaf column."""
+        return self._column[column]
+
+    def small(
+        self, file: Callable[[], pq.ParquetFile], group: int, columns: tuple[str, ...]
+    ) -> pa.RecordBatch:
+        """Return the columns of a row group that are no payload; read once, then kept.
+
+        Parameters
+        ----------
+        file : callable
+            Opens the file if it has to be read.
+        group : int
+            Which row group.
+        columns : tuple of str
+            Leaf columns.
+        """
+        key = (group, columns)
+        batch = self._small.get(key)
+        if batch is None:
+            with file() as opened:
+                table = opened.read_row_group(group, columns=list(columns), use_threads=False)
+            batch = table.combine_chunks().to_batches()[0]
+            if self._small_rows < _SMALL_ROWS:
+                self._small[key] = batch
+                self._small_rows += batch.num_rows
+        return batch
 
     def bounds(self, column: str) -> tuple[list[Any], list[Any]]:
         """Return the least and the greatest value of a column in each row group, None if unknown."""

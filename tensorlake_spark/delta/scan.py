@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from tensorlake_spark.delta.footer import footer_of, reading
+from tensorlake_spark.delta.footer import Footer, footer_of, reading
+from tensorlake_spark.delta.payload import plain_column, values_of
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.indexing import FilePlan, PointSelection, Predicate, ReadPlan, Selection
+from tensorlake_spark.row import PAYLOAD
 from tensorlake_spark.spec import STORED_AXES
 
 Array = np.ndarray[Any, Any]
@@ -144,22 +147,54 @@ def read_piece(
     """
     with reading(storage, piece.path):
         footer = footer_of(storage, piece.path, piece.records if piece.records >= 0 else None)
-        clean = keep is None and all(footer.holds_only(tensor_id, g) for g in piece.row_groups)
-        extra = [] if clean else [c for c in ("id", "nnz") if c not in columns]
-        with storage.open_parquet(piece.path, footer.metadata) as file:
-            table = file.read_row_groups(
-                list(piece.row_groups), columns=[*columns, *extra], use_threads=False
-            )
-        if keep is not None:
-            spans = [
-                keep[footer.first_row[g] : footer.first_row[g] + footer.rows[g]]
-                for g in piece.row_groups
-            ]
-            table = table.filter(pa.array(np.concatenate(spans)))
-        if not clean:
-            mask = pc.and_(pc.equal(table["id"], tensor_id), pc.greater(table["nnz"], 0))
-            table = table.filter(mask)
-    yield from (batch for batch in table.to_batches() if batch.num_rows)
+        mapped = storage.map_file(piece.path)
+        for group in piece.row_groups:
+            clean = keep is None and footer.holds_only(tensor_id, group)
+            names = [*columns] if clean else list(dict.fromkeys([*columns, "id", "nnz"]))
+            batch = _read_group(storage, piece.path, footer, mapped, group, names)
+            if keep is not None:
+                first = footer.first_row[group]
+                batch = batch.filter(pa.array(keep[first : first + footer.rows[group]]))
+            if not clean:
+                batch = batch.filter(
+                    pc.and_(
+                        pc.equal(batch.column("id"), tensor_id),
+                        pc.greater(batch.column("nnz"), 0),
+                    )
+                )
+            if batch.num_rows:
+                yield batch
+
+
+def _read_group(
+    storage: Storage,
+    path: str,
+    footer: Footer,
+    mapped: pa.Buffer | None,
+    group: int,
+    columns: Sequence[str],
+) -> pa.RecordBatch:
+    """Read some columns of a row group: payloads as views into a mapped file where that can be."""
+    meta = footer.metadata.row_group(group)
+    views = {}
+    if mapped is not None:
+        for name in (n for n in PAYLOAD if n in columns):
+            chunk = plain_column(meta, footer.place(name))
+            if chunk is not None:
+                views[name] = chunk
+    rest = tuple(n for n in columns if n not in views)
+
+    def open_file() -> pq.ParquetFile:
+        return storage.open_parquet(path, footer.metadata)
+
+    if not views:
+        with open_file() as file:
+            table = file.read_row_group(group, columns=list(rest), use_threads=False)
+        return table.combine_chunks().to_batches()[0]
+    batch = footer.small(open_file, group, rest)
+    for name, chunk in views.items():
+        batch = batch.append_column(name, values_of(mapped, chunk))
+    return batch
 
 
 def read(

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -71,6 +72,13 @@ class Storage:
         return pq.ParquetFile(
             filesystem.open_input_file(path), metadata=metadata, pre_buffer=True
         )
+
+    def map_file(self, name: str) -> pa.Buffer | None:
+        """Return a data file as one memory-mapped buffer, None where the store cannot map."""
+        if not self.is_local:
+            return None
+        with pa.memory_map(f"{self.uri}/{name}") as file:
+            return file.read_buffer()
 
     def delete(self, name: str) -> None:
         """Delete a data file that no commit ever named; one that is gone already is fine."""

@@ -4,9 +4,13 @@ A codec has a name such as ``delta(-2)+shuffle+zstd``, read from left to right w
 is stored in every row, so a reader needs nothing else. The filters work on the bit patterns of the
 elements (as unsigned integers), which is why NaN payloads and signed zeros survive:
 
-``delta(-1)``, ``delta(-2)``
-    Difference to the neighbour before on that axis, modulo the word. ``delta(-2)`` stores its rows
-    with the delta axis first, so that undoing it is one long vector addition for every step.
+``delta(-1)``
+    Difference to the neighbour before on the last axis, modulo the word.
+``delta(-2)``
+    Difference to the row before. The rows (that axis first, then the others) are cut into bands of
+    `BAND`; the first row of a band is coded by ``delta(-1)``. So a band can be decoded without those
+    before it, and undoing the filter is `BAND` long vector additions, over all bands at once, instead
+    of one short one for every row.
 ``shuffle``
     All first bytes of the words, then all second bytes, and so on.
 ``zstd``, ``raw``
@@ -41,6 +45,9 @@ CODECS = (
 
 ZSTD_LEVEL = 1
 """Above level 1 zstd makes delta-coded photographs larger and slower (docs/benchmarks.md)."""
+
+BAND = 32
+"""Rows of a band of ``delta(-2)``; part of the format."""
 
 _SAMPLE_BYTES = 256 << 10
 
@@ -136,8 +143,10 @@ def encode(array: Array, codec: Codec) -> bytes:
     if axis == -2:
         block = np.moveaxis(block, -2, 0)
         coded = np.empty(block.shape, block.dtype)
-        coded[0] = block[0]
         np.subtract(block[1:], block[:-1], out=coded[1:])
+        starts = block[::BAND]
+        coded[::BAND, ..., 0] = starts[..., 0]
+        np.subtract(starts[..., 1:], starts[..., :-1], out=coded[::BAND, ..., 1:])
         block = coded
     elif axis == -1:
         coded = np.empty_like(block)
@@ -236,10 +245,15 @@ def decode_stack(
     axis = _delta_axis(codec, len(shape))
     if axis == -2:
         coded = stack.reshape(count, word_shape[-2], *word_shape[:-2], word_shape[-1])
-        rows = np.moveaxis(coded, 1, 0)
-        for before, row in zip(rows, rows[1:], strict=False):
-            np.add(row, before, out=row)
-        stack = np.ascontiguousarray(np.moveaxis(coded, 1, -2))
+        out = np.empty((count, *word_shape), word)
+        _integrate_rows(
+            np.moveaxis(coded, 1, 0),
+            0,
+            word_shape[-2],
+            slice(0, word_shape[-1]),
+            np.moveaxis(out, -2, 0),
+        )
+        stack = out
     elif axis == -1:
         rows = np.moveaxis(stack.reshape(count, *word_shape), -1, 0)
         for before, row in zip(rows, rows[1:], strict=False):
@@ -299,40 +313,65 @@ def _integrate(
         else:
             out[...] = np.add.accumulate(part, axis=-1, dtype=coded.dtype)[..., src[-1].start :]
         return
-    first, stop = src[-2].start, src[-2].stop
-    part = coded[(slice(0, stop), *src[:-2], src[-1])]
-    rows = np.moveaxis(out, -2, 0)
-    np.add.reduce(part[: first + 1], axis=0, dtype=coded.dtype, out=rows[0])
-    before = rows[0]
-    for row, here in zip(part[first + 1 :], rows[1:], strict=True):
-        np.add(row, before, out=here)
-        before = here
+    lead, columns = src[:-2], src[-1]
+    _integrate_rows(
+        coded[(slice(None), *lead)], src[-2].start, src[-2].stop, columns, np.moveaxis(out, -2, 0)
+    )
 
 
-def candidates(dtype: np.dtype[Any], ndim: int) -> tuple[str, ...]:
+def _integrate_rows(coded: Array, first: int, stop: int, columns: slice, out: Array) -> None:
+    """Undo ``delta(-2)`` for the rows ``first:stop`` and some columns; both arrays have rows first."""
+    inside = coded[..., columns]
+    band = first - first % BAND
+    if first > band:  # begins inside of a band: go through that one row by row
+        end = min(stop, band + BAND)
+        out[0] = _band_starts(coded[band], columns)
+        out[0] += np.add.reduce(inside[band + 1 : first + 1], axis=0, dtype=coded.dtype)
+        for before, row, here in zip(out, inside[first + 1 : end], out[1:], strict=False):
+            np.add(row, before, out=here)
+        out, first = out[end - first :], end
+    if first >= stop:
+        return
+    out[::BAND] = _band_starts(coded[first:stop:BAND], columns)
+    for j in range(1, min(BAND, stop - first)):
+        here = out[j::BAND]
+        np.add(inside[first + j : stop : BAND], out[j - 1 :: BAND][: len(here)], out=here)
+
+
+def _band_starts(coded: Array, columns: slice) -> Array:
+    """Return the first rows of bands, for some columns."""
+    sums = np.add.accumulate(coded[..., : columns.stop], axis=-1, dtype=coded.dtype)
+    return np.asarray(sums[..., columns.start :])
+
+
+def candidates(dtype: np.dtype[Any], ndim: int) -> tuple[tuple[str, float], ...]:
     """Return the codecs worth trying for a dtype and rank, cheapest to decode first.
+
+    With each comes the share of the size that it must save over the best one before it: undoing
+    ``delta(-1)`` is a running sum, several times slower than adding whole rows.
 
     Examples
     --------
     >>> candidates(np.dtype("uint8"), 1)
-    ('zstd', 'delta(-1)+zstd')
+    (('zstd', 0.02), ('delta(-1)+zstd', 0.1))
     """
-    names = ["zstd"]
     wide = dtype.itemsize > 1
+    middle = "+shuffle+zstd" if wide else "+zstd"
+    out = [("zstd", 0.02)]
     if wide:
-        names.append("shuffle+zstd")
+        out.append(("shuffle+zstd", 0.02))
     if dtype.kind != "b" and ndim >= 2:
-        names.append("delta(-2)+shuffle+zstd" if wide else "delta(-2)+zstd")
+        out.append((f"delta(-2){middle}", 0.02))
     if dtype.kind not in "bc" and ndim >= 1:
-        names.append("delta(-1)+shuffle+zstd" if wide else "delta(-1)+zstd")
-    return tuple(names)
+        out.append((f"delta(-1){middle}", 0.1))
+    return tuple(out)
 
 
 def choose(sample: Array) -> str:
     """Return the codec that makes a sample smallest, by trying.
 
-    A codec that is slower to decode must earn it: each step along `candidates` has to save 2 % more.
-    A sample that nothing makes 2 % smaller is stored ``raw``.
+    A codec that is slower to decode must earn it; `candidates` says by how much. A sample that nothing
+    makes 2 % smaller is stored ``raw``.
 
     Parameters
     ----------
@@ -358,9 +397,9 @@ def choose(sample: Array) -> str:
     if block.ndim == 1:
         block = block[: max(1, _SAMPLE_BYTES // block.itemsize)]
     block = np.ascontiguousarray(block)
-    best, least = "raw", 0.98 * block.nbytes
-    for name in candidates(block.dtype, block.ndim):
+    best, least = "raw", block.nbytes
+    for name, saving in candidates(block.dtype, block.ndim):
         size = len(encode(block, codec_of(name)))
-        if size < least:
-            best, least = name, 0.98 * size
+        if size < (1 - saving) * least:
+            best, least = name, size
     return best

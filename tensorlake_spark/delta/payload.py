@@ -1,0 +1,165 @@
+"""Payloads without a copy: where the bytes of a binary column lie in a memory-mapped data file.
+
+Our writer leaves payload columns plain and uncompressed, so their values lie in the file as they are:
+after each page's header a run of definition levels, then for each value its length and its bytes (Parquet
+format, "Data Pages" and "Plain encoding"). A column that was written otherwise, as by Spark, is read by
+Arrow instead. Should a file lie about its pages, the checksum of the row does not.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tensorlake_spark.errors import CorruptDataError
+
+_DATA_PAGE, _PLAIN, _RLE = 0, 0, 3
+_VIEW = np.dtype([("length", "<i4"), ("data", "V12")])
+_INLINE = 12
+
+
+def plain_column(group: pq.RowGroupMetaData, place: int) -> pq.ColumnChunkMetaData | None:
+    """Return a column chunk if its values lie in the file as they are, else None."""
+    chunk = group.column(place)
+    plain = (
+        chunk.compression == "UNCOMPRESSED"
+        and chunk.dictionary_page_offset is None
+        and set(chunk.encodings) <= {"PLAIN", "RLE"}
+        and chunk.physical_type == "BYTE_ARRAY"
+    )
+    return chunk if plain else None
+
+
+def values_of(file: pa.Buffer, chunk: pq.ColumnChunkMetaData) -> pa.Array:
+    """Return the values of a column chunk as views into a file's bytes.
+
+    Parameters
+    ----------
+    file : pyarrow.Buffer
+        The whole data file, memory-mapped.
+    chunk : pyarrow.parquet.ColumnChunkMetaData
+        As `plain_column` returned it.
+
+    Returns
+    -------
+    pyarrow.Array
+        Of type ``binary_view``; keeps the map alive.
+
+    Raises
+    ------
+    CorruptDataError
+        If the pages do not add up to the column chunk.
+    """
+    start, size = chunk.data_page_offset, chunk.total_compressed_size
+    if start + size > file.size:
+        raise CorruptDataError(f"the file has {file.size} bytes, a column ends at {start + size}")
+    region = file.slice(start, size)
+    data = memoryview(region).cast("B")  # pyarrow hands out signed bytes
+    spans: list[tuple[int, int] | None] = []
+    place = 0
+    try:
+        while place < size and len(spans) < chunk.num_values:
+            header, place = _struct(data, place)
+            page_end = place + header[3]
+            page = header[5]
+            if header[1] != _DATA_PAGE or page[2] != _PLAIN or page[3] != _RLE:
+                raise CorruptDataError(f"a page has type {header[1]} and encoding {page[2]}")
+            count = page[1]
+            (levels,) = struct.unpack_from("<I", data, place)
+            present = _levels(data[place + 4 : place + 4 + levels], count)
+            at = place + 4 + levels
+            for here in present:
+                if not here:
+                    spans.append(None)
+                    continue
+                (length,) = struct.unpack_from("<I", data, at)
+                spans.append((at + 4, length))
+                at += 4 + length
+            if at != page_end or page_end > size:
+                raise CorruptDataError("the values of a page do not fill it")
+            place = page_end
+    except (struct.error, IndexError, KeyError, TypeError) as error:
+        raise CorruptDataError("a page header cannot be read") from error
+    if len(spans) != chunk.num_values:
+        raise CorruptDataError(f"{len(spans)} values instead of {chunk.num_values}")
+    return _views(region, data, spans)
+
+
+def _views(region: pa.Buffer, data: memoryview, spans: list[tuple[int, int] | None]) -> pa.Array:
+    views = np.zeros(len(spans), _VIEW)
+    valid = np.array([span is not None for span in spans], bool)
+    for view, span in zip(views, spans, strict=True):
+        if span is None:
+            continue
+        at, length = span
+        if length <= _INLINE:
+            rest = bytes(data[at : at + length]).ljust(_INLINE, b"\0")
+        else:
+            rest = bytes(data[at : at + 4]) + struct.pack("<ii", 0, at)
+        view["length"], view["data"] = length, np.void(rest)
+    bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(
+        pa.binary_view(), len(spans), [bitmap, pa.py_buffer(views.tobytes()), region]
+    )
+
+
+def _levels(data: memoryview, count: int) -> list[bool]:
+    """Decode definition levels of one bit: runs of RLE and bit-packed groups."""
+    out: list[bool] = []
+    place = 0
+    while len(out) < count:
+        head, place = _varint(data, place)
+        if head & 1:
+            groups = head >> 1
+            packed = np.frombuffer(data[place : place + groups], np.uint8)
+            out += np.unpackbits(packed, bitorder="little").astype(bool).tolist()
+            place += groups
+        else:
+            out += [bool(data[place])] * (head >> 1)
+            place += 1
+    return out[:count]
+
+
+def _varint(data: memoryview, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place
+        shift += 7
+
+
+def _struct(data: memoryview, place: int) -> tuple[dict[int, Any], int]:
+    """Read a struct of Thrift's compact protocol: field number -> value."""
+    out: dict[int, Any] = {}
+    field = 0
+    while True:
+        head = data[place]
+        place += 1
+        if head == 0:
+            return out, place
+        kind, step = head & 15, head >> 4
+        if step:
+            field += step
+        else:
+            raw, place = _varint(data, place)
+            field = (raw >> 1) ^ -(raw & 1)
+        if kind in (1, 2):
+            out[field] = kind == 1
+        elif kind in (4, 5, 6):
+            raw, place = _varint(data, place)
+            out[field] = (raw >> 1) ^ -(raw & 1)
+        elif kind == 8:
+            length, place = _varint(data, place)
+            out[field] = bytes(data[place : place + length])
+            place += length
+        elif kind == 12:
+            out[field], place = _struct(data, place)
+        else:
+            raise CorruptDataError(f"a page header has a field of kind {kind}")
