@@ -1,0 +1,74 @@
+# Every verb sets up what it needs; a second run does no set-up work.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+BENCH  := .venv-bench
+STAMP  := $(VENV)/.ready
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Print this page
+	@echo "tensorlake_spark: tensors in Delta Lake, read by slices"
+	@echo
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## Virtual environment in .venv, packages, and Spark's jars
+
+$(STAMP): setup.cfg pyproject.toml tensorlake_spark/spark/conf/spark-defaults.conf
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
+		{ echo "Python 3.10 or newer is needed: install it, or name it with 'make PYTHON=/path/to/python3'." >&2; exit 1; }
+	@$(PYTHON) tensorlake_spark/spark/java.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" wheel
+	$(BIN)/python -m pip install --quiet --no-build-isolation --config-settings editable_mode=compat -e '.[dev]'
+	$(BIN)/python -m tensorlake_spark.spark.session
+	@touch $(STAMP)
+
+.PHONY: demo
+demo: $(STAMP) ## Ingest photographs with Spark, read slices back, check them against NumPy
+	$(BIN)/python jobs/demo.py
+
+.PHONY: test
+test: lint ## Linters and all tests, with coverage
+	$(BIN)/python -m pytest --cov --cov-report=term $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(STAMP) ## ruff, mypy and import-linter
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+.PHONY: format
+format: $(STAMP) ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: soak
+soak: $(STAMP) ## Long runs that `make test` leaves out
+	$(BIN)/python -m pytest -m soak $(PYTEST_ARGS)
+
+.PHONY: golden
+golden: $(STAMP) ## Write the golden tables that are not there yet; never changes one
+	$(BIN)/python tests/golden/make.py
+
+.PHONY: bench-dense
+bench-dense: $(BENCH)/.ready ## Dense benchmark beside Zarr, TensorStore, TileDB and Lance
+	$(BENCH)/bin/python tests/benchmarks/dense.py $(BENCH_ARGS)
+
+.PHONY: bench-spark-dense
+bench-spark-dense: $(STAMP) ## Spark's reads of the photographs beside plain Parquet
+	$(BIN)/python tests/benchmarks/spark_dense.py
+
+$(BENCH)/.ready: setup.cfg
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --upgrade pip "setuptools>=77" wheel
+	$(BENCH)/bin/python -m pip install --quiet --no-build-isolation -e '.[bench]'
+	@touch $@
+
+.PHONY: clean
+clean: ## Remove what the other verbs made
+	rm -rf $(VENV) $(BENCH) build dist demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage *.egg-info

@@ -1,0 +1,23 @@
+"""Spark: ``format("tensor")`` for reading and writing, and a session to try it. The only room with pyspark.
+
+``session`` a local session; ``source`` the data source; ``options`` its options; ``views`` the schemas it
+shows; ``reader`` and ``writer`` the two directions; ``ingest`` files to tensors, for the job.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from tensorlake_spark.spark.session import local_session
+
+if TYPE_CHECKING:
+    from tensorlake_spark.spark.source import TensorDataSource, register
+
+__all__ = ["TensorDataSource", "local_session", "register"]
+
+
+def __getattr__(name: str) -> Any:
+    # Late, so that local_session() can say in one line that pyspark is missing.
+    if name in ("TensorDataSource", "register"):
+        from tensorlake_spark.spark import source
+
+        return getattr(source, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,198 @@
+"""The options of ``format("tensor")``, parsed once into typed objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.edit import WriteOptions
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.spec import check_id
+
+VIEWS = ("blocks", "cells", "catalog")
+STORAGE_PREFIX = "storage."
+
+_SHARED = ("path", "id")
+_READ = (*_SHARED, "slice", "view", "versionAsOf", "timestampAsOf", "maxPartitionBytes")
+_WRITE = (
+    *_SHARED, "layout", "blockShape", "chunkRank", "codec", "fillValue", "axes", "attrs", "axis",
+    "shape", "txnAppId", "txnVersion",
+)  # fmt: skip
+
+
+def _checked(options: Mapping[str, str], known: tuple[str, ...], doing: str) -> dict[str, str]:
+    """Return the options under their proper names; Spark hands them over in lower case."""
+    proper = {name.lower(): name for name in known}
+    out = {}
+    for name, value in options.items():
+        if name.lower().startswith(STORAGE_PREFIX):
+            continue
+        if name.lower() not in proper:
+            raise InvalidOptionError(
+                f"unknown option {name!r} for {doing} format('tensor')"
+                f"{did_you_mean(name.lower(), proper)}; known are {', '.join(known)} and "
+                f"{STORAGE_PREFIX}*"
+            )
+        out[proper[name.lower()]] = value
+    if "path" not in out:
+        raise InvalidOptionError(
+            f"{doing} format('tensor') needs a path: .load(path) or .save(path); a table made by CREATE "
+            "TABLE loses its options in Spark, a temporary view keeps them"
+        )
+    return out
+
+
+def _integer(options: Mapping[str, str], name: str) -> int | None:
+    if name not in options:
+        return None
+    try:
+        return int(options[name])
+    except ValueError:
+        raise InvalidOptionError(f"option {name}={options[name]!r} is no integer") from None
+
+
+def _integers(options: Mapping[str, str], name: str) -> tuple[int, ...] | None:
+    if name not in options:
+        return None
+    try:
+        return tuple(int(part) for part in options[name].strip("()[] ").split(",") if part.strip())
+    except ValueError:
+        raise InvalidOptionError(
+            f"option {name}={options[name]!r} is no list of integers such as '1,3,256,1024'"
+        ) from None
+
+
+def _storage(options: Mapping[str, str], path: str) -> Storage:
+    prefix = len(STORAGE_PREFIX)
+    store = {k[prefix:]: v for k, v in options.items() if k.lower().startswith(STORAGE_PREFIX)}
+    return Storage(path, store)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options of a read.
+
+    Attributes
+    ----------
+    storage : Storage
+        The table (``path``, and ``storage.*`` as deltalake names them).
+    id : str, or None
+        The tensor; only the view ``catalog`` does without.
+    slice : str
+        Key as text, empty for the whole tensor.
+    view : str
+        One of `VIEWS`.
+    version, timestamp
+        ``versionAsOf`` and ``timestampAsOf``, as Delta has them.
+    partition_bytes : int
+        Bytes of stored data that one partition reads at the most.
+    """
+
+    storage: Storage
+    id: str | None
+    slice: str
+    view: str
+    version: int | None
+    timestamp: str | None
+    partition_bytes: int
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> ReadOptions:
+        """Parse Spark's options; an unknown one is an error that names the nearest."""
+        given = _checked(options, _READ, "reading")
+        view = given.get("view", "blocks")
+        if view not in VIEWS:
+            raise InvalidOptionError(
+                f"unknown view {view!r}{did_you_mean(view, VIEWS)}; known are {', '.join(VIEWS)}"
+            )
+        if view != "catalog" and "id" not in given:
+            raise InvalidOptionError(
+                f"the view {view!r} needs the option id, the tensor's name; view='catalog' lists them"
+            )
+        size = _integer(given, "maxPartitionBytes")
+        if size is not None and size < 1:
+            raise InvalidOptionError(f"option maxPartitionBytes={size} is below 1")
+        return cls(
+            storage=_storage(options, given["path"]),
+            id=given.get("id"),
+            slice=given.get("slice", ""),
+            view=view,
+            version=_integer(given, "versionAsOf"),
+            timestamp=given.get("timestampAsOf"),
+            partition_bytes=size or 16 << 20,
+        )
+
+
+@dataclass(frozen=True)
+class SparkWriteOptions:
+    """Options of a write.
+
+    Attributes
+    ----------
+    storage : Storage
+        The table.
+    id : str, or None
+        The tensor; None where every row brings its own.
+    axis : int
+        Where an append continues.
+    shape : tuple of int, or None
+        Shape of what the slabs make up; needed where they do not span all axes but the first.
+    write : WriteOptions
+        How it is stored.
+    """
+
+    storage: Storage
+    id: str | None
+    axis: int
+    shape: tuple[int, ...] | None
+    write: WriteOptions
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> SparkWriteOptions:
+        """Parse Spark's options; an unknown one is an error that names the nearest."""
+        given = _checked(options, _WRITE, "writing")
+        tensor_id = given.get("id")
+        if tensor_id is not None:
+            check_id(tensor_id)
+        app, number = given.get("txnAppId"), _integer(given, "txnVersion")
+        if (app is None) != (number is None):
+            raise InvalidOptionError("txnAppId and txnVersion go together; one of them is missing")
+        axes = given.get("axes")
+        return cls(
+            storage=_storage(options, given["path"]),
+            id=tensor_id,
+            axis=_integer(given, "axis") or 0,
+            shape=_integers(given, "shape"),
+            write=WriteOptions(
+                layout=given.get("layout", "auto"),
+                block_shape=_integers(given, "blockShape"),
+                chunk_rank=_integer(given, "chunkRank"),
+                codec=given.get("codec", "auto"),
+                fill_value=_number(given.get("fillValue", "0")),
+                axes=None if axes is None else [a.strip() for a in axes.split(",")],
+                attrs=_json(given.get("attrs", "{}")),
+                transaction=None if app is None or number is None else (app, number),
+            ),
+        )
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float, complex):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise InvalidOptionError(f"option fillValue={text!r} is no number")
+
+
+def _json(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidOptionError(f"option attrs={text!r} is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidOptionError(f"option attrs={text!r} is no JSON object")
+    return value

@@ -1,0 +1,274 @@
+"""Spark reads: partitions of about equal bytes, each decoded by an executor from the files themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from tensorlake_spark.delta import catalog, scan
+from tensorlake_spark.delta.rewrite import boxes
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.edit import touched_cells, uncovered
+from tensorlake_spark.errors import InvalidSliceError
+from tensorlake_spark.indexing import Box, Run, Selection, parse_key, select
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.row import Meta, corners
+from tensorlake_spark.spark.options import ReadOptions
+from tensorlake_spark.spark.views import (
+    arrow_schema,
+    cell_batches,
+    cell_schema,
+    conform,
+    tensor_column,
+)
+from tensorlake_spark.spec import TensorSpec, dtype_name
+
+Array = np.ndarray[Any, Any]
+
+_BATCH_BYTES = 8 << 20
+_CELL_ROWS = 1 << 18
+
+
+@dataclass
+class TensorPartition(InputPartition):
+    """What one task reads; small, because it travels in the task.
+
+    Attributes
+    ----------
+    pieces : tuple of ScanPiece
+        Row groups.
+    keeps : dict of str to ndarray
+        For files with a deletion vector which rows are still there.
+    fills : tuple of Box
+        Boxes that no row covers: they are full of the fill value.
+    """
+
+    pieces: tuple[scan.ScanPiece, ...] = ()
+    keeps: dict[str, Array] = field(default_factory=dict)
+    fills: tuple[Box, ...] = ()
+
+
+class CatalogReader(DataSourceReader):
+    """The view ``catalog``: a row for every tensor."""
+
+    def __init__(self, options: ReadOptions, version: int, schema: StructType) -> None:
+        self.options, self.version, self.schema = options, version, schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One partition: the metadata of a lake is small."""
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the tensors of the pinned version."""
+        metas = list(catalog.metas(Snapshot.open(self.options.storage, self.version)))
+        rows = [
+            {
+                "id": m.spec.id,
+                "shape": m.spec.shape,
+                "dtype": dtype_name(m.spec.dtype),
+                "layout": m.spec.layout,
+                "block_shape": m.spec.block_shape,
+                "codec": m.spec.codec,
+                "axes": m.spec.axes,
+                "nnz": m.totals.nnz,
+                "nbytes": m.spec.nbytes,
+                "stored_bytes": m.totals.nbytes,
+                "rows": m.totals.rows,
+                "attrs": json.dumps(dict(m.spec.attrs)),
+            }
+            for m in metas
+        ]
+        schema = arrow_schema(self.schema)
+        columns = [pa.array([r[f.name] for r in rows], f.type) for f in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+class TensorReader(DataSourceReader):
+    """The views ``blocks`` and ``cells`` of one tensor."""
+
+    def __init__(self, options: ReadOptions, version: int, schema: StructType) -> None:
+        self.options = options
+        self.version = version
+        self.schema = schema
+        self.storage: Storage = options.storage
+        snapshot = Snapshot.open(self.storage, version)
+        meta: Meta = catalog.get(snapshot, str(options.id))
+        self.spec: TensorSpec = meta.spec
+        self.is_full = meta.totals.nnz == meta.spec.size
+        self.selection: Selection = selection_of(meta.spec, options.slice)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan the slice: files by the log, row groups by their footers, balanced by bytes."""
+        if self.selection.is_empty:
+            return [TensorPartition()]
+        snapshot = Snapshot.open(self.storage, self.version)
+        plan = scan.plan(snapshot, self.spec.id, self.selection)
+        count = -(-plan.n_bytes // self.options.partition_bytes)
+        target = max(1, -(-plan.n_bytes // max(1, count)))
+        out: list[TensorPartition] = []
+        group: list[scan.ScanPiece] = []
+        size = 0
+        for piece in scan.pieces(snapshot, plan, max(1, target // 8)):
+            if group and size + piece.nbytes // 2 > target:
+                out.append(self._partition(snapshot, group))
+                group, size = [], 0
+            group.append(piece)
+            size += piece.nbytes
+        if group:
+            out.append(self._partition(snapshot, group))
+        if not self.is_full:
+            out += self._fills(snapshot)
+        return out or [TensorPartition()]
+
+    def _partition(self, snapshot: Snapshot, group: list[scan.ScanPiece]) -> TensorPartition:
+        names = {p.path.rsplit("/", 1)[-1] for p in group}
+        return TensorPartition(tuple(group), {n: k for n, k in snapshot.deletions.items() if n in names})
+
+    def _fills(self, snapshot: Snapshot) -> list[TensorPartition]:
+        """Return partitions for what no row covers: it is part of a dense tensor all the same."""
+        cells, lo, _ = touched_cells(self.spec, self.selection)
+        region = Selection(
+            self.spec.shape,
+            tuple(
+                Run(min(c.lo[k] for c in cells), max(c.hi[k] for c in cells))
+                for k in range(self.spec.ndim)
+            ),
+        )
+        stored = boxes(snapshot, self.spec.id, region)
+        row_lo = np.concatenate([a for _, a, _ in stored] or [lo[:0]])
+        row_hi = np.concatenate([b for _, _, b in stored] or [lo[:0]])
+        fills = [
+            box
+            for box in uncovered(cells, row_lo, row_hi)
+            if self.selection.hits(np.array([box.lo]), np.array([box.hi]))[0]
+        ]
+        step = max(1, (4 * self.options.partition_bytes) // max(1, self.spec.dtype.itemsize))
+        out: list[TensorPartition] = []
+        group: list[Box] = []
+        for box in fills:
+            group.append(box)
+            if sum(b.size for b in group) >= step:
+                out.append(TensorPartition(fills=tuple(group)))
+                group = []
+        return [*out, TensorPartition(fills=tuple(group))] if group else out
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the blocks of a partition, or their cells, trimmed to the slice."""
+        if not isinstance(partition, TensorPartition):
+            return
+        schema = arrow_schema(self.schema)
+        produce = self._cells if self.options.view == "cells" else self._block_batches
+        for batch in produce(self._blocks(partition)):
+            yield conform(batch, schema)
+
+    def _blocks(self, partition: TensorPartition) -> Iterator[tuple[Array, Box]]:
+        """Yield ``(block, box)``: the selected part of a row, all axes kept, and the row's box."""
+        spec, selection = self.spec, self.selection
+        layout = layout_of(spec.layout)
+        columns = scan.leaves(layout.columns, spec.ndim)
+        for piece in partition.pieces:
+            keep = partition.keeps.get(piece.path.rsplit("/", 1)[-1])
+            for batch in scan.read_piece(self.storage, piece, spec.id, columns, keep):
+                lo, hi = corners(batch, spec.ndim)
+                for i in np.flatnonzero(selection.hits(lo, hi)).tolist():
+                    box = Box(tuple(lo[i].tolist()), tuple(hi[i].tolist()))
+                    part = part_of(selection, box)
+                    block = layout.new_result(spec, part, True)
+                    with scan.reading(self.storage, piece.path):
+                        layout.decode(batch.slice(i, 1), spec, part, block)
+                    yield block, box
+        for box in partition.fills:
+            part = part_of(selection, box)
+            yield np.full(part.storage_shape, spec.fill_value), box
+
+    def _cells(self, blocks: Iterator[tuple[Array, Box]]) -> Iterator[pa.RecordBatch]:
+        schema = cell_schema(self.spec)
+        for block, box in blocks:
+            lo = [run.start for run in part_of(self.selection, box).axes if isinstance(run, Run)]
+            yield from cell_batches(block, lo, self.selection, schema, _CELL_ROWS)
+
+    def _block_batches(self, blocks: Iterator[tuple[Array, Box]]) -> Iterator[pa.RecordBatch]:
+        waiting: list[tuple[Array, tuple[int, ...], tuple[int, ...]]] = []
+        size = 0
+        for block, box in blocks:
+            shaped, lo, offset = place(self.selection, block, box)
+            waiting.append((shaped, lo, offset))
+            size += shaped.nbytes
+            if size >= _BATCH_BYTES:
+                yield self._batch(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield self._batch(waiting)
+
+    def _batch(
+        self, blocks: list[tuple[Array, tuple[int, ...], tuple[int, ...]]]
+    ) -> pa.RecordBatch:
+        longs = pa.list_(pa.int64())
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.repeat(self.spec.id, len(blocks)),
+                pa.array([lo for _, lo, _ in blocks], longs),
+                pa.array([offset for _, _, offset in blocks], longs),
+                tensor_column([block for block, _, _ in blocks]),
+            ],
+            names=["id", "lo", "offset", "tensor"],
+        )
+
+
+def selection_of(spec: TensorSpec, text: str) -> Selection:
+    """Return the selection that the option ``slice`` stands for.
+
+    Raises
+    ------
+    InvalidSliceError
+        If the text cannot be read, or has an index list, whose elements make up no block.
+    InvalidKeyError
+        If it does not fit the tensor.
+    """
+    selection = select(parse_key(text, spec.axes), spec.shape)
+    if not all(isinstance(axis, Run) for axis in selection.axes):
+        raise InvalidSliceError(
+            f"slice {text!r} has an index list, which makes up no block; read a range and filter it, or "
+            "use plain Python: tl.open(path)[id][...]"
+        )
+    return selection
+
+
+def part_of(selection: Selection, box: Box) -> Selection:
+    """Return the part of a selection of runs that lies in a box, in ascending order."""
+    runs = []
+    for axis, a, b in zip(selection.axes, box.lo, box.hi, strict=True):
+        there, here = axis.within(a, b)
+        step = getattr(axis, "step", 1)
+        first = a + there.start
+        runs.append(Run(first, first + (here.stop - here.start - 1) * step + 1, step))
+    return Selection(selection.shape, tuple(runs))
+
+
+def place(
+    selection: Selection, block: Array, box: Box
+) -> tuple[Array, tuple[int, ...], tuple[int, ...]]:
+    """Return a block in the form of the result, its lower corner, and its place in the result.
+
+    The axes of the block are those of the result: integers of the key have dropped theirs, and axes
+    that the key walks backwards are reversed.
+    """
+    lo, offset = [], []
+    for k, (axis, a, b) in enumerate(zip(selection.axes, box.lo, box.hi, strict=True)):
+        there, here = axis.within(a, b)
+        lo.append(a + int(there.start))
+        start = int(here.start)
+        offset.append(axis.count - int(here.stop) if k in selection.flips else start)
+    shaped = replace(selection, is_scalar=False).finish(block)
+    places = [o for k, o in enumerate(offset) if k not in selection.drops]
+    for position in selection.newaxes:
+        places.insert(position, 0)
+    return np.asarray(shaped), tuple(lo), tuple(places)

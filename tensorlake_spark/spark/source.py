@@ -1,0 +1,79 @@
+"""``format("tensor")``: routing between Spark and the reader and writer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
+from pyspark.sql.types import StructType
+
+from tensorlake_spark.delta import catalog
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.spark.options import ReadOptions, SparkWriteOptions
+from tensorlake_spark.spark.reader import CatalogReader, TensorReader, selection_of
+from tensorlake_spark.spark.views import BLOCKS, CATALOG, cell_schema
+from tensorlake_spark.spark.writer import TensorWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class TensorDataSource(DataSource):
+    """Tensors of a lake as rows of Spark, and back.
+
+    The version of the table is resolved when the schema is asked for, and stays with the DataFrame.
+    """
+
+    _version: int | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """Name of the format."""
+        return "tensor"
+
+    def schema(self) -> StructType:
+        """Return the schema of the view; pins the version."""
+        options = ReadOptions.parse(self.options)
+        snapshot = Snapshot.open(options.storage, options.version, options.timestamp)
+        self._version = snapshot.version
+        if options.view == "catalog":
+            return CATALOG
+        meta = catalog.get(snapshot, str(options.id))
+        # A key that does not fit is an error of load(), not of a task an hour later.
+        selection_of(meta.spec, options.slice)
+        return BLOCKS if options.view == "blocks" else cell_schema(meta.spec)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of the view; a schema of the user's own narrows the columns."""
+        options = ReadOptions.parse(self.options)
+        version = self._version
+        if version is None:  # the user gave the schema, so Spark did not ask for ours
+            version = Snapshot.open(options.storage, options.version, options.timestamp).version
+        reader: Any = CatalogReader if options.view == "catalog" else TensorReader
+        made: DataSourceReader = reader(options, version, schema)
+        if options.view == "catalog":
+            known = CATALOG
+        elif options.view == "blocks":
+            known = BLOCKS
+        else:
+            known = cell_schema(made.spec)  # type: ignore[attr-defined]
+        for field in schema.fields:
+            if field.name not in known.names:
+                raise InvalidOptionError(
+                    f"the view {options.view!r} has no column {field.name!r}"
+                    f"{did_you_mean(field.name, known.names)}; it has {', '.join(known.names)}"
+                )
+        return made
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Return the writer for a DataFrame's schema."""
+        return TensorWriter(SparkWriteOptions.parse(self.options), schema, overwrite)
+
+
+def register(session: SparkSession) -> None:
+    """Make ``format("tensor")`` known to a session.
+
+    Sessions find it without this where the package ``pyspark_tensorlake`` is installed.
+    """
+    session.dataSource.register(TensorDataSource)

@@ -1,0 +1,216 @@
+"""What Spark sees: the struct TENSOR, the schema of every view, and arrays as their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.indexing import Selection
+from tensorlake_spark.source import native_dtype
+from tensorlake_spark.spec import TensorSpec, dtype_name, dtype_of, native
+
+Array = np.ndarray[Any, Any]
+
+_LONGS = t.ArrayType(t.LongType())
+
+TENSOR = t.StructType(
+    [
+        t.StructField("dtype", t.StringType()),
+        t.StructField("shape", _LONGS),
+        t.StructField("data", t.BinaryType()),
+    ]
+)
+"""A tensor as a value of Spark: NumPy name of the dtype, shape, little-endian elements in C order."""
+
+BLOCKS = t.StructType(
+    [
+        t.StructField("id", t.StringType()),
+        t.StructField("lo", _LONGS),
+        t.StructField("offset", _LONGS),
+        t.StructField("tensor", TENSOR),
+    ]
+)
+
+CATALOG = t.StructType(
+    [
+        t.StructField("id", t.StringType()),
+        t.StructField("shape", _LONGS),
+        t.StructField("dtype", t.StringType()),
+        t.StructField("layout", t.StringType()),
+        t.StructField("block_shape", _LONGS),
+        t.StructField("codec", t.StringType()),
+        t.StructField("axes", t.ArrayType(t.StringType())),
+        t.StructField("nnz", t.LongType()),
+        t.StructField("nbytes", t.LongType()),
+        t.StructField("stored_bytes", t.LongType()),
+        t.StructField("rows", t.LongType()),
+        t.StructField("attrs", t.StringType()),
+    ]
+)
+
+_VALUE_TYPES: dict[str, t.DataType] = {
+    "bool": t.BooleanType(),
+    "int8": t.ByteType(),
+    "int16": t.ShortType(),
+    "int32": t.IntegerType(),
+    "int64": t.LongType(),
+    "uint8": t.ShortType(),
+    "uint16": t.IntegerType(),
+    "uint32": t.LongType(),
+    "uint64": t.DecimalType(20, 0),
+    "float16": t.FloatType(),
+    "float32": t.FloatType(),
+    "float64": t.DoubleType(),
+}
+
+
+def value_type(dtype: np.dtype[Any]) -> t.DataType:
+    """Return the Spark type of an element: the narrowest that holds all of its values.
+
+    Spark has no unsigned integers, so ``uint8`` becomes a short and ``uint64`` a decimal; a complex
+    number becomes a struct of two doubles, ``datetime64`` and ``timedelta64`` the number of their
+    units as a long, and the small floats of ml_dtypes a float.
+
+    Examples
+    --------
+    >>> value_type(np.dtype("uint8"))
+    ShortType()
+    """
+    if dtype.kind == "c":
+        return t.StructType(
+            [t.StructField("re", t.DoubleType()), t.StructField("im", t.DoubleType())]
+        )
+    if dtype.kind in "mM":
+        return t.LongType()
+    return _VALUE_TYPES.get(dtype.name, t.FloatType())
+
+
+def cell_schema(spec: TensorSpec) -> t.StructType:
+    """Return the schema of the view ``cells``: a coordinate for every axis, and the value.
+
+    Examples
+    --------
+    >>> cell_schema(TensorSpec("x", (2,), np.dtype("int8"), "ftsf", (2,))).names
+    ['i0', 'value']
+    """
+    names = spec.axes or tuple(f"i{k}" for k in range(spec.ndim))
+    fields = [t.StructField(name, t.LongType()) for name in names]
+    return t.StructType([*fields, t.StructField("value", value_type(spec.dtype))])
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of `schema` with just its types: Spark compares the first batch to the letter."""
+    columns = [batch.column(f.name).cast(f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def arrow_schema(schema: t.StructType) -> pa.Schema:
+    """Return the Arrow schema that Spark expects for a schema of its own."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def _binary(parts: Sequence[Array]) -> pa.Array:
+    """Return arrays as one binary column: one copy, straight into Arrow's buffer."""
+    ends = np.cumsum([0, *(p.nbytes for p in parts)]).astype(np.int32)
+    data = np.empty(int(ends[-1]), np.uint8)
+    for part, start, stop in zip(parts, ends, ends[1:], strict=False):
+        if stop > start:
+            data[start:stop].view(part.dtype).reshape(part.shape)[...] = part
+    return pa.Array.from_buffers(
+        pa.binary(), len(parts), [None, pa.py_buffer(ends), pa.py_buffer(data)]
+    )
+
+
+def tensor_column(parts: Sequence[Array], data: pa.Array | None = None) -> pa.StructArray:
+    """Return arrays as a column of type `TENSOR`.
+
+    Parameters
+    ----------
+    parts : sequence of ndarray
+        In native byte order.
+    data : pyarrow.Array, optional
+        Their bytes, where they are in an Arrow buffer already.
+    """
+    return pa.StructArray.from_arrays(
+        [
+            pa.array([dtype_name(p.dtype) for p in parts], pa.string()),
+            pa.array([p.shape for p in parts], pa.list_(pa.int64())),
+            _binary(parts) if data is None else data,
+        ],
+        names=["dtype", "shape", "data"],
+    )
+
+
+def tensors_of(column: pa.StructArray) -> Iterator[Array]:
+    """Yield the arrays of a column of type `TENSOR`.
+
+    Raises
+    ------
+    InvalidTensorError
+        If a part is null, or the bytes do not fit dtype and shape.
+    """
+    dtypes, shapes = column.field("dtype").to_pylist(), column.field("shape").to_pylist()
+    data = column.field("data")
+    for i, (name, shape) in enumerate(zip(dtypes, shapes, strict=True)):
+        payload = data[i].as_buffer() if data[i].is_valid and column[i].is_valid else None
+        if payload is None or name is None or shape is None or None in shape:
+            raise InvalidTensorError("a tensor of the DataFrame has a null dtype, shape or data")
+        dtype = dtype_of(name)
+        count = 1
+        for n in shape:
+            count *= n
+        if min(shape, default=0) < 0 or payload.size != count * dtype.itemsize:
+            raise InvalidTensorError(
+                f"a tensor of the DataFrame has {payload.size} bytes of data; shape {tuple(shape)} and dtype "
+                f"{name} need {count * dtype.itemsize}"
+            )
+        little = np.frombuffer(payload, dtype.newbyteorder("<"))
+        yield native(little).astype(native_dtype(dtype), copy=False).reshape(shape)
+
+
+def cell_batches(
+    block: Array, lo: Sequence[int], selection: Selection, schema: t.StructType, rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the elements of a block as rows of the view ``cells``, `rows` at a time.
+
+    Parameters
+    ----------
+    block : ndarray
+        All axes kept.
+    lo : sequence of int
+        Coordinates of its first element in the tensor.
+    selection : Selection
+        Says the step of every axis.
+    schema : StructType
+        Of the view.
+    rows : int
+        Rows of a batch at the most.
+    """
+    steps = [getattr(axis, "step", 1) for axis in selection.axes]
+    flat = block.reshape(-1)
+    arrow = arrow_schema(schema)
+    for start in range(0, flat.size, rows):
+        numbers = np.arange(start, min(start + rows, flat.size))
+        index = np.unravel_index(numbers, block.shape) if block.ndim else ()
+        columns = [pa.array(i * s + a) for i, s, a in zip(index, steps, lo, strict=True)]
+        columns.append(_values(flat[start : start + rows], arrow.field("value").type))
+        yield pa.RecordBatch.from_arrays(columns, names=schema.names)
+
+
+def _values(values: Array, kind: pa.DataType) -> pa.Array:
+    if values.dtype.kind == "c":
+        return pa.StructArray.from_arrays(
+            [pa.array(values.real.astype(np.float64)), pa.array(values.imag.astype(np.float64))],
+            names=["re", "im"],
+        )
+    if values.dtype.kind in "mM":
+        return pa.array(values.view(np.int64))
+    if values.dtype.kind not in "biuf" or values.dtype == np.float16:
+        values = values.astype(np.float32)
+    return pa.array(values).cast(kind)
