@@ -195,12 +195,14 @@ class TensorRef:
                 f"out has shape {out.shape} and dtype {out.dtype}; the result has shape "
                 f"{selection.result_shape} and dtype {self.dtype}"
             )
-        if not selection.is_box or out.shape != selection.storage_shape or self.layout != "ftsf":
+        straight = selection.is_box and not selection.flips and selection.moved is None
+        if straight and out.shape == selection.storage_shape and self.layout == "ftsf":
+            if not self._is_full:
+                out[...] = self._meta.spec.fill_value
+            self._read(selection, out)
+        else:
             out[...] = self._read(selection)
-            return out
-        if not self._is_full:
-            out[...] = self._meta.spec.fill_value
-        return self._read(selection, out)
+        return out
 
     def explain(self, key: Any = ...) -> ReadPlan:
         """Return what ``ref[key]`` would read and what it skips; print it to see."""

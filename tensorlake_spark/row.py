@@ -350,9 +350,8 @@ def corners(batch: pa.RecordBatch, ndim: int) -> tuple[np.ndarray[Any, Any], np.
     out = np.empty((2, count, ndim), np.int64)
     stored = min(ndim, STORED_AXES)
     for side, name in enumerate(("lo", "hi")):
-        column = batch.column(name)
         for k in range(stored):
-            leaf = column.field(f"d{k}")
+            leaf = batch.column(name).field(f"d{k}")
             if leaf.null_count:
                 raise CorruptDataError(f"{leaf.null_count} rows have no {name}.d{k}")
             out[side, :, k] = leaf.to_numpy(zero_copy_only=False)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tensorlake_spark.delta.footer import footer_of, reading
+from tensorlake_spark.delta.footer import footer_of, plain_types, reading
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.errors import TensorNotFoundError, did_you_mean
 from tensorlake_spark.row import META_COLUMNS, Meta, read_meta
@@ -32,7 +32,9 @@ def _meta_rows(snapshot: Snapshot, place: int) -> pa.Table:
         groups = [g for g, value in enumerate(least) if value in (0, None)]
         with reading(snapshot.storage, name):
             with snapshot.storage.open_parquet(name, footer.metadata) as file:
-                table = file.read_row_groups(groups, columns=list(META_COLUMNS), use_threads=False)
+                table = plain_types(
+                    file.read_row_groups(groups, columns=list(META_COLUMNS), use_threads=False)
+                )
             numbers = np.concatenate(
                 [np.arange(footer.rows[g]) + footer.first_row[g] for g in groups] or [np.zeros(0)]
             ).astype(np.int64)

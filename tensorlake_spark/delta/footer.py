@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.errors import CorruptDataError, MissingDataError
+from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
+from tensorlake_spark.row import SCHEMA
 from tensorlake_spark.spec import STORED_AXES
 
 Array = np.ndarray[Any, Any]
 
+_LEAVES = tuple(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES))
 _KEEP = 512
 _SMALL_ROWS = 1 << 16  # rows of a file whose small columns are kept
 
@@ -41,6 +43,10 @@ class Footer:
         self.nbytes = np.array([g.total_byte_size for g in groups], np.int64)
         schema = metadata.schema
         self._column = {schema.column(i).path: i for i in range(metadata.num_columns)}
+        have = {*self._column, *(path.partition(".")[0] for path in self._column)}
+        missing = [name for name in (*SCHEMA.names, *_LEAVES) if name not in have]
+        if missing:
+            raise CorruptDataError(f"the file has no column {', '.join(missing)}")
         self._bounds: dict[str, tuple[list[Any], list[Any]]] = {}
         self._small: dict[tuple[int, tuple[str, ...]], pa.RecordBatch] = {}
         self._small_rows = 0
@@ -73,7 +79,7 @@ class Footer:
         if batch is None:
             with file() as opened:
                 table = opened.read_row_group(group, columns=list(columns), use_threads=False)
-            batch = table.combine_chunks().to_batches()[0]
+            batch = plain_types(table).combine_chunks().to_batches()[0]
             if self._small_rows < _SMALL_ROWS:
                 self._small[key] = batch
                 self._small_rows += batch.num_rows
@@ -176,6 +182,23 @@ def footer_of(storage: Storage, name: str, records: int | None = None) -> Footer
     return footer
 
 
+# What Arrow, NumPy and the standard library raise when the bytes of a file make no sense.
+_DAMAGE = (
+    pa.ArrowException, OSError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError,
+    MemoryError,
+)  # fmt: skip
+
+
+def plain_types(table: pa.Table) -> pa.Table:
+    """Return a table with plain strings and binaries: deltalake's own files ask for views of them."""
+    for place, field in enumerate(table.schema):
+        want = SCHEMA.field(field.name).type if field.name in SCHEMA.names else field.type
+        if pa.types.is_string(want) or pa.types.is_binary(want):
+            if field.type != want:
+                table = table.set_column(place, field.name, table.column(place).cast(want))
+    return table
+
+
 class reading:  # noqa: N801 - reads as a statement: with reading(storage, name):
     """Context manager that turns what goes wrong while a data file is read into our errors."""
 
@@ -197,5 +220,7 @@ class reading:  # noqa: N801 - reads as a statement: with reading(storage, name)
                 f"data file {where} is in the Delta log but not there: a VACUUM with too short a "
                 "retention, or somebody deleted it; restore it, or open a version that does not need it"
             ) from error
-        elif isinstance(error, (pa.ArrowException, OSError)):
+        elif isinstance(error, TensorLakeError):
+            return
+        elif isinstance(error, _DAMAGE):
             raise CorruptDataError(f"data file {where} cannot be read: {error}") from error

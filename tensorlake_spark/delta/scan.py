@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tensorlake_spark.delta.footer import Footer, footer_of, reading
+from tensorlake_spark.delta.footer import Footer, footer_of, plain_types, reading
 from tensorlake_spark.delta.payload import plain_column, values_of
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
@@ -190,7 +190,7 @@ def _read_group(
     if not views:
         with open_file() as file:
             table = file.read_row_group(group, columns=list(rest), use_threads=False)
-        return table.combine_chunks().to_batches()[0]
+        return plain_types(table).combine_chunks().to_batches()[0]
     batch = footer.small(open_file, group, rest)
     for name, chunk in views.items():
         batch = batch.append_column(name, values_of(mapped, chunk))

@@ -286,7 +286,7 @@ def decode_into(
     coded = _coded(payload, codec, shape, dtype)
     axis = _delta_axis(codec, len(shape))
     if not shape:
-        words(out)[...] = coded[0] if out.ndim else coded
+        words(out)[...] = coded.reshape(-1)
         return
     direct = all(s.step in (None, 1) for s in src) and out.strides[-1] == out.itemsize
     if axis and not direct:

@@ -142,7 +142,7 @@ class Ftsf(Layout):
                         part = stack[place][src]
                         result[dst] = part
                     elif sliced:
-                        part = result[dst]
+                        part = result[(*dst, ...)]  # a view, of a 0-d result too
                         codecs.decode_into(payload[i][1], codec, shape, spec.dtype, src, part)
                     else:
                         part = codecs.decode(payload[i][1], codec, shape, spec.dtype)[src]

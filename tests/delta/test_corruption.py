@@ -1,0 +1,204 @@
+"""Stored bytes that are not what was written: an error that says where, never another answer."""
+
+import json
+import os
+from pathlib import Path
+
+import deltalake
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta import catalog
+from tensorlake_spark.delta import footer as footers
+from tensorlake_spark.delta.footer import Footer, footer_of
+from tensorlake_spark.delta.payload import plain_column, values_of
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.row import SCHEMA
+
+
+def forget():
+    """Drop what is kept of files: these tests change what was thought immutable."""
+    footers._cache.clear()
+    catalog._cache.clear()
+
+
+def only_file(lake):
+    (path,) = Path(lake.uri).glob("*.parquet")
+    forget()
+    return path
+
+
+def write(lake, rows=64):
+    x = np.random.default_rng(0).integers(0, 9, (rows, 100)).astype("i4")
+    lake.write("x", x, block_shape=(8, 100), codec="zstd")
+    return x
+
+
+def test_a_changed_payload_byte_is_found(lake):
+    x = write(lake)
+    path = only_file(lake)
+    data = bytearray(path.read_bytes())
+    meta = pq.read_metadata(path)
+    column = next(
+        meta.row_group(0).column(i)
+        for i in range(meta.num_columns)
+        if meta.row_group(0).column(i).path_in_schema == "values"
+    )
+    data[column.data_page_offset + column.total_compressed_size - 40] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(tl.CorruptDataError, match=r"tensor 'x', box \[.*checksum.*part-.*parquet"):
+        lake["x"][:]
+    assert issubclass(tl.CorruptDataError, OSError)
+    np.testing.assert_array_equal(lake["x"][:8], x[:8])
+
+
+def test_every_changed_byte_of_a_file_is_an_error_or_harmless(lake):
+    x = write(lake, rows=16)
+    path = only_file(lake)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(1)
+    found = 0
+    for place in rng.choice(len(whole), 300, replace=False).tolist():
+        data = bytearray(whole)
+        data[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(data)
+        forget()
+        try:
+            np.testing.assert_array_equal(lake["x"][:], x)
+        except tl.TensorLakeError:
+            found += 1
+    assert found > 50
+
+
+def test_a_truncated_file(lake):
+    write(lake)
+    path = only_file(lake)
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(tl.CorruptDataError, match="cannot be read"):
+        lake["x"]
+
+
+def test_a_missing_file(lake):
+    write(lake)
+    ref = lake["x"]
+    only_file(lake).unlink()
+    with pytest.raises(FileNotFoundError, match="in the Delta log but not there"):
+        ref[:]
+
+
+def test_a_file_with_other_rows_than_the_log_says(lake):
+    write(lake)
+    path = only_file(lake)
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1), path)
+    with pytest.raises(tl.CorruptDataError, match="but the Delta log says"):
+        lake["x"]
+
+
+def test_rows_lost_by_plain_delta_are_an_error_and_never_zeros(lake):
+    x = write(lake)
+    deltalake.DeltaTable(lake.uri).delete("id = 'x' and lo.d0 = 8")
+    with pytest.raises(tl.CorruptDataError, match="verify=False"):
+        lake["x"][:]
+    with pytest.raises(tl.CorruptDataError):
+        lake["x"][8:9]
+    np.testing.assert_array_equal(lake["x"][:8], x[:8])
+    got = tl.open(lake.uri, verify=False)["x"][:]
+    x[8:16] = 0
+    np.testing.assert_array_equal(got, x)
+
+
+def rewrite_meta(lake, change):
+    path = only_file(lake)
+    table = pq.read_table(path)
+    attrs = [None if a is None else change(json.loads(a)) for a in table["attrs"].to_pylist()]
+    column = pa.array([None if a is None else json.dumps(a) for a in attrs], pa.string())
+    table = table.set_column(table.schema.get_field_index("attrs"), "attrs", column)
+    pq.write_table(table, path)
+
+
+def test_a_newer_format_version_names_both(lake):
+    write(lake)
+    rewrite_meta(lake, lambda a: {**a, "format": 7})
+    with pytest.raises(tl.FormatError, match="version 7; this package reads up to version 1"):
+        lake["x"]
+
+
+def test_a_changed_metadata_row_is_found(lake):
+    write(lake)
+    rewrite_meta(lake, lambda a: {**a, "nnz": 3})
+    with pytest.raises(tl.CorruptDataError, match="metadata row of tensor 'x'"):
+        lake["x"]
+
+
+def test_a_table_that_is_not_ours(tmp_path):
+    deltalake.write_deltalake(str(tmp_path / "t"), pa.table({"a": [1]}))
+    with pytest.raises(tl.FormatError, match="is not a tensor table: it has no column id"):
+        tl.open(tmp_path / "t")
+    with pytest.raises(tl.FormatError):
+        tl.open(tmp_path / "t").write("x", np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("features", "version", "named"),
+    [
+        ({"readerFeatures": ["columnMapping"], "writerFeatures": ["columnMapping"]}, (3, 7), "columnMapping"),
+        ({}, (2, 5), "columnMapping"),
+        ({"readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"]}, (3, 7), "typeWidening"),
+    ],
+)  # fmt: skip
+def test_a_feature_that_we_cannot_read_is_named(tmp_path, features, version, named):
+    lake = tl.open(tmp_path / "lake")
+    write(lake)
+    protocol = {"minReaderVersion": version[0], "minWriterVersion": version[1], **features}
+    log = tmp_path / "lake" / "_delta_log" / f"{2:020}.json"
+    log.write_text(json.dumps({"protocol": protocol}) + "\n")
+    with pytest.raises(tl.UnsupportedFeatureError, match=f"{named}.*spark.read.format"):
+        tl.open(tmp_path / "lake")
+
+
+def test_a_feature_that_we_cannot_write_is_named_and_reading_goes_on(tmp_path):
+    lake = tl.open(tmp_path / "lake")
+    x = write(lake)
+    features = ["rowTracking", "domainMetadata"]
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
+    log = tmp_path / "lake" / "_delta_log" / f"{2:020}.json"
+    log.write_text(json.dumps({"protocol": protocol}) + "\n")
+    np.testing.assert_array_equal(lake["x"][:], x)
+    with pytest.raises(tl.UnsupportedFeatureError, match="domainMetadata, rowTracking.*cannot write"):
+        lake.write("y", x)
+
+
+def test_payload_views_equal_what_arrow_reads(tmp_path):
+    rng = np.random.default_rng(0)
+    values = [None if n % 7 == 3 else rng.bytes(int(rng.integers(0, 40))) for n in range(500)]
+    path = tmp_path / "a.parquet"
+    column = pa.table({"values": pa.array(values, pa.binary())})
+    pq.write_table(
+        column, path, compression="none", use_dictionary=False, row_group_size=123, data_page_size=200,
+        write_batch_size=5, write_statistics=False,
+    )  # fmt: skip
+    buffer = Storage(str(tmp_path)).map_file("a.parquet")
+    meta = pq.read_metadata(path)
+    got = []
+    for group in range(meta.num_row_groups):
+        chunk = plain_column(meta.row_group(group), 0)
+        assert chunk is not None
+        got += values_of(buffer, chunk).to_pylist()
+    assert got == values
+    pq.write_table(column, path, compression="zstd")
+    assert plain_column(pq.read_metadata(path).row_group(0), 0) is None
+
+
+def test_footers_answer_for_row_groups(lake):
+    write(lake)
+    footer = footer_of(Storage(lake.uri), only_file(lake).name)
+    assert isinstance(footer, Footer)
+    assert footer.may_hold("x", data=True).sum() == len(footer.rows) - 1
+    assert footer.may_hold("x", data=False).sum() == 1
+    assert not footer.may_hold("y", data=True).any()
+    assert "values" in footer.columns
+    assert set(SCHEMA.names) >= {"id", "seq"}

@@ -1,0 +1,79 @@
+"""Grids and boxes: cells tile, counts agree, appends extend."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorlake_spark.errors import InvalidKeyError
+from tensorlake_spark.indexing import Box, Grid
+
+
+@st.composite
+def grids(draw):
+    rank = draw(st.integers(0, 3))
+    chunk = tuple(draw(st.integers(1, 4)) for _ in range(rank))
+    grid = Grid(tuple(draw(st.integers(0, 7)) for _ in range(rank)), chunk)
+    for _ in range(draw(st.integers(0, 3)) if rank else 0):
+        grid = grid.extend(draw(st.integers(0, rank - 1)), draw(st.integers(0, 5)))
+    return grid
+
+
+@st.composite
+def boxes(draw, shape):
+    lo = [draw(st.integers(0, n)) for n in shape]
+    return Box(tuple(lo), tuple(draw(st.integers(a, n)) for a, n in zip(lo, shape)))
+
+
+@given(st.data())
+def test_cells_tile_the_box_once_and_counts_agree(data):
+    grid = data.draw(grids())
+    box = data.draw(boxes(grid.shape))
+    hits = np.zeros(grid.shape, int)
+    cells = list(grid.cells(box))
+    for cell in cells:
+        assert cell.overlaps(box)
+        hits[cell.slices()] += 1
+    assert (hits[box.slices()] == 1).all()
+    assert hits.max(initial=0) <= 1
+    assert len(cells) == grid.count(box)
+    assert grid.n_cells == len(list(grid.cells(Box.whole(grid.shape))))
+    for index, cell in zip(np.ndindex(*grid.counts), grid.cells(Box.whole(grid.shape))):
+        assert grid.cell_box(index) == cell
+
+
+@given(st.data())
+def test_an_append_keeps_the_cells_that_were_there(data):
+    grid = data.draw(grids().filter(lambda g: g.shape))
+    axis = data.draw(st.integers(0, len(grid.shape) - 1))
+    longer = grid.extend(axis, data.draw(st.integers(0, 6)))
+    before = set(grid.cells(Box.whole(grid.shape)))
+    after = set(longer.cells(Box.whole(longer.shape)))
+    assert before <= after
+
+
+@given(st.data())
+def test_subtract_leaves_just_the_rest(data):
+    shape = (6, 5)
+    box, other = data.draw(boxes(shape)), data.draw(boxes(shape))
+    have = np.zeros(shape, int)
+    for part in box.subtract(other):
+        have[part.slices()] += 1
+    want = np.zeros(shape, int)
+    want[box.slices()] = 1
+    if not other.is_empty:
+        want[other.slices()] = 0
+    np.testing.assert_array_equal(have, want)
+
+
+def test_bad_boxes_and_grids_are_refused():
+    with pytest.raises(InvalidKeyError, match="axis 1: 3:2"):
+        Box((0, 3), (1, 2))
+    with pytest.raises(InvalidKeyError, match="differ in rank"):
+        Box((0,), (1, 2))
+    with pytest.raises(InvalidKeyError, match="below 1"):
+        Grid((4,), (0,))
+    with pytest.raises(InvalidKeyError, match="do not rise"):
+        Grid((4,), (2,), ((0, 3, 3),))
+    with pytest.raises(InvalidKeyError, match="cannot append"):
+        Grid((4,), (2,)).extend(1, 1)

@@ -1,0 +1,191 @@
+"""Writers beside each other, killed writers, and what vacuum does about the rest."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
+
+
+def run(code, *args, **kwargs):
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **kwargs,
+    )
+
+
+def append_ten(path, number):
+    lake = tl.open(path)
+    for i in range(10):
+        lake.write(f"t{number}", np.full((1, 4), 10 * number + i), mode="append")
+
+
+def test_eight_processes_with_ten_commits_each_all_land(tmp_path):
+    """Every process writes a tensor of its own, from the creation of the table on."""
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=append_ten, args=(tmp_path / "lake", n)) for n in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(300)
+        assert worker.exitcode == 0
+    lake = tl.open(tmp_path / "lake")
+    assert len(lake) == 8
+    for n in range(8):
+        np.testing.assert_array_equal(lake[f"t{n}"][:, 0], 10 * n + np.arange(10))
+
+
+def append_rows(path, number):
+    for i in range(5):
+        tl.open(path).write("shared", np.full((1, 3), 10 * number + i), mode="append")
+
+
+def test_appends_to_one_tensor_are_computed_anew_and_none_is_lost(tmp_path):
+    tl.open(tmp_path / "lake").write("shared", np.full((1, 3), -1))
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=append_rows, args=(tmp_path / "lake", n)) for n in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(300)
+        assert worker.exitcode == 0
+    x = tl.open(tmp_path / "lake")["shared"][:]
+    assert sorted(x[:, 0].tolist()) == [-1, *range(5), *range(10, 15), *range(20, 25)]
+    assert (x == x[:, :1]).all()
+
+
+def test_of_two_overwrites_one_wins_and_one_is_told(tmp_path):
+    lake = tl.open(tmp_path / "lake")
+    lake.write("x", np.zeros(4))
+
+    def slabs():
+        yield np.ones(2)
+        tl.open(tmp_path / "lake").write("x", np.full(3, 7.0), mode="overwrite")
+        yield np.ones(2)
+
+    with pytest.raises(tl.ConcurrentWriteError, match="in version 2"):
+        lake.write("x", slabs(), mode="overwrite")
+    np.testing.assert_array_equal(lake["x"][:], [7, 7, 7])
+    live = set(Snapshot.open(Storage(lake.uri)).files.path)
+    newest = {p.name for p in Path(lake.uri).glob("*.parquet")}
+    assert live <= newest
+    assert len(newest) == 2, "the loser's files are gone; the overwritten one waits for vacuum"
+
+
+def test_an_assignment_to_a_tensor_that_changed_is_refused(tmp_path):
+    lake = tl.open(tmp_path / "lake")
+    ref = lake.write("x", np.zeros(4))
+    lake.write("y", np.zeros(4))
+    ref[0] = 1  # another tensor's commit is no conflict
+    lake.write("x", np.zeros(1), mode="append")
+    with pytest.raises(tl.ConcurrentWriteError, match="take a new reference"):
+        ref[0] = 2
+    np.testing.assert_array_equal(lake["x"][:], [1, 0, 0, 0, 0])
+
+
+def test_a_commit_from_an_old_number_is_stale(tmp_path):
+    lake = tl.open(tmp_path / "lake")
+    lake.write("x", np.zeros(4))
+    storage = Storage(lake.uri)
+    with pytest.raises(StaleChange):
+        commit(storage, Change({"x": None}, []))
+    snapshot = Snapshot.open(storage)
+    number = snapshot.transaction(app_of("x"))
+    after = commit(storage, Change({"x": number}, []))
+    assert after.transaction(app_of("x")) == number + 1
+
+
+KILLED = """
+    import os, sys, numpy as np, tensorlake_spark as tl
+    from tensorlake_spark import edit
+
+    def die(*_):  # all data files are written, and the log knows none of them
+        os.kill(os.getpid(), 9)
+
+    edit.commit = die
+    tl.open(sys.argv[1]).write("x", np.arange(10**6), mode=sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+def test_a_writer_killed_before_its_commit_changes_nothing(tmp_path, mode):
+    lake = tl.open(tmp_path / "lake")
+    x = np.arange(1000)
+    ref = lake.write("x", x)
+    killed = run(KILLED, tmp_path / "lake", mode)
+    killed.communicate(timeout=120)
+    assert killed.returncode == -signal.SIGKILL
+    files = set(Path(lake.uri).glob("*.parquet"))
+    assert len(files) > 1, "the orphan is there"
+    assert lake.version == ref.version
+    np.testing.assert_array_equal(lake["x"][:], x)
+    assert len(lake.vacuum(0, dry_run=True)) == len(files) - 1
+    assert set(Path(lake.uri).glob("*.parquet")) == files
+    lake.vacuum(0)
+    assert len(set(Path(lake.uri).glob("*.parquet"))) == 1
+    np.testing.assert_array_equal(lake["x"][:], x)
+
+
+STREAM = """
+    import resource, sys, numpy as np, tensorlake_spark as tl
+
+    count, path = int(sys.argv[1]), sys.argv[2]
+    rng = np.random.default_rng(0)
+    base = rng.integers(0, 200, (1, 4096, 4096), np.uint8)  # 16 MiB
+    ref = tl.open(path).write("x", (base + np.uint8(i % 50) for i in range(count)))
+    assert ref.shape == (count, 4096, 4096)
+    for i in (0, count // 2, count - 1):
+        assert np.array_equal(ref[i], base[0] + np.uint8(i % 50))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def peak(count, path):
+    done = run(STREAM, count, path)
+    out, err = done.communicate(timeout=1200)
+    assert done.returncode == 0, err
+    return int(out)
+
+
+def test_memory_of_a_streamed_write_does_not_grow_with_the_tensor(tmp_path):
+    small, large = peak(4, tmp_path / "small"), peak(32, tmp_path / "large")
+    assert large < 512
+    assert large < small + 150, (small, large)
+
+
+@pytest.mark.soak
+def test_four_gigabytes_stream_within_512_mb(tmp_path):
+    assert peak(256, tmp_path / "lake") < 512
+
+
+def child(path, queue):
+    lake_open = os.path.isdir(path)
+    try:
+        queue.put((lake_open, float(tl.open(path)["x"][3])))
+    except BaseException as error:
+        queue.put((type(error).__name__, str(error)))
+
+
+def test_a_spawned_child_reads(tmp_path):
+    lake = tl.open(tmp_path / "lake")
+    lake.write("x", np.arange(9.0))
+    assert lake["x"][3] == 3
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    worker = context.Process(target=child, args=(lake.uri, queue))
+    worker.start()
+    assert queue.get(timeout=120) == (True, 3.0)
+    worker.join(60)

@@ -1,0 +1,57 @@
+"""Codecs: every part of every block, bit by bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
+from tensorlake_spark.layouts import codec as codecs
+from tensorlake_spark.layouts.laws import arrays, bits
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_whole_blocks_parts_and_stacks(data):
+    x = data.draw(arrays().filter(lambda a: a.size > 0))
+    if x.ndim >= 2 and data.draw(st.booleans()):  # longer than a band
+        x = np.concatenate([x] * 40, axis=-2)
+    x = np.ascontiguousarray(x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("=")))
+    codec = codecs.codec_of(data.draw(st.sampled_from(codecs.CODECS)))
+    payload = codecs.encode(x, codec)
+    assert bits(codecs.decode(payload, codec, x.shape, x.dtype)) == bits(x)
+    stack = codecs.decode_stack([payload, payload], codec, x.shape, x.dtype)
+    assert bits(stack) == bits(np.stack([x, x]))
+    src = tuple(
+        slice(a, b, s)
+        for a, b, s in (
+            (*sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n)))), data.draw(st.integers(1, 3)))
+            for n in x.shape
+        )
+        if b > a or True
+    )  # fmt: skip
+    if any(s.start == s.stop for s in src):
+        return
+    out = np.empty(x[src].shape, x.dtype)
+    codecs.decode_into(payload, codec, x.shape, x.dtype, src, out)
+    assert bits(out) == bits(x[src])
+
+
+@given(st.binary(max_size=60), st.sampled_from(codecs.CODECS))
+def test_garbage_is_an_error_not_an_answer(garbage, name):
+    codec = codecs.codec_of(name)
+    if name == "raw" and len(garbage) == 24:
+        return
+    with pytest.raises(CorruptDataError):
+        codecs.decode(garbage, codec, (3, 4), np.dtype("i2"))
+
+
+def test_the_codec_is_chosen_by_trying():
+    rng = np.random.default_rng(0)
+    smooth = np.cumsum(rng.integers(-2, 3, (256, 512)), axis=0).astype(np.uint8)
+    assert codecs.choose(smooth).startswith("delta(-2)")
+    assert codecs.choose(rng.integers(0, 256, (64, 64), np.uint8)) == "raw"
+    assert codecs.choose(rng.random((64, 64)).astype(np.float32)).startswith(("shuffle", "delta"))
+    assert codecs.choose(np.zeros((0, 3))) == "zstd"
+    with pytest.raises(InvalidOptionError, match="did you mean 'zstd'"):
+        codecs.codec_of("zst")

@@ -1,0 +1,41 @@
+"""The tree of errors: its shape is part of the product."""
+
+import pickle
+
+import pytest
+
+from tensorlake_spark import errors
+
+TREE = {
+    "InvalidKeyError": IndexError,
+    "InvalidKeyTypeError": TypeError,
+    "InvalidSliceError": ValueError,
+    "InvalidOptionError": ValueError,
+    "InvalidTensorError": ValueError,
+    "UnsupportedDtypeError": TypeError,
+    "TensorNotFoundError": KeyError,
+    "TensorExistsError": FileExistsError,
+    "TableNotFoundError": FileNotFoundError,
+    "FormatError": ValueError,
+    "UnsupportedFeatureError": NotImplementedError,
+    "CorruptDataError": OSError,
+    "MissingDataError": FileNotFoundError,
+    "ConcurrentWriteError": RuntimeError,
+    "MissingDependencyError": ImportError,
+}
+
+
+@pytest.mark.parametrize(("name", "builtin"), TREE.items())
+def test_every_error_is_ours_and_the_builtin_that_a_caller_catches(name, builtin):
+    kind = getattr(errors, name)
+    assert issubclass(kind, errors.TensorLakeError)
+    assert issubclass(kind, builtin)
+    error = pickle.loads(pickle.dumps(kind("the message")))
+    assert type(error) is kind
+    assert str(error) == "the message"
+    assert name in errors.__doc__
+
+
+def test_no_error_is_missing_from_the_table():
+    kinds = {n for n, k in vars(errors).items() if isinstance(k, type) and issubclass(k, Exception)}
+    assert kinds == {*TREE, "TensorLakeError"}
