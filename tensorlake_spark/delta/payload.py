@@ -34,7 +34,9 @@ def plain_column(group: pq.RowGroupMetaData, place: int) -> pq.ColumnChunkMetaDa
     return chunk if plain else None
 
 
-def values_of(file: pa.Buffer, chunk: pq.ColumnChunkMetaData) -> pa.Array:
+def values_of(
+    file: pa.Buffer, chunk: pq.ColumnChunkMetaData, mask: np.ndarray[Any, Any] | None = None
+) -> pa.Array:
     """Return the values of a column chunk as views into a file's bytes.
 
     Parameters
@@ -43,6 +45,8 @@ def values_of(file: pa.Buffer, chunk: pq.ColumnChunkMetaData) -> pa.Array:
         The whole data file, memory-mapped.
     chunk : pyarrow.parquet.ColumnChunkMetaData
         As `plain_column` returned it.
+    mask : bool ndarray, optional
+        Which of the values are wanted.
 
     Returns
     -------
@@ -86,6 +90,8 @@ def values_of(file: pa.Buffer, chunk: pq.ColumnChunkMetaData) -> pa.Array:
         raise CorruptDataError("a page header cannot be read") from error
     if len(spans) != chunk.num_values:
         raise CorruptDataError(f"{len(spans)} values instead of {chunk.num_values}")
+    if mask is not None:
+        spans = [span for span, wanted in zip(spans, mask.tolist(), strict=True) if wanted]
     return _views(region, data, spans)
 
 

@@ -149,19 +149,7 @@ def read_piece(
         footer = footer_of(storage, piece.path, piece.records if piece.records >= 0 else None)
         mapped = storage.map_file(piece.path)
         for group in piece.row_groups:
-            clean = keep is None and footer.holds_only(tensor_id, group)
-            names = [*columns] if clean else list(dict.fromkeys([*columns, "id", "nnz"]))
-            batch = _read_group(storage, piece.path, footer, mapped, group, names)
-            if keep is not None:
-                first = footer.first_row[group]
-                batch = batch.filter(pa.array(keep[first : first + footer.rows[group]]))
-            if not clean:
-                batch = batch.filter(
-                    pc.and_(
-                        pc.equal(batch.column("id"), tensor_id),
-                        pc.greater(batch.column("nnz"), 0),
-                    )
-                )
+            batch = _read_group(storage, piece.path, footer, mapped, group, columns, tensor_id, keep)
             if batch.num_rows:
                 yield batch
 
@@ -173,8 +161,10 @@ def _read_group(
     mapped: pa.Buffer | None,
     group: int,
     columns: Sequence[str],
+    tensor_id: str,
+    keep: Array | None,
 ) -> pa.RecordBatch:
-    """Read some columns of a row group: payloads as views into a mapped file where that can be."""
+    """Read a tensor's rows of a row group: payloads as views into a mapped file where that can be."""
     meta = footer.metadata.row_group(group)
     views = {}
     if mapped is not None:
@@ -182,18 +172,29 @@ def _read_group(
             chunk = plain_column(meta, footer.place(name))
             if chunk is not None:
                 views[name] = chunk
-    rest = tuple(n for n in columns if n not in views)
+    clean = keep is None and footer.holds_only(tensor_id, group)
+    rest = [n for n in columns if n not in views]
+    rest += [] if clean else [n for n in ("id", "nnz") if n not in rest]
 
     def open_file() -> pq.ParquetFile:
         return storage.open_parquet(path, footer.metadata)
 
-    if not views:
+    if views:
+        batch = footer.small(open_file, group, tuple(rest))
+    else:
         with open_file() as file:
-            table = file.read_row_group(group, columns=list(rest), use_threads=False)
-        return plain_types(table).combine_chunks().to_batches()[0]
-    batch = footer.small(open_file, group, rest)
+            table = file.read_row_group(group, columns=rest, use_threads=False)
+        batch = plain_types(table).combine_chunks().to_batches()[0]
+    mask = None
+    if not clean:
+        ours = pc.equal(batch.column("id"), tensor_id)
+        mask = np.asarray(pc.and_(ours, pc.greater(batch.column("nnz"), 0)), bool)
+        if keep is not None:
+            first = footer.first_row[group]
+            mask = mask & keep[first : first + footer.rows[group]]
+        batch = batch.filter(pa.array(mask))
     for name, chunk in views.items():
-        batch = batch.append_column(name, values_of(mapped, chunk))
+        batch = batch.append_column(name, values_of(mapped, chunk, mask))
     return batch
 
 

@@ -91,14 +91,34 @@ class Grid:
         """
         return tuple(self._range(axis, a, b) for axis, (a, b) in enumerate(zip(box.lo, box.hi, strict=True)))
 
+    def _runs(self, axis: int) -> Iterator[tuple[int, int, int]]:
+        """Yield ``(start, stop, number of the first cell)`` for the runs of an axis."""
+        starts = self.segments[axis]
+        number = 0
+        for a, b in itertools.zip_longest(starts, starts[1:], fillvalue=self.shape[axis]):
+            yield a, b, number
+            number += -(-(b - a) // self.chunk[axis])
+
+    def _number(self, axis: int, position: int) -> int:
+        """Return the number of the cell in which a position of an axis lies."""
+        for a, b, number in self._runs(axis):
+            if position < b:
+                return number + (position - a) // self.chunk[axis]
+        raise InvalidKeyError(f"axis {axis}: {position} is outside of {self.shape[axis]}")
+
     def _range(self, axis: int, lo: int, hi: int) -> range:
         if hi <= lo:
             return range(0)
-        if len(self.segments[axis]) == 1:
-            return range(lo // self.chunk[axis], -(-hi // self.chunk[axis]))
-        cuts = self.cuts(axis)
-        first = int(np.searchsorted(cuts, lo, side="right")) - 1
-        return range(first, int(np.searchsorted(cuts, hi, side="left")))
+        return range(self._number(axis, lo), self._number(axis, hi - 1) + 1)
+
+    def _sides(self, axis: int, lo: int, hi: int) -> list[tuple[int, int]]:
+        """Return ``(start, stop)`` of the cells of an axis that overlap ``[lo, hi)``, and no others."""
+        step, out = self.chunk[axis], []
+        for a, b, _ in self._runs(axis):
+            if max(a, lo) < min(b, hi):
+                first = a + (max(a, lo) - a) // step * step
+                out += [(c, min(c + step, b)) for c in range(first, min(b, hi), step)]
+        return out
 
     def count(self, box: Box) -> int:
         """Return how many cells overlap `box`, without going through them."""
@@ -127,10 +147,9 @@ class Grid:
         >>> [c.lo for c in Grid((10,), (4,)).cells(Box((5,), (9,)))]
         [(4,), (8,)]
         """
-        sides = []
-        for axis, cells in enumerate(self.cell_ranges(box)):
-            cuts = self.cuts(axis)[cells.start : cells.stop + 1].tolist() if cells else [0]
-            sides.append(list(itertools.pairwise(cuts)))
+        sides = [
+            self._sides(axis, a, b) for axis, (a, b) in enumerate(zip(box.lo, box.hi, strict=True))
+        ]
         for corner in itertools.product(*sides):
             yield Box(tuple(a for a, _ in corner), tuple(b for _, b in corner))
 

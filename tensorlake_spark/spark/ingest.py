@@ -296,8 +296,9 @@ def ingest(
     if how == "each":
         frame = _tensors(session, parts, ids, channels_first)
     else:
-        join = None if how == "stack" else axis % max(1, len(parts[0].shape))
+        join = None if how == "stack" else axis
         shape = joined_shape(parts, join)
+        join = None if join is None else join % len(shape)
         frame = _slab_frame(session, parts, join, channels_first)
         settings |= {"id": tensor_id, "axis": str(join or 0), "shape": ",".join(map(str, shape))}
     writer = frame.write.format("tensor").mode("overwrite" if mode == "overwrite" else "append")

@@ -77,3 +77,11 @@ def test_bad_boxes_and_grids_are_refused():
         Grid((4,), (2,), ((0, 3, 3),))
     with pytest.raises(InvalidKeyError, match="cannot append"):
         Grid((4,), (2,)).extend(1, 1)
+
+
+def test_a_grid_of_a_huge_axis_costs_nothing():
+    """Slabs that still arrive are cut on a grid whose end is not known."""
+    grid = Grid((2**50, 5), (16, 5)).extend(0, 3).extend(0, 2**50)
+    assert grid.count(Box((2**50 - 1, 0), (2**50 + 20, 5))) == 4
+    cells = list(grid.cells(Box((2**49, 0), (2**49 + 17, 5))))
+    assert [c.lo[0] - 2**49 for c in cells] == [0, 16]

@@ -1,0 +1,123 @@
+"""The ingestion job, run by spark-submit on real files."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import tensorlake_spark as tl
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, TensorExistsError
+from tensorlake_spark.spark.ingest import ingest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def files(tmp_path, photos):
+    images = [p.transpose(1, 2, 0) for p in photos]
+    for i, image in enumerate(images[:6]):
+        Image.fromarray(image).save(tmp_path / f"{i}.png")
+    Image.fromarray(images[6]).save(tmp_path / "lossy.jpg")
+    np.save(tmp_path / "a.npy", photos[:5])
+    np.save(tmp_path / "b.npy", photos[5:])
+    np.savez(tmp_path / "c.npz", first=photos[0], second=photos[1])
+    return tmp_path
+
+
+def submit(*arguments):
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    command = [
+        str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]",
+        "--conf", "spark.ui.enabled=false", str(ROOT / "jobs" / "ingest.py"), *map(str, arguments),
+    ]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_spark_submit_stacks_images_and_tells_mistakes(files, photos):
+    table = files / "lake"
+    done = submit("--table", table, "--id", "photos", "--stack", "--channels-first",
+                  "--axes", "image,channel,y,x", files / "?.png")  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "photos: shape (6, 3, 64, 96), uint8, ftsf" in done.stdout
+    ref = tl.open(table)["photos"]
+    np.testing.assert_array_equal(ref[:], photos[:6])
+    assert ref.axes == ("image", "channel", "y", "x")
+    again = submit("--table", table, "--id", "photos", files / "?.png")
+    assert again.returncode == 2
+    assert "tensor 'photos' exists in" in again.stderr
+
+
+def test_concatenation_of_arrays(spark, files, photos):
+    table = str(files / "lake")
+    sources = [str(files / "a.npy"), str(files / "b.npy")]
+    (meta,) = ingest(spark, table, "x", sources, how="concat")
+    assert meta.spec.shape == photos.shape
+    np.testing.assert_array_equal(tl.open(table)["x"][:], photos)
+    ingest(spark, table, "x", sources[:1], how="concat", mode="append")
+    np.testing.assert_array_equal(tl.open(table)["x"][12:], photos[:5])
+    np.save(files / "w.npy", photos[:5, :, :, :7])
+    ingest(spark, table, "wide", [sources[0], str(files / "w.npy")], how="concat", axis=3)
+    want = np.concatenate([photos[:5], photos[:5, :, :, :7]], 3)
+    np.testing.assert_array_equal(tl.open(table)["wide"][:], want)
+
+
+def test_a_tensor_for_each_file(spark, files, photos):
+    table = str(files / "lake")
+    ingest(spark, table, "g", [str(files / "*.np[yz]"), str(files / "lossy.jpg")], how="each")
+    lake = tl.open(table)
+    assert list(lake) == ["g/a", "g/b", "g/c/first", "g/c/second", "g/lossy"]
+    np.testing.assert_array_equal(lake["g/b"][:], photos[5:])
+    np.testing.assert_array_equal(lake["g/c/second"][:], photos[1])
+    np.testing.assert_array_equal(lake["g/lossy"][:], np.asarray(Image.open(files / "lossy.jpg")))
+
+
+def test_a_large_file_comes_in_bands(spark, tmp_path):
+    x = np.random.default_rng(0).integers(0, 9, (70, 1 << 20), np.uint8)
+    np.save(tmp_path / "x.npy", x)
+    ingest(spark, str(tmp_path / "lake"), "x", [str(tmp_path / "x.npy")], how="concat")
+    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][::7], x[::7])
+    ingest(spark, str(tmp_path / "lake"), "s", [str(tmp_path / "x.npy")] * 2)
+    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["s"][1, ::9], x[::9])
+
+
+@pytest.mark.parametrize(
+    ("sources", "options", "error", "says"),
+    [
+        (["nothing-*.png"], {}, InvalidOptionError, "names no file"),
+        (["note.txt"], {}, InvalidOptionError, "is none of .png"),
+        (["a.npy", "b.npy"], {}, InvalidTensorError, "does not go with"),
+        (["a.npy"], {"how": "concat", "axis": 7}, None, "axis"),
+        (["a.npy"], {"how": "pile"}, InvalidOptionError, "how='pile'"),
+        (["a.npy"], {"mode": "ignore"}, InvalidOptionError, "mode='ignore'"),
+        (["bad.png"], {}, None, "bad.png cannot be read"),
+        (["bad.npy"], {}, None, "bad.npy cannot be read"),
+        (["objects.npy"], {}, None, "objects.npy cannot be read"),
+    ],
+)
+def test_bad_sources_are_named_and_nothing_is_written(spark, files, sources, options, error, says):
+    (files / "note.txt").write_text("no tensor")
+    (files / "bad.png").write_bytes(b"\x89PNG\r\n but no more")
+    (files / "bad.npy").write_bytes(b"\x93NUMPY but no more")
+    np.save(files / "objects.npy", np.array([object()]), allow_pickle=True)
+    table = str(files / "lake")
+    with pytest.raises(error or Exception, match=says):
+        ingest(spark, table, "x", [str(files / s) for s in sources], **options)
+    assert list(tl.open(table)) == []
+
+
+def test_the_mode_error(spark, files):
+    table = str(files / "lake")
+    ingest(spark, table, "x", [str(files / "a.npy")])
+    with pytest.raises(TensorExistsError):
+        ingest(spark, table, "x", [str(files / "a.npy")])
+    ingest(spark, table, "x", [str(files / "b.npy")], mode="overwrite")
+    assert tl.open(table)["x"].shape[0] == 1

@@ -1,0 +1,181 @@
+"""Python reads what Spark wrote: slabs and tensors, from several tasks, in one commit."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException, PythonException
+
+import tensorlake_spark as tl
+from tensorlake_spark.spark.options import SparkWriteOptions
+from tensorlake_spark.spark.views import TENSOR, tensor_column
+from tensorlake_spark.spark.writer import TensorWriter
+
+SLABS = f"lo array<bigint>, tensor {TENSOR.simpleString()}"
+TENSORS = f"id string, tensor {TENSOR.simpleString()}"
+
+
+def value(x):
+    x = np.ascontiguousarray(x)
+    return (x.dtype.name, list(x.shape), x.astype(x.dtype.newbyteorder("<")).tobytes())
+
+
+def slabs(spark, x, step, parts=3):
+    rows = [([i] + [0] * (x.ndim - 1), value(x[i : i + step])) for i in range(0, len(x), step)]
+    return spark.createDataFrame(rows, SLABS).repartition(parts)
+
+
+def save(frame, path, mode="append", **options):
+    writer = frame.write.format("tensor").mode(mode)
+    for name, option in options.items():
+        writer = writer.option(name, option)
+    writer.save(str(path))
+
+
+def errors():
+    return pytest.raises((AnalysisException, PythonException, Exception))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex64", "bool", "datetime64[s]"])
+def test_slabs_in_any_order_make_up_the_tensor(spark, tmp_path, dtype):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, (23, 5, 7)).astype(dtype)
+    save(slabs(spark, x, 4), tmp_path / "lake", id="x", axes="t,y,x", attrs='{"k": 1}')
+    ref = tl.open(tmp_path / "lake")["x"]
+    np.testing.assert_array_equal(ref[:], x)
+    np.testing.assert_array_equal(ref[3:17:2, ::-1, 4], x[3:17:2, ::-1, 4])
+    assert ref.axes == ("t", "y", "x")
+    assert ref.attrs == {"k": 1}
+
+
+def test_append_and_overwrite(spark, tmp_path):
+    x = np.arange(300).reshape(30, 10)
+    path = tmp_path / "lake"
+    save(slabs(spark, x, 7), path, id="x")
+    save(slabs(spark, x[:11], 3), path, id="x")
+    ref = tl.open(path)["x"]
+    np.testing.assert_array_equal(ref[:], np.concatenate([x, x[:11]]))
+    ref[0] = -1
+    tl.open(path).write("x", x[:2], mode="append")
+    np.testing.assert_array_equal(tl.open(path)["x"][41:], x[:2])
+    save(slabs(spark, x[:5], 2), path, id="x", mode="overwrite")
+    np.testing.assert_array_equal(tl.open(path)["x"][:], x[:5])
+
+
+def test_append_along_another_axis(spark, tmp_path):
+    x = np.arange(60).reshape(6, 10)
+    path = tmp_path / "lake"
+    tl.open(path).write("x", x)
+    rows = [([0, j], value(x[:, j : j + 2])) for j in range(0, 10, 2)]
+    save(spark.createDataFrame(rows, SLABS), path, id="x", axis=1)
+    np.testing.assert_array_equal(tl.open(path)["x"][:], np.concatenate([x, x], 1))
+
+
+def test_slabs_of_a_tiling_need_the_shape(spark, tmp_path):
+    x = np.arange(64).reshape(8, 8)
+    rows = [([i, j], value(x[i : i + 4, j : j + 4])) for i in (0, 4) for j in (0, 4)]
+    frame = spark.createDataFrame(rows, SLABS).repartition(2)
+    with errors() as told:
+        save(frame, tmp_path / "lake", id="x")
+    assert "option('shape'" in str(told.value)
+    save(frame, tmp_path / "lake", id="x", shape="8,8", blockShape="3,3")
+    ref = tl.open(tmp_path / "lake")["x"]
+    np.testing.assert_array_equal(ref[:], x)
+    ref[1:7, 2:5] = 0
+    x[1:7, 2:5] = 0
+    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][:], x)
+
+
+def test_a_tensor_a_row(spark, tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {f"g/{n}": rng.standard_normal((n + 1, 3)) for n in range(7)}
+    frame = spark.createDataFrame([(k, value(v)) for k, v in arrays.items()], TENSORS)
+    save(frame.repartition(3), tmp_path / "lake")
+    lake = tl.open(tmp_path / "lake")
+    assert list(lake) == sorted(arrays)
+    for name, x in arrays.items():
+        np.testing.assert_array_equal(lake[name][:], x)
+    with errors() as told:
+        save(frame, tmp_path / "lake")
+    assert "exists in" in str(told.value)
+    save(frame.limit(1), tmp_path / "lake", mode="overwrite")
+    assert list(lake) == sorted(arrays), "the other tensors stay"
+    lake["g/3"][0] = 5.0
+    lake.delete("g/2")
+    arrays["g/3"][0] = 5.0
+    assert list(lake) == sorted(set(arrays) - {"g/2"})
+    for name in lake:
+        np.testing.assert_array_equal(lake[name][:], arrays[name])
+
+
+def test_a_repeated_transaction_changes_nothing(spark, tmp_path):
+    x = np.arange(12).reshape(4, 3)
+    for _ in range(2):
+        save(slabs(spark, x, 2), tmp_path / "lake", id="x", txnAppId="job", txnVersion="1")
+    assert tl.open(tmp_path / "lake")["x"].shape == (4, 3)
+
+
+def test_spark_reads_back_what_spark_wrote(spark, tmp_path):
+    x = np.arange(60, dtype="f4").reshape(12, 5)
+    save(slabs(spark, x, 4), tmp_path / "lake", id="x")
+    frame = spark.read.format("tensor").option("id", "x").option("view", "cells")
+    cells = frame.load(str(tmp_path / "lake")).toPandas()
+    np.testing.assert_array_equal(cells["value"], x[cells["i0"], cells["i1"]])
+    assert len(cells) == 60
+
+
+@pytest.mark.parametrize(
+    ("rows", "schema", "options", "says"),
+    [
+        ([(1, 2)], "a int, b int", {"id": "x"}, "is neither slabs"),
+        ([(0, 1.0)], "i0 bigint, value double", {"id": "x"}, "need a sparse layout"),
+        ([([0], value(np.zeros(2)))], SLABS, {}, "need the option id"),
+        ([("a", value(np.zeros(2)))], TENSORS, {"id": "x"}, "bring their own ids"),
+        ([([0], value(np.zeros(2)))], SLABS, {"id": "x", "codek": "raw"}, "did you mean 'codec'"),
+        ([([0], value(np.zeros(2)))], SLABS, {"id": "x", "layout": "fstf"}, "did you mean 'ftsf'"),
+        ([([0], ("float64", [3], b"123"))], SLABS, {"id": "x"}, "has 3 bytes of data"),
+        ([([0], None)], SLABS, {"id": "x"}, "null dtype, shape or data"),
+        ([([0, 1], value(np.zeros(2)))], SLABS, {"id": "x"}, "it needs 1 non-negative"),
+        ([([0], value(np.zeros(2))), ([1], value(np.zeros(2)))], SLABS, {"id": "x"}, "overlap"),
+        ([([0], value(np.zeros(2))), ([3], value(np.zeros(2)))], SLABS, {"id": "x"}, "leave 2:3 of axis 0"),
+        ([([0], value(np.zeros(2))), ([2], value(np.zeros(2, "i4")))], SLABS, {"id": "x"}, "dtype"),
+        ([("a", value(np.zeros(2))), ("a", value(np.zeros(2)))], TENSORS, {}, "same id"),
+    ],
+)  # fmt: skip
+def test_bad_input_says_so_and_writes_nothing(spark, tmp_path, rows, schema, options, says):
+    frame = spark.createDataFrame(rows, schema).coalesce(1)
+    with errors() as told:
+        save(frame, tmp_path / "lake", **options)
+    assert says in str(told.value)
+    assert list(tl.open(tmp_path / "lake")) == []
+    assert list((tmp_path / "lake").glob("*.parquet")) == [], "no orphan is left"
+
+
+def test_half_a_transaction_is_refused():
+    with pytest.raises(tl.InvalidOptionError, match="go together"):
+        SparkWriteOptions.parse({"path": "p", "txnappid": "a"})
+
+
+def test_other_modes_are_refused_by_spark(spark, tmp_path):
+    with errors() as told:
+        slabs(spark, np.zeros((2, 2)), 1).write.format("tensor").option("id", "x").save(
+            str(tmp_path / "lake")
+        )
+    assert "UNSUPPORTED_DATA_SOURCE_SAVE_MODE" in str(told.value)
+
+
+def test_a_writer_that_lost_the_race_says_so(spark, tmp_path):
+    """The tensor changes between the look at it and the commit."""
+    path = tmp_path / "lake"
+    x = np.zeros((2, 3))
+    tl.open(path).write("x", x)
+    schema = spark.createDataFrame([], SLABS).schema
+    writer = TensorWriter(SparkWriteOptions.parse({"path": str(path), "id": "x"}), schema, False)
+    tl.open(path).write("x", x, mode="append")
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([[0, 0]], pa.list_(pa.int64())), tensor_column([x])], names=["lo", "tensor"]
+    )
+    message = writer.write(iter([batch]))
+    with pytest.raises(tl.ConcurrentWriteError, match="while this job ran"):
+        writer.commit([message])
+    assert tl.open(path)["x"].shape == (4, 3)
+    assert len(list(path.glob("*.parquet"))) == 2, "the loser's files are gone"
