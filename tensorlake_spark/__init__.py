@@ -39,6 +39,7 @@ __all__ = [
     "MissingDependencyError",
     "TableNotFoundError",
     "TensorExistsError",
+    "TensorLake",
     "TensorLakeError",
     "TensorNotFoundError",
     "TensorRef",

@@ -116,8 +116,12 @@ def encode(
 
     def parts() -> Iterator[tuple[np.ndarray[Any, Any], tuple[int, ...]]]:
         for offset, region in regions:
-            box = Box(tuple(offset), tuple(o + n for o, n in zip(offset, region.shape, strict=True)))
-            grown = replace(spec, shape=tuple(max(a, b) for a, b in zip(spec.shape, box.hi, strict=True)))
+            box = Box(
+                tuple(offset), tuple(o + n for o, n in zip(offset, region.shape, strict=True))
+            )
+            grown = replace(
+                spec, shape=tuple(max(a, b) for a, b in zip(spec.shape, box.hi, strict=True))
+            )
             for part in layout.pieces(grown, box):
                 yield region[part.shift([-o for o in offset]).slices()], part.lo
 
@@ -148,7 +152,9 @@ def write(
         snapshot = Snapshot.open(storage)
         snapshot.check_writable()
         if transaction_done(snapshot, options.transaction):
-            logger.info("transaction %s is committed already; nothing is written", options.transaction)
+            logger.info(
+                "transaction %s is committed already; nothing is written", options.transaction
+            )
             return snapshot
         old = catalog.find(snapshot, check_id(tensor_id))
         if old is not None and mode == "error":
@@ -327,7 +333,9 @@ def delete(storage: Storage, tensor_id: str) -> Snapshot:
         raise
 
 
-def describe(storage: Storage, tensor_id: str, change: Callable[[TensorSpec], TensorSpec]) -> Snapshot:
+def describe(
+    storage: Storage, tensor_id: str, change: Callable[[TensorSpec], TensorSpec]
+) -> Snapshot:
     """Change what the metadata row says; writes no data."""
     for _ in range(_RECOMPUTE):
         snapshot = Snapshot.open(storage)
@@ -420,7 +428,10 @@ def _assign_rows(
         lo, hi = corners(batch.take(pa.array(data)), spec.ndim)
         hit = selection.hits(lo, hi)
         out = []
-        boxes_of = {int(i): (tuple(a), tuple(b)) for i, a, b in zip(data[hit], lo[hit].tolist(), hi[hit].tolist(), strict=True)}
+        boxes_of = {
+            int(i): (tuple(a), tuple(b))
+            for i, a, b in zip(data[hit], lo[hit].tolist(), hi[hit].tolist(), strict=True)
+        }
         for i in range(batch.num_rows):
             row = batch.slice(i, 1)
             if ours[i] and nnz[i] == 0:
@@ -468,7 +479,9 @@ def touched_cells(
     return [c for c, h in zip(cells, hit.tolist(), strict=True) if h], lo[hit], hi[hit]
 
 
-def uncovered(cells: Sequence[Box], lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]) -> Iterator[Box]:
+def uncovered(
+    cells: Sequence[Box], lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]
+) -> Iterator[Box]:
     """Yield what of the cells no stored row covers: whole cells of fill, mostly."""
     whole = {(tuple(a), tuple(b)) for a, b in zip(lo.tolist(), hi.tolist(), strict=True)}
     for cell in cells:

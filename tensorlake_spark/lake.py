@@ -156,7 +156,8 @@ class TensorLake:
             )
             for m in (catalog.metas(snapshot) if snapshot is not None else ())
         ]  # fmt: skip
-        return pd.DataFrame(rows, columns=columns)
+        table: pd.DataFrame = pd.DataFrame(rows, columns=columns)
+        return table
 
     def write(
         self,
@@ -291,7 +292,8 @@ class TensorLake:
         shown = table[["id", "shape", "dtype", "layout"]].assign(
             memory=table["nbytes"].map(size_text), stored=table["stored_bytes"].map(size_text)
         )
-        return f"<b>{html.escape(self.uri)}</b>, version {self.version}" + shown.to_html(index=False)
+        body: str = shown.to_html(index=False)
+        return f"<b>{html.escape(self.uri)}</b>, version {self.version}" + body
 
 
 def _nbytes(source: Any) -> int:

@@ -313,7 +313,9 @@ class TensorRef:
 class _Indexer:
     """Square brackets with another meaning."""
 
-    def __init__(self, ref: TensorRef, choose: Callable[[Any, tuple[int, ...]], AnySelection]) -> None:
+    def __init__(
+        self, ref: TensorRef, choose: Callable[[Any, tuple[int, ...]], AnySelection]
+    ) -> None:
         self._ref = ref
         self._choose = choose
 
@@ -322,4 +324,3 @@ class _Indexer:
 
     def __setitem__(self, key: Any, values: Any) -> None:
         self._ref._assign(self._choose(key, self._ref.shape), values)
-

@@ -112,9 +112,7 @@ def _crc_head(layout: str, params: str | None, dtype: str, codec: str) -> int:
     crc = 0
     for text in (layout, params, dtype, codec):
         data = None if text is None else text.encode()
-        crc = zlib.crc32(
-            _NULL if data is None else struct.pack("<I", len(data)) + data, crc
-        )
+        crc = zlib.crc32(_NULL if data is None else struct.pack("<I", len(data)) + data, crc)
     return crc
 
 
@@ -192,9 +190,7 @@ def data_batch(spec: TensorSpec, seqs: Sequence[int], rows: Sequence[Row]) -> pa
     stored = min(ndim, STORED_AXES)
     params = [box_params(r.lo, r.hi, r.params) for r in rows]
     crcs = [
-        crc_of(
-            spec.layout, p, name, r.codec, (*r.lo[:stored], *r.hi[:stored]), r.index, r.values
-        )
+        crc_of(spec.layout, p, name, r.codec, (*r.lo[:stored], *r.hi[:stored]), r.index, r.values)
         for r, p in zip(rows, params, strict=True)
     ]
     lists = pa.list_(pa.int64())
@@ -223,7 +219,9 @@ def _meta_crc(layout: str, dtype: str, codec: str, shape: Any, block: Any, attrs
     return crc_of(layout, None, dtype, codec, corners, None, attrs.encode())
 
 
-def meta_batch(specs: Sequence[TensorSpec], seqs: Sequence[int], totals: Sequence[Totals]) -> pa.RecordBatch:
+def meta_batch(
+    specs: Sequence[TensorSpec], seqs: Sequence[int], totals: Sequence[Totals]
+) -> pa.RecordBatch:
     """Return metadata rows (``nnz = 0``, no box) that describe whole tensors.
 
     Parameters
@@ -281,7 +279,18 @@ def meta_batch(specs: Sequence[TensorSpec], seqs: Sequence[int], totals: Sequenc
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-META_COLUMNS = ("id", "seq", "nnz", "layout", "dtype", "shape", "block_shape", "codec", "crc", "attrs")
+META_COLUMNS = (
+    "id",
+    "seq",
+    "nnz",
+    "layout",
+    "dtype",
+    "shape",
+    "block_shape",
+    "codec",
+    "crc",
+    "attrs",
+)
 """Columns that a metadata row needs."""
 
 
@@ -314,7 +323,9 @@ def read_meta(row: Mapping[str, Any]) -> Meta:
         body = json.loads(attrs)
         version = int(body["format"])
     except (ValueError, KeyError, TypeError) as error:
-        raise CorruptDataError(f"the metadata row of tensor {row['id']!r} is not readable") from error
+        raise CorruptDataError(
+            f"the metadata row of tensor {row['id']!r} is not readable"
+        ) from error
     if version > FORMAT_VERSION:
         raise FormatError(
             f"tensor {row['id']!r} has row format version {version}; this package reads up to "
@@ -362,7 +373,9 @@ def corners(batch: pa.RecordBatch, ndim: int) -> tuple[np.ndarray[Any, Any], np.
                 out[0, i, STORED_AXES:] = rest["lo"]
                 out[1, i, STORED_AXES:] = rest["hi"]
             except (TypeError, ValueError, KeyError) as error:
-                raise CorruptDataError(f"row {i} does not say where its box lies: {text!r}") from error
+                raise CorruptDataError(
+                    f"row {i} does not say where its box lies: {text!r}"
+                ) from error
     return out[0], out[1]
 
 

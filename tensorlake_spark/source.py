@@ -83,7 +83,9 @@ class SlabSource:
             ) from None
         first = self._first
         if not -first.ndim <= axis < first.ndim:
-            raise InvalidTensorError(f"slabs of shape {first.shape} cannot be joined along axis {axis}")
+            raise InvalidTensorError(
+                f"slabs of shape {first.shape} cannot be joined along axis {axis}"
+            )
         self.axis = axis % first.ndim
         self.dtype = first.dtype
         # Long enough for a block of any height; the true length is known when the slabs end.
@@ -107,7 +109,9 @@ class SlabSource:
         for number, item in enumerate(self._slabs, start=1):
             slab = np.asarray(item)
             same = slab.ndim == len(shape) and all(
-                a == b for k, (a, b) in enumerate(zip(slab.shape, shape, strict=True)) if k != self.axis
+                a == b
+                for k, (a, b) in enumerate(zip(slab.shape, shape, strict=True))
+                if k != self.axis
             )
             if not same or slab.dtype != dtype:
                 raise InvalidTensorError(
@@ -134,11 +138,10 @@ class SlabSource:
                 # A copy, so that the slab it was cut from can go.
                 waiting = [rest.copy()] if rows else []
                 del region, rest
-        if rows or not self.length:
-            region = np.concatenate(waiting, axis) if waiting else None
-            if region is not None:
-                yield self._offset(region.ndim), region
-                self.length += rows
+        if waiting and (rows or not self.length):
+            last = np.concatenate(waiting, axis)
+            yield self._offset(last.ndim), last
+            self.length += rows
 
     def _offset(self, ndim: int) -> tuple[int, ...]:
         return tuple(self.length if k == self.axis else 0 for k in range(ndim))
@@ -179,7 +182,9 @@ def source_of(data: Any, axis: int = 0) -> Source:
         source = SlabSource(data, axis)
     elif isinstance(data, np.ndarray):
         source = ArraySource(data, data.shape, data.dtype)
-    elif all(hasattr(data, name) for name in ("shape", "dtype", "__getitem__")) and not np.isscalar(data):
+    elif all(hasattr(data, name) for name in ("shape", "dtype", "__getitem__")) and not np.isscalar(
+        data
+    ):
         try:
             dtype = np.dtype(data.dtype)
         except TypeError:
@@ -190,7 +195,9 @@ def source_of(data: Any, axis: int = 0) -> Source:
         try:
             array = np.asarray(data)
         except ValueError as error:
-            raise InvalidTensorError(f"cannot make an array of {type(data).__name__}: {error}") from error
+            raise InvalidTensorError(
+                f"cannot make an array of {type(data).__name__}: {error}"
+            ) from error
         source = ArraySource(array, array.shape, array.dtype)
     dtype_name(source.dtype)
     return source
@@ -204,4 +211,5 @@ def native_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     >>> native_dtype(np.dtype(">i2")).isnative
     True
     """
-    return native(np.empty(0, dtype)).dtype
+    found: np.dtype[Any] = native(np.empty(0, dtype)).dtype
+    return found

@@ -75,14 +75,13 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     ('float32', 'datetime64[ns]')
     """
     dtype = np.dtype(dtype)
+    name = str(dtype.name)
     if dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8):
-        return dtype.name
-    if dtype.kind in "mM" and "[" in dtype.name:
-        return dtype.name
-    if dtype.kind == "V" and dtype.fields is None and _ML_DTYPES.fullmatch(dtype.name):
-        return dtype.name
-    if _ML_DTYPES.fullmatch(dtype.name):
-        return dtype.name
+        return name
+    if dtype.kind in "mM" and "[" in name:
+        return name
+    if dtype.fields is None and _ML_DTYPES.fullmatch(name):
+        return name
     raise UnsupportedDtypeError(
         f"dtype {dtype!s} cannot be stored; bool, integers, floats and complex numbers up to 64 bits "
         "a part, datetime64 and timedelta64 with a unit, bfloat16 and float8_* can"
@@ -113,9 +112,10 @@ def dtype_of(name: str) -> np.dtype[Any]:
             ) from error
         if not hasattr(ml_dtypes, name):
             raise UnsupportedDtypeError(f"ml_dtypes {ml_dtypes.__version__} has no dtype {name!r}")
-        return np.dtype(getattr(ml_dtypes, name))
+        small: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return small
     try:
-        dtype = np.dtype(name)
+        dtype: np.dtype[Any] = np.dtype(name)
     except TypeError as error:
         raise UnsupportedDtypeError(f"{name!r} is not a dtype") from error
     if dtype_name(dtype) != name:
@@ -190,7 +190,9 @@ class TensorSpec:
         if len(self.shape) > MAX_RANK:
             raise InvalidTensorError(f"rank {len(self.shape)} is above the limit of {MAX_RANK}")
         if min(self.shape, default=0) < 0 or self.size >= 2**63:
-            raise InvalidTensorError(f"shape {self.shape} is not a shape of fewer than 2**63 elements")
+            raise InvalidTensorError(
+                f"shape {self.shape} is not a shape of fewer than 2**63 elements"
+            )
         if len(self.block_shape) != self.ndim or min(self.block_shape, default=1) < 1:
             raise InvalidTensorError(
                 f"block shape {self.block_shape} does not fit shape {self.shape}: one length of at "

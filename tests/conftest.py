@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 settings.register_profile(
     "default", deadline=None, max_examples=150, suppress_health_check=list(HealthCheck)
 )
-settings.register_profile(
-    "ci", settings.get_profile("default"), derandomize=True, print_blob=True
-)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
@@ -46,8 +44,6 @@ def spark() -> Iterator[SparkSession]:
     """A local session with Delta, shared by all tests that need Spark."""
     from tensorlake_spark.spark import local_session
 
-    session = local_session(
-        **{"spark.driver.memory": "2g", "spark.sql.session.timeZone": "UTC"}
-    )
+    session = local_session(**{"spark.driver.memory": "2g", "spark.sql.session.timeZone": "UTC"})
     yield session
     session.stop()

@@ -36,7 +36,9 @@ def test_bad_ids(bad):
 
 
 def test_specs_check_themselves_and_pickle():
-    spec = TensorSpec("a/b", (3, 4), np.dtype("f4"), "ftsf", (2, 4), axes=("y", "x"), attrs={"k": 1})
+    spec = TensorSpec(
+        "a/b", (3, 4), np.dtype("f4"), "ftsf", (2, 4), axes=("y", "x"), attrs={"k": 1}
+    )
     assert pickle.loads(pickle.dumps(spec)) == spec
     for change in (
         {"block_shape": (2,)},

@@ -193,9 +193,9 @@ def plain_types(table: pa.Table) -> pa.Table:
     """Return a table with plain strings and binaries: deltalake's own files ask for views of them."""
     for place, field in enumerate(table.schema):
         want = SCHEMA.field(field.name).type if field.name in SCHEMA.names else field.type
-        if pa.types.is_string(want) or pa.types.is_binary(want):
-            if field.type != want:
-                table = table.set_column(place, field.name, table.column(place).cast(want))
+        text = pa.types.is_string(want) or pa.types.is_binary(want)
+        if text and field.type != want:
+            table = table.set_column(place, field.name, table.column(place).cast(want))
     return table
 
 
@@ -208,7 +208,9 @@ class reading:  # noqa: N801 - reads as a statement: with reading(storage, name)
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: Any
+    ) -> None:
         if error is None:
             return
         where = self.storage.file_uri(self.name)

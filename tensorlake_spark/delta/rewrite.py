@@ -37,7 +37,10 @@ def live_batches(snapshot: Snapshot, path: str) -> Iterator[pa.RecordBatch]:
     records = int(snapshot.files.rows[place])
     keep = snapshot.deletions.get(path.rsplit("/", 1)[-1])
     footer = footer_of(snapshot.storage, path, records if records >= 0 else None)
-    with reading(snapshot.storage, path), snapshot.storage.open_parquet(path, footer.metadata) as file:
+    with (
+        reading(snapshot.storage, path),
+        snapshot.storage.open_parquet(path, footer.metadata) as file,
+    ):
         for group in range(file.num_row_groups):
             batch = file.read_row_group(group, use_threads=False).combine_chunks()
             if keep is not None:

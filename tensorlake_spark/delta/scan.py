@@ -49,9 +49,7 @@ class ScanPiece:
     records: int = -1
 
 
-def plan(
-    snapshot: Snapshot, tensor_id: str, selection: Selection | PointSelection
-) -> ReadPlan:
+def plan(snapshot: Snapshot, tensor_id: str, selection: Selection | PointSelection) -> ReadPlan:
     """Return which files and row groups hold the rows that a selection needs.
 
     Only files that the log cannot rule out are opened, and of these only the footer.
@@ -149,7 +147,9 @@ def read_piece(
         footer = footer_of(storage, piece.path, piece.records if piece.records >= 0 else None)
         mapped = storage.map_file(piece.path)
         for group in piece.row_groups:
-            batch = _read_group(storage, piece.path, footer, mapped, group, columns, tensor_id, keep)
+            batch = _read_group(
+                storage, piece.path, footer, mapped, group, columns, tensor_id, keep
+            )
             if batch.num_rows:
                 yield batch
 

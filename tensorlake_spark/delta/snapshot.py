@@ -72,7 +72,8 @@ class Files:
         out = (self.most_nnz > 0) if data else (self.least_nnz == 0)
         first = np.where(known, self.first_id, tensor_id)
         last = np.where(known, self.last_id, tensor_id)
-        return out & np.asarray(first <= tensor_id, bool) & np.asarray(last >= tensor_id, bool)
+        near = np.asarray(first <= tensor_id, bool) & np.asarray(last >= tensor_id, bool)
+        return np.asarray(out & near)
 
     def boxes(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Return for each file a box that covers its rows, as far as the log says."""
@@ -226,7 +227,9 @@ class Snapshot:
         vectors: Any = pa.table(self.table.deletion_vectors())
         out = {}
         for path, keep in zip(vectors["filepath"].to_pylist(), vectors.column(1), strict=True):
-            out[path.rsplit("/", 1)[-1]] = np.asarray(keep.values.to_numpy(zero_copy_only=False), bool)
+            out[path.rsplit("/", 1)[-1]] = np.asarray(
+                keep.values.to_numpy(zero_copy_only=False), bool
+            )
         return out
 
 

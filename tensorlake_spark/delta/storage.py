@@ -69,9 +69,7 @@ class Storage:
         path = f"{base}/{name}"
         if self.is_local:
             return pq.ParquetFile(path, metadata=metadata, memory_map=True)
-        return pq.ParquetFile(
-            filesystem.open_input_file(path), metadata=metadata, pre_buffer=True
-        )
+        return pq.ParquetFile(filesystem.open_input_file(path), metadata=metadata, pre_buffer=True)
 
     def map_file(self, name: str) -> pa.Buffer | None:
         """Return a data file as one memory-mapped buffer, None where the store cannot map."""
@@ -112,7 +110,9 @@ def _s3(options: Mapping[str, str]) -> pafs.S3FileSystem:
     def get(*names: str) -> str | None:
         lower = {k.lower(): v for k, v in options.items()}
         found = [lower[n] for n in names if n in lower]
-        env = [os.environ[n.upper()] for n in names if n.startswith("aws_") and n.upper() in os.environ]
+        env = [
+            os.environ[n.upper()] for n in names if n.startswith("aws_") and n.upper() in os.environ
+        ]
         return (found + env + [None])[0]
 
     if not hasattr(pafs, "S3FileSystem"):

@@ -37,7 +37,9 @@ class Box:
             raise InvalidKeyError(f"corners {self.lo} and {self.hi} differ in rank")
         for axis, (a, b) in enumerate(zip(self.lo, self.hi, strict=True)):
             if not 0 <= a <= b:
-                raise InvalidKeyError(f"axis {axis}: {a}:{b} is not a range of non-negative numbers")
+                raise InvalidKeyError(
+                    f"axis {axis}: {a}:{b} is not a range of non-negative numbers"
+                )
 
     @classmethod
     def whole(cls, shape: Sequence[int]) -> Box:
@@ -89,9 +91,7 @@ class Box:
         Box(lo=(3,), hi=(4,))
         """
         lo = tuple(max(a, b) for a, b in zip(self.lo, other.lo, strict=True))
-        hi = tuple(
-            max(c, min(a, b)) for a, b, c in zip(self.hi, other.hi, lo, strict=True)
-        )
+        hi = tuple(max(c, min(a, b)) for a, b, c in zip(self.hi, other.hi, lo, strict=True))
         return Box(lo, hi)
 
     def overlaps(self, other: Box) -> bool:

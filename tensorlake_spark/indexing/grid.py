@@ -89,7 +89,9 @@ class Grid:
         >>> Grid((10, 4), (4, 4)).cell_ranges(Box((3, 0), (5, 4)))
         (range(0, 2), range(0, 1))
         """
-        return tuple(self._range(axis, a, b) for axis, (a, b) in enumerate(zip(box.lo, box.hi, strict=True)))
+        return tuple(
+            self._range(axis, a, b) for axis, (a, b) in enumerate(zip(box.lo, box.hi, strict=True))
+        )
 
     def _runs(self, axis: int) -> Iterator[tuple[int, int, int]]:
         """Yield ``(start, stop, number of the first cell)`` for the runs of an axis."""

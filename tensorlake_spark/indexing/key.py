@@ -193,13 +193,17 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
             raise InvalidKeyError(f"axis {axis}: vindex takes integers and arrays only; see oindex")
         array = np.asarray(item)
         if array.dtype == bool:
-            raise InvalidKeyError(f"axis {axis}: vindex takes one mask of shape {shape}, not one an axis")
+            raise InvalidKeyError(
+                f"axis {axis}: vindex takes one mask of shape {shape}, not one an axis"
+            )
         arrays.append(_indices(array, axis, size))
     try:
         grids = np.broadcast_arrays(*arrays)
     except ValueError:
         shapes = ", ".join(str(a.shape) for a in arrays)
-        raise InvalidKeyError(f"index arrays of shapes {shapes} do not broadcast together") from None
+        raise InvalidKeyError(
+            f"index arrays of shapes {shapes} do not broadcast together"
+        ) from None
     result = grids[0].shape if grids else ()
     coords = np.array([g.reshape(-1) for g in grids], np.int64).reshape(len(shape), -1)
     if not shape:
@@ -271,7 +275,9 @@ def _indices(array: Array, axis: int, size: int) -> Array:
             )
         return np.flatnonzero(array)
     if array.dtype.kind not in "iu":
-        raise InvalidKeyError(f"axis {axis}: an index array has integers, this has dtype {array.dtype}")
+        raise InvalidKeyError(
+            f"axis {axis}: an index array has integers, this has dtype {array.dtype}"
+        )
     if array.size:
         for bound in (array.min(), array.max()):
             _integer(int(bound), axis, size)

@@ -66,9 +66,9 @@ class Run:
         begin = max(0, -(-(lo - first) // self.step))
         end = max(begin, min(self.count, -(-(min(hi, stop) - first) // self.step)))
         at = first + begin * self.step - lo
-        return slice(at, at + (end - begin - 1) * self.step + 1 if end > begin else at, self.step), slice(
-            begin, end
-        )
+        return slice(
+            at, at + (end - begin - 1) * self.step + 1 if end > begin else at, self.step
+        ), slice(begin, end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +206,9 @@ class Selection:
                 out &= axis.hits(lo[:, k], hi[:, k])
         return out
 
-    def project(self, lo: Sequence[int], hi: Sequence[int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def project(
+        self, lo: Sequence[int], hi: Sequence[int]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return ``src, dst`` such that ``out[dst] = block[src]`` puts one box in its place.
 
         Slices where every axis is a `Run`, so that both sides are views; else index arrays for all axes.
@@ -223,10 +225,16 @@ class Selection:
     def finish(self, out: Array) -> Any:
         """Return NumPy's answer from what storage returned (`storage_shape`); a view where it can be."""
         if self.flips:
-            out = out[tuple(slice(None, None, -1) if k in self.flips else slice(None) for k in range(out.ndim))]
+            out = out[
+                tuple(
+                    slice(None, None, -1) if k in self.flips else slice(None)
+                    for k in range(out.ndim)
+                )
+            ]
         if self.is_scalar:
             return out[(0,) * out.ndim]
-        out = out[(*(0 if k in self.drops else slice(None) for k in range(out.ndim)), ...)]
+        kept = (*(0 if k in self.drops else slice(None) for k in range(out.ndim)), ...)
+        out = out[kept]
         if self.moved is not None:
             source, target = self.moved
             out = np.moveaxis(out, source, target)
@@ -309,10 +317,12 @@ class PointSelection:
         for start in range(0, len(lo), step):
             a, b = lo[start : start + step, :, None], hi[start : start + step, :, None]
             inside = (self.coords >= a) & (self.coords < b)
-            out[start : start + step] = inside.all(axis=1).any(axis=1)
+            out[start : start + step] = np.any(np.all(inside, axis=1), axis=1)
         return out
 
-    def project(self, lo: Sequence[int], hi: Sequence[int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def project(
+        self, lo: Sequence[int], hi: Sequence[int]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return ``src, dst`` such that ``out[dst] = block[src]``; see `Selection.project`."""
         a, b = np.asarray(lo)[:, None], np.asarray(hi)[:, None]
         to = np.flatnonzero(((self.coords >= a) & (self.coords < b)).all(axis=0))

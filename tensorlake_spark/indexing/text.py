@@ -93,7 +93,9 @@ def _format_part(part: Any) -> str:
     if part is Ellipsis:
         return "..."
     if isinstance(part, slice):
-        start, stop, step = ("" if v is None else str(int(v)) for v in (part.start, part.stop, part.step))
+        start, stop, step = (
+            "" if v is None else str(int(v)) for v in (part.start, part.stop, part.step)
+        )
         return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
     if isinstance(part, (list, np.ndarray)):
         return str([int(v) for v in part])

@@ -23,6 +23,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,9 @@ def words(array: Array) -> Array:
     return array.view(np.dtype(f"<u{size}"))
 
 
-def _word_shape(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _word_shape(
+    shape: Sequence[int], dtype: np.dtype[Any]
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and dtype of `words` of an array of `shape` and `dtype`."""
     out = tuple(shape) or (1,)
     if dtype.kind == "c":
@@ -256,7 +259,7 @@ def decode_stack(
         stack = out
     elif axis == -1:
         rows = np.moveaxis(stack.reshape(count, *word_shape), -1, 0)
-        for before, row in zip(rows, rows[1:], strict=False):
+        for before, row in pairwise(rows):
             np.add(row, before, out=row)
     return stack.reshape(-1).view(dtype).reshape(count, *shape)
 
@@ -307,16 +310,15 @@ def _integrate(
         last = src[-1]
         src = (*src[:-1], slice(last.start * 2, last.stop * 2))
     if axis == -1:
-        part = coded[(*src[:-1], slice(0, src[-1].stop))]
+        until = (*src[:-1], slice(0, src[-1].stop))
+        part = coded[until]
         if src[-1].start == 0:
             np.add.accumulate(part, axis=-1, dtype=coded.dtype, out=out)
         else:
             out[...] = np.add.accumulate(part, axis=-1, dtype=coded.dtype)[..., src[-1].start :]
         return
-    lead, columns = src[:-2], src[-1]
-    _integrate_rows(
-        coded[(slice(None), *lead)], src[-2].start, src[-2].stop, columns, np.moveaxis(out, -2, 0)
-    )
+    lead = (slice(None), *src[:-2])
+    _integrate_rows(coded[lead], src[-2].start, src[-2].stop, src[-1], np.moveaxis(out, -2, 0))
 
 
 def _integrate_rows(coded: Array, first: int, stop: int, columns: slice, out: Array) -> None:

@@ -123,7 +123,11 @@ class Ftsf(Layout):
         lo, hi = corners(batch, spec.ndim)
         wanted = np.flatnonzero(selection.hits(lo, hi)).tolist()
         payload = _check_rows(batch, spec, wanted, lo, hi)
-        sliced = all(isinstance(d, slice) for d in selection.project(lo[0], hi[0])[1]) if wanted else True
+        sliced = (
+            all(isinstance(d, slice) for d in selection.project(lo[0], hi[0])[1])
+            if wanted
+            else True
+        )
         count = size = 0
         for (shape, name), group in groupby(
             ((i, tuple((hi[i] - lo[i]).tolist())) for i in wanted),
@@ -142,7 +146,8 @@ class Ftsf(Layout):
                         part = stack[place][src]
                         result[dst] = part
                     elif sliced:
-                        part = result[(*dst, ...)]  # a view, of a 0-d result too
+                        view = (*dst, ...)  # a view, of a 0-d result too
+                        part = result[view]
                         codecs.decode_into(payload[i][1], codec, shape, spec.dtype, src, part)
                     else:
                         part = codecs.decode(payload[i][1], codec, shape, spec.dtype)[src]
@@ -194,7 +199,11 @@ def _check_rows(
                 f"tensor {spec.id!r}, box {_box_text(lo[i], hi[i])}: the row fails its checksum; "
                 "restore the file from a backup, or an earlier version of the table"
             )
-        if dtype[i] != dtype_name(spec.dtype) or (lo[i] >= hi[i]).any() or (hi[i] > spec.shape).any():
+        if (
+            dtype[i] != dtype_name(spec.dtype)
+            or (lo[i] >= hi[i]).any()
+            or (hi[i] > spec.shape).any()
+        ):
             raise CorruptDataError(
                 f"tensor {spec.id!r}, box {_box_text(lo[i], hi[i])}: the row ({dtype[i]}) does not fit "
                 f"the tensor's shape {spec.shape} and dtype {spec.dtype}"

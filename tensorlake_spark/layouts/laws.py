@@ -39,7 +39,7 @@ def arrays(draw: st.DrawFn, max_rank: int = 4) -> Array:
     size = int(np.prod(shape))
     kind = draw(st.sampled_from(["noise", "zeros", "steps", "blocks"]))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    if dtype == bool:
+    if dtype.kind == "b":
         raw = rng.integers(0, 2, size).astype(bool)
     elif kind == "noise":
         raw = rng.integers(0, 256, size * dtype.itemsize, np.uint8).view(dtype)

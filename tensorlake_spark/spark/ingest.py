@@ -114,7 +114,7 @@ def load(path: str, member: str = "", channels_first: bool = False) -> Array:
     """
     try:
         if path.lower().endswith(".npy"):
-            return np.load(path, mmap_mode="r", allow_pickle=False)
+            return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
         if path.lower().endswith(".npz"):
             with np.load(path, allow_pickle=False) as archive:
                 return np.asarray(archive[member])
@@ -205,7 +205,9 @@ def joined_shape(parts: Sequence[Part], axis: int | None) -> tuple[int, ...]:
         axis %= rank
     for part in parts[1:]:
         same = len(part.shape) == len(first.shape) and all(
-            a == b for k, (a, b) in enumerate(zip(part.shape, first.shape, strict=True)) if k != axis
+            a == b
+            for k, (a, b) in enumerate(zip(part.shape, first.shape, strict=True))
+            if k != axis
         )
         if not same or part.dtype != first.dtype:
             raise InvalidTensorError(

@@ -21,7 +21,9 @@ def java_problem() -> str | None:
     """
     home = os.environ.get("JAVA_HOME")
     command = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    remedy = "install a JDK 17 or 21 (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+    remedy = (
+        "install a JDK 17 or 21 (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+    )
     if not command or not os.path.exists(command):
         where = f"JAVA_HOME is {home}, which has no bin/java" if home else "no java on the PATH"
         return f"Spark needs Java 17 or 21: {where}; {remedy}."

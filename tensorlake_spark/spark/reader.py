@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from tensorlake_spark.delta import catalog, scan
+from tensorlake_spark.delta.footer import reading
 from tensorlake_spark.delta.rewrite import boxes
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
@@ -130,7 +131,9 @@ class TensorReader(DataSourceReader):
 
     def _partition(self, snapshot: Snapshot, group: list[scan.ScanPiece]) -> TensorPartition:
         names = {p.path.rsplit("/", 1)[-1] for p in group}
-        return TensorPartition(tuple(group), {n: k for n, k in snapshot.deletions.items() if n in names})
+        return TensorPartition(
+            tuple(group), {n: k for n, k in snapshot.deletions.items() if n in names}
+        )
 
     def _fills(self, snapshot: Snapshot) -> list[TensorPartition]:
         """Return partitions for what no row covers: it is part of a dense tensor all the same."""
@@ -182,7 +185,7 @@ class TensorReader(DataSourceReader):
                     box = Box(tuple(lo[i].tolist()), tuple(hi[i].tolist()))
                     part = part_of(selection, box)
                     block = layout.new_result(spec, part, True)
-                    with scan.reading(self.storage, piece.path):
+                    with reading(self.storage, piece.path):
                         layout.decode(batch.slice(i, 1), spec, part, block)
                     yield block, box
         for box in partition.fills:
@@ -192,7 +195,7 @@ class TensorReader(DataSourceReader):
     def _cells(self, blocks: Iterator[tuple[Array, Box]]) -> Iterator[pa.RecordBatch]:
         schema = cell_schema(self.spec)
         for block, box in blocks:
-            lo = [run.start for run in part_of(self.selection, box).axes if isinstance(run, Run)]
+            lo = [run.start for run in runs_of(part_of(self.selection, box))]
             yield from cell_batches(block, lo, self.selection, schema, _CELL_ROWS)
 
     def _block_batches(self, blocks: Iterator[tuple[Array, Box]]) -> Iterator[pa.RecordBatch]:
@@ -242,12 +245,17 @@ def selection_of(spec: TensorSpec, text: str) -> Selection:
     return selection
 
 
+def runs_of(selection: Selection) -> tuple[Run, ...]:
+    """Return the picks of a selection that `selection_of` made: they are all runs."""
+    return tuple(axis for axis in selection.axes if isinstance(axis, Run))
+
+
 def part_of(selection: Selection, box: Box) -> Selection:
     """Return the part of a selection of runs that lies in a box, in ascending order."""
     runs = []
-    for axis, a, b in zip(selection.axes, box.lo, box.hi, strict=True):
+    for axis, a, b in zip(runs_of(selection), box.lo, box.hi, strict=True):
         there, here = axis.within(a, b)
-        step = getattr(axis, "step", 1)
+        step = axis.step
         first = a + there.start
         runs.append(Run(first, first + (here.stop - here.start - 1) * step + 1, step))
     return Selection(selection.shape, tuple(runs))
@@ -262,7 +270,7 @@ def place(
     that the key walks backwards are reversed.
     """
     lo, offset = [], []
-    for k, (axis, a, b) in enumerate(zip(selection.axes, box.lo, box.hi, strict=True)):
+    for k, (axis, a, b) in enumerate(zip(runs_of(selection), box.lo, box.hi, strict=True)):
         there, here = axis.within(a, b)
         lo.append(a + int(there.start))
         start = int(here.start)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 CONF = Path(str(files("tensorlake_spark.spark"))) / "conf"
 """Folder of the settings; ``conf`` at the top of a checkout is a link to it."""
 
+
 def default_settings() -> dict[str, str]:
     """Return the settings of ``conf/spark-defaults.conf``.
 

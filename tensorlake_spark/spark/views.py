@@ -212,5 +212,7 @@ def _values(values: Array, kind: pa.DataType) -> pa.Array:
     if values.dtype.kind in "mM":
         return pa.array(values.view(np.int64))
     if values.dtype.name not in _VALUE_TYPES or values.dtype == np.float16:
-        values = values.astype(np.float32)  # the small floats of ml_dtypes; one claims NumPy's own kind
+        values = values.astype(
+            np.float32
+        )  # the small floats of ml_dtypes; one claims NumPy's own kind
     return pa.array(values).cast(kind)

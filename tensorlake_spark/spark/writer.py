@@ -239,7 +239,9 @@ class TensorWriter(DataSourceArrowWriter):
                         "append of slabs (lo, tensor) with option('id', ...) continues it"
                     )
             removes = edit.drop_tensors(snapshot, ids, writer) if self.overwrite else []
-            writer.add_meta([m.spec for m in metas], [m.seq for m in metas], [m.totals for m in metas])
+            writer.add_meta(
+                [m.spec for m in metas], [m.seq for m in metas], [m.totals for m in metas]
+            )
             change = Change(
                 tensors={i: planned.transaction(app_of(i)) for i in ids},
                 adds=[f for m in parts for f in m.files] + writer.finish(),

@@ -168,7 +168,9 @@ def test_a_feature_that_we_cannot_write_is_named_and_reading_goes_on(tmp_path):
     log = tmp_path / "lake" / "_delta_log" / f"{2:020}.json"
     log.write_text(json.dumps({"protocol": protocol}) + "\n")
     np.testing.assert_array_equal(lake["x"][:], x)
-    with pytest.raises(tl.UnsupportedFeatureError, match="domainMetadata, rowTracking.*cannot write"):
+    with pytest.raises(
+        tl.UnsupportedFeatureError, match=r"domainMetadata, rowTracking.*cannot write"
+    ):
         lake.write("y", x)
 
 

@@ -10,6 +10,11 @@ from tensorlake_spark.layouts import codec as codecs
 from tensorlake_spark.layouts.laws import arrays, bits
 
 
+def ends(size):
+    """Two different positions of an axis."""
+    return st.lists(st.integers(0, size), min_size=2, max_size=2, unique=True)
+
+
 @settings(max_examples=400)
 @given(st.data())
 def test_whole_blocks_parts_and_stacks(data):
@@ -25,13 +30,9 @@ def test_whole_blocks_parts_and_stacks(data):
     src = tuple(
         slice(a, b, s)
         for a, b, s in (
-            (*sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n)))), data.draw(st.integers(1, 3)))
-            for n in x.shape
+            (*sorted(data.draw(ends(n))), data.draw(st.integers(1, 3))) for n in x.shape
         )
-        if b > a or True
-    )  # fmt: skip
-    if any(s.start == s.stop for s in src):
-        return
+    )
     out = np.empty(x[src].shape, x.dtype)
     codecs.decode_into(payload, codec, x.shape, x.dtype, src, out)
     assert bits(out) == bits(x[src])

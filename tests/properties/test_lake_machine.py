@@ -67,7 +67,14 @@ class LakeMachine(RuleBasedStateMachine):
         assert bits(ref[...]) == bits(x)
         return self.remember()
 
-    @rule(target=versions, name=IDS, seed=SEEDS, size=st.integers(0, 5), axis=st.integers(0, 2), slabs=st.booleans())
+    @rule(
+        target=versions,
+        name=IDS,
+        seed=SEEDS,
+        size=st.integers(0, 5),
+        axis=st.integers(0, 2),
+        slabs=st.booleans(),
+    )
     def append(self, name, seed, size, axis, slabs):
         if name not in self.model:
             return self.remember() if self.model else 0
@@ -77,7 +84,7 @@ class LakeMachine(RuleBasedStateMachine):
         more = random_array(seed, shape)
         data = more
         if slabs and size:
-            data = iter([np.take(more, range(0, 1), axis), np.take(more, range(1, size), axis)])
+            data = iter([np.take(more, range(1), axis), np.take(more, range(1, size), axis)])
         self.lake.write(name, data, mode="append", axis=axis)
         self.model[name] = np.concatenate([old, more], axis)
         return self.remember()

@@ -24,7 +24,9 @@ def test_the_folder_conf_is_what_is_shipped():
 
 def run(code, **environment):
     env = {**os.environ, **environment}
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False
+    )
 
 
 def test_a_machine_without_java_is_told_in_one_line(tmp_path):
@@ -32,7 +34,10 @@ def test_a_machine_without_java_is_told_in_one_line(tmp_path):
     done = run(code, PATH=str(tmp_path), JAVA_HOME="")
     last = done.stderr.strip().splitlines()[-1]
     assert "MissingDependencyError: Spark needs Java 17 or 21: no java on the PATH" in last
-    done = run("from tensorlake_spark.spark.java import java_problem as j; print(j())", JAVA_HOME=str(tmp_path))
+    done = run(
+        "from tensorlake_spark.spark.java import java_problem as j; print(j())",
+        JAVA_HOME=str(tmp_path),
+    )
     assert "JAVA_HOME is" in done.stdout
     assert java_problem() is None
 
@@ -42,7 +47,10 @@ def test_another_java_is_named(tmp_path):
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
     java.chmod(0o755)
-    done = run("from tensorlake_spark.spark.java import java_problem as j; print(j())", JAVA_HOME=str(tmp_path))
+    done = run(
+        "from tensorlake_spark.spark.java import java_problem as j; print(j())",
+        JAVA_HOME=str(tmp_path),
+    )
     assert "is Java 11; install a JDK 17 or 21" in done.stdout
 
 

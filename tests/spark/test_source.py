@@ -154,7 +154,9 @@ def test_two_slices_do_not_disturb_each_other(spark, path):
 
 def test_sql_through_a_temporary_view(spark, path):
     read(spark, path, id="half", view="cells").createOrReplaceTempView("half")
-    assert spark.sql("select sum(value) from half where i0 >= 30").collect()[0][0] == sum(range(30, 40))
+    assert spark.sql("select sum(value) from half where i0 >= 30").collect()[0][0] == sum(
+        range(30, 40)
+    )
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,11 @@ def test_found_without_registration(path, tmp_path):
     )
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, env=environment, check=False
+        [sys.executable, "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
     )
     assert done.stdout.strip() == "3", done.stderr[-2000:]
 
