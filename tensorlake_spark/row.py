@@ -379,6 +379,33 @@ def corners(batch: pa.RecordBatch, ndim: int) -> tuple[np.ndarray[Any, Any], np.
     return out[0], out[1]
 
 
-def with_totals(meta: Meta, totals: Totals) -> Meta:
-    """Return `meta` with other totals."""
-    return replace(meta, totals=totals)
+_VIEW = np.dtype([("length", "<i4"), ("prefix", "V4"), ("buffer", "<i4"), ("offset", "<i4")])
+_INLINE = 12
+
+
+def payloads(column: pa.Array, rows: Sequence[int]) -> dict[int, pa.Buffer | None]:
+    """Return some values of a binary column as buffers, without a copy.
+
+    A scalar of type ``binary_view`` copies its bytes; here they stay where they are (Arrow columnar
+    format, "Variable-size Binary View Layout").
+
+    Examples
+    --------
+    >>> payloads(pa.array([b"a", None]), [0])[0].to_pybytes()
+    b'a'
+    """
+    if column.type != pa.binary_view():
+        return {i: column[i].as_buffer() for i in rows}
+    _, raw, *data = column.buffers()
+    views = np.frombuffer(raw, _VIEW)[column.offset : column.offset + len(column)]
+    nulls = column.null_count
+    out: dict[int, pa.Buffer | None] = {}
+    for i in rows:
+        length, _, buffer, offset = views[i].item()
+        if nulls and not column[i].is_valid:
+            out[i] = None
+        elif length <= _INLINE:
+            out[i] = raw.slice((column.offset + i) * _VIEW.itemsize + 4, length)
+        else:
+            out[i] = data[buffer].slice(offset, length)
+    return out

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tensorlake_spark.delta.payload import PayloadViews, plain_column
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
 from tensorlake_spark.row import SCHEMA
@@ -50,15 +51,12 @@ class Footer:
         self._bounds: dict[str, tuple[list[Any], list[Any]]] = {}
         self._small: dict[tuple[int, tuple[str, ...]], pa.RecordBatch] = {}
         self._small_rows = 0
+        self._payload: dict[tuple[int, str], PayloadViews | None] = {}
 
     @property
     def columns(self) -> frozenset[str]:
         """Paths of the leaf columns, such as ``lo.d0``."""
         return frozenset(self._column)
-
-    def place(self, column: str) -> int:
-        """Return the number of a leaf column."""
-        return self._column[column]
 
     def small(
         self, file: Callable[[], pq.ParquetFile], group: int, columns: tuple[str, ...]
@@ -84,6 +82,14 @@ class Footer:
                 self._small[key] = batch
                 self._small_rows += batch.num_rows
         return batch
+
+    def payload(self, file: pa.Buffer, group: int, column: str) -> PayloadViews | None:
+        """Return where the payloads of a row group lie in a mapped file, None if Arrow has to read them."""
+        key = (group, column)
+        if key not in self._payload:
+            chunk = plain_column(self._groups[group], self._column[column])
+            self._payload[key] = None if chunk is None else PayloadViews(file, chunk)
+        return self._payload[key]
 
     def bounds(self, column: str) -> tuple[list[Any], list[Any]]:
         """Return the least and the greatest value of a column in each row group, None if unknown."""

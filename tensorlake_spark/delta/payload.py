@@ -34,10 +34,8 @@ def plain_column(group: pq.RowGroupMetaData, place: int) -> pq.ColumnChunkMetaDa
     return chunk if plain else None
 
 
-def values_of(
-    file: pa.Buffer, chunk: pq.ColumnChunkMetaData, mask: np.ndarray[Any, Any] | None = None
-) -> pa.Array:
-    """Return the values of a column chunk as views into a file's bytes.
+class PayloadViews:
+    """Where the values of a column chunk lie: found once, then laid over the file as it is mapped.
 
     Parameters
     ----------
@@ -45,36 +43,65 @@ def values_of(
         The whole data file, memory-mapped.
     chunk : pyarrow.parquet.ColumnChunkMetaData
         As `plain_column` returned it.
-    mask : bool ndarray, optional
-        Which of the values are wanted.
-
-    Returns
-    -------
-    pyarrow.Array
-        Of type ``binary_view``; keeps the map alive.
 
     Raises
     ------
     CorruptDataError
         If the pages do not add up to the column chunk.
     """
-    start, size = chunk.data_page_offset, chunk.total_compressed_size
-    if start + size > file.size:
-        raise CorruptDataError(f"the file has {file.size} bytes, a column ends at {start + size}")
-    region = file.slice(start, size)
-    data = memoryview(region).cast("B")  # pyarrow hands out signed bytes
+
+    def __init__(self, file: pa.Buffer, chunk: pq.ColumnChunkMetaData) -> None:
+        self._start, self._size = chunk.data_page_offset, chunk.total_compressed_size
+        data = memoryview(self._region(file)).cast("B")  # pyarrow hands out signed bytes
+        spans = _spans(data, chunk.num_values)
+        self._valid = np.array([span is not None for span in spans], bool)
+        self._views = np.zeros(len(spans), _VIEW)
+        for view, span in zip(self._views, spans, strict=True):
+            if span is None:
+                continue
+            at, length = span
+            if length <= _INLINE:
+                rest = bytes(data[at : at + length]).ljust(_INLINE, b"\0")
+            else:
+                rest = bytes(data[at : at + 4]) + struct.pack("<ii", 0, at)
+            view["length"], view["data"] = length, np.void(rest)
+
+    def _region(self, file: pa.Buffer) -> pa.Buffer:
+        # Looked at anew for every map: a view past the end of a file that was cut short would crash.
+        if self._start + self._size > file.size:
+            raise CorruptDataError(
+                f"the file has {file.size} bytes, a column ends at {self._start + self._size}"
+            )
+        return file.slice(self._start, self._size)
+
+    def over(self, file: pa.Buffer, mask: np.ndarray[Any, Any] | None = None) -> pa.Array:
+        """Return the values, or those of a mask, as views into a mapped file.
+
+        Returns
+        -------
+        pyarrow.Array
+            Of type ``binary_view``; keeps the map alive.
+        """
+        views = self._views if mask is None else self._views[mask]
+        valid = self._valid if mask is None else self._valid[mask]
+        bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+        buffers = [bitmap, pa.py_buffer(views), self._region(file)]
+        return pa.Array.from_buffers(pa.binary_view(), len(views), buffers)
+
+
+def _spans(data: memoryview, count: int) -> list[tuple[int, int] | None]:
+    """Return ``(place, length)`` of every value of a column chunk, None for a null."""
     spans: list[tuple[int, int] | None] = []
-    place = 0
+    place, size = 0, len(data)
     try:
-        while place < size and len(spans) < chunk.num_values:
+        while place < size and len(spans) < count:
             header, place = _struct(data, place)
             page_end = place + header[3]
             page = header[5]
             if header[1] != _DATA_PAGE or page[2] != _PLAIN or page[3] != _RLE:
                 raise CorruptDataError(f"a page has type {header[1]} and encoding {page[2]}")
-            count = page[1]
             (levels,) = struct.unpack_from("<I", data, place)
-            present = _levels(data[place + 4 : place + 4 + levels], count)
+            present = _levels(data[place + 4 : place + 4 + levels], page[1])
             at = place + 4 + levels
             for here in present:
                 if not here:
@@ -88,29 +115,9 @@ def values_of(
             place = page_end
     except (struct.error, IndexError, KeyError, TypeError) as error:
         raise CorruptDataError("a page header cannot be read") from error
-    if len(spans) != chunk.num_values:
-        raise CorruptDataError(f"{len(spans)} values instead of {chunk.num_values}")
-    if mask is not None:
-        spans = [span for span, wanted in zip(spans, mask.tolist(), strict=True) if wanted]
-    return _views(region, data, spans)
-
-
-def _views(region: pa.Buffer, data: memoryview, spans: list[tuple[int, int] | None]) -> pa.Array:
-    views = np.zeros(len(spans), _VIEW)
-    valid = np.array([span is not None for span in spans], bool)
-    for view, span in zip(views, spans, strict=True):
-        if span is None:
-            continue
-        at, length = span
-        if length <= _INLINE:
-            rest = bytes(data[at : at + length]).ljust(_INLINE, b"\0")
-        else:
-            rest = bytes(data[at : at + 4]) + struct.pack("<ii", 0, at)
-        view["length"], view["data"] = length, np.void(rest)
-    bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(
-        pa.binary_view(), len(spans), [bitmap, pa.py_buffer(views.tobytes()), region]
-    )
+    if len(spans) != count:
+        raise CorruptDataError(f"{len(spans)} values instead of {count}")
+    return spans
 
 
 def _levels(data: memoryview, count: int) -> list[bool]:

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.footer import Footer, footer_of, plain_types, reading
-from tensorlake_spark.delta.payload import plain_column, values_of
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.indexing import FilePlan, PointSelection, Predicate, ReadPlan, Selection
@@ -127,6 +126,7 @@ def read_piece(
     tensor_id: str,
     columns: Sequence[str],
     keep: Array | None = None,
+    mapped: pa.Buffer | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the data rows of one tensor in a piece, with `columns` (Parquet leaves), in batches.
 
@@ -142,10 +142,12 @@ def read_piece(
         As `leaves` returns them.
     keep : bool ndarray, optional
         For each row of the file whether a deletion vector leaves it there.
+    mapped : pyarrow.Buffer, optional
+        The file, if the caller has mapped it already.
     """
     with reading(storage, piece.path):
         footer = footer_of(storage, piece.path, piece.records if piece.records >= 0 else None)
-        mapped = storage.map_file(piece.path)
+        mapped = storage.map_file(piece.path) if mapped is None else mapped
         for group in piece.row_groups:
             batch = _read_group(
                 storage, piece.path, footer, mapped, group, columns, tensor_id, keep
@@ -165,13 +167,10 @@ def _read_group(
     keep: Array | None,
 ) -> pa.RecordBatch:
     """Read a tensor's rows of a row group: payloads as views into a mapped file where that can be."""
-    meta = footer.metadata.row_group(group)
     views = {}
     if mapped is not None:
-        for name in (n for n in PAYLOAD if n in columns):
-            chunk = plain_column(meta, footer.place(name))
-            if chunk is not None:
-                views[name] = chunk
+        found = {n: footer.payload(mapped, group, n) for n in PAYLOAD if n in columns}
+        views = {name: payload for name, payload in found.items() if payload is not None}
     clean = keep is None and footer.holds_only(tensor_id, group)
     rest = [n for n in columns if n not in views]
     rest += [] if clean else [n for n in ("id", "nnz") if n not in rest]
@@ -193,8 +192,8 @@ def _read_group(
             first = footer.first_row[group]
             mask = mask & keep[first : first + footer.rows[group]]
         batch = batch.filter(pa.array(mask))
-    for name, chunk in views.items():
-        batch = batch.append_column(name, values_of(mapped, chunk, mask))
+    for name, payload in views.items():
+        batch = batch.append_column(name, payload.over(mapped, mask))
     return batch
 
 
@@ -227,10 +226,16 @@ def read(
     deletions = snapshot.deletions
     names = leaves(columns, len(read_plan.selection.shape))
 
+    maps: dict[str, pa.Buffer | None] = {}
+    for file in read_plan.files:
+        with reading(storage, file.path):
+            maps[file.path] = storage.map_file(file.path)
+
     def work(piece: ScanPiece) -> list[Any]:
         keep = deletions.get(piece.path.rsplit("/", 1)[-1])
         out = []
-        for batch in read_piece(storage, piece, read_plan.predicate.id, names, keep):
+        batches = read_piece(storage, piece, read_plan.predicate.id, names, keep, maps[piece.path])
+        for batch in batches:
             with reading(storage, piece.path):
                 out.append(visit(batch))
         if progress is not None:

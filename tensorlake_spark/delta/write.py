@@ -22,7 +22,7 @@ from tensorlake_spark.spec import STORED_AXES, TensorSpec
 FILE_BYTES = 128 << 20
 """A data file is closed when it has grown to this."""
 
-ROW_GROUP_BYTES = 1 << 20
+ROW_GROUP_BYTES = 2 << 20
 """A row group is closed before it would grow beyond this: the least that a slice reads at a time."""
 
 _STRINGS = ("id", "layout", "params", "dtype", "codec")

@@ -59,6 +59,11 @@ class Grid:
         """Return all positions at which cells of an axis begin or end: ``[0, ..., size]``.
 
         An axis of length 0 has the one cut 0, and no cell.
+
+        Examples
+        --------
+        >>> Grid((10,), (4,), ((0, 6),)).cuts(0).tolist()
+        [0, 4, 6, 10]
         """
         starts = self.segments[axis]
         stops = (*starts[1:], self.shape[axis])
@@ -82,7 +87,7 @@ class Grid:
         return math.prod(self.counts)
 
     def cell_ranges(self, box: Box) -> tuple[range, ...]:
-        """Return for every axis the numbers of the cells that overlap `box`.
+        """Return for every axis the numbers of the cells that overlap `box`; none lies past the shape.
 
         Examples
         --------
@@ -90,7 +95,8 @@ class Grid:
         (range(0, 2), range(0, 1))
         """
         return tuple(
-            self._range(axis, a, b) for axis, (a, b) in enumerate(zip(box.lo, box.hi, strict=True))
+            self._range(axis, a, b)
+            for axis, a, b in zip(range(len(self.shape)), box.lo, box.hi, strict=True)
         )
 
     def _runs(self, axis: int) -> Iterator[tuple[int, int, int]]:
@@ -103,12 +109,11 @@ class Grid:
 
     def _number(self, axis: int, position: int) -> int:
         """Return the number of the cell in which a position of an axis lies."""
-        for a, b, number in self._runs(axis):
-            if position < b:
-                return number + (position - a) // self.chunk[axis]
-        raise InvalidKeyError(f"axis {axis}: {position} is outside of {self.shape[axis]}")
+        a, _, number = next(run for run in self._runs(axis) if position < run[1])
+        return number + (position - a) // self.chunk[axis]
 
     def _range(self, axis: int, lo: int, hi: int) -> range:
+        hi = min(hi, self.shape[axis])
         if hi <= lo:
             return range(0)
         return range(self._number(axis, lo), self._number(axis, hi - 1) + 1)
@@ -122,8 +127,24 @@ class Grid:
                 out += [(c, min(c + step, b)) for c in range(first, min(b, hi), step)]
         return out
 
+    def _side(self, axis: int, cell: int) -> tuple[int, int]:
+        """Return ``(start, stop)`` of the cell of an axis that has this number."""
+        for a, b, number in self._runs(axis):
+            start = a + (cell - number) * self.chunk[axis]
+            if a <= start < b:
+                return start, min(start + self.chunk[axis], b)
+        raise InvalidKeyError(
+            f"cell {cell} is out of bounds for axis {axis} with {self.counts[axis]} cells"
+        )
+
     def count(self, box: Box) -> int:
-        """Return how many cells overlap `box`, without going through them."""
+        """Return how many cells overlap `box`, without going through them.
+
+        Examples
+        --------
+        >>> Grid((10,), (4,)).count(Box((3,), (9,)))
+        3
+        """
         return math.prod(len(r) for r in self.cell_ranges(box))
 
     def cell_box(self, index: Sequence[int]) -> Box:
@@ -134,12 +155,9 @@ class Grid:
         >>> Grid((10,), (4,)).cell_box((2,))
         Box(lo=(8,), hi=(10,))
         """
-        lo, hi = [], []
-        for axis, i in enumerate(index):
-            cuts = self.cuts(axis)
-            lo.append(int(cuts[i]))
-            hi.append(int(cuts[i + 1]))
-        return Box(tuple(lo), tuple(hi))
+        axes = range(len(self.shape))
+        sides = [self._side(axis, cell) for axis, cell in zip(axes, index, strict=True)]
+        return Box(tuple(a for a, _ in sides), tuple(b for _, b in sides))
 
     def cells(self, box: Box) -> Iterator[Box]:
         """Yield, in C order, the whole boxes of the cells that overlap `box`.
@@ -150,7 +168,8 @@ class Grid:
         [(4,), (8,)]
         """
         sides = [
-            self._sides(axis, a, b) for axis, (a, b) in enumerate(zip(box.lo, box.hi, strict=True))
+            self._sides(axis, a, b)
+            for axis, a, b in zip(range(len(self.shape)), box.lo, box.hi, strict=True)
         ]
         for corner in itertools.product(*sides):
             yield Box(tuple(a for a, _ in corner), tuple(b for _, b in corner))

@@ -191,7 +191,7 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
     for axis, (item, size) in enumerate(zip(items, shape, strict=True)):
         if isinstance(item, (slice, type(None), type(Ellipsis))):
             raise InvalidKeyError(f"axis {axis}: vindex takes integers and arrays only; see oindex")
-        array = np.asarray(item)
+        array = _array(item)
         if array.dtype == bool:
             raise InvalidKeyError(
                 f"axis {axis}: vindex takes one mask of shape {shape}, not one an axis"
@@ -204,11 +204,10 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
         raise InvalidKeyError(
             f"index arrays of shapes {shapes} do not broadcast together"
         ) from None
-    result = grids[0].shape if grids else ()
-    coords = np.array([g.reshape(-1) for g in grids], np.int64).reshape(len(shape), -1)
     if not shape:
-        coords = np.zeros((0, 1), np.int64)
-    return PointSelection(shape, coords, result)
+        return PointSelection(shape, np.zeros((0, 1), np.int64), ())
+    coords = np.array([g.reshape(-1) for g in grids], np.int64)
+    return PointSelection(shape, coords, grids[0].shape)
 
 
 def _plain(items: list[Any]) -> list[Any]:
@@ -249,14 +248,20 @@ def _part(item: Any) -> Any:
         pass
     if isinstance(item, (str, bytes)):
         raise InvalidKeyError(f"{item!r} is no index; text keys go through ref.slice({item!r})")
-    array = np.asarray(item)
-    if array.size == 0 and not isinstance(item, np.ndarray):
-        array = array.astype(np.int64)
+    array = _array(item)
     if array.dtype.kind not in "biu" or array.ndim == 0:
         raise InvalidKeyError(
             f"{item!r} is no index; only integers, slices (:), Ellipsis (...), None and integer or "
             "boolean arrays are"
         )
+    return array
+
+
+def _array(item: Any) -> Array:
+    """Return an index array; an empty list names no index, though NumPy makes floats of it."""
+    array = np.asarray(item)
+    if array.size == 0 and not isinstance(item, np.ndarray):
+        return array.astype(np.int64)
     return array
 
 
@@ -270,8 +275,10 @@ def _indices(array: Array, axis: int, size: int) -> Array:
     """Return the non-negative int64 indices that an index array names on one axis."""
     if array.dtype == bool:
         if array.shape != (size,):
+            remedy = "; a mask of the whole tensor goes through ref.vindex[mask]"
             raise InvalidKeyError(
                 f"a boolean index of shape {array.shape} does not match axis {axis} with size {size}"
+                + (remedy if array.ndim > 1 else "")
             )
         return np.flatnonzero(array)
     if array.dtype.kind not in "iu":

@@ -37,7 +37,14 @@ class Predicate:
 
     @classmethod
     def of(cls, tensor_id: str, selection: Selection | PointSelection) -> Predicate:
-        """Return the predicate of a selection."""
+        """Return the predicate of a selection.
+
+        Examples
+        --------
+        >>> from tensorlake_spark.indexing import select
+        >>> Predicate.of("x", select((slice(None), 5), (9, 7))).ranges
+        ((1, 5, 6),)
+        """
         return cls(tensor_id, selection.ranges())
 
     def to_sql(self) -> str:
@@ -62,6 +69,12 @@ class Predicate:
         Returns
         -------
         bool ndarray, shape (n,)
+
+        Examples
+        --------
+        >>> p = Predicate("x", ((0, 30, 40),))
+        >>> p.matches(np.array([[0], [32]]), np.array([[30], [48]])).tolist()
+        [False, True]
         """
         out = np.ones(len(lo), bool)
         for axis, first, stop in self.ranges:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.errors import InvalidKeyError
 from tensorlake_spark.indexing.box import Box
 
 Array = np.ndarray[Any, Any]
@@ -26,10 +27,18 @@ _BLOCK = 1 << 22  # elements of one block when boxes are held against points
 class Run:
     """An ascending arithmetic progression of indices: ``range(start, stop, step)``.
 
+    No index is ``Run(0, 0, 1)``, and one index has step 1, so that a step is never longer than its axis:
+    ``x[::2**70]`` is a key that NumPy takes, and a step that int64 does not hold.
+
+    Raises
+    ------
+    InvalidKeyError
+        If it starts below 0, or its step is below 1.
+
     Examples
     --------
-    >>> Run(1, 8, 3).count
-    3
+    >>> Run(1, 8, 3).count, Run(5, 9, 100)
+    (3, Run(start=5, stop=6, step=1))
     """
 
     start: int
@@ -37,9 +46,17 @@ class Run:
     step: int = 1
 
     def __post_init__(self) -> None:
-        if self.stop <= self.start:
-            for name, value in (("start", 0), ("stop", 0), ("step", 1)):
-                object.__setattr__(self, name, value)
+        start, stop, step = self.start, self.stop, self.step
+        if stop <= start:
+            start, stop, step = 0, 0, 1
+        elif start < 0 or step < 1:
+            raise InvalidKeyError(
+                f"{start}:{stop}:{step} is not a run of ascending indices from 0 on"
+            )
+        elif stop - start <= step:
+            stop, step = start + 1, 1
+        for name, value in (("start", start), ("stop", stop), ("step", step)):
+            object.__setattr__(self, name, value)
 
     @property
     def count(self) -> int:
@@ -177,7 +194,13 @@ class Selection:
         return Box(tuple(a for a, _ in bounds), tuple(b for _, b in bounds))
 
     def ranges(self) -> tuple[tuple[int, int, int], ...]:
-        """Return ``(axis, lo, hi)`` of `box` for every axis that it does not cover whole."""
+        """Return ``(axis, lo, hi)`` of `box` for every axis that it does not cover whole.
+
+        Examples
+        --------
+        >>> Selection((9, 4), (Run(1, 8, 3), Run(0, 4))).ranges()
+        ((0, 1, 8),)
+        """
         return tuple(
             (axis, lo, hi)
             for axis, (lo, hi, size) in enumerate(
@@ -197,6 +220,12 @@ class Selection:
         Returns
         -------
         bool ndarray, shape (n,)
+
+        Examples
+        --------
+        >>> every_third = Selection((9,), (Run(0, 9, 3),))
+        >>> every_third.hits(np.array([[1], [2]]), np.array([[3], [4]])).tolist()
+        [False, True]
         """
         out = np.full(len(lo), not self.is_empty)
         for k, axis in enumerate(self.axes):
@@ -211,19 +240,34 @@ class Selection:
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return ``src, dst`` such that ``out[dst] = block[src]`` puts one box in its place.
 
-        Slices where every axis is a `Run`, so that both sides are views; else index arrays for all axes.
+        Slices where every axis is a `Run`, so that both sides are views. A single index array stands
+        among slices, which NumPy copies many elements at a time; two or more become index arrays for
+        all axes, because NumPy would pair them.
+
+        Examples
+        --------
+        >>> Selection((9, 4), (Run(1, 8, 3), Run(0, 4))).project((3, 0), (6, 2))
+        ((slice(1, 2, 3), slice(0, 2, 1)), (slice(1, 2, None), slice(0, 2, None)))
         """
         src, dst = [], []
         for axis, a, b in zip(self.axes, lo, hi, strict=True):
             there, here = axis.within(int(a), int(b))
             src.append(there)
             dst.append(here)
-        if all(isinstance(axis, Run) for axis in self.axes):
+        if sum(isinstance(axis, Points) for axis in self.axes) <= 1:
             return tuple(src), tuple(dst)
         return np.ix_(*map(_explicit, src)), np.ix_(*map(_explicit, dst))
 
     def finish(self, out: Array) -> Any:
-        """Return NumPy's answer from what storage returned (`storage_shape`); a view where it can be."""
+        """Return NumPy's answer from what storage returned (`storage_shape`), a view of it or a scalar.
+
+        Examples
+        --------
+        >>> Selection((4, 3), (Run(0, 4, 2), Run(1, 2)), flips=(0,), drops=(1,)).finish(
+        ...     np.array([[1], [7]])
+        ... ).tolist()
+        [7, 1]
+        """
         if self.flips:
             out = out[
                 tuple(

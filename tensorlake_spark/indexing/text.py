@@ -58,7 +58,8 @@ def named_key(axes: Sequence[str] | None, picks: dict[str, Any]) -> tuple[Any, .
     Raises
     ------
     InvalidSliceError
-        If the tensor's axes have no names, or not this one.
+        If the tensor's axes have no names, or not this one, or a name is given what picks from no axis:
+        ``None`` or Ellipsis.
 
     Examples
     --------
@@ -70,16 +71,28 @@ def named_key(axes: Sequence[str] | None, picks: dict[str, Any]) -> tuple[Any, .
             f"the axes of this tensor have no names, so {', '.join(map(repr, picks))} cannot be found; "
             "name them when writing (axes=...), or slice by position"
         )
-    for name in picks:
+    for name, pick in picks.items():
         if name not in axes:
             raise InvalidSliceError(
                 f"no axis is named {name!r}{did_you_mean(name, axes)}; the axes are {', '.join(axes)}"
+            )
+        if pick is None or pick is Ellipsis:
+            raise InvalidSliceError(
+                f"axis {name!r} is given {pick}, which picks from no axis; give an integer, a slice or an "
+                "index list"
             )
     return tuple(picks.get(name, slice(None)) for name in axes)
 
 
 def format_key(key: Any) -> str:
     """Return the text of a basic key; `parse_key` gives the key back.
+
+    An index array becomes a list, and a mask the list of what it picks.
+
+    Raises
+    ------
+    InvalidSliceError
+        If a part has no text, such as an index array of rank 2.
 
     Examples
     --------
@@ -97,9 +110,14 @@ def _format_part(part: Any) -> str:
             "" if v is None else str(int(v)) for v in (part.start, part.stop, part.step)
         )
         return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
-    if isinstance(part, (list, np.ndarray)):
-        return str([int(v) for v in part])
-    return str(part)
+    if part is None:
+        return "None"
+    array = np.asarray(part)
+    if array.ndim == 1 and array.dtype == bool:
+        array = np.flatnonzero(array)
+    if array.ndim <= 1 and (array.dtype.kind in "iu" or array.size == 0):
+        return str(array.astype(np.int64).tolist())
+    raise InvalidSliceError(f"{part!r} has no text; {_EXAMPLE}")
 
 
 def _split(text: str) -> list[str]:

@@ -20,6 +20,7 @@ elements (as unsigned integers), which is why NaN payloads and signed zeros surv
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -98,6 +99,11 @@ def codec_of(name: str) -> Codec:
 
 
 _zstd = pa.Codec("zstd", ZSTD_LEVEL)
+
+# Undoing a delta is many additions of microseconds, and NumPy lets go of the interpreter lock in each:
+# two threads that do so at once spend their time handing the lock over (measured: 13.7 ms instead of
+# 7.9 ms for forty chunks). One at a time is enough, because the other thread decompresses meanwhile.
+_one_at_a_time = threading.Lock()
 
 
 def words(array: Array) -> Array:
@@ -294,10 +300,12 @@ def decode_into(
     direct = all(s.step in (None, 1) for s in src) and out.strides[-1] == out.itemsize
     if axis and not direct:
         whole = np.empty(tuple(shape), dtype)
-        _integrate(coded, axis, tuple(slice(0, n) for n in shape), words(whole), dtype)
+        with _one_at_a_time:
+            _integrate(coded, axis, tuple(slice(0, n) for n in shape), words(whole), dtype)
         out[...] = whole[src]
     elif axis:
-        _integrate(coded, axis, src, words(out), dtype)
+        with _one_at_a_time:
+            _integrate(coded, axis, src, words(out), dtype)
     else:
         out[...] = coded.view(dtype).reshape(tuple(shape))[src]
 

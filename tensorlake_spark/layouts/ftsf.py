@@ -19,7 +19,7 @@ from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import codec as codecs
 from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of
-from tensorlake_spark.row import Row, Totals, corners, crc_of
+from tensorlake_spark.row import Row, Totals, corners, crc_of, payloads
 from tensorlake_spark.spec import STORED_AXES, TensorSpec, dtype_name, native
 
 Array = np.ndarray[Any, Any]
@@ -183,15 +183,16 @@ def _check_rows(
     batch: pa.RecordBatch, spec: TensorSpec, wanted: list[int], lo: Array, hi: Array
 ) -> dict[int, tuple[str, Any]]:
     """Return codec and payload of the wanted rows, each held against its checksum and its tensor."""
-    layout, params, dtype, names, index, crc = (
-        batch.column(c).to_pylist() for c in ("layout", "params", "dtype", "codec", "index", "crc")
+    layout, params, dtype, names, crc = (
+        {i: column[i].as_py() for i in wanted}
+        for column in map(batch.column, ("layout", "params", "dtype", "codec", "crc"))
     )
-    values = batch.column("values")
+    index, values = (payloads(batch.column(name), wanted) for name in ("index", "values"))
     stored = min(spec.ndim, STORED_AXES)
     out = {}
     for i in wanted:
         box = (*lo[i, :stored].tolist(), *hi[i, :stored].tolist())
-        payload = values[i].as_buffer()
+        payload = values[i]
         if payload is None or crc[i] != crc_of(
             layout[i], params[i], dtype[i], names[i], box, index[i], payload
         ):

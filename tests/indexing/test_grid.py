@@ -1,5 +1,7 @@
 """Grids and boxes: cells tile, counts agree, appends extend."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -79,9 +81,43 @@ def test_bad_boxes_and_grids_are_refused():
         Grid((4,), (2,)).extend(1, 1)
 
 
+@given(st.data())
+def test_a_box_past_the_grid_has_the_cells_of_the_part_inside(data):
+    grid = data.draw(grids())
+    box = data.draw(boxes(tuple(n + 3 for n in grid.shape)))
+    cells = list(grid.cells(box))
+    assert len(cells) == grid.count(box)
+    numbers = itertools.product(*grid.cell_ranges(box))
+    assert cells == [grid.cell_box(number) for number in numbers]
+
+
+@given(grids())
+def test_cuts_are_the_sides_of_the_cells(grid):
+    for axis, n in enumerate(grid.shape):
+        cuts = grid.cuts(axis).tolist()
+        assert len(cuts) == grid.counts[axis] + 1
+        assert (cuts[0], cuts[-1]) == (0, n)
+        assert all(0 < b - a <= grid.chunk[axis] for a, b in itertools.pairwise(cuts))
+
+
+@pytest.mark.parametrize("cell", [-1, 3])
+def test_a_cell_that_is_not_there(cell):
+    with pytest.raises(InvalidKeyError, match=f"cell {cell} is out of bounds for axis 0 with 3"):
+        Grid((10,), (4,)).cell_box((cell,))
+
+
+def test_a_box_of_another_rank_is_refused():
+    grid = Grid((4, 4), (2, 2))
+    with pytest.raises(ValueError, match="zip"):
+        grid.count(Box((0,), (2,)))
+    with pytest.raises(ValueError, match="zip"):
+        list(grid.cells(Box((0,), (2,))))
+
+
 def test_a_grid_of_a_huge_axis_costs_nothing():
     """Slabs that still arrive are cut on a grid whose end is not known."""
     grid = Grid((2**50, 5), (16, 5)).extend(0, 3).extend(0, 2**50)
     assert grid.count(Box((2**50 - 1, 0), (2**50 + 20, 5))) == 4
     cells = list(grid.cells(Box((2**49, 0), (2**49 + 17, 5))))
     assert [c.lo[0] - 2**49 for c in cells] == [0, 16]
+    assert grid.cell_box((2**45, 0)).lo == (2**49, 0)

@@ -45,11 +45,24 @@ def test_names_of_axes():
         ("image=3, 5", ("image", "y"), "mixes names and positions"),
         ("y=3, y=4", ("image", "y"), "'y' twice"),
         ("y=3", None, "have no names"),
+        ("y=None", ("image", "y"), "'y' is given None, which picks from no axis"),
+        ("y=...", ("image", "y"), "'y' is given Ellipsis"),
     ],
 )
 def test_errors_show_text_part_and_remedy(text, axes, says):
     with pytest.raises(InvalidSliceError, match=says):
         parse_key(text, axes)
+
+
+def test_masks_as_text_pick_the_same():
+    assert format_key(np.array([True, False, True])) == "[0, 2]"
+    assert format_key((np.int64(5), np.array([], np.int64), [False, True])) == "5, [], [1]"
+
+
+@pytest.mark.parametrize("part", [1.5, [[1, 2]], "y", True, [0.5]])
+def test_what_has_no_text_is_refused(part):
+    with pytest.raises(InvalidSliceError, match="has no text"):
+        format_key(part)
 
 
 @given(st.data())
