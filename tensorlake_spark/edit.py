@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit, transaction_done
-from tensorlake_spark.delta.rewrite import boxes, live_batches, rewrite
+from tensorlake_spark.delta.rewrite import live_batches
 from tensorlake_spark.delta.scan import THREADS, threads
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
@@ -27,10 +27,10 @@ from tensorlake_spark.errors import (
     TensorExistsError,
     did_you_mean,
 )
-from tensorlake_spark.indexing import Box, Run, Selection
-from tensorlake_spark.layouts import AnySelection, grid_of, layout_of
+from tensorlake_spark.indexing import Box
+from tensorlake_spark.layouts import grid_of, layout_of
 from tensorlake_spark.layouts.ftsf import paper_block
-from tensorlake_spark.row import Meta, Row, Totals, corners, data_batch
+from tensorlake_spark.row import Meta, Row, Totals
 from tensorlake_spark.source import Source, native_dtype
 from tensorlake_spark.spec import TensorSpec, check_axes, check_id
 
@@ -195,7 +195,7 @@ def _write_new(
         spec = replace(spec, shape=_length(source, spec.shape))
         removes = drop_tensors(snapshot, [tensor_id], writer) if old is not None else []
         writer.add_meta([spec], [next(seqs)], [totals])
-        return _commit(snapshot, tensor_id, writer, removes, "write", options.transaction)
+        return commit_change(snapshot, tensor_id, writer, removes, "write", options.transaction)
     except BaseException:
         writer.abort()
         raise
@@ -223,7 +223,7 @@ def _append(
         shape = (*old.spec.shape[:axis], old.spec.shape[axis] + added, *old.spec.shape[axis + 1 :])
         spec = replace(spec, shape=shape, attrs={**spec.attrs, **options.attrs})
         writer.add_meta([spec], [next(seqs)], [totals])
-        return _commit(snapshot, spec.id, writer, [], "append", options.transaction)
+        return commit_change(snapshot, spec.id, writer, [], "append", options.transaction)
     except BaseException:
         writer.abort()
         raise
@@ -321,7 +321,7 @@ def delete(storage: Storage, tensor_id: str) -> Snapshot:
     writer = FileWriter(storage, schema=snapshot.schema)
     try:
         removes = drop_tensors(snapshot, [tensor_id], writer)
-        return _commit(snapshot, tensor_id, writer, removes, "delete", None)
+        return commit_change(snapshot, tensor_id, writer, removes, "delete", None)
     except StaleChange as stale:
         writer.abort()
         raise ConcurrentWriteError(
@@ -344,7 +344,7 @@ def describe(
         writer = FileWriter(storage, schema=snapshot.schema)
         try:
             writer.add_meta([change(meta.spec)], [meta.seq + 1], [meta.totals])
-            return _commit(snapshot, tensor_id, writer, [], "describe", None)
+            return commit_change(snapshot, tensor_id, writer, [], "describe", None)
         except StaleChange:
             writer.abort()
         except BaseException:
@@ -353,160 +353,7 @@ def describe(
     raise ConcurrentWriteError(f"tensor {tensor_id!r} changed during each of {_RECOMPUTE} attempts")
 
 
-def assign(
-    snapshot: Snapshot,
-    meta: Meta,
-    selection: AnySelection,
-    values: np.ndarray[Any, Any],
-) -> Snapshot:
-    """Write values into a part of a tensor: only the chunks it touches, only their files, one commit.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The version that the caller saw; the tensor must not have changed since.
-    meta : Meta
-        The tensor in it.
-    selection : Selection or PointSelection
-        Which elements.
-    values : ndarray
-        Of the selection's storage shape.
-
-    Raises
-    ------
-    ConcurrentWriteError
-        If another writer changed the tensor since `snapshot`.
-    """
-    spec, app = meta.spec, app_of(meta.spec.id)
-    newest = Snapshot.open(snapshot.storage)
-    newest.check_writable()
-    stale = ConcurrentWriteError(
-        f"tensor {spec.id!r} changed after version {snapshot.version}, which this reference shows; nothing "
-        "was committed, take a new reference with lake[id] and assign again"
-    )
-    if newest.transaction(app) != snapshot.transaction(app):
-        raise stale
-    if selection.is_empty:
-        return newest
-    writer = FileWriter(newest.storage, schema=newest.schema)
-    try:
-        seqs = count(meta.seq + 1)
-        removes, totals = _assign_rows(newest, meta, selection, values, writer, seqs)
-        writer.add_meta([spec], [next(seqs)], [totals])
-        return _commit(newest, spec.id, writer, removes, "assign", None)
-    except StaleChange as error:
-        writer.abort()
-        raise stale from error
-    except BaseException:
-        writer.abort()
-        raise
-
-
-def _assign_rows(
-    snapshot: Snapshot,
-    meta: Meta,
-    selection: AnySelection,
-    values: np.ndarray[Any, Any],
-    writer: FileWriter,
-    seqs: Iterator[int],
-) -> tuple[list[str], Totals]:
-    """Write the touched rows anew; return the files they were in, and the tensor's totals afterwards."""
-    spec = meta.spec
-    layout = layout_of(spec.layout)
-    totals = meta.totals
-
-    def merged(part: np.ndarray[Any, Any], box: Box) -> list[Row]:
-        src, dst = selection.project(box.lo, box.hi)
-        part[src] = values[dst]
-        return layout.encode(part, box.lo, spec)
-
-    def edit(batch: pa.RecordBatch) -> pa.RecordBatch:
-        nonlocal totals
-        ours = np.asarray(pc.equal(batch.column("id"), spec.id))
-        nnz = np.asarray(batch.column("nnz"))
-        data = np.flatnonzero(ours & (nnz > 0))
-        lo, hi = corners(batch.take(pa.array(data)), spec.ndim)
-        hit = selection.hits(lo, hi)
-        out = []
-        boxes_of = {
-            int(i): (tuple(a), tuple(b))
-            for i, a, b in zip(data[hit], lo[hit].tolist(), hi[hit].tolist(), strict=True)
-        }
-        for i in range(batch.num_rows):
-            row = batch.slice(i, 1)
-            if ours[i] and nnz[i] == 0:
-                continue  # superseded by the metadata row of this commit
-            if i not in boxes_of:
-                out.append(row)
-                continue
-            box = Box(*boxes_of[i])
-            whole = box_selection(spec.shape, box)
-            part = layout.new_result(spec, whole, True)
-            old = layout.decode(row, spec, whole, part)
-            totals -= Totals(1, old.nnz, old.nbytes)
-            for new in merged(part, box):
-                out.append(with_extras(data_batch(spec, row.column("seq").to_pylist(), [new]), row))
-                totals += Totals(1, new.nnz, new.nbytes)
-        table = pa.Table.from_batches(out, schema=batch.schema).combine_chunks()
-        return table.to_batches()[0] if table.num_rows else batch.slice(0, 0)
-
-    cells, lo, hi = touched_cells(spec, selection)
-    region = Box(tuple(lo.min(axis=0).tolist()), tuple(hi.max(axis=0).tolist()))
-    stored = boxes(snapshot, spec.id, box_selection(spec.shape, region))
-    removes = []
-    for path in dict.fromkeys(path for path, _, _ in stored):
-        if any(selection.hits(a, b).any() for other, a, b in stored if other == path):
-            removes.append(path)
-            rewrite(snapshot, path, writer, edit)
-    row_lo = np.concatenate([a for _, a, _ in stored] or [lo[:0]])
-    row_hi = np.concatenate([b for _, _, b in stored] or [hi[:0]])
-    for box in uncovered(cells, row_lo, row_hi):
-        if selection.hits(np.array([box.lo]), np.array([box.hi]))[0]:
-            for row in merged(np.full(box.shape, spec.fill_value), box):
-                writer.add(spec, next(seqs), row)
-                totals += Totals(1, row.nnz, row.nbytes)
-    return removes, totals
-
-
-def touched_cells(
-    spec: TensorSpec, selection: AnySelection
-) -> tuple[list[Box], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the grid cells that hold a selected element, and their corners as arrays."""
-    cells = list(grid_of(spec).cells(selection.box))
-    lo = np.array([c.lo for c in cells], np.int64).reshape(len(cells), spec.ndim)
-    hi = np.array([c.hi for c in cells], np.int64).reshape(len(cells), spec.ndim)
-    hit = selection.hits(lo, hi)
-    return [c for c, h in zip(cells, hit.tolist(), strict=True) if h], lo[hit], hi[hit]
-
-
-def uncovered(
-    cells: Sequence[Box], lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]
-) -> Iterator[Box]:
-    """Yield what of the cells no stored row covers: whole cells of fill, mostly."""
-    whole = {(tuple(a), tuple(b)) for a, b in zip(lo.tolist(), hi.tolist(), strict=True)}
-    for cell in cells:
-        if (cell.lo, cell.hi) in whole:
-            continue
-        near = ((lo < cell.hi) & (hi > cell.lo)).all(axis=1) if len(lo) else np.zeros(0, bool)
-        missing = [cell]
-        for a, b in zip(lo[near].tolist(), hi[near].tolist(), strict=True):
-            missing = [rest for box in missing for rest in box.subtract(Box(tuple(a), tuple(b)))]
-        yield from missing
-
-
-def box_selection(shape: Sequence[int], box: Box) -> Selection:
-    """Return the selection of all elements of a box."""
-    return Selection(tuple(shape), tuple(Run(a, b) for a, b in zip(box.lo, box.hi, strict=True)))
-
-
-def with_extras(batch: pa.RecordBatch, old: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a new row with the columns that users added to the one that it replaces."""
-    have = set(batch.schema.names)
-    columns = [batch.column(n) if n in have else old.column(n) for n in old.schema.names]
-    return pa.RecordBatch.from_arrays(columns, schema=old.schema)
-
-
-def _commit(
+def commit_change(
     snapshot: Snapshot,
     tensor_id: str,
     writer: FileWriter,
@@ -514,6 +361,7 @@ def _commit(
     operation: str,
     transaction: tuple[str, int] | None,
 ) -> Snapshot:
+    """Commit what a writer has written, from the tensor's number in `snapshot`."""
     number = snapshot.transaction(app_of(tensor_id))
     change = Change({tensor_id: number}, writer.finish(), removes, operation, transaction)
     return commit(snapshot.storage, change)

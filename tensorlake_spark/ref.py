@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark import edit
+from tensorlake_spark.assign import assign
 from tensorlake_spark.delta import catalog, scan
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.errors import CorruptDataError, InvalidTensorError
@@ -280,7 +281,7 @@ class TensorRef:
                 f"values of shape {given.shape} cannot be assigned to a selection of shape "
                 f"{selection.result_shape} of tensor {self.id!r}"
             ) from error
-        self._snapshot = edit.assign(self._snapshot, self._meta, selection, target)
+        self._snapshot = assign(self._snapshot, self._meta, selection, target)
         self._meta = catalog.get(self._snapshot, self.id)
 
     def __repr__(self) -> str:

@@ -12,12 +12,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from tensorlake_spark.assign import touched_cells, uncovered
 from tensorlake_spark.delta import catalog, scan
 from tensorlake_spark.delta.footer import reading
 from tensorlake_spark.delta.rewrite import boxes
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.edit import touched_cells, uncovered
 from tensorlake_spark.errors import InvalidSliceError
 from tensorlake_spark.indexing import Box, Run, Selection, parse_key, select
 from tensorlake_spark.layouts import layout_of

@@ -10,7 +10,6 @@ import datetime as dt
 import json
 import os
 import platform
-import resource
 import shutil
 import statistics
 import subprocess
@@ -79,7 +78,11 @@ def _warm_imports(engine: str) -> None:
 
 
 def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Peak of this process's resident memory in MB; Linux starts it anew with the program, unlike ru_maxrss."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
 
 
 def child(arguments: list[str]) -> None:
