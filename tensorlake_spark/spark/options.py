@@ -122,7 +122,7 @@ class ReadOptions:
             view=view,
             version=_integer(given, "versionAsOf"),
             timestamp=given.get("timestampAsOf"),
-            partition_bytes=size or 16 << 20,
+            partition_bytes=size or 32 << 20,
         )
 
 

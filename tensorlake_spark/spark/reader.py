@@ -28,7 +28,6 @@ from tensorlake_spark.spark.views import (
     cell_batches,
     cell_schema,
     conform,
-    tensor_column,
 )
 from tensorlake_spark.spec import TensorSpec, dtype_name
 
@@ -55,6 +54,28 @@ class TensorPartition(InputPartition):
     pieces: tuple[scan.ScanPiece, ...] = ()
     keeps: dict[str, Array] = field(default_factory=dict)
     fills: tuple[Box, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One row's part of a slice, not decoded yet.
+
+    Attributes
+    ----------
+    box : Box
+        Of the row.
+    part : Selection
+        What of it is selected.
+    row : pyarrow.RecordBatch, or None
+        The row; None where no row covers the box, so that it is full of the fill value.
+    path : str
+        The data file, for messages.
+    """
+
+    box: Box
+    part: Selection
+    row: pa.RecordBatch | None = None
+    path: str = ""
 
 
 class CatalogReader(DataSourceReader):
@@ -169,11 +190,11 @@ class TensorReader(DataSourceReader):
             return
         schema = arrow_schema(self.schema)
         produce = self._cells if self.options.view == "cells" else self._block_batches
-        for batch in produce(self._blocks(partition)):
+        for batch in produce(self._pieces(partition)):
             yield conform(batch, schema)
 
-    def _blocks(self, partition: TensorPartition) -> Iterator[tuple[Array, Box]]:
-        """Yield ``(block, box)``: the selected part of a row, all axes kept, and the row's box."""
+    def _pieces(self, partition: TensorPartition) -> Iterator[Piece]:
+        """Yield what a partition holds of the slice, row by row, not decoded yet."""
         spec, selection = self.spec, self.selection
         layout = layout_of(spec.layout)
         columns = scan.leaves(layout.columns, spec.ndim)
@@ -183,44 +204,69 @@ class TensorReader(DataSourceReader):
                 lo, hi = corners(batch, spec.ndim)
                 for i in np.flatnonzero(selection.hits(lo, hi)).tolist():
                     box = Box(tuple(lo[i].tolist()), tuple(hi[i].tolist()))
-                    part = part_of(selection, box)
-                    block = layout.new_result(spec, part, True)
-                    with reading(self.storage, piece.path):
-                        layout.decode(batch.slice(i, 1), spec, part, block)
-                    yield block, box
+                    yield Piece(box, part_of(selection, box), batch.slice(i, 1), piece.path)
         for box in partition.fills:
-            part = part_of(selection, box)
-            yield np.full(part.storage_shape, spec.fill_value), box
+            yield Piece(box, part_of(selection, box))
 
-    def _cells(self, blocks: Iterator[tuple[Array, Box]]) -> Iterator[pa.RecordBatch]:
+    def _decode(self, piece: Piece, out: Array) -> None:
+        if piece.row is None:
+            out[...] = self.spec.fill_value
+            return
+        with reading(self.storage, piece.path):
+            layout_of(self.spec.layout).decode(piece.row, self.spec, piece.part, out)
+
+    def _cells(self, pieces: Iterator[Piece]) -> Iterator[pa.RecordBatch]:
         schema = cell_schema(self.spec)
-        for block, box in blocks:
-            lo = [run.start for run in runs_of(part_of(self.selection, box))]
+        for piece in pieces:
+            block = np.empty(piece.part.storage_shape, self.spec.dtype)
+            self._decode(piece, block)
+            lo = [run.start for run in runs_of(piece.part)]
             yield from cell_batches(block, lo, self.selection, schema, _CELL_ROWS)
 
-    def _block_batches(self, blocks: Iterator[tuple[Array, Box]]) -> Iterator[pa.RecordBatch]:
-        waiting: list[tuple[Array, tuple[int, ...], tuple[int, ...]]] = []
+    def _block_batches(self, pieces: Iterator[Piece]) -> Iterator[pa.RecordBatch]:
+        waiting: list[Piece] = []
         size = 0
-        for block, box in blocks:
-            shaped, lo, offset = place(self.selection, block, box)
-            waiting.append((shaped, lo, offset))
-            size += shaped.nbytes
+        for piece in pieces:
+            waiting.append(piece)
+            size += piece.part.size * self.spec.dtype.itemsize
             if size >= _BATCH_BYTES:
                 yield self._batch(waiting)
                 waiting, size = [], 0
         if waiting:
             yield self._batch(waiting)
 
-    def _batch(
-        self, blocks: list[tuple[Array, tuple[int, ...], tuple[int, ...]]]
-    ) -> pa.RecordBatch:
+    def _batch(self, pieces: list[Piece]) -> pa.RecordBatch:
+        """Decode pieces straight into the buffer that Spark gets."""
+        item = self.spec.dtype.itemsize
+        ends = np.cumsum([0, *(p.part.size * item for p in pieces)]).astype(np.int32)
+        data = np.empty(int(ends[-1]), np.uint8)
+        shapes, lows, offsets = [], [], []
+        for piece, start, stop in zip(pieces, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            block = data[start:stop].view(self.spec.dtype).reshape(piece.part.storage_shape)
+            self._decode(piece, block)
+            shaped, lo, offset = place(self.selection, block, piece.box)
+            if self.selection.flips:
+                data[start:stop] = np.ascontiguousarray(shaped).reshape(-1).view(np.uint8)
+            shapes.append(shaped.shape)
+            lows.append(lo)
+            offsets.append(offset)
         longs = pa.list_(pa.int64())
+        tensor = pa.StructArray.from_arrays(
+            [
+                pa.repeat(dtype_name(self.spec.dtype), len(pieces)),
+                pa.array(shapes, longs),
+                pa.Array.from_buffers(
+                    pa.binary(), len(pieces), [None, pa.py_buffer(ends), pa.py_buffer(data)]
+                ),
+            ],
+            names=["dtype", "shape", "data"],
+        )
         return pa.RecordBatch.from_arrays(
             [
-                pa.repeat(self.spec.id, len(blocks)),
-                pa.array([lo for _, lo, _ in blocks], longs),
-                pa.array([offset for _, _, offset in blocks], longs),
-                tensor_column([block for block, _, _ in blocks]),
+                pa.repeat(self.spec.id, len(pieces)),
+                pa.array(lows, longs),
+                pa.array(offsets, longs),
+                tensor,
             ],
             names=["id", "lo", "offset", "tensor"],
         )

@@ -127,21 +127,13 @@ def _binary(parts: Sequence[Array]) -> pa.Array:
     )
 
 
-def tensor_column(parts: Sequence[Array], data: pa.Array | None = None) -> pa.StructArray:
-    """Return arrays as a column of type `TENSOR`.
-
-    Parameters
-    ----------
-    parts : sequence of ndarray
-        In native byte order.
-    data : pyarrow.Array, optional
-        Their bytes, where they are in an Arrow buffer already.
-    """
+def tensor_column(parts: Sequence[Array]) -> pa.StructArray:
+    """Return arrays, in native byte order, as a column of type `TENSOR`."""
     return pa.StructArray.from_arrays(
         [
             pa.array([dtype_name(p.dtype) for p in parts], pa.string()),
             pa.array([p.shape for p in parts], pa.list_(pa.int64())),
-            _binary(parts) if data is None else data,
+            _binary(parts),
         ],
         names=["dtype", "shape", "data"],
     )
