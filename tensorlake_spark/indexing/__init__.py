@@ -3,6 +3,7 @@
 ``box``        half-open ranges of every axis;
 ``grid``       the cells on which a tensor's boxes lie;
 ``selection``  the normal form of a key, and how NumPy's answer is shaped from it;
+``point_selection``  the same for single elements;
 ``key``        what the user typed -> selection; the only place that knows negatives and Ellipsis;
 ``text``       the same keys as text;
 ``predicate``  which rows a selection needs;
@@ -13,8 +14,9 @@ from tensorlake_spark.indexing.box import Box
 from tensorlake_spark.indexing.grid import Grid
 from tensorlake_spark.indexing.key import select, select_orthogonal, select_points
 from tensorlake_spark.indexing.plan import FilePlan, ReadPlan
+from tensorlake_spark.indexing.point_selection import PointSelection
 from tensorlake_spark.indexing.predicate import Predicate
-from tensorlake_spark.indexing.selection import Points, PointSelection, Run, Selection
+from tensorlake_spark.indexing.selection import Points, Run, Selection
 from tensorlake_spark.indexing.text import format_key, named_key, parse_key
 
 __all__ = [

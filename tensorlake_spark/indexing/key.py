@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError, InvalidSliceError
-from tensorlake_spark.indexing.selection import Points, PointSelection, Run, Selection
+from tensorlake_spark.indexing.point_selection import PointSelection
+from tensorlake_spark.indexing.selection import Points, Run, Selection
 
 Array = np.ndarray[Any, Any]
 
@@ -176,7 +178,7 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
     shape = tuple(shape)
     items = key if isinstance(key, tuple) else (key,)
     if len(items) == 1 and not isinstance(items[0], (slice, type(None), type(Ellipsis))):
-        mask = np.asarray(items[0])
+        mask = _array(items[0])
         if mask.dtype == bool and mask.shape == shape:
             found = np.stack(np.nonzero(mask)) if shape else np.zeros((0, int(mask)), np.int64)
             return PointSelection(shape, found.astype(np.int64), (found.shape[1],))
@@ -189,14 +191,17 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
         )
     arrays = []
     for axis, (item, size) in enumerate(zip(items, shape, strict=True)):
-        if isinstance(item, (slice, type(None), type(Ellipsis))):
+        part = _part(item)
+        if isinstance(part, int):
+            arrays.append(np.array(_integer(part, axis, size)))
+        elif not isinstance(part, np.ndarray):
             raise InvalidKeyError(f"axis {axis}: vindex takes integers and arrays only; see oindex")
-        array = _array(item)
-        if array.dtype == bool:
+        elif part.dtype == bool:
             raise InvalidKeyError(
                 f"axis {axis}: vindex takes one mask of shape {shape}, not one an axis"
             )
-        arrays.append(_indices(array, axis, size))
+        else:
+            arrays.append(_indices(part, axis, size))
     try:
         grids = np.broadcast_arrays(*arrays)
     except ValueError:
@@ -251,7 +256,7 @@ def _part(item: Any) -> Any:
     array = _array(item)
     if array.dtype.kind not in "biu" or array.ndim == 0:
         raise InvalidKeyError(
-            f"{item!r} is no index; only integers, slices (:), Ellipsis (...), None and integer or "
+            f"{reprlib.repr(item)} is no index; only integers, slices (:), Ellipsis (...), None and integer or "
             "boolean arrays are"
         )
     return array
@@ -259,7 +264,12 @@ def _part(item: Any) -> Any:
 
 def _array(item: Any) -> Array:
     """Return an index array; an empty list names no index, though NumPy makes floats of it."""
-    array = np.asarray(item)
+    try:
+        array = np.asarray(item)
+    except ValueError:
+        raise InvalidKeyError(
+            f"{reprlib.repr(item)} is no index array: its parts differ in length"
+        ) from None
     if array.size == 0 and not isinstance(item, np.ndarray):
         return array.astype(np.int64)
     return array
@@ -281,10 +291,6 @@ def _indices(array: Array, axis: int, size: int) -> Array:
                 + (remedy if array.ndim > 1 else "")
             )
         return np.flatnonzero(array)
-    if array.dtype.kind not in "iu":
-        raise InvalidKeyError(
-            f"axis {axis}: an index array has integers, this has dtype {array.dtype}"
-        )
     if array.size:
         for bound in (array.min(), array.max()):
             _integer(int(bound), axis, size)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tensorlake_spark.indexing.point_selection import PointSelection
 from tensorlake_spark.indexing.predicate import Predicate
-from tensorlake_spark.indexing.selection import PointSelection, Selection
+from tensorlake_spark.indexing.selection import Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +89,14 @@ class ReadPlan:
 
     def __str__(self) -> str:
         groups = sum(f.total_row_groups for f in self.files)
+        rows = sum(f.total_rows for f in self.files)
         lines = [
             f"tensor     {self.predicate.id}, version {self.version}, shape {self.selection.shape}",
             f"result     {self.selection.result_shape}",
             f"predicate  {self.predicate.to_sql()}",
             f"files      {self.n_files} read, {self.total_files - self.n_files} skipped of {self.total_files}",
             f"row groups {self.n_row_groups} read, {groups - self.n_row_groups} skipped of {groups} in these files",
-            f"rows       {self.n_rows}",
+            f"rows       {self.n_rows} read, {rows - self.n_rows} skipped of {rows} in these files",
             f"bytes      {size_text(self.n_bytes)} read, "
             f"{size_text(max(0, self.total_bytes - self.n_bytes))} skipped",
         ]

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.indexing.selection import PointSelection, Selection
+from tensorlake_spark.errors import InvalidKeyError
+from tensorlake_spark.indexing.point_selection import PointSelection
+from tensorlake_spark.indexing.selection import Selection
 
 Array = np.ndarray[Any, Any]
 
@@ -25,15 +27,31 @@ class Predicate:
         The tensor.
     ranges : tuple of (axis, lo, hi)
         Half-open range for every axis that is not wanted whole.
+    data : bool
+        Whether data rows are wanted, or the metadata rows, which have no box.
+
+    Raises
+    ------
+    InvalidKeyError
+        If metadata rows are asked for by ranges.
 
     Examples
     --------
     >>> Predicate("x", ((0, 30, 40),)).to_sql()
     "id = 'x' AND nnz > 0 AND lo.d0 < 40 AND hi.d0 > 30"
+    >>> Predicate("x", data=False).to_sql()
+    "id = 'x' AND nnz = 0"
     """
 
     id: str
     ranges: tuple[tuple[int, int, int], ...] = ()
+    data: bool = True
+
+    def __post_init__(self) -> None:
+        if self.ranges and not self.data:
+            raise InvalidKeyError(
+                f"metadata rows of tensor {self.id!r} have no box, so no range {self.ranges[0]} finds them"
+            )
 
     @classmethod
     def of(cls, tensor_id: str, selection: Selection | PointSelection) -> Predicate:
@@ -48,18 +66,26 @@ class Predicate:
         return cls(tensor_id, selection.ranges())
 
     def to_sql(self) -> str:
-        """Return the condition as SQL that Spark, Delta and DataFusion understand alike."""
-        quoted = self.id.replace("'", "''")
-        terms = [f"id = '{quoted}'", "nnz > 0"]
+        """Return the condition as SQL that Spark, Delta and DataFusion understand alike.
+
+        Examples
+        --------
+        >>> print(Predicate("it's").to_sql())
+        id = 'it''s' AND nnz > 0
+        """
+        quoted = "'" + self.id.replace("'", "''") + "'"
+        # In a literal of Spark a backslash escapes what follows, in one of standard SQL it does not.
+        quoted = quoted.replace("\\", "' || chr(92) || '")
+        terms = [f"id = {quoted}", "nnz > 0" if self.data else "nnz = 0"]
         for axis, lo, hi in self.ranges:
             if lo >= hi:
-                return f"id = '{quoted}' AND nnz < 0"
+                return f"id = {quoted} AND nnz < 0"
             if axis < COLUMNS:
                 terms.append(f"lo.d{axis} < {hi} AND hi.d{axis} > {lo}")
         return " AND ".join(terms)
 
     def matches(self, lo: Array, hi: Array) -> Array:
-        """Return for each box whether its row passes.
+        """Return for each box whether its row passes, if it is a row of this tensor and kind.
 
         Parameters
         ----------

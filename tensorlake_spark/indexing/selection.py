@@ -20,8 +20,6 @@ from tensorlake_spark.indexing.box import Box
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK = 1 << 22  # elements of one block when boxes are held against points
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -96,9 +94,30 @@ class Points:
     ----------
     indices : int64 ndarray, shape (count,)
         Non-negative.
+
+    Raises
+    ------
+    InvalidKeyError
+        If the indices are of another rank or dtype, or one of them is negative.
+
+    Examples
+    --------
+    >>> Points(np.array([7, 2, 7])).bounds
+    (2, 8)
     """
 
     indices: Array
+
+    def __post_init__(self) -> None:
+        indices = self.indices
+        if indices.ndim != 1 or indices.dtype != np.int64 or indices.min(initial=0) < 0:
+            raise InvalidKeyError(
+                f"points are int64 indices of rank 1, from 0 on; these are {indices.dtype} of rank "
+                f"{indices.ndim}, the least is {indices.min(initial=0)}"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Points, (self.indices,)  # what is cached would triple what executors are sent
 
     @property
     def count(self) -> int:
@@ -113,17 +132,23 @@ class Points:
         return int(self.indices.min()), int(self.indices.max()) + 1
 
     @cached_property
-    def _sorted(self) -> Array:
-        return np.sort(self.indices)
+    def _ascending(self) -> tuple[Array, Array]:
+        """The indices in ascending order, and their places; a read asks for one part per row."""
+        # Stable: of an index that is given twice, the later one still comes last, and so is what an
+        # assignment leaves there.
+        order = np.argsort(self.indices, kind="stable")
+        return self.indices[order], order
 
     def hits(self, lo: Array, hi: Array) -> Array:
         """Return for each range ``[lo, hi)`` whether it holds an index."""
-        return np.asarray(np.searchsorted(self._sorted, hi) > np.searchsorted(self._sorted, lo))
+        ascending, _ = self._ascending
+        return np.asarray(np.searchsorted(ascending, hi) > np.searchsorted(ascending, lo))
 
     def within(self, lo: int, hi: int) -> tuple[Array, Array]:
         """Return the picked part of ``[lo, hi)``: where it is there, and where it goes."""
-        to = np.flatnonzero((self.indices >= lo) & (self.indices < hi))
-        return self.indices[to] - lo, to
+        ascending, order = self._ascending
+        first, stop = np.searchsorted(ascending, (lo, hi))
+        return ascending[first:stop] - lo, order[first:stop]
 
 
 @dataclass(frozen=True)
@@ -149,6 +174,11 @@ class Selection:
         Shape of the index array where it is not of rank 1.
     is_scalar : bool
         Whether NumPy answers with a scalar: integers for all axes, and no Ellipsis.
+
+    Raises
+    ------
+    InvalidKeyError
+        If `axes` are not one pick for every axis, within its length.
     """
 
     shape: tuple[int, ...]
@@ -160,6 +190,16 @@ class Selection:
     points_shape: tuple[int, ...] | None = None
     is_scalar: bool = False
 
+    def __post_init__(self) -> None:
+        if len(self.axes) != len(self.shape):
+            raise InvalidKeyError(f"{len(self.axes)} picks for a tensor of shape {self.shape}")
+        for k, (axis, size) in enumerate(zip(self.axes, self.shape, strict=True)):
+            last = axis.bounds[1] - 1
+            if last >= size:
+                raise InvalidKeyError(
+                    f"index {last} is out of bounds for axis {k} with size {size}"
+                )
+
     @property
     def storage_shape(self) -> tuple[int, ...]:
         """Picked indices of every axis: the shape that rows are decoded into."""
@@ -168,7 +208,15 @@ class Selection:
     @cached_property
     def result_shape(self) -> tuple[int, ...]:
         """Shape of NumPy's answer."""
-        return tuple(np.shape(self.finish(np.broadcast_to(np.int8(0), self.storage_shape))))
+        # Counted, not tried out: an array of a sparse tensor's shape may be more than NumPy can make.
+        shape = [n for k, n in enumerate(self.storage_shape) if k not in self.drops]
+        if self.moved is not None:
+            source, target = self.moved
+            count = shape.pop(source)
+            shape[target:target] = (count,) if self.points_shape is None else self.points_shape
+        for position in self.newaxes:
+            shape.insert(position, 1)
+        return tuple(shape)
 
     @property
     def size(self) -> int:
@@ -293,86 +341,3 @@ def _explicit(index: slice | Array) -> Array:
     if isinstance(index, slice):
         return np.arange(index.start, index.stop, index.step or 1)
     return index
-
-
-@dataclass(frozen=True, eq=False)
-class PointSelection:
-    """Single elements, each named by one index for every axis (Zarr's ``vindex``).
-
-    Attributes
-    ----------
-    shape : tuple of int
-        The tensor's.
-    coords : int64 ndarray, shape (ndim, n)
-        Non-negative.
-    result_shape : tuple of int
-        Shape of the answer, of `n` elements.
-    """
-
-    shape: tuple[int, ...]
-    coords: Array
-    result_shape: tuple[int, ...]
-
-    @property
-    def storage_shape(self) -> tuple[int, ...]:
-        """``(n,)``."""
-        return (self.coords.shape[1],)
-
-    @property
-    def size(self) -> int:
-        """Number of picked elements."""
-        return int(self.coords.shape[1])
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is picked."""
-        return self.size == 0
-
-    @property
-    def is_scalar(self) -> bool:
-        """Whether the answer is a scalar."""
-        return self.result_shape == ()
-
-    @property
-    def is_box(self) -> bool:
-        """Points are never taken for a box."""
-        return False
-
-    @cached_property
-    def box(self) -> Box:
-        """The smallest box that holds all points."""
-        if self.is_empty:
-            return Box((0,) * len(self.shape), (0,) * len(self.shape))
-        return Box(
-            tuple(self.coords.min(axis=1).tolist()), tuple((self.coords.max(axis=1) + 1).tolist())
-        )
-
-    def ranges(self) -> tuple[tuple[int, int, int], ...]:
-        """Return ``(axis, lo, hi)`` of `box` for every axis that it does not cover whole."""
-        sides = zip(self.box.lo, self.box.hi, self.shape, strict=True)
-        return tuple(
-            (k, a, b) for k, (a, b, n) in enumerate(sides) if (a, b) != (0, n) or self.is_empty
-        )
-
-    def hits(self, lo: Array, hi: Array) -> Array:
-        """Return for each box whether it holds a point; see `Selection.hits`."""
-        out = np.zeros(len(lo), bool)
-        step = max(1, _BLOCK // max(1, self.size))
-        for start in range(0, len(lo), step):
-            a, b = lo[start : start + step, :, None], hi[start : start + step, :, None]
-            inside = (self.coords >= a) & (self.coords < b)
-            out[start : start + step] = np.any(np.all(inside, axis=1), axis=1)
-        return out
-
-    def project(
-        self, lo: Sequence[int], hi: Sequence[int]
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return ``src, dst`` such that ``out[dst] = block[src]``; see `Selection.project`."""
-        a, b = np.asarray(lo)[:, None], np.asarray(hi)[:, None]
-        to = np.flatnonzero(((self.coords >= a) & (self.coords < b)).all(axis=0))
-        return tuple(self.coords[:, to] - a), (to,)
-
-    def finish(self, out: Array) -> Any:
-        """Return the answer in its shape."""
-        out = out.reshape(self.result_shape)
-        return out[()] if self.is_scalar else out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +11,9 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidSliceError, did_you_mean
 
-_NUMBER = re.compile(r"[+-]?\d+")
-_NAMED = re.compile(r"\s*([^\W\d]\w*)\s*=(.*)", re.DOTALL)
+_NUMBER = re.compile(
+    r"[+-]?\d{1,40}"
+)  # no tensor is longer, and Python refuses to read 4301 digits
 _EXAMPLE = "write it as '30:40, :, ::2, 5', or by axis names as 'image=30:40, y=5'"
 
 
@@ -39,21 +41,29 @@ def parse_key(text: str, axes: Sequence[str] | None = None) -> tuple[Any, ...]:
     (slice(None, None, None), 5)
     """
     parts = _split(text)
-    named = [_NAMED.fullmatch(p) for p in parts]
-    if not any(named):
+    named = [p for p in parts if "=" in p]
+    if not named:
         return tuple(_parse_part(p, text) for p in parts)
-    if not all(named):
+    if len(named) < len(parts):
         raise InvalidSliceError(f"slice {text!r} mixes names and positions; {_EXAMPLE}")
-    pairs = [(m.group(1), _parse_part(m.group(2).strip(), text)) for m in named if m]
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidSliceError(f"slice {text!r} names the axis {name!r} twice")
-    return named_key(axes, dict(pairs))
+    picks: dict[str, Any] = {}
+    for part in parts:
+        name, _, pick = (p.strip() for p in part.partition("="))
+        if name in picks:
+            raise InvalidSliceError(f"slice {text!r} names the axis {name!r} twice; {_EXAMPLE}")
+        picks[name] = _parse_part(pick, text)
+    return named_key(axes, picks)
 
 
 def named_key(axes: Sequence[str] | None, picks: dict[str, Any]) -> tuple[Any, ...]:
     """Return the key that picks by axis names, the other axes whole.
+
+    Parameters
+    ----------
+    axes : sequence of str, or None
+        Names of the tensor's axes, in their order.
+    picks : dict
+        For a name an integer, a slice or an index list. A dict, so that an axis may have any name.
 
     Raises
     ------
@@ -66,6 +76,8 @@ def named_key(axes: Sequence[str] | None, picks: dict[str, Any]) -> tuple[Any, .
     >>> named_key(("image", "y"), {"y": 5})
     (slice(None, None, None), 5)
     """
+    if not picks:
+        return ()
     if axes is None:
         raise InvalidSliceError(
             f"the axes of this tensor have no names, so {', '.join(map(repr, picks))} cannot be found; "
@@ -105,19 +117,29 @@ def format_key(key: Any) -> str:
 def _format_part(part: Any) -> str:
     if part is Ellipsis:
         return "..."
-    if isinstance(part, slice):
-        start, stop, step = (
-            "" if v is None else str(int(v)) for v in (part.start, part.stop, part.step)
-        )
-        return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
     if part is None:
         return "None"
+    try:
+        if isinstance(part, slice):
+            bounds = (part.start, part.stop, part.step)
+            start, stop, step = ("" if v is None else str(operator.index(v)) for v in bounds)
+            return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
+        if not isinstance(part, (bool, np.bool_)):
+            return _format_index(part)
+    except (TypeError, ValueError):  # bounds that are no integers, lists of unequal length
+        pass
+    raise InvalidSliceError(f"{part!r} has no text; {_EXAMPLE}")
+
+
+def _format_index(part: Any) -> str:
+    if hasattr(part, "__index__") and np.ndim(part) == 0:
+        return str(operator.index(part))
     array = np.asarray(part)
     if array.ndim == 1 and array.dtype == bool:
         array = np.flatnonzero(array)
-    if array.ndim <= 1 and (array.dtype.kind in "iu" or array.size == 0):
-        return str(array.astype(np.int64).tolist())
-    raise InvalidSliceError(f"{part!r} has no text; {_EXAMPLE}")
+    if array.ndim == 1 and (array.dtype.kind in "iu" or array.size == 0):
+        return str(array.tolist())
+    raise ValueError(part)
 
 
 def _split(text: str) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from tensorlake_spark.errors import (
     InvalidKeyError,
@@ -22,7 +23,17 @@ from tensorlake_spark.indexing import (
     select_points,
 )
 
-SHAPES = st.lists(st.integers(0, 6), max_size=6).map(tuple)
+
+@st.composite
+def shapes(draw):
+    """A shape of rank 0 to 6, one in a few without elements; of few cells, so that many are tried."""
+    rank = draw(st.sampled_from([0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6]))
+    longest = (0, 6, 6, 5, 4, 3, 2)[rank]
+    lengths = st.sampled_from([0, 1] + 4 * list(range(2, longest + 1)))
+    return tuple(draw(st.lists(lengths, min_size=rank, max_size=rank)))
+
+
+SHAPES = shapes()
 
 
 def assemble(x, selection, data):
@@ -36,26 +47,37 @@ def assemble(x, selection, data):
     hits = selection.hits(lo, hi)
     for cell, hit in zip(cells, hits):
         src, dst = selection.project(cell.lo, cell.hi)
-        part = x[cell.slices()][src]
-        assert hit == (part.size > 0), "rows asked for = rows that overlap, no more and no less"
+        count = np.size(out[dst])
+        assert hit == (count > 0), "rows asked for = rows that overlap, no more and no less"
         if hit:
-            out[dst] = part
-            wanted += part.size
+            out[dst] = x[cell.slices()][src]
+            wanted += count
     if out.size:
         assert wanted == out.size, "every element is delivered once"
     return selection.finish(out)
 
 
 def one(size):
-    integers = st.integers(-size - 1, size)
-    slices = st.slices(size)
+    """An integer or a slice for an axis; most of them pick something."""
+    inside = st.integers(-size, size - 1) if size else st.integers(-1, 0)
+    wide = st.builds(
+        slice,
+        st.sampled_from([None, None, 0, 1, -1, size]),
+        st.sampled_from([None, None, size, -1, -size - 1]),
+        st.sampled_from([None, 1, 2, 3, -1, -2]),
+    )
+    walks = st.sampled_from([slice(None), slice(None, None, -1), slice(None, None, 2)])
+    back = st.builds(slice, st.sampled_from([None, -1, size]), st.none(), st.sampled_from([-1, -2]))
     wild = st.builds(
         slice,
         st.none() | st.integers(-9, 9),
         st.none() | st.integers(-9, 9),
         st.none() | st.sampled_from([1, 2, 3, -1, -2, -4, 2**70, -(2**70)]),
     )
-    return integers | integers.map(Index) | integers.map(np.int16) | slices | wild
+    outside = st.sampled_from([-size - 1, size])
+    integers = [inside, inside.map(Index), inside.map(np.int16)]
+    weights = [*integers, *3 * [wide, walks, back], wild, st.slices(size)]
+    return st.sampled_from(10 * weights + [outside]).flatmap(lambda kind: kind)
 
 
 class Index:
@@ -72,9 +94,11 @@ class Index:
 
 
 @st.composite
-def index_arrays(draw, n):
-    """An index array of rank 2 or 3, or a list."""
-    shape = draw(st.lists(st.integers(0, 3 if n else 0), min_size=2, max_size=3))
+def index_arrays(draw, n, ranks):
+    """An index array or a nested list, of one of these ranks."""
+    sides = st.sampled_from([1, 2, 2, 3, 3, 0]) if n else st.just(0)
+    rank = draw(ranks)
+    shape = draw(st.lists(sides, min_size=rank, max_size=rank))
     size = int(np.prod(shape))
     values = draw(st.lists(st.integers(-n, max(0, n - 1)), min_size=size, max_size=size))
     array = np.array(values, np.int64).reshape(shape)
@@ -83,15 +107,13 @@ def index_arrays(draw, n):
 
 @st.composite
 def keys(draw, shape):
-    key = [draw(one(n)) for n in shape[: draw(st.integers(0, len(shape)))]]
-    if key and draw(st.integers(0, 2)) == 0:
+    count = len(shape) - draw(st.sampled_from([0, 0, 0, 1, 2]))
+    key = [draw(one(n)) for n in shape[: max(0, count)]]
+    if key and draw(st.booleans()):
         axis = draw(st.integers(0, len(key) - 1))
         n = shape[axis]
-        kind = draw(st.sampled_from(["list", "mask", "array"]))
-        if kind == "array":
-            key[axis] = draw(index_arrays(n))
-        elif kind == "list":
-            key[axis] = draw(st.lists(st.integers(-n, max(0, n - 1)), max_size=5))
+        if draw(st.integers(0, 3)):
+            key[axis] = draw(index_arrays(n, st.sampled_from([1, 1, 2, 3])))
         else:
             key[axis] = np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)), bool)
     if draw(st.integers(0, 2)) == 0:
@@ -113,10 +135,10 @@ def test_every_key_means_what_numpy_means(data):
         with pytest.raises(type(error)):
             select(key, shape)
         return
-    if x.size == 0 and any(isinstance(part, np.ndarray) for part in key):
-        # NumPy lets a mask of the wrong length pass where the tensor is empty; we may not.
+    if x.size == 0 and any(np.asarray(part).dtype == bool for part in key if np.ndim(part)):
+        # NumPy lets a mask of the wrong length pass where the tensor is empty; we do not.
         with contextlib.suppress(InvalidKeyError):
-            select(key, shape)
+            assert select(key, shape).result_shape == want.shape
         return
     selection = select(key, shape)
     got = assemble(x, selection, data)
@@ -125,10 +147,10 @@ def test_every_key_means_what_numpy_means(data):
     np.testing.assert_array_equal(got, want)
 
 
-@settings(max_examples=600)
+@settings(max_examples=800)
 @given(st.data())
 def test_oindex_picks_every_axis_on_its_own(data):
-    shape = data.draw(st.lists(st.integers(0, 5), max_size=4).map(tuple))
+    shape = data.draw(SHAPES, label="shape")
     x = np.arange(int(np.prod(shape))).reshape(shape)
     key, index, drops = [], [], []
     for axis, n in enumerate(shape):
@@ -147,32 +169,66 @@ def test_oindex_picks_every_axis_on_its_own(data):
             index.append(np.array([part % n]))
             drops.append(axis)
         key.append(part)
+    if shape and data.draw(st.booleans(), label="ellipsis"):
+        first = data.draw(st.integers(0, len(shape)))
+        stop = data.draw(st.integers(first, len(shape)))
+        key[first:stop] = [...]
+        index[first:stop] = [np.arange(n) for n in shape[first:stop]]
+        drops = [k for k in drops if not first <= k < stop]
     want = x[np.ix_(*index)] if shape else x
     want = want.reshape([n for k, n in enumerate(want.shape) if k not in drops])
-    got = assemble(x, select_orthogonal(tuple(key), shape), data)
+    selection = select_orthogonal(tuple(key), shape)
+    got = assemble(x, selection, data)
+    assert np.shape(got) == want.shape == selection.result_shape
     np.testing.assert_array_equal(got, want)
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
+@given(st.data())
+def test_a_mask_for_vindex_picks_what_it_marks(data):
+    shape = data.draw(SHAPES)
+    x = np.arange(int(np.prod(shape))).reshape(shape)
+    bits = data.draw(st.integers(0, 2**32))
+    mask = np.random.default_rng(bits).random(shape) < 0.2
+    selection = select_points(mask, shape)
+    got = assemble(x, selection, data)
+    assert got.shape == selection.result_shape == x[mask].shape
+    np.testing.assert_array_equal(got, x[mask])
+
+
+@settings(max_examples=800)
 @given(st.data())
 def test_vindex_picks_single_elements(data):
-    shape = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple))
+    rank = data.draw(st.integers(1, 5))
+    shapes = data.draw(mutually_broadcastable_shapes(num_shapes=rank, max_dims=3, max_side=3))
+    key, sizes = [], []
+    for part in shapes.input_shapes:
+        n = data.draw(st.integers(1, 5))
+        slack = data.draw(st.sampled_from([0] * 9 + [1]))
+        count = int(np.prod(part))
+        values = st.lists(
+            st.integers(-n - slack, n - 1 + slack), min_size=count, max_size=count
+        ).map(lambda v, part=part: np.array(v, int).reshape(part))
+        index = data.draw(values)
+        key.append(data.draw(st.sampled_from([index, index.tolist(), index.astype(np.int8)])))
+        if index.ndim == 0:
+            key[-1] = data.draw(st.sampled_from([int(index), Index(int(index)), index]))
+        sizes.append(n)
+    key, shape = tuple(key), tuple(sizes)
     x = np.arange(int(np.prod(shape))).reshape(shape)
-    if data.draw(st.booleans()):
-        mask = np.array(data.draw(st.lists(st.booleans(), min_size=x.size, max_size=x.size)))
-        key = mask.reshape(shape)
-    else:
-        count = data.draw(st.integers(0, 4))
-        key = tuple(
-            np.array(
-                data.draw(st.lists(st.integers(-n, n - 1), min_size=count, max_size=count)), int
-            )
-            if data.draw(st.booleans())
-            else data.draw(st.integers(-n, n - 1))
-            for n in shape
-        )
-    got = assemble(x, select_points(key, shape), data)
-    np.testing.assert_array_equal(got, x[key])
+    # Spelt out, because NumPy takes empty lists for floats once they are nested.
+    spelt = tuple(k if isinstance(k, Index) else np.asarray(k, int) for k in key)
+    try:
+        want = x[spelt]
+    except IndexError:
+        with pytest.raises(InvalidKeyError, match="out of bounds"):
+            select_points(key, shape)
+        return
+    selection = select_points(key, shape)
+    got = assemble(x, selection, data)
+    assert type(got) is type(want)
+    assert np.shape(got) == selection.result_shape == want.shape
+    np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("size", range(5))
@@ -202,6 +258,10 @@ def test_all_slices_of_one_axis(size):
         (np.array([True, False]), (3,), InvalidKeyError, "does not match axis 0 with size 3"),
         ([0, 7], (3,), InvalidKeyError, "index 7 is out of bounds for axis 0"),
         (np.ones((3, 4), bool), (3, 4), InvalidKeyError, "ref.vindex[mask]"),
+        ([[0], [1, 2]], (3,), InvalidKeyError, "its parts differ in length"),
+        (np.array(True), (3,), InvalidKeyError, "is no index"),
+        ([2**70], (3,), InvalidKeyError, "is no index"),
+        (np.array([2**63], np.uint64), (3,), InvalidKeyError, f"index {2**63} is out of bounds"),
     ],
 )
 def test_errors_name_value_axis_and_bound(key, shape, error, says):
@@ -219,7 +279,14 @@ def test_errors_name_value_axis_and_bound(key, shape, error, says):
         (select_points, ([0, 1], [0, 1, 2]), "do not broadcast"),
         (select_points, np.ones((2, 2), bool), "mask of shape"),
         (select_points, ([True, False, True], 0), "one mask of shape"),
-        (select_points, ([0.5], [0]), "dtype float64"),
+        (select_points, ([0.5], [0]), "0.5. is no index"),
+        (select_points, (True, 0), "True is no index"),
+        (select_points, ([[0], [1, 2]], 0), "differ in length"),
+        (select_points, [[0], [1, 2]], "differ in length"),
+        (select_points, (0, 2**70), f"index {2**70} is out of bounds for axis 1 with size 4"),
+        (select_orthogonal, (0, [[0], [1, 2]]), "differ in length"),
+        (select_orthogonal, (0, 4), "index 4 is out of bounds for axis 1 with size 4"),
+        (select_orthogonal, ([True, False],), "does not match axis 0 with size 3"),
     ],
 )
 def test_errors_of_oindex_and_vindex(choose, key, says):

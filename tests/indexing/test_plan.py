@@ -29,9 +29,17 @@ def test_a_plan_says_what_is_read_and_what_is_skipped():
         "predicate  id = 'photos' AND nnz > 0 AND lo.d0 < 40 AND hi.d0 > 30 AND lo.d1 < 6 AND hi.d1 > 5",
         "files      2 read, 3 skipped of 5",
         "row groups 3 read, 3 skipped of 6 in these files",
-        "rows       25",
+        "rows       25 read, 25 skipped of 50 in these files",
         "bytes      4.0 MiB read, 28.0 MiB skipped",
     ]
+
+
+def test_a_plan_that_reads_nothing_says_so():
+    selection = select(slice(4, 4), (99, 7))
+    text = str(ReadPlan(Predicate.of("photos", selection), selection, (), 5, 32 << 20, 3))
+    assert "nnz < 0" in text
+    assert "files      0 read, 5 skipped of 5" in text
+    assert "bytes      0 B read, 32.0 MiB skipped" in text
 
 
 def test_a_plan_travels():
