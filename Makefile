@@ -12,20 +12,27 @@ PYTEST_ARGS ?=
 help: ## Print this page
 	@echo "tensorlake_spark: tensors in Delta Lake, read by slices"
 	@echo
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) ## Virtual environment in .venv, packages, and Spark's jars
 
-$(STAMP): setup.cfg pyproject.toml tensorlake_spark/spark/conf/spark-defaults.conf
+# $(call environment,FOLDER,CHECK): a virtual environment, or one line that says what is missing.
+define environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
 		{ echo "Python 3.10 or newer is needed: install it, or name it with 'make PYTHON=/path/to/python3'." >&2; exit 1; }
-	@$(PYTHON) tensorlake_spark/spark/java.py
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" wheel
-	$(BIN)/python -m pip install --quiet --no-build-isolation --config-settings editable_mode=compat -e '.[dev]'
-	$(BIN)/python -m tensorlake_spark.spark.session
-	@touch $(STAMP)
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "$(PYTHON) cannot make virtual environments: install its venv module (Debian: apt-get install python3-venv)." >&2; exit 1; }
+	@$(or $(2),:)
+	$(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --upgrade pip "setuptools>=77" wheel
+endef
+
+$(STAMP): setup.cfg pyproject.toml conf/spark-defaults.conf
+	$(call environment,$(VENV),$(PYTHON) tensorlake_spark/spark/java.py)
+	$(BIN)/python -m pip install --quiet --no-build-isolation -e '.[dev]'
+	$(BIN)/python -c 'from tensorlake_spark.spark.session import fetch; fetch()'
+	@touch $@
 
 .PHONY: demo
 demo: $(STAMP) ## Ingest photographs with Spark, read slices back, check them against NumPy
@@ -63,12 +70,12 @@ bench-dense: $(BENCH)/.ready ## Dense benchmark beside Zarr, TensorStore, TileDB
 bench-spark-dense: $(STAMP) ## Spark's reads of the photographs beside plain Parquet
 	$(BIN)/python tests/benchmarks/spark_dense.py
 
-$(BENCH)/.ready: setup.cfg
-	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip install --quiet --upgrade pip "setuptools>=77" wheel
+$(BENCH)/.ready: setup.cfg pyproject.toml
+	$(call environment,$(BENCH))
 	$(BENCH)/bin/python -m pip install --quiet --no-build-isolation -e '.[bench]'
 	@touch $@
 
 .PHONY: clean
 clean: ## Remove what the other verbs made
-	rm -rf $(VENV) $(BENCH) build dist demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage *.egg-info
+	rm -rf $(VENV) $(BENCH) build dist demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage \
+		spark-warehouse *.egg-info

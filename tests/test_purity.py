@@ -1,20 +1,60 @@
 """What an import brings along."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import tensorlake_spark
 
-@pytest.mark.parametrize(
-    ("module", "absent"),
-    [
-        ("tensorlake_spark", ["pyspark", "matplotlib", "torch"]),
-        ("tensorlake_spark.layouts", ["pyspark"]),
-        ("tensorlake_spark.errors", ["pyspark"]),
-    ],
-)
-def test_an_import_does_not_bring(module, absent):
-    code = f"import sys, {module}; print(*[m for m in {absent!r} if m in sys.modules])"
+PACKAGE = Path(tensorlake_spark.__file__).parent
+
+# The folder stands in for the package, so that its __init__ does not import the other rooms.
+ALONE = """
+import json, sys, types
+package = types.ModuleType("tensorlake_spark")
+package.__path__ = [{folder!r}]
+sys.modules["tensorlake_spark"] = package
+import {module}
+names = {{name.split(".")[0] for name in sys.modules if not name.startswith("_")}}
+own = sorted(name for name in sys.modules if name.startswith("tensorlake_spark."))
+print(json.dumps([sorted(names - sys.stdlib_module_names), own]))
+"""
+
+
+def run(code):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
+    return done.stdout.strip()
+
+
+def brought(module):
+    """Return the packages and the modules of ours that `module` brings, beside what Python starts with."""
+    at_start = run("import sys; print(*{name.split('.')[0] for name in sys.modules})").split()
+    packages, own = json.loads(run(ALONE.format(folder=str(PACKAGE), module=module)))
+    rooms = {name.split(".")[1] for name in own}
+    return set(packages) - set(at_start) - {"tensorlake_spark"}, rooms
+
+
+@pytest.mark.parametrize("absent", ["pyspark", "delta", "matplotlib", "torch", "hypothesis"])
+def test_the_package_does_not_bring(absent):
+    assert run(f"import sys, tensorlake_spark; print({absent!r} in sys.modules)") == "False"
+
+
+def test_indexing_brings_numpy_and_our_errors_only():
+    assert brought("tensorlake_spark.indexing") == ({"numpy"}, {"indexing", "errors"})
+
+
+def test_layouts_and_delta_do_not_know_each_other():
+    packages, rooms = brought("tensorlake_spark.layouts")
+    assert not packages & {"deltalake", "pyspark", "pandas", "hypothesis"}
+    assert not rooms & {"delta", "lake", "spark"}
+    packages, rooms = brought("tensorlake_spark.delta.snapshot")
+    assert "deltalake" in packages
+    assert "pyspark" not in packages
+    assert not rooms & {"layouts", "lake", "spark"}
+
+
+def test_errors_bring_nothing():
+    assert brought("tensorlake_spark.errors") == (set(), {"errors"})

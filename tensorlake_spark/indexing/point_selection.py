@@ -156,7 +156,7 @@ class PointSelection:
         >>> src[0].tolist(), dst[0].tolist()
         ([1, 2], [2, 0])
         """
-        near = np.arange(self.size)
+        near: Array = np.arange(self.size)
         for (axis, order), a, b in zip(self._ascending, lo, hi, strict=True):
             first, stop = np.searchsorted(axis, (a, b))
             if stop - first < len(near):

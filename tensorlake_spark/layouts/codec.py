@@ -245,7 +245,7 @@ def decode_stack(
     word_shape, word = _word_shape(shape, dtype)
     nbytes = math.prod(word_shape) * word.itemsize
     count = len(payloads)
-    flat = np.empty((count, nbytes), np.uint8)
+    flat: np.ndarray = np.empty((count, nbytes), np.uint8)
     for row, payload in zip(flat, payloads, strict=True):
         row[...] = _inflate(payload, codec, nbytes)
     if codec.shuffle and word.itemsize > 1:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from tensorlake_spark.errors import MissingDependencyError
 from tensorlake_spark.spark.java import java_problem
@@ -70,14 +72,14 @@ def local_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    logging = (CONF / "log4j2.properties").as_uri()  # a URI, as the folder's name may have blanks
     settings = {
         **default_settings(),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{CONF / 'log4j2.properties'}",
-        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
         "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "tensorlake-warehouse"),
     }
     if not any(name.startswith("spark.jars") for name in conf):
-        settings["spark.jars"] = ",".join(jars(settings["spark.jars.packages"]))
+        settings["spark.jars"] = ",".join(fetch())
         del settings["spark.jars.packages"], settings["spark.jars.excludes"]
     settings |= {name: str(value) for name, value in conf.items()}
     builder: Any = SparkSession.builder
@@ -91,46 +93,54 @@ def local_session(
     return session
 
 
-def jars(packages: str) -> list[str]:
-    """Return the jars of `packages`, fetched once by Spark's own Ivy and then kept.
+def fetch() -> list[str]:
+    """Return the URLs of the jars that ``conf/spark-defaults.conf`` names, fetched once by Spark's own Ivy.
 
-    They lie in ``~/.cache/tensorlake-spark``, or where ``TENSORLAKE_CACHE`` says. A session that is given
-    the files starts faster than one that resolves them, without pages of Ivy's messages, and needs no
-    network.
+    They lie where Ivy keeps them for every Spark of this user, so ``spark-submit --properties-file`` finds
+    them too; which ones they are is noted in ``~/.cache/tensorlake-spark``, or where ``TENSORLAKE_CACHE``
+    says. A session that is given the files starts faster than one that resolves them, without pages of
+    Ivy's messages, and needs no network.
 
     Raises
     ------
     MissingDependencyError
         If they cannot be fetched; the message ends with what Ivy said.
     """
+    wanted = {k: v for k, v in default_settings().items() if k.startswith("spark.jars")}
+    key = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:16]
     cache = Path(os.environ.get("TENSORLAKE_CACHE", Path.home() / ".cache" / "tensorlake-spark"))
-    folder = cache / re.sub(r"[^\w.-]+", "_", packages)
-    done = folder / "complete"
-    if not done.exists():
-        script = (
-            "import sys; from pyspark.sql import SparkSession; b = SparkSession.builder.master('local[1]')\n"
-            "for a in sys.argv[1:]: b = b.config(*a.split('=', 1))\n"
-            "b.getOrCreate().stop()"
+    note = cache / f"jars-{key}.json"
+    if note.exists():
+        urls: list[str] = json.loads(note.read_text())
+        if all(os.path.exists(unquote(urlsplit(url).path)) for url in urls):
+            return urls
+    done = subprocess.run(
+        [sys.executable, "-c", _FETCH],
+        input=json.dumps(wanted),
+        env={"SPARK_LOCAL_IP": "127.0.0.1", **os.environ},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise MissingDependencyError(
+            f"Spark could not fetch {wanted['spark.jars.packages']}; where Maven Central is not reached, "
+            "set the environment variable DEFAULT_ARTIFACT_REPOSITORY to a mirror of it. It said:\n"
+            f"{(done.stdout + done.stderr)[-2000:]}"
         )
-        excludes = default_settings()["spark.jars.excludes"]
-        run = subprocess.run(
-            [
-                sys.executable, "-c", script, f"spark.jars.packages={packages}",
-                f"spark.jars.excludes={excludes}", f"spark.jars.ivy={folder}", "spark.ui.enabled=false",
-            ],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if run.returncode:
-            raise MissingDependencyError(
-                f"Spark could not fetch {packages}; where Maven Central is not reached, set the "
-                "environment variable DEFAULT_ARTIFACT_REPOSITORY to a mirror of it. It said:\n"
-                f"{(run.stdout + run.stderr)[-2000:]}"
-            )
-        done.touch()
-    return sorted(str(path) for path in (folder / "jars").glob("*.jar"))
+    urls = done.stdout.splitlines()[-1].split(",")
+    cache.mkdir(parents=True, exist_ok=True)
+    unfinished = note.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(json.dumps(urls, indent=0))
+    unfinished.replace(note)  # at once: another process may be reading
+    return urls
 
 
-if __name__ == "__main__":
-    # What `make setup` runs, so that no later run needs the network.
-    jars(default_settings()["spark.jars.packages"])
-    print("Spark's jars are ready.")
+# A session of its own, in a process of its own: the JVM of this one must not start before it has its jars.
+_FETCH = """
+import json, sys
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+session = builder.config(map=json.load(sys.stdin)).getOrCreate()
+urls = session.conf.get("spark.jars")
+session.stop()
+print(urls)
+"""

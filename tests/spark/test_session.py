@@ -1,14 +1,27 @@
 """Sessions, settings, and a machine that lacks something."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
+import tensorlake_spark as tl
 from tensorlake_spark.spark.java import java_problem
-from tensorlake_spark.spark.session import CONF, default_settings
+from tensorlake_spark.spark.session import CONF, default_settings, fetch
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(code, *arguments, **environment):
+    """Run `code` in a Python of its own; None takes a variable out of its environment."""
+    env = {k: v for k, v in {**os.environ, **environment}.items() if v is not None}
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True, text=True, env=env, check=False,
+    )  # fmt: skip
 
 
 def test_a_session_has_the_settings_of_the_file(spark):
@@ -18,15 +31,80 @@ def test_a_session_has_the_settings_of_the_file(spark):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC", "keywords win"
 
 
+def test_a_session_reads_and_writes_delta(spark, tmp_path):
+    path = str(tmp_path / "table")
+    spark.range(7).write.format("delta").save(path)
+    assert spark.read.format("delta").load(path).count() == 7
+
+
+def test_a_fresh_session_is_quiet_and_takes_the_python_that_started_it(tmp_path):
+    """From a folder whose name has a blank, and with no variable of Spark's set."""
+    package = tmp_path / "a folder"
+    for name in ("tensorlake_spark", "pyspark_tensorlake"):
+        shutil.copytree(ROOT / name, package / name, ignore=shutil.ignore_patterns("__pycache__"))
+    tl.open(tmp_path / "lake").write("x", np.arange(6).reshape(2, 3))
+    code = (
+        "import os, sys\n"
+        "sys.path[:0] = [sys.argv[1]]\n"
+        "from tensorlake_spark.spark import local_session\n"
+        "s = local_session('local[1]', 'mine', **{'spark.sql.shuffle.partitions': 3})\n"
+        "read = s.read.format('tensor').option('id', 'x').option('view', 'cells')\n"
+        "total = read.load(sys.argv[2]).agg({'value': 'sum'}).collect()[0][0]\n"
+        "print(s.sparkContext.appName, s.conf.get('spark.sql.shuffle.partitions'), total)\n"
+        "print(os.environ['PYSPARK_PYTHON'] == sys.executable, os.environ['SPARK_LOCAL_IP'])\n"
+        "print(local_session.__code__.co_filename.startswith(sys.argv[1]))\n"
+    )
+    cleared = dict.fromkeys(["PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"])
+    done = run(code, package, tmp_path / "lake", PYTHONPATH=str(package), **cleared)
+    assert done.stdout.splitlines() == ["mine 3 15", "True 127.0.0.1", "True"], done.stderr[-2000:]
+    # Java's own line about a module of its own cannot be turned off.
+    said = [x for x in done.stderr.splitlines() if "incubator modules" not in x]
+    assert said == []
+
+
+def test_spark_submit_takes_the_same_file(tmp_path):
+    """Delta works, ``format("tensor")`` is found without register(), and nothing is fetched again."""
+    tl.open(tmp_path / "lake").write("x", np.arange(6).reshape(2, 3))
+    job = tmp_path / "job.py"
+    job.write_text(
+        "import sys\n"
+        "from pyspark.sql import SparkSession\n"
+        "s = SparkSession.builder.getOrCreate()\n"
+        "s.range(5).write.format('delta').save(sys.argv[1] + '/table')\n"
+        "n = s.read.format('delta').load(sys.argv[1] + '/table').count()\n"
+        "m = s.read.format('tensor').option('id', 'x').option('view', 'cells')\n"
+        "size = s.conf.get('spark.sql.parquet.columnarReaderBatchSize')\n"
+        "print('answer', n, m.load(sys.argv[1] + '/lake').count(), size)\n"
+    )
+    submit = Path(sys.executable).with_name("spark-submit")
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [submit, "--master", "local[1]", "--properties-file", "conf/spark-defaults.conf", job, tmp_path],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "answer 5 6 64" in done.stdout.splitlines(), done.stderr[-3000:]
+    assert "downloading" not in done.stdout + done.stderr
+
+
 def test_the_folder_conf_is_what_is_shipped():
     assert (ROOT / "conf").resolve() == CONF.resolve()
 
 
-def run(code, **environment):
-    env = {**os.environ, **environment}
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False
-    )
+def test_only_delta_itself_is_fetched():
+    names = [url.rsplit("/", 1)[1] for url in fetch()]
+    assert len(names) == 8
+    assert "io.delta_delta-spark_4.2_2.13-4.4.0.jar" in names
+    assert not [name for name in names if name.startswith(("org.apache.hadoop", "org.slf4j"))]
+
+
+def test_jars_that_went_away_are_fetched_again(tmp_path):
+    names = fetch()
+    here = Path(os.environ.get("TENSORLAKE_CACHE", Path.home() / ".cache" / "tensorlake-spark"))
+    for note in here.glob("jars-*.json"):
+        (tmp_path / note.name).write_text('["file:///not/there.jar"]')
+    code = "from tensorlake_spark.spark.session import fetch; print(*fetch(), sep=chr(10))"
+    done = run(code, TENSORLAKE_CACHE=str(tmp_path))
+    assert done.stdout.split() == names, done.stderr[-2000:]
 
 
 def test_a_machine_without_java_is_told_in_one_line(tmp_path):
