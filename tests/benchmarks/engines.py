@@ -1,8 +1,8 @@
 """The stores that the dense benchmark compares, each behind the same three functions.
 
-Settings: every peer compresses, has a chunk that suits it, and may use both cores. The photographs'
-chunk of Zarr and TensorStore is one image; TileDB's tile and levels are those of its table in the
-project's research. Imports happen inside, so that one process loads one engine.
+Settings: every peer compresses where it can, has a chunk that suits the data, and may use all cores,
+which is what each of them does by default. No peer gets a cache of decoded chunks, and ours has none.
+Imports happen inside, so that one process loads one engine.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Array = np.ndarray
+Shape = tuple[int, ...]
 
 
 class Engine(NamedTuple):
@@ -28,21 +29,37 @@ class Engine(NamedTuple):
         ``open(path)`` returns a handle.
     read : callable
         ``read(handle, key)`` returns an ndarray.
-    compressed : bool
-        Whether it counts as a compressed peer.
     package : str
         Whose version is reported.
+    module : str
+        What is imported before the clock starts.
+    settings : str
+        Chunk and codec, for the report.
+    peer : bool
+        Whether it is a peer to be compared with; what leaves the data at its size is none, whatever
+        it was asked for.
+    extra : bool
+        Whether it runs only when it is named, or with ``--engines all``.
     """
 
     write: Callable[[Path, Array], Any]
     open: Callable[[Path], Any]
     read: Callable[[Any, Any], Array]
-    compressed: bool
     package: str
+    module: str
+    settings: str
+    peer: bool = True
+    extra: bool = False
 
 
-def _chunk(array: Array) -> tuple[int, ...]:
+def whole(array: Array) -> Shape:
+    """Return the peers' usual chunk: one image of a batch, or a cube of a field."""
     return (1, *array.shape[1:]) if array.ndim == 4 else tuple(min(64, n) for n in array.shape)
+
+
+def bands(array: Array) -> Shape:
+    """Return the chunk that ours would choose: a quarter of an image, its rows whole."""
+    return (1, *array.shape[1:-2], max(1, array.shape[-2] // 4), array.shape[-1])
 
 
 def _npy_write(path: Path, array: Array) -> None:
@@ -50,7 +67,15 @@ def _npy_write(path: Path, array: Array) -> None:
     np.save(path / "x.npy", array)
 
 
-def _zarr(codec: str) -> Engine:
+def _npy_open(path: Path) -> Any:
+    return np.load(path / "x.npy", mmap_mode="r")
+
+
+def _named(chunk: Callable[[Array], Shape]) -> str:
+    return "chunk = an image or 64^3" if chunk is whole else "chunk = a quarter of an image"
+
+
+def _zarr(codec: str, chunk: Callable[[Array], Shape], **options: Any) -> Engine:
     def write(path: Path, array: Array) -> None:
         import zarr
         from zarr.codecs import BloscCodec, ZstdCodec
@@ -61,7 +86,7 @@ def _zarr(codec: str) -> Engine:
             else BloscCodec(cname="zstd", clevel=5, shuffle="bitshuffle")
         )
         made = zarr.create_array(
-            str(path), shape=array.shape, dtype=array.dtype, chunks=_chunk(array),
+            str(path), shape=array.shape, dtype=array.dtype, chunks=chunk(array),
             compressors=[compressor],
         )  # fmt: skip
         made[...] = array
@@ -71,31 +96,39 @@ def _zarr(codec: str) -> Engine:
 
         return zarr.open_array(str(path), mode="r")
 
-    return Engine(write, open_, lambda handle, key: handle[key], True, "zarr")
+    name = "zstd-0, Zarr's default" if codec == "zstd" else "Blosc: bitshuffle, zstd-5"
+    return Engine(
+        write, open_, lambda h, k: h[k], "zarr", "zarr", f"{name}; {_named(chunk)}", **options
+    )
 
 
-def _tensorstore_write(path: Path, array: Array) -> None:
-    import tensorstore as ts
+def _tensorstore(chunk: Callable[[Array], Shape], **options: Any) -> Engine:
+    def store(path: Path) -> dict[str, Any]:
+        return {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(path)}}
 
-    codecs = [{"name": "bytes"}, {"name": "zstd", "configuration": {"level": 3}}]
-    grid = {"name": "regular", "configuration": {"chunk_shape": list(_chunk(array))}}
-    spec = {
-        "driver": "zarr3",
-        "kvstore": {"driver": "file", "path": str(path)},
-        "metadata": {
+    def write(path: Path, array: Array) -> None:
+        import tensorstore as ts
+
+        zstd = {"name": "zstd", "configuration": {"level": 3}}
+        grid = {"name": "regular", "configuration": {"chunk_shape": list(chunk(array))}}
+        metadata = {
             "shape": list(array.shape),
             "data_type": array.dtype.name,
             "chunk_grid": grid,
-            "codecs": codecs,
-        },
-    }
-    ts.open(spec, create=True).result().write(array).result()
+            "codecs": [{"name": "bytes"}, zstd],
+        }
+        made = ts.open({**store(path), "metadata": metadata}, create=True).result()
+        made.write(array).result()
 
+    def open_(path: Path) -> Any:
+        import tensorstore as ts
 
-def _tensorstore_open(path: Path) -> Any:
-    import tensorstore as ts
+        return ts.open(store(path)).result()
 
-    return ts.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": str(path)}}).result()
+    return Engine(
+        write, open_, lambda h, k: h[k].read().result(), "tensorstore", "tensorstore",
+        f"zarr3, zstd-3; {_named(chunk)}", **options,
+    )  # fmt: skip
 
 
 def _tiledb_write(path: Path, array: Array) -> None:
@@ -126,42 +159,78 @@ def _tiledb_read(handle: Any, key: Any) -> Array:
     return np.asarray(found["v"] if isinstance(found, dict) else found)
 
 
-def _lance_write(path: Path, array: Array) -> None:
-    """A row is one index of the first axis, as a fixed-size list: how Lance keeps tensors."""
-    import lance
-    import pyarrow as pa
+def _lance(compress: bool) -> Engine:
+    """Rows of a fixed-size list, or rows of one compressed binary value: Lance packs only the latter.
 
-    flat = array.reshape(len(array), -1)
+    A row of lists is one index of the first axis, how Lance keeps tensors; a row of bytes is a band.
+    """
 
-    def batches() -> Any:
-        for start in range(0, len(flat), 4):
-            part = flat[start : start + 4]
-            lists = pa.FixedSizeListArray.from_arrays(pa.array(part.reshape(-1)), part.shape[1])
-            yield pa.RecordBatch.from_arrays([lists], names=["x"])
+    def write(path: Path, array: Array) -> None:
+        import lance
+        import pyarrow as pa
 
-    kind = pa.list_(pa.from_numpy_dtype(array.dtype), flat.shape[1])
-    schema = pa.schema([pa.field("x", kind, metadata={"lance-encoding:compression": "zstd"})])
-    lance.write_dataset(pa.RecordBatchReader.from_batches(schema, batches()), str(path))
-    (path / "shape.json").write_text(json.dumps(array.shape))
+        chunk = bands(array) if compress else (1, *array.shape[1:])
+        cut = array.shape[-2] // chunk[-2]
+        if array.shape[-2] % chunk[-2]:
+            raise ValueError("bands of one height only")
 
+        def batches() -> Any:
+            for image in array:
+                parts = np.split(image, cut, axis=-2)
+                if compress:
+                    values = pa.array([part.tobytes() for part in parts], kind)
+                else:
+                    values = pa.FixedSizeListArray.from_arrays(image.reshape(-1), image.size)
+                yield pa.RecordBatch.from_arrays([values], schema=schema)
 
-def _lance_open(path: Path) -> Any:
-    import lance
+        items = pa.list_(pa.from_numpy_dtype(array.dtype), array[0].size)
+        kind = pa.large_binary() if compress else items
+        options = {"lance-encoding:compression": "zstd", "lance-encoding:compression-level": "3"}
+        schema = pa.schema([pa.field("x", kind, metadata=options if compress else None)])
+        reader = pa.RecordBatchReader.from_batches(schema, batches())
+        lance.write_dataset(reader, str(path), data_storage_version="2.1")
+        note = {"shape": array.shape, "dtype": array.dtype.str, "chunk": chunk, "binary": compress}
+        (path / "shape.json").write_text(json.dumps(note))
 
-    return lance.dataset(str(path)), tuple(json.loads((path / "shape.json").read_text()))
+    def open_(path: Path) -> Any:
+        import lance
+
+        return lance.dataset(str(path)), json.loads((path / "shape.json").read_text())
+
+    settings = "binary rows, zstd-3; a quarter of an image" if compress else "a row = one image"
+    return Engine(write, open_, _lance_read, "pylance", "lance", settings)
 
 
 def _lance_read(handle: Any, key: Any) -> Array:
-    dataset, shape = handle
+    dataset, note = handle
+    shape, chunk, dtype = note["shape"], note["chunk"], np.dtype(note["dtype"])
     key = key if isinstance(key, tuple) else (key,)
-    rows = range(shape[0])[key[0]]
-    if len(rows) == shape[0]:
-        table = dataset.to_table()
+    key = (*key, *[slice(None)] * (len(shape) - len(key)))
+    images = range(shape[0])[key[0]]
+    height, cut = chunk[-2], shape[-2] // chunk[-2]
+    touched = np.atleast_1d(np.arange(shape[-2])[key[-2]]) // height
+    first, last = int(touched.min()), int(touched.max())
+    rows = [i * cut + band for i in images for band in range(first, last + 1)]
+    table = dataset.to_table() if len(rows) == shape[0] * cut else dataset.take(rows)
+    if not note["binary"]:
+        parts = [part.flatten().to_numpy() for part in table["x"].chunks]
+        joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        found = joined.reshape(len(images), *shape[1:])
     else:
-        table = dataset.take(list(rows))
-    parts = [chunk.flatten().to_numpy() for chunk in table["x"].chunks]
-    x = (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(len(rows), *shape[1:])
-    return x[(slice(None), *key[1:])]
+        found = np.empty((len(images), *shape[1:-2], (last - first + 1) * height, shape[-1]), dtype)
+        values = (value.as_buffer() for part in table["x"].chunks for value in part)
+        for i in range(len(images)):
+            for band in range(last - first + 1):
+                block = np.frombuffer(next(values), dtype).reshape(chunk[1:])
+                found[i, ..., band * height : (band + 1) * height, :] = block
+    # The bands before the first one that was read are missing in what was found.
+    lines = key[-2]
+    if isinstance(lines, slice):
+        start, stop, step = lines.indices(shape[-2])
+        lines = slice(start - first * height, stop - first * height, step)
+    else:
+        lines -= first * height
+    return found[(slice(None), *key[1:-2], lines, key[-1])]
 
 
 def _ours_write(path: Path, array: Array) -> None:
@@ -177,24 +246,24 @@ def _ours_open(path: Path) -> Any:
 
 
 ENGINES = {
-    "tensorlake": Engine(_ours_write, _ours_open, lambda h, k: h[k], False, "tensorlake-spark"),
+    "tensorlake": Engine(
+        _ours_write, _ours_open, lambda h, k: h[k], "tensorlake-spark", "tensorlake_spark",
+        "defaults", peer=False,
+    ),
     "npy": Engine(
-        _npy_write,
-        lambda p: np.load(p / "x.npy", mmap_mode="r"),
-        lambda h, k: np.array(h[k]),
-        False,
-        "numpy",
+        _npy_write, _npy_open, lambda h, k: np.array(h[k]), "numpy", "numpy",
+        "not compressed, memory-mapped, copied", peer=False,
     ),
-    "zarr-zstd": _zarr("zstd"),
-    "zarr-blosc": _zarr("blosc"),
-    "tensorstore": Engine(
-        _tensorstore_write,
-        _tensorstore_open,
-        lambda h, k: h[k].read().result(),
-        True,
-        "tensorstore",
+    "zarr-zstd": _zarr("zstd", whole),
+    "zarr-blosc": _zarr("blosc", whole),
+    "tensorstore": _tensorstore(whole),
+    "tiledb": Engine(
+        _tiledb_write, _tiledb_open, _tiledb_read, "tiledb", "tiledb",
+        "dense, zstd-3; tiles of 1x3x256x256 or 64^3",
     ),
-    "tiledb": Engine(_tiledb_write, _tiledb_open, _tiledb_read, True, "tiledb"),
-    "lance": Engine(_lance_write, _lance_open, _lance_read, True, "pylance"),
-}
-"""By name; ours first, then plain NumPy, then the compressed peers."""
+    "lance": _lance(compress=False),
+    "lance-zstd": _lance(compress=True),
+    "zarr-blosc-bands": _zarr("blosc", bands, extra=True),
+    "tensorstore-bands": _tensorstore(bands, extra=True),
+}  # fmt: skip
+"""By name; ours first, then plain NumPy, then the peers, at last peers with chunks such as ours."""

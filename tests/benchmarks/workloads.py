@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -48,7 +50,7 @@ def field(side: int = 512, seed: int = 0) -> np.ndarray:
     return out
 
 
-WORKLOADS = {
+WORKLOADS: dict[str, dict[str, Any]] = {
     "photos": {
         "full": (photos, {}),
         "tiny": (photos, {"count": 12, "size": 64}),
