@@ -379,8 +379,11 @@ def corners(batch: pa.RecordBatch, ndim: int) -> tuple[np.ndarray[Any, Any], np.
     return out[0], out[1]
 
 
-_VIEW = np.dtype([("length", "<i4"), ("prefix", "V4"), ("buffer", "<i4"), ("offset", "<i4")])
-_INLINE = 12
+VIEW = np.dtype([("length", "<i4"), ("prefix", "V4"), ("buffer", "<i4"), ("offset", "<i4")])
+"""One value of Arrow's ``binary_view``."""
+
+INLINE = 12
+"""A value up to this length lies in the view itself, after its length."""
 
 
 def payloads(column: pa.Array, rows: Sequence[int]) -> dict[int, pa.Buffer | None]:
@@ -397,15 +400,15 @@ def payloads(column: pa.Array, rows: Sequence[int]) -> dict[int, pa.Buffer | Non
     if column.type != pa.binary_view():
         return {i: column[i].as_buffer() for i in rows}
     _, raw, *data = column.buffers()
-    views = np.frombuffer(raw, _VIEW)[column.offset : column.offset + len(column)]
+    views = np.frombuffer(raw, VIEW)[column.offset : column.offset + len(column)]
     nulls = column.null_count
     out: dict[int, pa.Buffer | None] = {}
     for i in rows:
         length, _, buffer, offset = views[i].item()
         if nulls and not column[i].is_valid:
             out[i] = None
-        elif length <= _INLINE:
-            out[i] = raw.slice((column.offset + i) * _VIEW.itemsize + 4, length)
+        elif length <= INLINE:
+            out[i] = raw.slice((column.offset + i) * VIEW.itemsize + 4, length)
         else:
             out[i] = data[buffer].slice(offset, length)
     return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,29 +59,35 @@ class Footer:
         return frozenset(self._column)
 
     def small(
-        self, file: Callable[[], pq.ParquetFile], group: int, columns: tuple[str, ...]
+        self, file: Callable[[], pq.ParquetFile], groups: Sequence[int], columns: tuple[str, ...]
     ) -> pa.RecordBatch:
-        """Return the columns of a row group that are no payload; read once, then kept.
+        """Return the columns of some row groups that are no payload; read once, then kept.
 
         Parameters
         ----------
         file : callable
             Opens the file if it has to be read.
-        group : int
-            Which row group.
+        groups : sequence of int
+            Which row groups, at least one.
         columns : tuple of str
             Leaf columns.
         """
-        key = (group, columns)
-        batch = self._small.get(key)
-        if batch is None:
+        found = {g: self._small.get((g, columns)) for g in groups}
+        absent = [g for g, batch in found.items() if batch is None]
+        if absent:
             with file() as opened:
-                table = opened.read_row_group(group, columns=list(columns), use_threads=False)
-            batch = plain_types(table).combine_chunks().to_batches()[0]
-            if self._small_rows < _SMALL_ROWS:
-                self._small[key] = batch
-                self._small_rows += batch.num_rows
-        return batch
+                table = opened.read_row_groups(absent, columns=list(columns), use_threads=False)
+            read = plain_types(table).combine_chunks().to_batches()[0]
+            first = 0
+            for g in absent:
+                count = int(self.rows[g])
+                found[g] = read.slice(first, count)
+                first += count
+                if self._small_rows < _SMALL_ROWS:
+                    self._small[g, columns] = found[g]
+                    self._small_rows += count
+        batches = [found[g] for g in groups]
+        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
     def payload(self, file: pa.Buffer, group: int, column: str) -> PayloadViews | None:
         """Return where the payloads of a row group lie in a mapped file, None if Arrow has to read them."""

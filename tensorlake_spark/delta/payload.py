@@ -9,6 +9,7 @@ Arrow instead. Should a file lie about its pages, the checksum of the row does n
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.row import INLINE, VIEW
 
 _DATA_PAGE, _PLAIN, _RLE = 0, 0, 3
-_VIEW = np.dtype([("length", "<i4"), ("data", "V12")])
-_INLINE = 12
 
 
 def plain_column(group: pq.RowGroupMetaData, place: int) -> pq.ColumnChunkMetaData | None:
@@ -52,21 +52,23 @@ class PayloadViews:
 
     def __init__(self, file: pa.Buffer, chunk: pq.ColumnChunkMetaData) -> None:
         self._start, self._size = chunk.data_page_offset, chunk.total_compressed_size
-        data = memoryview(self._region(file)).cast("B")  # pyarrow hands out signed bytes
+        data = memoryview(self.region(file)).cast("B")  # pyarrow hands out signed bytes
         spans = _spans(data, chunk.num_values)
-        self._valid = np.array([span is not None for span in spans], bool)
-        self._views = np.zeros(len(spans), _VIEW)
-        for view, span in zip(self._views, spans, strict=True):
+        self.valid = np.array([span is not None for span in spans], bool)
+        self.views = np.zeros(len(spans), VIEW)
+        words = self.views.view("V16")
+        for place, span in enumerate(spans):
             if span is None:
                 continue
             at, length = span
-            if length <= _INLINE:
-                rest = bytes(data[at : at + length]).ljust(_INLINE, b"\0")
+            if length <= INLINE:
+                rest = bytes(data[at : at + length]).ljust(INLINE, b"\0")
             else:
                 rest = bytes(data[at : at + 4]) + struct.pack("<ii", 0, at)
-            view["length"], view["data"] = length, np.void(rest)
+            words[place] = np.void(struct.pack("<i", length) + rest)
 
-    def _region(self, file: pa.Buffer) -> pa.Buffer:
+    def region(self, file: pa.Buffer) -> pa.Buffer:
+        """Return the part of a mapped file that the views point into."""
         # Looked at anew for every map: a view past the end of a file that was cut short would crash.
         if self._start + self._size > file.size:
             raise CorruptDataError(
@@ -74,19 +76,35 @@ class PayloadViews:
             )
         return file.slice(self._start, self._size)
 
-    def over(self, file: pa.Buffer, mask: np.ndarray[Any, Any] | None = None) -> pa.Array:
-        """Return the values, or those of a mask, as views into a mapped file.
 
-        Returns
-        -------
-        pyarrow.Array
-            Of type ``binary_view``; keeps the map alive.
-        """
-        views = self._views if mask is None else self._views[mask]
-        valid = self._valid if mask is None else self._valid[mask]
-        bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-        buffers = [bitmap, pa.py_buffer(views), self._region(file)]
-        return pa.Array.from_buffers(pa.binary_view(), len(views), buffers)
+def over(
+    file: pa.Buffer, parts: Sequence[PayloadViews], mask: np.ndarray[Any, Any] | None = None
+) -> pa.Array:
+    """Return the values of some column chunks, or those of a mask, as views into a mapped file.
+
+    Parameters
+    ----------
+    file : pyarrow.Buffer
+        The whole data file.
+    parts : sequence of PayloadViews
+        At least one; the values follow one another in this order.
+    mask : bool ndarray, optional
+        Which of all the values to take.
+
+    Returns
+    -------
+    pyarrow.Array
+        Of type ``binary_view``; keeps the map alive.
+    """
+    views = np.concatenate([part.views for part in parts])
+    valid = np.concatenate([part.valid for part in parts])
+    apart = views["length"] > INLINE
+    views["buffer"][apart] = np.repeat(np.arange(len(parts)), [len(p.views) for p in parts])[apart]
+    if mask is not None:
+        views, valid = views[mask], valid[mask]
+    bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    buffers = [bitmap, pa.py_buffer(views), *(part.region(file) for part in parts)]
+    return pa.Array.from_buffers(pa.binary_view(), len(views), buffers)
 
 
 def _spans(data: memoryview, count: int) -> list[tuple[int, int] | None]:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.footer import Footer, footer_of, plain_types, reading
+from tensorlake_spark.delta.payload import over
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.indexing import FilePlan, PointSelection, Predicate, ReadPlan, Selection
@@ -23,7 +24,8 @@ from tensorlake_spark.spec import STORED_AXES
 
 Array = np.ndarray[Any, Any]
 
-_JOB_BYTES = 2 << 20
+_JOB_BYTES = 8 << 20
+_BATCH_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,30 +150,45 @@ def read_piece(
     with reading(storage, piece.path):
         footer = footer_of(storage, piece.path, piece.records if piece.records >= 0 else None)
         mapped = storage.map_file(piece.path) if mapped is None else mapped
-        for group in piece.row_groups:
-            batch = _read_group(
-                storage, piece.path, footer, mapped, group, columns, tensor_id, keep
+        for groups in _batches(footer, piece.row_groups):
+            batch = _read_groups(
+                storage, piece.path, footer, mapped, groups, columns, tensor_id, keep
             )
             if batch.num_rows:
                 yield batch
 
 
-def _read_group(
+def _batches(footer: Footer, groups: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Split row groups into runs whose rows make one batch: a batch costs Python as much as a row."""
+    first = size = 0
+    for place, group in enumerate(groups):
+        nbytes = int(footer.nbytes[group])
+        if place > first and size + nbytes > _BATCH_BYTES:
+            yield groups[first:place]
+            first, size = place, 0
+        size += nbytes
+    yield groups[first:]
+
+
+def _read_groups(
     storage: Storage,
     path: str,
     footer: Footer,
     mapped: pa.Buffer | None,
-    group: int,
+    groups: Sequence[int],
     columns: Sequence[str],
     tensor_id: str,
     keep: Array | None,
 ) -> pa.RecordBatch:
-    """Read a tensor's rows of a row group: payloads as views into a mapped file where that can be."""
+    """Read a tensor's rows of some row groups: payloads as views into a mapped file where that can be."""
     views = {}
     if mapped is not None:
-        found = {n: footer.payload(mapped, group, n) for n in PAYLOAD if n in columns}
-        views = {name: payload for name, payload in found.items() if payload is not None}
-    clean = keep is None and footer.holds_only(tensor_id, group)
+        for name in PAYLOAD:
+            parts = [footer.payload(mapped, g, name) for g in groups if name in columns]
+            plain = [part for part in parts if part is not None]
+            if plain and len(plain) == len(groups):
+                views[name] = plain
+    clean = keep is None and all(footer.holds_only(tensor_id, g) for g in groups)
     rest = [n for n in columns if n not in views]
     rest += [] if clean else [n for n in ("id", "nnz") if n not in rest]
 
@@ -179,21 +196,23 @@ def _read_group(
         return storage.open_parquet(path, footer.metadata)
 
     if views:
-        batch = footer.small(open_file, group, tuple(rest))
+        batch = footer.small(open_file, groups, tuple(rest))
     else:
         with open_file() as file:
-            table = file.read_row_group(group, columns=rest, use_threads=False)
+            table = file.read_row_groups(list(groups), columns=rest, use_threads=False)
         batch = plain_types(table).combine_chunks().to_batches()[0]
     mask = None
     if not clean:
         ours = pc.equal(batch.column("id"), tensor_id)
         mask = np.asarray(pc.and_(ours, pc.greater(batch.column("nnz"), 0)), bool)
         if keep is not None:
-            first = footer.first_row[group]
-            mask = mask & keep[first : first + footer.rows[group]]
+            spans = [
+                slice(footer.first_row[g], footer.first_row[g] + footer.rows[g]) for g in groups
+            ]
+            mask = mask & np.concatenate([keep[span] for span in spans])
         batch = batch.filter(pa.array(mask))
-    for name, payload in views.items():
-        batch = batch.append_column(name, payload.over(mapped, mask))
+    for name, plain in views.items():
+        batch = batch.append_column(name, over(mapped, plain, mask))
     return batch
 
 

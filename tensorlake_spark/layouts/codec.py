@@ -245,7 +245,7 @@ def decode_stack(
     word_shape, word = _word_shape(shape, dtype)
     nbytes = math.prod(word_shape) * word.itemsize
     count = len(payloads)
-    flat: np.ndarray = np.empty((count, nbytes), np.uint8)
+    flat: Array = np.empty((count, nbytes), np.uint8)
     for row, payload in zip(flat, payloads, strict=True):
         row[...] = _inflate(payload, codec, nbytes)
     if codec.shuffle and word.itemsize > 1:
@@ -254,15 +254,9 @@ def decode_stack(
     axis = _delta_axis(codec, len(shape))
     if axis == -2:
         coded = stack.reshape(count, word_shape[-2], *word_shape[:-2], word_shape[-1])
-        out = np.empty((count, *word_shape), word)
-        _integrate_rows(
-            np.moveaxis(coded, 1, 0),
-            0,
-            word_shape[-2],
-            slice(0, word_shape[-1]),
-            np.moveaxis(out, -2, 0),
-        )
-        stack = out
+        whole = slice(0, word_shape[-1])
+        rows = _integrate_rows(np.moveaxis(coded, 1, 0), 0, word_shape[-2], whole)
+        stack = np.ascontiguousarray(np.moveaxis(rows, 0, -2))
     elif axis == -1:
         rows = np.moveaxis(stack.reshape(count, *word_shape), -1, 0)
         for before, row in pairwise(rows):
@@ -300,12 +294,10 @@ def decode_into(
     direct = all(s.step in (None, 1) for s in src) and out.strides[-1] == out.itemsize
     if axis and not direct:
         whole = np.empty(tuple(shape), dtype)
-        with _one_at_a_time:
-            _integrate(coded, axis, tuple(slice(0, n) for n in shape), words(whole), dtype)
+        _integrate(coded, axis, tuple(slice(0, n) for n in shape), words(whole), dtype)
         out[...] = whole[src]
     elif axis:
-        with _one_at_a_time:
-            _integrate(coded, axis, src, words(out), dtype)
+        _integrate(coded, axis, src, words(out), dtype)
     else:
         out[...] = coded.view(dtype).reshape(tuple(shape))[src]
 
@@ -325,32 +317,48 @@ def _integrate(
         else:
             out[...] = np.add.accumulate(part, axis=-1, dtype=coded.dtype)[..., src[-1].start :]
         return
-    lead = (slice(None), *src[:-2])
-    _integrate_rows(coded[lead], src[-2].start, src[-2].stop, src[-1], np.moveaxis(out, -2, 0))
+    keep = (slice(None), *src[:-2])
+    part = coded[keep]
+    with _one_at_a_time:
+        rows = _integrate_rows(part, src[-2].start, src[-2].stop, src[-1])
+    out[...] = np.moveaxis(rows, 0, -2)
 
 
-def _integrate_rows(coded: Array, first: int, stop: int, columns: slice, out: Array) -> None:
-    """Undo ``delta(-2)`` for the rows ``first:stop`` and some columns; both arrays have rows first."""
+def _integrate_rows(coded: Array, first: int, stop: int, columns: slice) -> Array:
+    """Undo ``delta(-2)`` in place for the rows ``first:stop`` and some columns, and return them.
+
+    In place, because the buffer is contiguous and still in the cache: rows of the result may lie apart.
+    """
     inside = coded[..., columns]
+    rows = inside[first:stop]
     band = first - first % BAND
+    inside[band:stop:BAND] = _band_starts(coded[band:stop:BAND], columns)
     if first > band:  # begins inside of a band: go through that one row by row
         end = min(stop, band + BAND)
-        out[0] = _band_starts(coded[band], columns)
-        out[0] += np.add.reduce(inside[band + 1 : first + 1], axis=0, dtype=coded.dtype)
-        for before, row, here in zip(out, inside[first + 1 : end], out[1:], strict=False):
-            np.add(row, before, out=here)
-        out, first = out[end - first :], end
-    if first >= stop:
-        return
-    out[::BAND] = _band_starts(coded[first:stop:BAND], columns)
+        np.add.reduce(inside[band : first + 1], axis=0, dtype=coded.dtype, out=inside[first])
+        for before, row in pairwise(inside[first:end]):
+            np.add(row, before, out=row)
+        first = end
     for j in range(1, min(BAND, stop - first)):
-        here = out[j::BAND]
-        np.add(inside[first + j : stop : BAND], out[j - 1 :: BAND][: len(here)], out=here)
+        here = inside[first + j : stop : BAND]
+        np.add(here, inside[first + j - 1 : stop : BAND][: len(here)], out=here)
+    return rows
 
 
 def _band_starts(coded: Array, columns: slice) -> Array:
-    """Return the first rows of bands, for some columns."""
-    sums = np.add.accumulate(coded[..., : columns.stop], axis=-1, dtype=coded.dtype)
+    """Return the first rows of bands, for some columns: a running sum along the last axis.
+
+    In doubling steps (Hillis and Steele): a dozen vector additions take half the time of adding bytes
+    one by one.
+    """
+    sums: Array = coded[..., : columns.stop].copy()
+    if sums.itemsize > 1:
+        np.add.accumulate(sums, axis=-1, dtype=sums.dtype, out=sums)
+        return np.asarray(sums[..., columns.start :])
+    step = 1
+    while step < sums.shape[-1]:
+        sums[..., step:] += sums[..., :-step]  # NumPy copies where operands overlap
+        step *= 2
     return np.asarray(sums[..., columns.start :])
 
 

@@ -14,7 +14,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta import footer as footers
 from tensorlake_spark.delta.footer import Footer, footer_of
-from tensorlake_spark.delta.payload import PayloadViews, plain_column
+from tensorlake_spark.delta.payload import PayloadViews, over, plain_column
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.row import SCHEMA
 
@@ -185,15 +185,15 @@ def test_payload_views_equal_what_arrow_reads(tmp_path):
     )  # fmt: skip
     buffer = Storage(str(tmp_path)).map_file("a.parquet")
     meta = pq.read_metadata(path)
-    got = []
+    parts = []
     for group in range(meta.num_row_groups):
         chunk = plain_column(meta.row_group(group), 0)
         assert chunk is not None
-        views = PayloadViews(buffer, chunk)
-        got += views.over(buffer).to_pylist()
-        mask = np.arange(chunk.num_values) % 3 == 0
-        assert views.over(buffer, mask).to_pylist() == got[-chunk.num_values :][::3]
-    assert got == values
+        parts.append(PayloadViews(buffer, chunk))
+    assert [v for part in parts for v in over(buffer, [part]).to_pylist()] == values
+    assert over(buffer, parts).to_pylist() == values, "several row groups in one array"
+    third = np.arange(len(values)) % 3 == 0
+    assert over(buffer, parts, third).to_pylist() == values[::3]
     pq.write_table(column, path, compression="zstd")
     assert plain_column(pq.read_metadata(path).row_group(0), 0) is None
 
