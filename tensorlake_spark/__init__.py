@@ -14,6 +14,7 @@ from tensorlake_spark.errors import (
     InvalidTensorError,
     MissingDataError,
     MissingDependencyError,
+    StorageError,
     TableNotFoundError,
     TensorExistsError,
     TensorLakeError,
@@ -23,6 +24,7 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.lake import TensorLake, open  # noqa: A004
 from tensorlake_spark.ref import TensorRef
+from tensorlake_spark.sparse import SparseTensor
 from tensorlake_spark.spec import TensorSpec
 
 __version__ = "0.1.0"
@@ -37,6 +39,8 @@ __all__ = [
     "InvalidTensorError",
     "MissingDataError",
     "MissingDependencyError",
+    "SparseTensor",
+    "StorageError",
     "TableNotFoundError",
     "TensorExistsError",
     "TensorLake",

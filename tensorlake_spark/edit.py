@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit, transaction_done
 from tensorlake_spark.delta.rewrite import live_batches
-from tensorlake_spark.delta.scan import THREADS, threads
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.delta.write import FileWriter
@@ -28,15 +27,24 @@ from tensorlake_spark.errors import (
     did_you_mean,
 )
 from tensorlake_spark.indexing import Box
-from tensorlake_spark.layouts import grid_of, layout_of
+from tensorlake_spark.indexing.coords import DUPLICATES
+from tensorlake_spark.layouts import Layout, grid_of, layout_of
 from tensorlake_spark.layouts.ftsf import paper_block
+from tensorlake_spark.pool import THREADS, threads
 from tensorlake_spark.row import Meta, Row, Totals
-from tensorlake_spark.source import Source, native_dtype
+from tensorlake_spark.source import Source, native_dtype, suited
+from tensorlake_spark.sparse import SparseTensor
 from tensorlake_spark.spec import TensorSpec, check_axes, check_id
 
 logger = logging.getLogger("tensorlake_spark")
 
+Region = np.ndarray[Any, Any] | SparseTensor
+
 MODES = ("error", "overwrite", "append")
+
+DENSE_FROM = 0.1
+"""Share of non-zeros from which ``layout="auto"`` stores chunks (Delta Tensor, section V)."""
+
 _RECOMPUTE = 20
 
 
@@ -52,6 +60,10 @@ class WriteOptions:
     axes: Sequence[str] | None = None
     attrs: Mapping[str, Any] = field(default_factory=dict)
     transaction: tuple[str, int] | None = None
+    order: Sequence[int] | None = None
+    row_axes: Sequence[int] | None = None
+    duplicates: str = "error"
+    threshold: float = DENSE_FROM
 
 
 def check_mode(mode: str) -> None:
@@ -62,6 +74,32 @@ def check_mode(mode: str) -> None:
         )
 
 
+def choose_layout(tensor_id: str, source: Source, options: WriteOptions, fill: bytes) -> str:
+    """Return the layout that ``"auto"`` stands for: dense from a share of non-zeros on, else blocks.
+
+    The share is that of the paper (Delta Tensor, section V): 10 %, or `WriteOptions.threshold`.
+    """
+    if options.layout != "auto":
+        return options.layout
+    density = source.density()
+    if options.chunk_rank is not None:
+        name, reason = "ftsf", "chunk_rank is an option of dense chunks"
+    elif any(fill):
+        name, reason = "ftsf", f"sparse layouts leave out zeros, not {options.fill_value!r}"
+    elif density >= options.threshold:
+        name, reason = (
+            "ftsf",
+            f"{density:.3g} of its elements are not zero, at least {options.threshold:g}",
+        )
+    else:
+        name, reason = (
+            "bsgs",
+            f"{density:.3g} of its elements are not zero, below {options.threshold:g}",
+        )
+    logger.info("tensor %r: layout %s, because %s", tensor_id, name, reason)
+    return name
+
+
 def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpec:
     """Return the spec of a tensor that is written afresh; what the caller left open is chosen here.
 
@@ -70,43 +108,73 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     InvalidTensorError, UnsupportedDtypeError
         If the id, shape, dtype, block shape or axis names will not do.
     InvalidOptionError
-        If the layout or the codec is unknown.
+        If the layout or the codec is unknown, or an option is not one of the layout.
     """
     dtype = native_dtype(source.dtype)
-    name = "ftsf" if options.layout == "auto" else options.layout
-    layout = layout_of(name)
-    if options.block_shape is not None and options.chunk_rank is not None:
-        raise InvalidOptionError("block_shape and chunk_rank exclude each other; give one of them")
-    if options.block_shape is not None:
-        block = tuple(int(n) for n in options.block_shape)
-    elif options.chunk_rank is not None:
-        block = paper_block(source.shape, options.chunk_rank)
-    else:
-        block = layout.default_block(source.shape, dtype)
     try:
         fill = np.asarray(options.fill_value).astype(dtype)
     except (TypeError, ValueError) as error:
         raise InvalidTensorError(f"fill value {options.fill_value!r} is no {dtype}") from error
+    filled = fill.astype(dtype.newbyteorder("<")).tobytes()
+    layout = layout_of(choose_layout(tensor_id, source, options, filled))
+    check_options(layout, options, any(filled))
+    if options.block_shape is not None:
+        block = tuple(int(n) for n in options.block_shape)
+        if len(block) != len(source.shape):
+            raise InvalidTensorError(
+                f"block shape {block} does not fit shape {source.shape}: one length for every axis"
+            )
+    elif options.chunk_rank is not None:
+        block = paper_block(source.shape, options.chunk_rank)
+    else:
+        block = layout.default_block(
+            source.shape, dtype, source.density() if layout.is_sparse else 1
+        )
     spec = TensorSpec(
         id=check_id(tensor_id),
         shape=source.shape,
         dtype=dtype,
-        layout=name,
+        layout=layout.name,
         block_shape=block,
-        fill=fill.astype(dtype.newbyteorder("<")).tobytes(),
+        fill=filled,
         axes=None if options.axes is None else check_axes(options.axes, len(source.shape)),
         attrs=options.attrs,
+        params=layout.choose_params(len(source.shape), options.order, options.row_axes),
     )
+    if options.duplicates != "error":
+        spec = replace(spec, params={**spec.params, "duplicates": options.duplicates})
     if options.codec == "auto":
-        codec = layout.choose_codec(source.sample(block))
+        codec = layout.choose_codec(source.sample(block)) if not layout.is_sparse else "zstd"
     else:
         codec = layout.check_codec(options.codec)
-    logger.debug("tensor %r: layout %s, block %s, codec %s", tensor_id, name, block, codec)
+    logger.debug("tensor %r: layout %s, block %s, codec %s", tensor_id, layout.name, block, codec)
     return replace(spec, codec=codec)
 
 
+def check_options(layout: Layout, options: WriteOptions, filled: bool) -> None:
+    """Raise InvalidOptionError if an option does not go with the layout."""
+    if options.block_shape is not None and options.chunk_rank is not None:
+        raise InvalidOptionError("block_shape and chunk_rank exclude each other; give one of them")
+    if options.duplicates not in DUPLICATES:
+        raise InvalidOptionError(
+            f"unknown duplicates {options.duplicates!r}{did_you_mean(str(options.duplicates), DUPLICATES)}; "
+            f"known are {', '.join(DUPLICATES)}"
+        )
+    if not 0 <= options.threshold <= 1:
+        raise InvalidOptionError(f"threshold {options.threshold} is no share between 0 and 1")
+    wrong = {
+        "chunk_rank": options.chunk_rank is not None and layout.name != "ftsf",
+        "block_shape": options.block_shape is not None and not layout.has_blocks,
+        "duplicates": options.duplicates != "error" and not layout.is_sparse,
+        "fill_value": filled and layout.is_sparse,
+    }
+    for name, is_wrong in wrong.items():
+        if is_wrong:
+            raise InvalidOptionError(f"layout {layout.name} has no {name}")
+
+
 def encode(
-    spec: TensorSpec, regions: Iterable[tuple[Sequence[int], np.ndarray[Any, Any]]]
+    spec: TensorSpec, regions: Iterable[tuple[Sequence[int], Region]]
 ) -> Iterator[tuple[int, list[Row]]]:
     """Encode regions of a tensor in several threads; yield ``(bytes read, rows)`` in storage order.
 
@@ -114,11 +182,14 @@ def encode(
     """
     layout = layout_of(spec.layout)
 
-    def parts() -> Iterator[tuple[np.ndarray[Any, Any], tuple[int, ...]]]:
+    def parts() -> Iterator[tuple[Region, tuple[int, ...]]]:
         for offset, region in regions:
             box = Box(
                 tuple(offset), tuple(o + n for o, n in zip(offset, region.shape, strict=True))
             )
+            if isinstance(region, SparseTensor):
+                yield region, box.lo
+                continue
             grown = replace(
                 spec, shape=tuple(max(a, b) for a, b in zip(spec.shape, box.hi, strict=True))
             )
@@ -188,7 +259,9 @@ def _write_new(
     progress: Callable[[int], None],
 ) -> Snapshot:
     spec = new_spec(tensor_id, source, options)
-    writer = FileWriter(snapshot.storage, schema=snapshot.schema)
+    layout = layout_of(spec.layout)
+    source = suited(source, layout.is_sparse, layout.leading_axis(spec))
+    writer = writer_of(snapshot, spec)
     try:
         seqs = count()
         totals = _put(writer, spec, source, (0,) * spec.ndim, seqs, progress)
@@ -215,7 +288,9 @@ def _append(
     # What the iterator does not know yet does not matter for the grid: only where the new run begins.
     grid = grid_of(spec).extend(axis, source.shape[axis])
     spec = replace(spec, segments=grid.segments)
-    writer = FileWriter(snapshot.storage, schema=snapshot.schema)
+    layout = layout_of(spec.layout)
+    source = suited(source, layout.is_sparse, layout.leading_axis(spec))
+    writer = writer_of(snapshot, spec)
     try:
         seqs = count(old.seq + 1)
         totals = old.totals + _put(writer, spec, source, offset, seqs, progress)
@@ -227,6 +302,12 @@ def _append(
     except BaseException:
         writer.abort()
         raise
+
+
+def writer_of(snapshot: Snapshot, spec: TensorSpec) -> FileWriter:
+    """Return a writer of files with row groups as large as a tensor's layout wants them."""
+    size = layout_of(spec.layout).row_group_bytes
+    return FileWriter(snapshot.storage, row_group_bytes=size, schema=snapshot.schema)
 
 
 def check_append(

@@ -15,6 +15,7 @@ type that the caller would catch anyway::
     |-- TableNotFoundError(FileNotFoundError)  no table at that path, and create=False
     |-- FormatError(ValueError)                the table is not ours, or newer than this package
     |   `-- UnsupportedFeatureError(NotImplementedError)   a Delta table feature that we cannot read or write
+    |-- StorageError(OSError)                  the store refused a request, or does not answer
     |-- CorruptDataError(OSError)              stored bytes are not what was written
     |   `-- MissingDataError(FileNotFoundError)   a data file of the log is gone
     |-- ConcurrentWriteError(RuntimeError)     another writer changed the same tensor first
@@ -80,6 +81,10 @@ class FormatError(TensorLakeError, ValueError):
 
 class UnsupportedFeatureError(FormatError, NotImplementedError):
     """The table uses a Delta feature that this package cannot read or cannot write."""
+
+
+class StorageError(TensorLakeError, OSError):
+    """The store refused a request (credentials, no such bucket, a full disk), or does not answer."""
 
 
 class CorruptDataError(TensorLakeError, OSError):

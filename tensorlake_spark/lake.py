@@ -174,6 +174,10 @@ class TensorLake:
         axes: Sequence[str] | None = None,
         attrs: Mapping[str, Any] | None = None,
         transaction: tuple[str, int] | None = None,
+        order: Sequence[int] | None = None,
+        row_axes: Sequence[int] | None = None,
+        duplicates: str = "error",
+        threshold: float = edit.DENSE_FROM,
     ) -> TensorRef:
         """Write a tensor in one commit and return a reference to it.
 
@@ -228,8 +232,9 @@ class TensorLake:
         self._check_writable()
         source = source_of(data, axis)
         options = WriteOptions(
-            layout, block_shape, chunk_rank, codec, fill_value, axes, attrs or {}, transaction
-        )
+            layout, block_shape, chunk_rank, codec, fill_value, axes, attrs or {}, transaction,
+            order, row_axes, duplicates, threshold,
+        )  # fmt: skip
         edit.check_mode(mode)
         self._ensure_table(tensor_id, source, options)
         total = getattr(source, "data", None) is not None

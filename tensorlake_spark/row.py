@@ -108,7 +108,8 @@ class Totals:
 
 
 @lru_cache(maxsize=256)
-def _crc_head(layout: str, params: str | None, dtype: str, codec: str) -> int:
+def crc_head(layout: str | None, params: str | None, dtype: str | None, codec: str | None) -> int:
+    """Return the checksum of the part of a row that many rows share."""
     crc = 0
     for text in (layout, params, dtype, codec):
         data = None if text is None else text.encode()
@@ -137,8 +138,13 @@ def crc_of(
     index, values : bytes-like, or None
         Each as its length (uint64, little endian) and bytes; a null as eight ``ff``.
     """
-    crc = _crc_head(layout, params, dtype, codec)
+    crc = crc_head(layout, params, dtype, codec)
     crc = zlib.crc32(struct.pack(f"<I{len(corners)}q", len(corners), *corners), crc)
+    return crc_payload(crc, index, values)
+
+
+def crc_payload(crc: int, index: Any, values: Any) -> int:
+    """Return the checksum of a row, from that of all before its payload."""
     for data in (index, values):
         if data is None:
             crc = zlib.crc32(_NULL + _NULL, crc)
@@ -173,6 +179,11 @@ def _corner_array(corners: Sequence[Sequence[int]], ndim: int) -> pa.StructArray
     return pa.StructArray.from_arrays(leaves, fields=list(CORNER))
 
 
+def _block_of(spec: TensorSpec) -> tuple[int, ...] | None:
+    """The column ``block_shape``: null where a layout has no blocks."""
+    return None if spec.ndim and not spec.block_shape else spec.block_shape
+
+
 def data_batch(spec: TensorSpec, seqs: Sequence[int], rows: Sequence[Row]) -> pa.RecordBatch:
     """Return encoded rows of one tensor as a batch of the table's schema.
 
@@ -204,7 +215,7 @@ def data_batch(spec: TensorSpec, seqs: Sequence[int], rows: Sequence[Row]) -> pa
         pa.array(params, pa.string()),
         pa.repeat(name, count),
         pa.array([spec.shape] * count, lists),
-        pa.array([spec.block_shape] * count, lists),
+        pa.array([_block_of(spec)] * count, lists),
         pa.array([r.codec for r in rows], pa.string()),
         pa.array([r.index for r in rows], pa.binary()),
         pa.array([r.values for r in rows], pa.binary()),
@@ -245,6 +256,7 @@ def meta_batch(
             "segments": [list(s) for s in spec.segments],
             "axes": None if spec.axes is None else list(spec.axes),
             "attrs": dict(spec.attrs),
+            **({"params": dict(spec.params)} if spec.params else {}),
         }
         try:
             attrs.append(json.dumps(body, separators=(",", ":"), allow_nan=False))
@@ -269,7 +281,7 @@ def meta_batch(
         pa.nulls(count, pa.string()),
         pa.array(names, pa.string()),
         pa.array([s.shape for s in specs], lists),
-        pa.array([s.block_shape for s in specs], lists),
+        pa.array([_block_of(s) for s in specs], lists),
         pa.array([s.codec for s in specs], pa.string()),
         pa.nulls(count, pa.binary()),
         pa.nulls(count, pa.binary()),
@@ -331,7 +343,7 @@ def read_meta(row: Mapping[str, Any]) -> Meta:
             f"tensor {row['id']!r} has row format version {version}; this package reads up to "
             f"version {FORMAT_VERSION}: upgrade tensorlake-spark"
         )
-    shape, block = tuple(row["shape"]), tuple(row["block_shape"])
+    shape, block = tuple(row["shape"]), tuple(row["block_shape"] or ())
     if _meta_crc(row["layout"], row["dtype"], row["codec"], shape, block, attrs) != row["crc"]:
         raise CorruptDataError(f"the metadata row of tensor {row['id']!r} fails its checksum")
     spec = TensorSpec(
@@ -345,6 +357,7 @@ def read_meta(row: Mapping[str, Any]) -> Meta:
         fill=bytes.fromhex(body["fill"]),
         axes=None if body["axes"] is None else tuple(body["axes"]),
         attrs=body["attrs"],
+        params=body.get("params", {}),
     )
     return Meta(spec, Totals(body["rows"], body["nnz"], body["bytes"]), int(row["seq"]))
 

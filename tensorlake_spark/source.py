@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,14 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import Box
+from tensorlake_spark.sparse import SparseTensor, sparse_of
 from tensorlake_spark.spec import dtype_name, native
 
 Array = np.ndarray[Any, Any]
+
+_SAMPLE_BOXES, _SAMPLE_CELLS = 64, 1 << 16  # a large array's density is that of so many small boxes
+
+_REGION_NNZ = 64 << 10  # elements of a region of a sparse tensor: what one thread encodes at a time
 
 REGION_BYTES = 32 << 20
 """A source that is no NumPy array is read in regions of about this size."""
@@ -43,6 +49,23 @@ class ArraySource:
         for box in _bands(self.shape, block, self.dtype.itemsize):
             yield box.lo, np.asarray(self.data[box.slices()])
 
+    def density(self) -> float:
+        """Return the share of elements that are not zero; of a large array that of a sample of it."""
+        if not self.shape or 0 in self.shape:
+            return 1.0
+        size = math.prod(self.shape)
+        if isinstance(self.data, np.ndarray) and size <= _SAMPLE_BOXES * _SAMPLE_CELLS:
+            return _count(self.data) / size
+        side = [min(n, max(1, round(_SAMPLE_CELLS ** (1 / len(self.shape))))) for n in self.shape]
+        rng = np.random.default_rng(0)
+        seen = found = 0
+        for _ in range(_SAMPLE_BOXES):
+            lo = [int(rng.integers(0, n - s + 1)) for n, s in zip(self.shape, side, strict=True)]
+            key = tuple(slice(a, a + s) for a, s in zip(lo, side, strict=True))
+            part = np.asarray(self.data[key])
+            seen, found = seen + part.size, found + _count(part)
+        return found / seen
+
 
 def _bands(shape: Sequence[int], block: Sequence[int], itemsize: int) -> Iterator[Box]:
     """Yield boxes of whole blocks, of about `REGION_BYTES`, that tile a shape in C order."""
@@ -59,6 +82,63 @@ def _bands(shape: Sequence[int], block: Sequence[int], itemsize: int) -> Iterato
     for index in np.ndindex(*(len(r) for r in ranges)):
         lo = tuple(r[i] for r, i in zip(ranges, index, strict=True))
         yield Box(lo, tuple(min(a + s, n) for a, s, n in zip(lo, step, shape, strict=True)))
+
+
+def _count(array: Array) -> int:
+    """Return how many elements are not zero."""
+    if array.dtype.kind in "mMV":
+        array = array.view(f"i{array.dtype.itemsize}")
+    return int(np.count_nonzero(array))
+
+
+@dataclass(frozen=True, eq=False)
+class SparseSource:
+    """A sparse tensor in memory."""
+
+    data: SparseTensor
+    leading_axis: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The tensor's."""
+        return self.data.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The tensor's."""
+        return self.data.dtype
+
+    def density(self) -> float:
+        """Return the share of elements that are stored."""
+        return self.data.density
+
+    def sample(self, block: Sequence[int]) -> Array:
+        """Return the block around the element in the middle, from which a codec is chosen."""
+        if not self.data.nnz:
+            return np.zeros(tuple(block), self.dtype)
+        middle = self.data.coords[:, self.data.nnz // 2].tolist()
+        key = tuple(slice(c - c % b, c - c % b + b) for c, b in zip(middle, block, strict=True))
+        return np.asarray(self.data[key] if key else self.data[...])
+
+    def regions(self, block: Sequence[int]) -> Iterator[tuple[tuple[int, ...], SparseTensor]]:
+        """Yield ``(offset, region)``: slabs along axis 0, cut between blocks, of many elements each."""
+        whole = self.data
+        if not whole.ndim or whole.nnz <= _REGION_NNZ or self.leading_axis != 0:
+            yield (0,) * whole.ndim, whole
+            return
+        height = block[0] if block else 1
+        first, axis = 0, whole.coords[0]
+        while first < whole.nnz:
+            near = int(axis[min(first + _REGION_NNZ, whole.nnz - 1)])
+            start = int(axis[first]) - int(axis[first]) % height
+            stop = min(whole.shape[0], max(near - near % height, start + height))
+            last = int(np.searchsorted(axis, stop))
+            coords = whole.coords[:, first:last].copy()
+            coords[0] -= start
+            shape = (stop - start, *whole.shape[1:])
+            part = SparseTensor._trusted(coords, whole.values[first:last], shape)
+            yield (start, *(0,) * (whole.ndim - 1)), part
+            first = last
 
 
 class SlabSource:
@@ -98,6 +178,13 @@ class SlabSource:
         if first is None:
             raise InvalidTensorError("an iterator of slabs can be written once")
         return first[tuple(slice(0, b) for b in block)]
+
+    def density(self) -> float:
+        """Return the share of elements of the first slab that are not zero."""
+        first = self._first
+        if first is None:
+            raise InvalidTensorError("an iterator of slabs can be written once")
+        return ArraySource(first, first.shape, first.dtype).density()
 
     def _checked(self) -> Iterator[Array]:
         if self._first is None:
@@ -151,7 +238,16 @@ def _cut(array: Array, axis: int, start: int, stop: int) -> Array:
     return array[(slice(None),) * axis + (slice(start, stop),)]
 
 
-Source = ArraySource | SlabSource
+Source = ArraySource | SparseSource | SlabSource
+
+
+def suited(source: Source, is_sparse: bool, leading_axis: int) -> Source:
+    """Return a source whose regions suit a layout: sparse ones for a sparse layout, where it has them."""
+    if not isinstance(source, SparseSource):
+        return source
+    if is_sparse:
+        return SparseSource(source.data, leading_axis)
+    return ArraySource(source.data, source.shape, source.dtype)
 
 
 def source_of(data: Any, axis: int = 0) -> Source:
@@ -178,7 +274,10 @@ def source_of(data: Any, axis: int = 0) -> Source:
     (2, 2)
     """
     source: Source
-    if isinstance(data, Iterator):
+    sparse = sparse_of(data)
+    if sparse is not None:
+        source = SparseSource(sparse)
+    elif isinstance(data, Iterator):
         source = SlabSource(data, axis)
     elif isinstance(data, np.ndarray):
         source = ArraySource(data, data.shape, data.dtype)

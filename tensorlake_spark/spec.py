@@ -149,7 +149,8 @@ class TensorSpec:
     layout : str
         How its boxes are written: ``"ftsf"`` and later the sparse layouts.
     block_shape : tuple of int
-        Shape of a whole chunk (dense) or block (sparse); edge chunks are clipped.
+        Shape of a whole chunk (dense) or block (sparse); edge chunks are clipped. Empty where a layout
+        has no blocks.
     segments : tuple of tuple of int
         For every axis the positions at which a fresh run of chunks begins: 0, and the end of the
         tensor before each append that did not start on a chunk's edge.
@@ -161,6 +162,8 @@ class TensorSpec:
         Names of the axes.
     attrs : mapping
         The user's own attributes, as JSON has them.
+    params : mapping
+        What the layout needs to write further rows, as JSON has it: ``order``, ``row_axes``, ``duplicates``.
 
     Examples
     --------
@@ -179,6 +182,7 @@ class TensorSpec:
     fill: bytes = b""
     axes: tuple[str, ...] | None = None
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_id(self.id)
@@ -186,6 +190,7 @@ class TensorSpec:
         put(self, "shape", tuple(int(n) for n in self.shape))
         put(self, "block_shape", tuple(int(n) for n in self.block_shape))
         put(self, "attrs", dict(self.attrs))
+        put(self, "params", dict(self.params))
         dtype_name(self.dtype)
         if len(self.shape) > MAX_RANK:
             raise InvalidTensorError(f"rank {len(self.shape)} is above the limit of {MAX_RANK}")
@@ -193,7 +198,7 @@ class TensorSpec:
             raise InvalidTensorError(
                 f"shape {self.shape} is not a shape of fewer than 2**63 elements"
             )
-        if len(self.block_shape) != self.ndim or min(self.block_shape, default=1) < 1:
+        if len(self.block_shape) not in (0, self.ndim) or min(self.block_shape, default=1) < 1:
             raise InvalidTensorError(
                 f"block shape {self.block_shape} does not fit shape {self.shape}: one length of at "
                 "least 1 for every axis"

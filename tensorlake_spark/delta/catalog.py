@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.delta.footer import footer_of, plain_types, reading
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.errors import TensorNotFoundError, did_you_mean
+from tensorlake_spark.errors import CorruptDataError, TensorNotFoundError, did_you_mean
 from tensorlake_spark.row import META_COLUMNS, Meta, read_meta
 
 _KEEP = 256
@@ -64,7 +64,12 @@ def find(snapshot: Snapshot, tensor_id: str) -> Meta | None:
         rows = _meta_rows(snapshot, place)
         rows = rows.filter(pc.equal(rows["id"], tensor_id)).sort_by([("seq", "descending")])
         if rows.num_rows and (best is None or rows["seq"][0].as_py() > best["seq"]):
-            best = rows.slice(0, 1).to_pylist()[0]
+            try:
+                best = rows.slice(0, 1).to_pylist()[0]
+            except UnicodeDecodeError as error:
+                raise CorruptDataError(
+                    f"the metadata row of tensor {tensor_id!r} in {files.path[place]} is damaged: {error}"
+                ) from error
     return None if best is None else read_meta(best)
 
 

@@ -19,7 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import RemoveAction
 
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.storage import Storage, listed, reaching, refusal
 from tensorlake_spark.delta.write import DataFile
 from tensorlake_spark.errors import ConcurrentWriteError, TensorLakeError
 
@@ -99,6 +99,8 @@ def commit(storage: Storage, change: Change) -> Snapshot:
         If one of the tensors changed since; nothing was committed. The caller decides.
     ConcurrentWriteError
         If other writers won every attempt.
+    StorageError
+        If the store refuses, or does not answer.
     """
     error: Exception | None = None
     for attempt in range(ATTEMPTS):
@@ -119,6 +121,11 @@ def commit(storage: Storage, change: Change) -> Snapshot:
         except (CommitFailedError, DeltaError) as failed:
             error = failed
             continue
+        except OSError as failed:
+            snapshot = Snapshot.open(storage)
+            if _is_there(snapshot, change.mark):
+                return snapshot
+            raise refusal(storage, failed) from failed
         return Snapshot.open(storage)
     snapshot = Snapshot.open(storage)
     if _is_there(snapshot, change.mark):
@@ -152,4 +159,6 @@ def _commit_once(snapshot: Snapshot, change: Change) -> None:
 
 def _is_there(snapshot: Snapshot, mark: str) -> bool:
     """Whether the commit with this mark is in the log: a commit may succeed and raise all the same."""
-    return any(entry.get(_MARK) == mark for entry in snapshot.table.history(2 * ATTEMPTS))
+    with reaching(snapshot.storage):
+        history = listed(lambda: snapshot.table.history(2 * ATTEMPTS))
+    return any(entry.get(_MARK) == mark for entry in history)

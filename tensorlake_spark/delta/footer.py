@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.payload import PayloadViews, plain_column
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.seal import read_footer
+from tensorlake_spark.delta.storage import Storage, is_refusal, refusal
 from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
 from tensorlake_spark.row import SCHEMA
 from tensorlake_spark.spec import STORED_AXES
@@ -171,6 +172,8 @@ def footer_of(storage: Storage, name: str, records: int | None = None) -> Footer
     ------
     MissingDataError
         If the file is not there.
+    StorageError
+        If the store refuses, or does not answer.
     CorruptDataError
         If it is no Parquet file, was cut short, or has another number of rows.
     """
@@ -181,7 +184,7 @@ def footer_of(storage: Storage, name: str, records: int | None = None) -> Footer
             _cache.move_to_end(key)
     if footer is None:
         with reading(storage, name):
-            footer = Footer(storage.open_parquet(name).metadata)
+            footer = Footer(read_footer(storage, name))
         with _lock:
             _cache[key] = footer
             while len(_cache) > _KEEP:
@@ -236,5 +239,7 @@ class reading:  # noqa: N801 - reads as a statement: with reading(storage, name)
             ) from error
         elif isinstance(error, TensorLakeError):
             return
+        elif isinstance(error, OSError) and is_refusal(error):
+            raise refusal(self.storage, error) from error
         elif isinstance(error, _DAMAGE):
             raise CorruptDataError(f"data file {where} cannot be read: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import reaching
 
 
 def vacuum(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> list[str]:
@@ -23,11 +24,12 @@ def vacuum(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> 
     list of str
         Paths of the files.
     """
-    return list(
-        snapshot.table.vacuum(
-            retention_hours=None if retention_hours is None else int(retention_hours),
-            dry_run=dry_run,
-            enforce_retention_duration=False,
-            full=True,
+    with reaching(snapshot.storage):
+        return list(
+            snapshot.table.vacuum(
+                retention_hours=None if retention_hours is None else int(retention_hours),
+                dry_run=dry_run,
+                enforce_retention_duration=False,
+                full=True,
+            )
         )
-    )

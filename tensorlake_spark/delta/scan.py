@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +16,7 @@ from tensorlake_spark.delta.payload import over
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.indexing import FilePlan, PointSelection, Predicate, ReadPlan, Selection
+from tensorlake_spark.pool import THREADS, threads
 from tensorlake_spark.row import PAYLOAD
 from tensorlake_spark.spec import STORED_AXES
 
@@ -269,20 +267,4 @@ def read(
 
 def _job_bytes(total: int) -> int:
     """Small reads are cut finer, so that every thread has something to do."""
-    return max(64 << 10, min(_JOB_BYTES, total // (4 * THREADS) + 1))
-
-
-THREADS = max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
-"""Threads that read and decode; NumPy, zstd and Arrow let go of the interpreter lock."""
-
-_pool: tuple[int, ThreadPoolExecutor] | None = None
-_pool_lock = threading.Lock()
-
-
-def threads() -> ThreadPoolExecutor:
-    """Return this process's pool of worker threads; a forked child gets one of its own."""
-    global _pool
-    with _pool_lock:
-        if _pool is None or _pool[0] != os.getpid():
-            _pool = (os.getpid(), ThreadPoolExecutor(THREADS, thread_name_prefix="tensorlake"))
-        return _pool[1]
+    return max(64 << 10, min(_JOB_BYTES, total // (3 * THREADS) + 1))

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.storage import Storage, listed, reaching
 from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
@@ -124,15 +124,21 @@ class Snapshot:
             If the table is not a tensor table.
         UnsupportedFeatureError
             If it has a Delta feature that this package cannot read.
+        StorageError
+            If the store refuses, or does not answer.
         """
         if version is not None and timestamp is not None:
             raise InvalidOptionError("version and timestamp exclude each other; give one of them")
-        try:
-            table = DeltaTable(storage.uri, storage_options=dict(storage.options) or None)
-        except DeltaTableNotFound as error:
-            raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
-        except DeltaError as error:
-            raise FormatError(f"the table at {storage.uri} cannot be opened: {error}") from error
+        options = dict(storage.options) or None
+        with reaching(storage):
+            try:
+                table = listed(lambda: DeltaTable(storage.uri, storage_options=options))
+            except DeltaTableNotFound as error:
+                raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
+            except DeltaError as error:
+                raise FormatError(
+                    f"the table at {storage.uri} cannot be opened: {error}"
+                ) from error
         newest = int(table.version())
         if version is not None:
             if not 0 <= version <= newest:
@@ -174,13 +180,15 @@ class Snapshot:
 
     def transaction(self, app_id: str) -> int | None:
         """Return the last version that an application transaction committed, None before the first."""
-        found = self.table.transaction_version(app_id)
+        with reaching(self.storage):
+            found = self.table.transaction_version(app_id)
         return None if found is None else int(found)
 
     @cached_property
     def files(self) -> Files:
         """The live files with the log's statistics."""
-        actions: Any = pa.table(self.table.get_add_actions(flatten=True))
+        with reaching(self.storage):
+            actions: Any = pa.table(self.table.get_add_actions(flatten=True))
         count = actions.num_rows
 
         def number(name: str, unknown: int) -> Array:
@@ -224,7 +232,8 @@ class Snapshot:
         """For each file with a deletion vector a mask of its rows that are still there."""
         if "deletionVectors" not in self.reader_features:
             return {}
-        vectors: Any = pa.table(self.table.deletion_vectors())
+        with reaching(self.storage):
+            vectors: Any = pa.table(self.table.deletion_vectors())
         out = {}
         for path, keep in zip(vectors["filepath"].to_pylist(), vectors.column(1), strict=True):
             out[path.rsplit("/", 1)[-1]] = np.asarray(
@@ -255,9 +264,10 @@ def _as_time(timestamp: str | dt.datetime) -> dt.datetime:
 
 
 def _travel(table: DeltaTable, storage: Storage, to: int | dt.datetime) -> None:
-    try:
-        table.load_as_version(to)
-    except DeltaError as error:
-        raise InvalidOptionError(
-            f"the log of {storage.uri} has no version for {to}: {error}"
-        ) from error
+    with reaching(storage):
+        try:
+            listed(lambda: table.load_as_version(to))
+        except DeltaError as error:
+            raise InvalidOptionError(
+                f"the log of {storage.uri} has no version for {to}: {error}"
+            ) from error

@@ -1,22 +1,28 @@
-"""Where a table lies: its URI, the options of its store, and a file system that reads its data files."""
+"""Where a table lies: its URI, the options of its store, a file system, and what goes wrong there."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
 
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, StorageError, TensorLakeError
+
+T = TypeVar("T")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_ENDPOINT = ("aws_endpoint_url", "endpoint_url", "aws_endpoint", "endpoint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +42,38 @@ class Storage:
 
     def __post_init__(self) -> None:
         uri = os.fspath(self.uri)
-        if uri.startswith("file://"):
-            uri = urlsplit(uri).path
-        elif uri.startswith("file:/"):  # the form Hadoop prints
-            uri = uri[len("file:") :]
+        if uri.startswith("file:/"):  # file:///folder, or file:/folder as Hadoop prints it
+            uri = unquote(re.sub(r"^file:(//[^/]*)?", "", uri))
         if not _SCHEME.match(uri):
             uri = os.path.abspath(os.path.expanduser(uri))
         # Hadoop's name of the same store, which pyarrow does not know.
         uri = re.sub(r"^s3[an]://", "s3://", uri)
         object.__setattr__(self, "uri", uri.rstrip("/") or "/")
         object.__setattr__(self, "options", {str(k): str(v) for k, v in self.options.items()})
+        self._check()
+
+    def _check(self) -> None:
+        """Raise InvalidOptionError for what deltalake would take for something else, or panic at."""
+        if re.match(r"[^/]+//[^/]*:[^/]*@", self.uri):
+            raise InvalidOptionError(
+                "credentials belong in the storage options, not in the URL, which messages show"
+            )
+        odd = re.search(r"%[0-9A-Fa-f]{2}" if self.is_local else r"%[0-9A-Fa-f]{2}|[?#]", self.uri)
+        if odd:
+            raise InvalidOptionError(
+                f"the place {self.uri} has {odd.group()!r} in it, which a URL gives a meaning of its own; "
+                "write the name as it is, or choose another one"
+            )
+        for name, value in self.options.items():
+            if name.lower() in _ENDPOINT and "://" not in value:
+                raise InvalidOptionError(
+                    f"{name}={value!r} has no scheme; write http://{value} or https://{value}"
+                )
+            if "sse_" in name.lower() or "server_side_encryption" in name.lower():
+                raise InvalidOptionError(
+                    f"{name} would reach the log and not the data files; give the bucket a default "
+                    "encryption instead"
+                )
 
     @property
     def is_local(self) -> bool:
@@ -78,6 +106,13 @@ class Storage:
         with pa.memory_map(f"{self.uri}/{name}") as file:
             return file.read_buffer()
 
+    def read_tail(self, name: str, nbytes: int) -> pa.Buffer:
+        """Return the last bytes of a data file, all of it if it is shorter."""
+        filesystem, base = _filesystem(self.uri, tuple(sorted(self.options.items())))
+        with filesystem.open_input_file(f"{base}/{name}") as file:
+            size = file.size()
+            return pa.py_buffer(file.read_at(min(size, nbytes), max(0, size - nbytes)))
+
     def delete(self, name: str) -> None:
         """Delete a data file that no commit ever named; one that is gone already is fine."""
         filesystem, base = _filesystem(self.uri, tuple(sorted(self.options.items())))
@@ -92,14 +127,57 @@ class Storage:
         return int(filesystem.get_file_info(f"{base}/{name}").size)
 
 
+@contextmanager
+def reaching(storage: Storage) -> Iterator[None]:
+    """Turn what goes wrong between us and a store into StorageError."""
+    try:
+        yield
+    except TensorLakeError:
+        raise
+    except (OSError, DeltaError) as error:
+        raise refusal(storage, error) from error
+
+
+def listed(call: Callable[[], T]) -> T:
+    """Return what `call` returns, which lists the log; again where the listing has a gap.
+
+    A listing that is made while others commit may show a version and not the one before it: of a folder
+    always, of an object store where it is not strictly consistent.
+    """
+    for wait in (0.02, 0.05, 0.1, 0.2, 0.4):
+        try:
+            return call()
+        except DeltaError as error:
+            if "contiguous commit files" not in str(error):
+                raise
+        time.sleep(wait)
+    return call()
+
+
+def refusal(storage: Storage, error: Exception) -> StorageError:
+    """Return the error for what a store, or its client, said; it never has the options in it."""
+    said = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # deltalake colours its messages
+    code = re.search(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", said, re.DOTALL)
+    if code:
+        said = ": ".join(part for part in code.groups() if part)
+    said = re.sub(r" ?↳ ?", ": ", " ".join(said.split()))
+    if "scheme is not allowed" in said:
+        said += "; an endpoint that begins with http:// needs the option AWS_ALLOW_HTTP='true'"
+    return StorageError(f"the store of {storage.uri} refused a request, or does not answer: {said}")
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether an error of Arrow's tells of the way to the store, and not of what is stored there."""
+    return isinstance(error, PermissionError) or "AWS Error" in str(error)
+
+
 @lru_cache(maxsize=64)
 def _filesystem(uri: str, options: tuple[tuple[str, str], ...]) -> tuple[pafs.FileSystem, str]:
     """Return a pyarrow file system and the table's path in it."""
     if not _SCHEME.match(uri):
         return pafs.LocalFileSystem(), uri
-    parts = urlsplit(uri)
-    if parts.scheme == "s3":
-        return _s3(dict(options)), f"{parts.netloc}{parts.path}"
+    if uri.startswith("s3://"):
+        return _s3(dict(options)), uri[len("s3://") :]
     filesystem, path = pafs.FileSystem.from_uri(uri)
     return filesystem, path
 
@@ -117,13 +195,17 @@ def _s3(options: Mapping[str, str]) -> pafs.S3FileSystem:
 
     if not hasattr(pafs, "S3FileSystem"):
         raise InvalidOptionError("this build of pyarrow has no S3; install pyarrow from PyPI")
-    endpoint = get("aws_endpoint_url", "endpoint_url", "aws_endpoint", "endpoint")
+    endpoint = get(*_ENDPOINT)
     arguments: dict[str, Any] = {
         "access_key": get("aws_access_key_id", "access_key_id"),
         "secret_key": get("aws_secret_access_key", "secret_access_key"),
         "session_token": get("aws_session_token", "session_token", "token"),
         "region": get("aws_region", "region", "aws_default_region"),
     }
+    if get("aws_skip_signature", "skip_signature") == "true":
+        arguments = {"region": arguments["region"], "anonymous": True}
+    if get("aws_virtual_hosted_style_request", "virtual_hosted_style_request") == "true":
+        arguments["force_virtual_addressing"] = True
     if endpoint:
         parts = urlsplit(endpoint if "://" in endpoint else f"https://{endpoint}")
         arguments |= {"endpoint_override": parts.netloc, "scheme": parts.scheme}

@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,10 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.seal import SealedOutput
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage, reaching
+from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
 from tensorlake_spark.row import SCHEMA, Row, Totals, data_batch, meta_batch
 from tensorlake_spark.spec import STORED_AXES, TensorSpec
 
@@ -26,6 +30,10 @@ ROW_GROUP_BYTES = 2 << 20
 """A row group is closed before it would grow beyond this: the least that a slice reads at a time."""
 
 _STRINGS = ("id", "layout", "params", "dtype", "codec")
+_PACKED = (
+    *_STRINGS, "seq", "nnz", "crc", "shape.list.element", "block_shape.list.element", "attrs",
+    *(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES)),
+)  # fmt: skip
 _BOUNDED = (
     "id",
     "seq",
@@ -54,14 +62,35 @@ def create_table(storage: Storage) -> DeltaTable:
 
     Two writers may try at once; whoever comes second opens what the first made.
     """
-    return DeltaTable.create(
-        storage.uri,
-        SCHEMA,
-        mode="ignore",
-        configuration=TABLE_PROPERTIES,
-        storage_options=dict(storage.options) or None,
-        raise_if_key_not_exists=False,
-    )
+    with reaching(storage):
+        return DeltaTable.create(
+            storage.uri,
+            SCHEMA,
+            mode="ignore",
+            configuration=TABLE_PROPERTIES,
+            storage_options=dict(storage.options) or None,
+            raise_if_key_not_exists=False,
+        )
+
+
+def discard(storage: Storage, names: Sequence[str]) -> None:
+    """Delete data files of a change that failed, unless they are in the log all the same.
+
+    A commit may land and raise, for its answer can be lost on the way. So the log is asked; where it
+    does not answer, the files stay, and are vacuum's.
+    """
+    if not names:
+        return
+    try:
+        live = set(Snapshot.open(storage).files.path)
+    except TableNotFoundError:
+        live = set()
+    except TensorLakeError:
+        return
+    with suppress(OSError):
+        for name in names:
+            if name not in live:
+                storage.delete(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +205,7 @@ class FileWriter:
         """Add one encoded row of a tensor."""
         size = row.nbytes
         other = self._spec is not None and self._spec.id != spec.id
-        if self._rows and (other or self._pending + size > self.row_group_bytes):
+        if self._rows and (other or self._is_full(size, row)):
             self._flush()
             if self._written >= self.file_bytes:
                 self._close()
@@ -184,6 +213,15 @@ class FileWriter:
         self._rows.append(row)
         self._seqs.append(seq)
         self._pending += size
+
+    def _is_full(self, size: int, row: Row) -> bool:
+        """Whether a row group ends before a row: at its size, or half full where the first axis moves on.
+
+        Row groups whose ranges on the first axis do not meet prune better, and need no merging.
+        """
+        moves_on = row.lo[:1] != self._rows[-1].lo[:1]
+        limit = self.row_group_bytes // 2 if moves_on else self.row_group_bytes
+        return self._pending + size > limit
 
     def add_meta(
         self, specs: Sequence[TensorSpec], seqs: Sequence[int], totals: Sequence[Totals]
@@ -204,13 +242,13 @@ class FileWriter:
         return self.files
 
     def abort(self) -> None:
-        """Delete every file that was written: nothing will name them."""
+        """Delete every file that was written and that the log does not name."""
         if self._writer is not None:
-            self._writer.close()
-            self._sink.close()
-            self.storage.delete(self._name)
-        for file in self.files:
-            self.storage.delete(file.path)
+            with suppress(OSError, pa.ArrowException):  # the store may be why we are here
+                self._writer.close()
+                self._sink.close()
+                self.storage.delete(self._name)
+        discard(self.storage, [file.path for file in self.files])
         self._writer, self.files, self._rows = None, [], []
 
     def _flush(self) -> None:
@@ -219,15 +257,20 @@ class FileWriter:
         self._rows, self._seqs, self._pending, self._spec = [], [], 0, None
 
     def _put(self, batch: pa.RecordBatch) -> None:
+        with reaching(self.storage):
+            self._write(batch)
+
+    def _write(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
             self._name = f"part-{uuid.uuid4()}.parquet"
-            self._sink = self.storage.open_output(self._name)
+            self._sink = SealedOutput(self.storage.open_output(self._name))
             self._stats = _Stats()
             self._written = 0
             self._writer = pq.ParquetWriter(
                 self._sink,
                 self.schema,
-                compression="none",
+                # Payloads are compressed already, and are read where they lie.
+                compression=dict.fromkeys(_PACKED, "zstd"),
                 use_dictionary=list(_STRINGS),
                 write_statistics=list(_BOUNDED),
                 # Page size is looked at only after this many rows; a payload row may be megabytes.
@@ -244,10 +287,12 @@ class FileWriter:
     def _close(self) -> None:
         if self._writer is None:
             return
-        self._writer.close()
-        self._sink.close()
+        with reaching(self.storage):
+            self._sink.keep_footer()
+            self._writer.close()
+            self._sink.close()
+            size = self.storage.size_of(self._name)
         self._writer = None
-        size = self.storage.size_of(self._name)
         self.files.append(DataFile(self._name, size, self._stats.to_json()))
 
 

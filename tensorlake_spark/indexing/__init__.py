@@ -7,12 +7,14 @@
 ``key``        what the user typed -> selection; the only place that knows negatives and Ellipsis;
 ``text``       the same keys as text;
 ``predicate``  which rows a selection needs;
-``plan``       what a read will touch.
+``plan``       what a read will touch;
+``locate``     which stored elements of a sparse tensor are picked, and where they go.
 """
 
 from tensorlake_spark.indexing.box import Box
 from tensorlake_spark.indexing.grid import Grid
 from tensorlake_spark.indexing.key import select, select_orthogonal, select_points
+from tensorlake_spark.indexing.picking import locate, place
 from tensorlake_spark.indexing.plan import FilePlan, ReadPlan
 from tensorlake_spark.indexing.point_selection import PointSelection
 from tensorlake_spark.indexing.predicate import Predicate
@@ -30,8 +32,10 @@ __all__ = [
     "Run",
     "Selection",
     "format_key",
+    "locate",
     "named_key",
     "parse_key",
+    "place",
     "select",
     "select_orthogonal",
     "select_points",

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import Box, Grid, PointSelection, Selection
 from tensorlake_spark.row import Row, Totals
 from tensorlake_spark.spec import TensorSpec
@@ -37,7 +38,8 @@ def grid_of(spec: TensorSpec) -> Grid:
     >>> grid_of(TensorSpec("x", (5,), np.dtype("uint8"), "ftsf", (2,))).n_cells
     3
     """
-    return Grid(spec.shape, spec.block_shape, spec.segments)
+    block = spec.block_shape or tuple(max(1, n) for n in spec.shape)  # without blocks: one cell
+    return Grid(spec.shape, block, spec.segments)
 
 
 class Layout(ABC):
@@ -49,9 +51,20 @@ class Layout(ABC):
     columns: ClassVar[tuple[str, ...]]
     """Columns that `decode` needs."""
 
+    is_sparse: ClassVar[bool] = False
+    """Whether rows hold non-zeros only, and a read gives a `SparseTensor`."""
+
+    has_blocks: ClassVar[bool] = True
+    """Whether a row lies in one cell of a grid of blocks."""
+
+    row_group_bytes: ClassVar[int] = 2 << 20
+    """A row group is closed before its payload grows beyond this: the least that a slice reads at a time."""
+
     @abstractmethod
-    def default_block(self, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
-        """Return the block shape for a tensor whose writer named none."""
+    def default_block(
+        self, shape: Sequence[int], dtype: np.dtype[Any], density: float = 1.0
+    ) -> tuple[int, ...]:
+        """Return the block shape for a tensor whose writer named none; empty if there are no blocks."""
 
     @abstractmethod
     def choose_codec(self, sample: np.ndarray[Any, Any]) -> str:
@@ -61,13 +74,44 @@ class Layout(ABC):
     def check_codec(self, name: str) -> str:
         """Return `name` if it is a codec of this layout, else raise InvalidOptionError."""
 
+    def choose_params(
+        self, ndim: int, order: Sequence[int] | None, row_axes: Sequence[int] | None
+    ) -> dict[str, Any]:
+        """Return the layout's own parameters for a tensor, as JSON has them.
+
+        Parameters
+        ----------
+        ndim : int
+            The tensor's rank.
+        order : sequence of int, optional
+            The order of the axes in which elements are sorted in a row.
+        row_axes : sequence of int, optional
+            The axes that are the rows when the tensor is flattened to a matrix.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the layout has no such parameter, or the axes are wrong.
+        """
+        for name, value in (("order", order), ("row_axes", row_axes)):
+            if value is not None:
+                raise InvalidOptionError(f"layout {self.name} has no {name}")
+        return {}
+
+    def leading_axis(self, spec: TensorSpec) -> int:
+        """Return the axis along which a tensor may be cut without its rows changing much."""
+        return 0
+
     @abstractmethod
     def pieces(self, spec: TensorSpec, box: Box) -> Iterator[Box]:
         """Yield the parts of a region that are encoded on their own, in storage order."""
 
     @abstractmethod
-    def encode(self, part: np.ndarray[Any, Any], lo: Sequence[int], spec: TensorSpec) -> list[Row]:
-        """Return the rows of one part, whose lower corner in the tensor is `lo`."""
+    def encode(self, part: Any, lo: Sequence[int], spec: TensorSpec) -> list[Row]:
+        """Return the rows of one part, an ndarray, whose lower corner in the tensor is `lo`.
+
+        Sparse layouts also take a `SparseTensor`.
+        """
 
     @abstractmethod
     def new_result(self, spec: TensorSpec, selection: AnySelection, full: bool) -> Any:

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import codec as codecs
 from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of
-from tensorlake_spark.row import Row, Totals, corners, crc_of, payloads
-from tensorlake_spark.spec import STORED_AXES, TensorSpec, dtype_name, native
+from tensorlake_spark.layouts.check import checked
+from tensorlake_spark.row import Row, Totals, corners
+from tensorlake_spark.spec import TensorSpec, native
 
 Array = np.ndarray[Any, Any]
 
@@ -59,7 +60,9 @@ class Ftsf(Layout):
     name = "ftsf"
     columns = ("lo", "hi", "layout", "params", "dtype", "codec", "index", "values", "crc")
 
-    def default_block(self, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    def default_block(
+        self, shape: Sequence[int], dtype: np.dtype[Any], density: float = 1.0
+    ) -> tuple[int, ...]:
         """Return a chunk of about `CHUNK_BYTES` whose rows are wide and few.
 
         The last axis stays whole while a row of it is at most 4 KiB. With four axes or more the first
@@ -101,7 +104,7 @@ class Ftsf(Layout):
         for cell in grid_of(spec).cells(box):
             yield cell.intersect(box)
 
-    def encode(self, part: Array, lo: Sequence[int], spec: TensorSpec) -> list[Row]:
+    def encode(self, part: Any, lo: Sequence[int], spec: TensorSpec) -> list[Row]:
         part = np.ascontiguousarray(native(part)).reshape(part.shape)
         if part.size == 0 or _is_fill(part, spec.fill_value):
             return []
@@ -122,7 +125,7 @@ class Ftsf(Layout):
     ) -> Totals:
         lo, hi = corners(batch, spec.ndim)
         wanted = np.flatnonzero(selection.hits(lo, hi)).tolist()
-        payload = _check_rows(batch, spec, wanted, lo, hi)
+        payload = dict(zip(wanted, checked(batch, spec, wanted, lo, hi), strict=True))
         sliced = (
             all(isinstance(d, slice) for d in selection.project(lo[0], hi[0])[1])
             if wanted
@@ -131,14 +134,14 @@ class Ftsf(Layout):
         count = size = 0
         for (shape, name), group in groupby(
             ((i, tuple((hi[i] - lo[i]).tolist())) for i in wanted),
-            key=lambda pair: (pair[1], payload[pair[0]][0]),
+            key=lambda pair: (pair[1], payload[pair[0]].codec),
         ):
             rows = [i for i, _ in group]
             codec = codecs.codec_of(name)
             for some in _runs(rows, math.prod(shape) * spec.dtype.itemsize):
                 stack = None
                 if len(some) > 1:
-                    values = [payload[i][1] for i in some]
+                    values = [payload[i].values for i in some]
                     stack = codecs.decode_stack(values, codec, shape, spec.dtype)
                 for place, i in enumerate(some):
                     src, dst = selection.project(lo[i].tolist(), hi[i].tolist())
@@ -148,12 +151,12 @@ class Ftsf(Layout):
                     elif sliced:
                         view = (*dst, ...)  # a view, of a 0-d result too
                         part = result[view]
-                        codecs.decode_into(payload[i][1], codec, shape, spec.dtype, src, part)
+                        codecs.decode_into(payload[i].values, codec, shape, spec.dtype, src, part)
                     else:
-                        part = codecs.decode(payload[i][1], codec, shape, spec.dtype)[src]
+                        part = codecs.decode(payload[i].values, codec, shape, spec.dtype)[src]
                         result[dst] = part
                     count += part.size
-                    size += len(payload[i][1])
+                    size += len(payload[i].values)
         return Totals(len(wanted), count, size)
 
     def finish(self, spec: TensorSpec, selection: AnySelection, result: Array) -> Any:
@@ -177,41 +180,3 @@ def _runs(rows: list[int], row_bytes: int) -> Iterator[list[int]]:
     step = 1 if row_bytes > _STACK_ROW else max(1, _STACK_BYTES // max(1, row_bytes))
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
-
-
-def _check_rows(
-    batch: pa.RecordBatch, spec: TensorSpec, wanted: list[int], lo: Array, hi: Array
-) -> dict[int, tuple[str, Any]]:
-    """Return codec and payload of the wanted rows, each held against its checksum and its tensor."""
-    layout, params, dtype, names, crc = (
-        {i: column[i].as_py() for i in wanted}
-        for column in map(batch.column, ("layout", "params", "dtype", "codec", "crc"))
-    )
-    index, values = (payloads(batch.column(name), wanted) for name in ("index", "values"))
-    stored = min(spec.ndim, STORED_AXES)
-    out = {}
-    for i in wanted:
-        box = (*lo[i, :stored].tolist(), *hi[i, :stored].tolist())
-        payload = values[i]
-        if payload is None or crc[i] != crc_of(
-            layout[i], params[i], dtype[i], names[i], box, index[i], payload
-        ):
-            raise CorruptDataError(
-                f"tensor {spec.id!r}, box {_box_text(lo[i], hi[i])}: the row fails its checksum; "
-                "restore the file from a backup, or an earlier version of the table"
-            )
-        if (
-            dtype[i] != dtype_name(spec.dtype)
-            or (lo[i] >= hi[i]).any()
-            or (hi[i] > spec.shape).any()
-        ):
-            raise CorruptDataError(
-                f"tensor {spec.id!r}, box {_box_text(lo[i], hi[i])}: the row ({dtype[i]}) does not fit "
-                f"the tensor's shape {spec.shape} and dtype {spec.dtype}"
-            )
-        out[i] = (names[i], payload)
-    return out
-
-
-def _box_text(lo: Array, hi: Array) -> str:
-    return "[" + ", ".join(f"{a}:{b}" for a, b in zip(lo.tolist(), hi.tolist(), strict=True)) + "]"

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.layouts.base import Layout
+from tensorlake_spark.layouts.bsgs import Bsgs
+from tensorlake_spark.layouts.coo import Coo
+from tensorlake_spark.layouts.csc import Csc
+from tensorlake_spark.layouts.csf import Csf
+from tensorlake_spark.layouts.csr import Csr
 from tensorlake_spark.layouts.ftsf import Ftsf
 
 LAYOUTS: dict[str, Layout] = {
     "ftsf": Ftsf(),
+    "coo": Coo(),
+    "csr": Csr(),
+    "csc": Csc(),
+    "csf": Csf(),
+    "bsgs": Bsgs(),
 }
 
 

@@ -19,7 +19,7 @@ from tensorlake_spark import edit
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit, transaction_done
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.write import DataFile, FileWriter, create_table
+from tensorlake_spark.delta.write import DataFile, FileWriter, create_table, discard
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     InvalidOptionError,
@@ -264,10 +264,8 @@ class TensorWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete the files of the tasks that ended well; those of the others are orphans for vacuum."""
-        for message in messages:
-            if isinstance(message, TensorCommitMessage):
-                for file in message.files:
-                    self.options.storage.delete(file.path)
+        parts = [m for m in messages if isinstance(m, TensorCommitMessage)]
+        discard(self.options.storage, [file.path for part in parts for file in part.files])
 
     def _joined(self, written: Sequence[Written]) -> Meta:
         """Return the metadata of a tensor whose slabs came from many tasks, after checking that they fit."""

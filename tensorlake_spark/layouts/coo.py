@@ -1,0 +1,37 @@
+"""COO, the coordinate list (Delta Tensor, section IV-B): one row is a run of sorted non-zeros.
+
+The index is one buffer for every axis: the differences between neighbours, folded to be non-negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.layouts.buffers import fold, join, pack_ints, split, unfold, unpack_ints
+from tensorlake_spark.layouts.runs import RunLayout, check_inside
+from tensorlake_spark.spec import TensorSpec
+
+Array = np.ndarray[Any, Any]
+
+
+class Coo(RunLayout):
+    """Coordinates, axis by axis."""
+
+    name = "coo"
+
+    def storage_order(self, spec: TensorSpec) -> tuple[int, ...]:
+        return tuple(range(spec.ndim))
+
+    def encode_run(self, inside: Array, sides: Sequence[int], spec: TensorSpec) -> bytes:
+        compress = spec.codec != "raw"
+        return join([pack_ints(fold(np.diff(axis, prepend=0)), compress) for axis in inside])
+
+    def decode_run(self, index: Any, count: int, sides: Sequence[int], params: str | None) -> Array:
+        out = np.empty((len(sides), count), np.int64)
+        for axis, buffer, side in zip(out, split(index, len(sides)), sides, strict=True):
+            np.cumsum(unfold(unpack_ints([buffer], [count])), out=axis)
+            check_inside(axis, side)
+        return out

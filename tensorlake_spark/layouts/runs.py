@@ -1,0 +1,164 @@
+"""What COO, CSR, CSC and CSF share: a row is a run of sorted non-zeros, with their tight bounding box.
+
+The layouts differ in the order of the elements, where a run may be cut, and what the index of a run is.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.indexing import locate
+from tensorlake_spark.indexing.coords import ravel
+from tensorlake_spark.layouts.base import AnySelection
+from tensorlake_spark.layouts.buffers import MAX_ELEMENTS, pack_values, unpack_values
+from tensorlake_spark.layouts.sparse import Rows, SparseLayout
+from tensorlake_spark.row import Row
+from tensorlake_spark.spec import TensorSpec
+
+Array = np.ndarray[Any, Any]
+
+RUN = 128 << 10
+"""Elements of a row (DESIGN: about 128 Ki)."""
+
+
+class RunLayout(SparseLayout):
+    """A layout whose rows are runs of sorted non-zeros."""
+
+    has_blocks = False
+
+    def default_block(
+        self, shape: Sequence[int], dtype: np.dtype[Any], density: float = 1.0
+    ) -> tuple[int, ...]:
+        return ()
+
+    @abstractmethod
+    def storage_order(self, spec: TensorSpec) -> tuple[int, ...]:
+        """Return the order of the axes in which elements are sorted, slowest first."""
+
+    def whole_axes(self, spec: TensorSpec) -> int:
+        """Return how many axes of the order elements share that a run does not divide, if it can."""
+        return 0
+
+    def fits(self, sides: Sequence[int], spec: TensorSpec) -> bool:
+        """Whether a run with a box of these sides can be written; else it is halved."""
+        return True
+
+    def row_params(self, spec: TensorSpec) -> str | None:
+        """Return the column ``params`` of all rows of a tensor."""
+        return None
+
+    @abstractmethod
+    def encode_run(self, inside: Array, sides: Sequence[int], spec: TensorSpec) -> bytes:
+        """Return the index of a run.
+
+        Parameters
+        ----------
+        inside : int64 ndarray, shape (ndim, n)
+            Coordinates in the run's box, in storage order; at least one.
+        sides : sequence of int
+            Lengths of the box.
+        spec : TensorSpec
+            The tensor.
+        """
+
+    @abstractmethod
+    def decode_run(self, index: Any, count: int, sides: Sequence[int], params: str | None) -> Array:
+        """Return coordinates in the run's box, shape (ndim, count): the inverse of `encode_run`.
+
+        Raises
+        ------
+        CorruptDataError
+            If the index does not hold just `count` elements, all of them inside of the box.
+        """
+
+    def leading_axis(self, spec: TensorSpec) -> int:
+        return (*self.storage_order(spec), 0)[0]
+
+    def encode_elements(
+        self, coords: Array, values: Array, spec: TensorSpec, hi: Sequence[int]
+    ) -> list[Row]:
+        order = self.storage_order(spec)
+        if order != tuple(range(spec.ndim)):
+            sort = np.argsort(ravel(coords[list(order)], [hi[k] for k in order]), kind="stable")
+            coords, values = coords[:, sort], values[sort]
+        spans = self._cut(coords[list(order[: self.whole_axes(spec)])])
+        params = self.row_params(spec)
+        rows = []
+        while spans:
+            start, stop = spans.pop()
+            part = coords[:, start:stop]
+            low = part.min(axis=1, initial=2**62) if spec.ndim else np.zeros(0, np.int64)
+            high = part.max(axis=1, initial=-1) + 1 if spec.ndim else low
+            sides = (high - low).tolist()
+            if not self.fits(sides, spec) and stop - start > 1:
+                middle = (start + stop) // 2
+                spans += [(middle, stop), (start, middle)]
+                continue
+            index = self.encode_run(part - low[:, None], sides, spec)
+            packed = pack_values(values[start:stop], spec.codec != "raw")
+            box = tuple(low.tolist()), tuple(high.tolist())
+            rows.append(Row(*box, stop - start, spec.codec, packed, index, params))
+        return rows
+
+    @staticmethod
+    def _cut(group: Array) -> list[tuple[int, int]]:
+        """Return runs of about `RUN` elements, last first; groups stay whole unless they are far larger."""
+        count = group.shape[1]
+        if len(group):
+            changes = (group[:, 1:] != group[:, :-1]).any(axis=0)
+            edges = np.concatenate([[0], np.flatnonzero(changes) + 1, [count]])
+        spans, start = [], 0
+        while start < count:
+            stop = min(start + RUN, count)
+            if len(group) and stop < count:
+                near = int(edges[np.searchsorted(edges, stop, side="right") - 1])
+                after = int(edges[np.searchsorted(edges, stop)])
+                stop = near if near > start else min(after, start + 8 * RUN)
+            spans.append((start, stop))
+            start = stop
+        return spans[::-1]
+
+    def pick(
+        self, rows: Rows, spec: TensorSpec, selection: AnySelection
+    ) -> tuple[Array, Array, Array]:
+        found = []
+        for i, (payload, count) in enumerate(zip(rows.payloads, rows.counts, strict=True)):
+            sides = rows.hi[i] - rows.lo[i]
+            if payload.index is None or not 1 <= count <= MAX_ELEMENTS:
+                raise CorruptDataError(f"a run of {count} elements has no index")
+            inside = self.decode_run(payload.index, count, sides.tolist(), payload.params)
+            for axis, start in zip(inside, rows.lo[i].tolist(), strict=True):
+                if start:
+                    axis += start
+            take, out = locate(selection, inside)
+            if len(take):
+                values = unpack_values([payload.values], [count], spec.dtype)[take]
+                found.append((ravel(out, selection.storage_shape), values, np.full(len(take), i)))
+        if not found:
+            none = np.zeros(0, np.int64)
+            return none, np.zeros(0, spec.dtype), none
+        keys, values, row = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return keys, values, row
+
+
+def check_inside(ids: Array, length: int) -> None:
+    """Raise CorruptDataError unless all of some int64 indices are at least 0 and below a length."""
+    if (ids.view(np.uint64) >= np.uint64(length)).any():
+        raise CorruptDataError("an element of a run lies outside of its box")
+
+
+def volume(sides: Sequence[int], axes: Sequence[int]) -> int:
+    """Return the number of cells that some axes of a box span.
+
+    Examples
+    --------
+    >>> volume((2, 3, 5), (0, 2))
+    10
+    """
+    return math.prod(sides[k] for k in axes)

@@ -1,0 +1,8 @@
+"""COO keeps the laws."""
+
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts.laws import LayoutLaws
+
+
+class TestCoo(LayoutLaws):
+    layout = layout_of("coo")

@@ -1,0 +1,8 @@
+"""CSF keeps the laws."""
+
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts.laws import LayoutLaws
+
+
+class TestCsf(LayoutLaws):
+    layout = layout_of("csf")
