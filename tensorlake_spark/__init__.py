@@ -19,6 +19,7 @@ from tensorlake_spark.errors import (
     TensorExistsError,
     TensorLakeError,
     TensorNotFoundError,
+    UnknownLabelError,
     UnsupportedDtypeError,
     UnsupportedFeatureError,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "TensorNotFoundError",
     "TensorRef",
     "TensorSpec",
+    "UnknownLabelError",
     "UnsupportedDtypeError",
     "UnsupportedFeatureError",
     "open",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -14,21 +14,16 @@ from tensorlake_spark.delta.commit import StaleChange, app_of
 from tensorlake_spark.delta.rewrite import boxes, rewrite
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import FileWriter
-from tensorlake_spark.edit import commit_change
-from tensorlake_spark.errors import ConcurrentWriteError
+from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError
 from tensorlake_spark.indexing import Box, Run, Selection
 from tensorlake_spark.layouts import AnySelection, grid_of, layout_of
+from tensorlake_spark.put import commit_change, writer_of
 from tensorlake_spark.row import Meta, Row, Totals, corners, data_batch
 from tensorlake_spark.spec import TensorSpec
 
 
-def assign(
-    snapshot: Snapshot,
-    meta: Meta,
-    selection: AnySelection,
-    values: np.ndarray[Any, Any],
-) -> Snapshot:
-    """Write values into a part of a tensor: only the chunks it touches, only their files, one commit.
+def assign(snapshot: Snapshot, meta: Meta, selection: AnySelection, values: Any) -> Snapshot:
+    """Write values into a part of a dense tensor: only its chunks, only their files, one commit.
 
     Parameters
     ----------
@@ -38,13 +33,67 @@ def assign(
         The tensor in it.
     selection : Selection or PointSelection
         Which elements.
-    values : ndarray
-        Of the selection's storage shape.
+    values : array-like
+        Of the selection's result shape, or what NumPy stretches to it.
 
     Raises
     ------
+    InvalidTensorError
+        If the values do not fit.
     ConcurrentWriteError
         If another writer changed the tensor since `snapshot`.
+    """
+    target = fitted(meta.spec, selection, values)
+
+    def change(
+        newest: Snapshot, writer: FileWriter, seqs: Iterator[int]
+    ) -> tuple[list[str], Totals]:
+        return _assign_rows(newest, meta, selection, target, writer, seqs)
+
+    return commit_assignment(snapshot, meta, selection, change)
+
+
+def fitted(spec: TensorSpec, selection: AnySelection, values: Any) -> np.ndarray[Any, Any]:
+    """Return values as an array of the selection's storage shape.
+
+    Raises
+    ------
+    InvalidTensorError
+        If dtype or shape do not fit.
+    """
+    given = np.asarray(values)
+    check_dtype(spec, given.dtype, np.isscalar(values))
+    target = np.empty(selection.storage_shape, spec.dtype)
+    view = target if selection.is_scalar else selection.finish(target)
+    try:
+        view[...] = given
+    except ValueError as error:
+        raise InvalidTensorError(
+            f"values of shape {given.shape} cannot be assigned to a selection of shape "
+            f"{selection.result_shape} of tensor {spec.id!r}"
+        ) from error
+    return target
+
+
+def check_dtype(spec: TensorSpec, dtype: np.dtype[Any], is_scalar: bool) -> None:
+    """Raise InvalidTensorError if values of a dtype would lose something in the tensor."""
+    if not np.can_cast(dtype, spec.dtype, "same_kind") and not is_scalar:
+        raise InvalidTensorError(
+            f"values of dtype {dtype} cannot be assigned to tensor {spec.id!r} of dtype "
+            f"{spec.dtype} without loss; convert them with .astype({spec.dtype.name!r})"
+        )
+
+
+def commit_assignment(
+    snapshot: Snapshot,
+    meta: Meta,
+    selection: AnySelection,
+    change: Callable[[Snapshot, FileWriter, Iterator[int]], tuple[list[str], Totals]],
+) -> Snapshot:
+    """Commit what `change` writes, if the tensor has not changed since `snapshot`.
+
+    `change` takes the newest version, a writer and the places of new rows; it returns the files to
+    remove, and the tensor's totals afterwards.
     """
     spec, app = meta.spec, app_of(meta.spec.id)
     newest = Snapshot.open(snapshot.storage)
@@ -57,10 +106,10 @@ def assign(
         raise stale
     if selection.is_empty:
         return newest
-    writer = FileWriter(newest.storage, schema=newest.schema)
+    writer = writer_of(newest, spec)
     try:
         seqs = count(meta.seq + 1)
-        removes, totals = _assign_rows(newest, meta, selection, values, writer, seqs)
+        removes, totals = change(newest, writer, seqs)
         writer.add_meta([spec], [next(seqs)], [totals])
         return commit_change(newest, spec.id, writer, removes, "assign", None)
     except StaleChange as error:

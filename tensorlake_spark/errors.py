@@ -10,6 +10,7 @@ type that the caller would catch anyway::
     |-- InvalidOptionError(ValueError)         an option, mode, layout or codec is unknown or out of range
     |-- InvalidTensorError(ValueError)         shapes, ids or values that cannot be written as asked
     |   `-- UnsupportedDtypeError(TypeError)   a dtype that no row can hold
+    |-- UnknownLabelError(KeyError)            no index of an axis has that label
     |-- TensorNotFoundError(KeyError)          no tensor of that id in this version
     |-- TensorExistsError(FileExistsError)     mode="error" and the id is taken
     |-- TableNotFoundError(FileNotFoundError)  no table at that path, and create=False
@@ -61,6 +62,10 @@ class InvalidTensorError(TensorLakeError, ValueError):
 
 class UnsupportedDtypeError(InvalidTensorError, TypeError):
     """A dtype that no row can hold, such as object or a structured dtype."""
+
+
+class UnknownLabelError(TensorLakeError, KeyError):
+    """No index of the axis has that label."""
 
 
 class TensorNotFoundError(TensorLakeError, KeyError):

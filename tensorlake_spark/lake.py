@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 
 from tensorlake_spark import edit
+from tensorlake_spark.choose import DENSE_FROM, WriteOptions, new_spec
 from tensorlake_spark.delta import catalog, maintenance
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.delta.write import create_table
-from tensorlake_spark.edit import WriteOptions
 from tensorlake_spark.errors import (
     InvalidOptionError,
     TableNotFoundError,
@@ -165,7 +165,7 @@ class TensorLake:
         data: Any,
         *,
         mode: str = "error",
-        axis: int = 0,
+        axis: int | None = 0,
         layout: str = "auto",
         block_shape: Sequence[int] | None = None,
         chunk_rank: int | None = None,
@@ -177,7 +177,8 @@ class TensorLake:
         order: Sequence[int] | None = None,
         row_axes: Sequence[int] | None = None,
         duplicates: str = "error",
-        threshold: float = edit.DENSE_FROM,
+        threshold: float = DENSE_FROM,
+        labels: Mapping[str, Any] | None = None,
     ) -> TensorRef:
         """Write a tensor in one commit and return a reference to it.
 
@@ -187,17 +188,20 @@ class TensorLake:
         ----------
         tensor_id : str
             Its name; ``/`` makes groups.
-        data : array, array-like, or iterator
-            An ndarray, a memory map, anything with ``shape``, ``dtype`` and ``__getitem__``, nested lists, or
-            an iterator of slabs along `axis`.
+        data : array, sparse tensor, array-like, or iterator
+            An ndarray, a memory map, anything with ``shape``, ``dtype`` and ``__getitem__``, nested lists, an
+            iterator of slabs along `axis`; a `SparseTensor`, a matrix of scipy.sparse, a sparse tensor of
+            torch or of the package ``sparse``.
         mode : {"error", "overwrite", "append"}
             What to do if the id is taken; an append to a tensor that is not there writes it.
-        axis : int
-            Where an append continues, and where slabs are joined.
+        axis : int or None
+            Where an append continues, and where slabs are joined. With None an append adds elements to a
+            sparse tensor where they lie; its shape grows to hold them.
         layout : str
-            ``"auto"`` or a name of the README's table.
+            A name of the README's table, or ``"auto"``: dense chunks if at least `threshold` of the elements
+            are not zero, else sparse blocks. The log (level INFO) says why.
         block_shape : sequence of int, optional
-            Shape of a chunk; chosen from shape and dtype if not given.
+            Shape of a chunk or block; chosen from shape, dtype and density if not given.
         chunk_rank : int, optional
             Instead of `block_shape`: the last so many axes whole, as the paper's FTSF (section IV-A).
         codec : str
@@ -211,6 +215,17 @@ class TensorLake:
         transaction : (str, int), optional
             Application and number of a batch: if it, or a later one, is committed already, nothing is
             written.
+        order : sequence of int, optional
+            For ``"csf"`` the order of the levels of the tree, for ``"bsgs"`` that of the axes inside a block.
+        row_axes : sequence of int, optional
+            For ``"csr"`` and ``"csc"`` the axes that are the rows of the matrix; the first half by default.
+        duplicates : {"error", "sum", "last"}
+            What an element means that a sparse tensor stores more than once, in appends with ``axis=None``.
+        threshold : float
+            For ``layout="auto"``; 10 % as in the paper (Delta Tensor, section V).
+        labels : mapping, optional
+            By the name of an axis what its indices stand for: a list, or regular bins such as
+            ``{"start": "2013-01-01T00", "step": 1, "unit": "h"}``. An append gives those of new indices.
 
         Raises
         ------
@@ -228,19 +243,70 @@ class TensorLake:
         >>> ref = lake.write("days", np.ones((2, 3)), axes=("day", "x"))
         >>> lake.write("days", np.zeros((1, 3)), mode="append").shape
         (3, 3)
+        >>> rides = tl.SparseTensor([[0, 2], [5, 1]], [3, 1], (4, 6))
+        >>> lake.write("rides", rides)[2]
+        SparseTensor(shape=(6,), dtype=int64, nnz=1, density=0.167)
         """
         self._check_writable()
-        source = source_of(data, axis)
+        source = source_of(data, axis or 0)
         options = WriteOptions(
             layout, block_shape, chunk_rank, codec, fill_value, axes, attrs or {}, transaction,
-            order, row_axes, duplicates, threshold,
+            order, row_axes, duplicates, threshold, labels or {},
         )  # fmt: skip
         edit.check_mode(mode)
         self._ensure_table(tensor_id, source, options)
-        total = getattr(source, "data", None) is not None
-        nbytes = _nbytes(source) if total else None
+        nbytes = source.nbytes
         with progress(f"write {tensor_id}", nbytes) as done:
             snapshot = edit.write(self._storage, tensor_id, source, mode, axis, options, done)
+        return TensorRef(snapshot, catalog.get(snapshot, tensor_id), self._verify)
+
+    def convert(
+        self,
+        tensor_id: str,
+        *,
+        layout: str = "auto",
+        block_shape: Sequence[int] | None = None,
+        chunk_rank: int | None = None,
+        codec: str = "auto",
+        order: Sequence[int] | None = None,
+        row_axes: Sequence[int] | None = None,
+        threshold: float = DENSE_FROM,
+    ) -> TensorRef:
+        """Write a tensor anew in another layout, in one commit; its elements stay what they are.
+
+        It is read and written slab by slab, so memory does not grow with the tensor. Axis names, labels and
+        attributes are kept; duplicates are combined for good.
+
+        Parameters
+        ----------
+        tensor_id : str
+            Which tensor.
+        layout, block_shape, chunk_rank, codec, order, row_axes, threshold
+            As for `write`.
+
+        Raises
+        ------
+        TensorNotFoundError
+            If there is no such tensor.
+        ConcurrentWriteError
+            If another writer changed the tensor meanwhile; nothing is committed then.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> lake = tl.open(tempfile.mkdtemp())
+        >>> ref = lake.write("eye", np.eye(4), layout="ftsf")
+        >>> lake.convert("eye", layout="csr")[1]
+        SparseTensor(shape=(4,), dtype=float64, nnz=1, density=0.25)
+        """
+        self._check_writable()
+        ref = self[tensor_id]
+        options = WriteOptions(
+            layout, block_shape, chunk_rank, codec, ref.fill_value, ref.axes, dict(ref.attrs), None,
+            order, row_axes, "error", threshold, ref._meta.spec.labels,
+        )  # fmt: skip
+        with progress(f"convert {tensor_id}", ref.stored_bytes) as done:
+            snapshot = edit.convert(ref._snapshot, tensor_id, options, done)
         return TensorRef(snapshot, catalog.get(snapshot, tensor_id), self._verify)
 
     def delete(self, tensor_id: str) -> None:
@@ -285,7 +351,7 @@ class TensorLake:
         try:
             Snapshot.open(self._storage)
         except TableNotFoundError:
-            edit.new_spec(tensor_id, source, options)
+            new_spec(tensor_id, source, options)
             create_table(self._storage)
 
     def __repr__(self) -> str:
@@ -299,10 +365,3 @@ class TensorLake:
         )
         body: str = shown.to_html(index=False)
         return f"<b>{html.escape(self.uri)}</b>, version {self.version}" + body
-
-
-def _nbytes(source: Any) -> int:
-    out = int(source.dtype.itemsize)
-    for n in source.shape:
-        out *= n
-    return out

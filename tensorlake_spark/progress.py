@@ -28,7 +28,7 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
     >>> with progress("read x", 10) as done:
     ...     done(10)
     """
-    if not sys.stderr.isatty() or (total is not None and total < _LONG):
+    if not _is_terminal() or (total is not None and total < _LONG):
         yield lambda _: None
         return
     try:
@@ -42,3 +42,11 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
             bar.update(count)
 
         yield done
+
+
+def _is_terminal() -> bool:
+    """Whether somebody may be looking; a service may have no standard error at all, or a closed one."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return False

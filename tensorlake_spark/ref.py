@@ -12,9 +12,10 @@ import numpy as np
 
 from tensorlake_spark import edit
 from tensorlake_spark.assign import assign
+from tensorlake_spark.assign_sparse import assign_elements
 from tensorlake_spark.delta import catalog, scan
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.errors import CorruptDataError, InvalidTensorError
+from tensorlake_spark.errors import InvalidTensorError, UnknownLabelError, did_you_mean
 from tensorlake_spark.indexing import (
     ReadPlan,
     named_key,
@@ -25,8 +26,8 @@ from tensorlake_spark.indexing import (
 )
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.layouts import AnySelection, layout_of
-from tensorlake_spark.progress import progress
-from tensorlake_spark.row import Meta, Totals
+from tensorlake_spark.read import is_full, read
+from tensorlake_spark.row import Meta
 
 
 class TensorRef:
@@ -81,9 +82,10 @@ class TensorRef:
         return self._meta.spec.layout
 
     @property
-    def block_shape(self) -> tuple[int, ...]:
-        """Shape of a whole chunk."""
-        return self._meta.spec.block_shape
+    def block_shape(self) -> tuple[int, ...] | None:
+        """Shape of a whole chunk or block, None where the layout has none."""
+        block = self._meta.spec.block_shape
+        return None if self.ndim and not block else block
 
     @property
     def codec(self) -> str:
@@ -107,7 +109,10 @@ class TensorRef:
 
     @property
     def nnz(self) -> int:
-        """Stored elements: of a dense tensor those of the chunks that are not all fill value."""
+        """Stored elements: of a dense tensor those of the chunks that are not all fill value.
+
+        Where a sparse tensor combines duplicates, each of them counts.
+        """
         return self._meta.totals.nnz
 
     @property
@@ -162,6 +167,40 @@ class TensorRef:
         """
         return self[named_key(self.axes, picks)]
 
+    def labels(self, axis: str) -> np.ndarray[Any, Any]:
+        """Return what the indices of an axis stand for; of bins, where they start.
+
+        Raises
+        ------
+        UnknownLabelError
+            If the axis has no labels.
+        """
+        names = self.axes or ()
+        found = self._meta.spec.labels.get(axis)
+        if found is None:
+            known = tuple(self._meta.spec.labels)
+            raise UnknownLabelError(
+                f"axis {axis!r} of tensor {self.id!r} has no labels{did_you_mean(str(axis), known)}; "
+                f"axes with labels: {', '.join(known) or 'none'}"
+            )
+        return found.array(self.shape[names.index(axis)])
+
+    def sel(self, **picks: Any) -> Any:
+        """Read by labels: ``ref.sel(carrier="UA", day=slice("2013-01-05", "2013-01-11"))``.
+
+        Both ends of a slice belong to it, as in pandas; a time that is coarser than the bins stands for all
+        of them. An axis without labels takes indices, as `isel` does.
+
+        Raises
+        ------
+        UnknownLabelError
+            If an axis has no such label; the message offers the nearest.
+        InvalidSliceError
+            If no axis has such a name.
+        """
+        labels = self._meta.spec.labels
+        return self.isel(**{k: labels[k].index(v) if k in labels else v for k, v in picks.items()})
+
     def slice(self, text: str) -> Any:
         """Read by a slice as text: ``"30:40, :, ::2"`` or ``"image=30:40, y=5"``.
 
@@ -198,7 +237,7 @@ class TensorRef:
             )
         straight = selection.is_box and not selection.flips and selection.moved is None
         if straight and out.shape == selection.storage_shape and self.layout == "ftsf":
-            if not self._is_full:
+            if not is_full(self._meta):
                 out[...] = self._meta.spec.fill_value
             self._read(selection, out)
         else:
@@ -226,62 +265,13 @@ class TensorRef:
         self._meta = catalog.get(self._snapshot, self.id)
         return self
 
-    @property
-    def _is_full(self) -> bool:
-        """Whether stored rows cover the whole tensor, so that nothing is fill."""
-        return self.nnz == self.size
-
     def _read(self, selection: AnySelection, out: np.ndarray[Any, Any] | None = None) -> Any:
-        spec = self._meta.spec
-        layout = layout_of(spec.layout)
-        full = self._is_full and self._verify
-        result = layout.new_result(spec, selection, full) if out is None else out
-        if not selection.is_empty:
-            read_plan = scan.plan(self._snapshot, spec.id, selection)
-            with progress(f"read {spec.id}", read_plan.n_bytes) as done:
-                found = scan.read(
-                    self._snapshot,
-                    read_plan,
-                    layout.columns,
-                    lambda batch: layout.decode(batch, spec, selection, result),
-                    done,
-                )
-            if self._verify:
-                self._check(selection, sum(found, Totals()))
-        return layout.finish(spec, selection, result)
-
-    def _check(self, selection: AnySelection, found: Totals) -> None:
-        """Hold what was read against the totals: lost rows are an error, never zeros."""
-        want = self._meta.totals
-        whole = selection.box.shape == self.shape and selection.is_box
-        if (whole and (found.rows, found.nnz) != (want.rows, want.nnz)) or (
-            self._is_full and found.nnz != selection.size
-        ):
-            expected = want.nnz if whole else selection.size
-            raise CorruptDataError(
-                f"tensor {self.id!r}: {found.rows} rows with {found.nnz} elements were found where "
-                f"{expected} elements are stored; rows were lost, or somebody changed the table "
-                "with plain Delta: tl.open(..., verify=False) reads what there is"
-            )
+        return read(self._snapshot, self._meta, selection, self._verify, out)
 
     def _assign(self, selection: AnySelection, values: Any) -> None:
         """Write values into the elements of a selection, in one commit."""
-        given = np.asarray(values)
-        target = np.empty(selection.storage_shape, self.dtype)
-        view = target if selection.is_scalar else selection.finish(target)
-        if not np.can_cast(given.dtype, self.dtype, "same_kind") and not np.isscalar(values):
-            raise InvalidTensorError(
-                f"values of dtype {given.dtype} cannot be assigned to tensor {self.id!r} of dtype "
-                f"{self.dtype} without loss; convert them with .astype({self.dtype.name!r})"
-            )
-        try:
-            view[...] = given
-        except ValueError as error:
-            raise InvalidTensorError(
-                f"values of shape {given.shape} cannot be assigned to a selection of shape "
-                f"{selection.result_shape} of tensor {self.id!r}"
-            ) from error
-        self._snapshot = assign(self._snapshot, self._meta, selection, target)
+        put = assign_elements if layout_of(self.layout).is_sparse else assign
+        self._snapshot = put(self._snapshot, self._meta, selection, values)
         self._meta = catalog.get(self._snapshot, self.id)
 
     def __repr__(self) -> str:
@@ -297,7 +287,9 @@ class TensorRef:
             "shape": self.shape,
             "axes": self.axes or "-",
             "dtype": self.dtype,
-            "layout": f"{self.layout}, blocks of {self.block_shape}, {self.codec}",
+            "layout": f"{self.layout}, blocks of {self.block_shape}, {self.codec}"
+            if self.block_shape
+            else f"{self.layout}, {self.codec}",
             "in memory": size_text(self.nbytes),
             "stored": size_text(self.stored_bytes),
             "version": self.version,

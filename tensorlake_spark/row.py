@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.errors import CorruptDataError, FormatError, InvalidTensorError
+from tensorlake_spark.labels import labels_of
 from tensorlake_spark.spec import FORMAT_VERSION, STORED_AXES, TensorSpec, dtype_name, dtype_of
 
 CORNER = pa.struct([pa.field(f"d{k}", pa.int64()) for k in range(STORED_AXES)])
@@ -257,6 +258,7 @@ def meta_batch(
             "axes": None if spec.axes is None else list(spec.axes),
             "attrs": dict(spec.attrs),
             **({"params": dict(spec.params)} if spec.params else {}),
+            **({"labels": {k: v.to_json() for k, v in spec.labels.items()}} if spec.labels else {}),
         }
         try:
             attrs.append(json.dumps(body, separators=(",", ":"), allow_nan=False))
@@ -358,6 +360,7 @@ def read_meta(row: Mapping[str, Any]) -> Meta:
         axes=None if body["axes"] is None else tuple(body["axes"]),
         attrs=body["attrs"],
         params=body.get("params", {}),
+        labels={name: labels_of(value) for name, value in body.get("labels", {}).items()},
     )
     return Meta(spec, Totals(body["rows"], body["nnz"], body["bytes"]), int(row["seq"]))
 

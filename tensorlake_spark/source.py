@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,6 +32,11 @@ class ArraySource:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
     def sample(self, block: Sequence[int]) -> Array:
         """Return a block from the middle, from which a codec is chosen."""
         lo = [max(0, (n - b) // 2) for n, b in zip(self.shape, block, strict=True)]
@@ -46,7 +51,7 @@ class ArraySource:
         if not self.shape:
             yield (), np.asarray(self.data[()])
             return
-        for box in _bands(self.shape, block, self.dtype.itemsize):
+        for box in bands(self.shape, block, self.dtype.itemsize):
             yield box.lo, np.asarray(self.data[box.slices()])
 
     def density(self) -> float:
@@ -67,7 +72,7 @@ class ArraySource:
         return found / seen
 
 
-def _bands(shape: Sequence[int], block: Sequence[int], itemsize: int) -> Iterator[Box]:
+def bands(shape: Sequence[int], block: Sequence[int], itemsize: int) -> Iterator[Box]:
     """Yield boxes of whole blocks, of about `REGION_BYTES`, that tile a shape in C order."""
     step = list(block)
     for axis in reversed(range(len(shape))):
@@ -107,6 +112,11 @@ class SparseSource:
     def dtype(self) -> np.dtype[Any]:
         """The tensor's."""
         return self.data.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of coordinates and values."""
+        return self.data.nbytes
 
     def density(self) -> float:
         """Return the share of elements that are stored."""
@@ -151,6 +161,8 @@ class SlabSource:
     axis : int
         Where they are joined.
     """
+
+    nbytes = None
 
     def __init__(self, slabs: Iterable[Any], axis: int) -> None:
         self._slabs = iter(slabs)
@@ -238,7 +250,29 @@ def _cut(array: Array, axis: int, start: int, stop: int) -> Array:
     return array[(slice(None),) * axis + (slice(start, stop),)]
 
 
-Source = ArraySource | SparseSource | SlabSource
+class Source(Protocol):
+    """Something that yields the regions of a tensor."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the tensor; along the axis of a stream that of its first slab."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the tensor."""
+
+    @property
+    def nbytes(self) -> int | None:
+        """Bytes of all regions, for the progress bar; None of a stream."""
+
+    def density(self) -> float:
+        """Return the share of elements that are not zero, or a guess at it."""
+
+    def sample(self, block: Sequence[int]) -> Array:
+        """Return a block, from which a codec is chosen."""
+
+    def regions(self, block: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Any]]:
+        """Yield ``(offset, region)``, an ndarray or a SparseTensor, cut between blocks."""
 
 
 def suited(source: Source, is_sparse: bool, leading_axis: int) -> Source:

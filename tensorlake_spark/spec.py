@@ -14,6 +14,7 @@ from tensorlake_spark.errors import (
     MissingDependencyError,
     UnsupportedDtypeError,
 )
+from tensorlake_spark.labels import Labels
 
 FORMAT_VERSION = 1
 """Version of the row format that this package writes; it reads this one and all before it."""
@@ -164,6 +165,8 @@ class TensorSpec:
         The user's own attributes, as JSON has them.
     params : mapping
         What the layout needs to write further rows, as JSON has it: ``order``, ``row_axes``, ``duplicates``.
+    labels : mapping of str to Labels
+        By the name of an axis, what its indices stand for.
 
     Examples
     --------
@@ -183,6 +186,7 @@ class TensorSpec:
     axes: tuple[str, ...] | None = None
     attrs: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, Labels] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_id(self.id)
@@ -191,6 +195,7 @@ class TensorSpec:
         put(self, "block_shape", tuple(int(n) for n in self.block_shape))
         put(self, "attrs", dict(self.attrs))
         put(self, "params", dict(self.params))
+        put(self, "labels", dict(self.labels))
         dtype_name(self.dtype)
         if len(self.shape) > MAX_RANK:
             raise InvalidTensorError(f"rank {len(self.shape)} is above the limit of {MAX_RANK}")

@@ -341,7 +341,7 @@ def test_the_catalog(lake, photos):
 
 
 def test_how_references_show_themselves(lake):
-    ref = lake.write("x", np.zeros((3, 4)), attrs={"<b>": "&"}, axes=("y", "x"))
+    ref = lake.write("x", np.ones((3, 4)), attrs={"<b>": "&"}, axes=("y", "x"))
     assert repr(ref).startswith("TensorRef('x', shape=(3, 4), dtype=float64, layout='ftsf'")
     assert "&lt;b&gt;" in ref._repr_html_()
     assert "<table" in lake._repr_html_()

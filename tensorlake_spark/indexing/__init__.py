@@ -14,7 +14,7 @@
 from tensorlake_spark.indexing.box import Box
 from tensorlake_spark.indexing.grid import Grid
 from tensorlake_spark.indexing.key import select, select_orthogonal, select_points
-from tensorlake_spark.indexing.picking import locate, place
+from tensorlake_spark.indexing.picking import lift, locate, place
 from tensorlake_spark.indexing.plan import FilePlan, ReadPlan
 from tensorlake_spark.indexing.point_selection import PointSelection
 from tensorlake_spark.indexing.predicate import Predicate
@@ -32,6 +32,7 @@ __all__ = [
     "Run",
     "Selection",
     "format_key",
+    "lift",
     "locate",
     "named_key",
     "parse_key",

@@ -114,6 +114,71 @@ def place(selection: Selection | PointSelection, out: Array) -> Array:
     return _stack(rows, out.shape[1])
 
 
+def lift(selection: Selection | PointSelection, coords: Array) -> tuple[Array, Array]:
+    """Return where elements of the answer lie in the tensor: the way back of `locate` and `place`.
+
+    Of elements that an index array puts in one place, the last one is kept, as an assignment does.
+
+    Parameters
+    ----------
+    selection : Selection or PointSelection
+        What was picked.
+    coords : int64 ndarray, shape (len(selection.result_shape), m)
+        Coordinates in ``selection.result_shape``.
+
+    Returns
+    -------
+    take : int64 ndarray, shape (n,)
+        Which of the elements are kept.
+    out : int64 ndarray, shape (ndim, n)
+        Their coordinates in the tensor.
+
+    Examples
+    --------
+    >>> backwards = Selection((4, 3), (Run(0, 4, 2), Run(1, 2)), flips=(0,), drops=(1,))
+    >>> lift(backwards, np.array([[0, 1]]))[1].tolist()
+    [[2, 0], [1, 1]]
+    """
+    if isinstance(selection, PointSelection):
+        places = ravel(coords, selection.result_shape)
+        last = _last(ravel(selection.coords, selection.shape))
+        take = np.flatnonzero(last[places])
+        return take, selection.coords[:, places[take]]
+    rows = [row for k, row in enumerate(coords) if k not in selection.newaxes]
+    if selection.moved is not None:
+        source, target = selection.moved
+        shape = (-1,) if selection.points_shape is None else selection.points_shape
+        span = slice(target, target + len(shape))
+        rows[span] = [
+            rows[target]
+            if selection.points_shape is None
+            else ravel(_stack(rows[span], coords.shape[1]), shape)
+        ]
+        rows.insert(source, rows.pop(target))
+    kept = np.ones(coords.shape[1], bool)
+    out = np.empty((len(selection.axes), coords.shape[1]), np.int64)
+    waiting = iter(rows)
+    for k, axis in enumerate(selection.axes):
+        row = np.zeros(coords.shape[1], np.int64) if k in selection.drops else next(waiting)
+        if k in selection.flips:
+            row = axis.count - 1 - row
+        if isinstance(axis, Points):
+            out[k] = axis.indices[row]
+            kept &= _last(axis.indices)[row]
+        else:
+            out[k] = axis.start + row * axis.step
+    take = np.flatnonzero(kept)
+    return take, out[:, take]
+
+
+def _last(values: Array) -> Array:
+    """Return for each value whether no later one equals it."""
+    _, first = np.unique(values[::-1], return_index=True)
+    out = np.zeros(len(values), bool)
+    out[len(values) - 1 - first] = True
+    return out
+
+
 def _narrowing(selection: Selection) -> list[int]:
     """The axes that leave something out, the one that leaves the least over first."""
     share = []

@@ -1,0 +1,175 @@
+"""Appends: along an axis, or of elements where they lie in a sparse tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.choose import WriteOptions
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
+from tensorlake_spark.indexing import PointSelection
+from tensorlake_spark.indexing.coords import DUPLICATES
+from tensorlake_spark.labels import Labels, Listed, check_labels, labels_of
+from tensorlake_spark.layouts import grid_of, layout_of
+from tensorlake_spark.put import commit_change, length_of, put, writer_of
+from tensorlake_spark.read import read
+from tensorlake_spark.row import Meta
+from tensorlake_spark.source import Source, SparseSource, native_dtype, suited
+from tensorlake_spark.sparse import SparseTensor
+from tensorlake_spark.spec import TensorSpec
+
+
+def append(
+    snapshot: Snapshot,
+    old: Meta,
+    source: Source,
+    axis: int,
+    options: WriteOptions,
+    progress: Callable[[int], None],
+) -> Snapshot:
+    spec = old.spec
+    offset = check_append(spec, source.shape, source.dtype, axis)
+    axis %= spec.ndim
+    # What the iterator does not know yet does not matter for the grid: only where the new run begins.
+    grid = grid_of(spec).extend(axis, source.shape[axis])
+    spec = replace(spec, segments=grid.segments)
+    layout = layout_of(spec.layout)
+    source = suited(source, layout.is_sparse, layout.leading_axis(spec))
+    writer = writer_of(snapshot, spec)
+    try:
+        seqs = count(old.seq + 1)
+        totals = old.totals + put(writer, spec, source, offset, seqs, progress)
+        added = length_of(source, source.shape)[axis]
+        shape = (*old.spec.shape[:axis], old.spec.shape[axis] + added, *old.spec.shape[axis + 1 :])
+        labels = longer_labels(spec, shape, options.labels)
+        spec = replace(spec, shape=shape, attrs={**spec.attrs, **options.attrs}, labels=labels)
+        writer.add_meta([spec], [next(seqs)], [totals])
+        return commit_change(snapshot, spec.id, writer, [], "append", options.transaction)
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def check_append(
+    spec: TensorSpec, shape: Sequence[int], dtype: np.dtype[Any], axis: int
+) -> tuple[int, ...]:
+    """Return where an append begins, if an array of `shape` and `dtype` continues a tensor.
+
+    Raises
+    ------
+    InvalidTensorError
+        If the rank, another axis or the dtype does not fit.
+    """
+    if not -spec.ndim <= axis < spec.ndim:
+        raise InvalidTensorError(
+            f"tensor {spec.id!r} has {spec.ndim} axes; there is no axis {axis} to append along"
+        )
+    axis %= spec.ndim
+    if len(shape) != spec.ndim:
+        raise InvalidTensorError(
+            f"an array of shape {tuple(shape)} cannot be appended to tensor {spec.id!r} of shape "
+            f"{spec.shape}: both need {spec.ndim} axes"
+        )
+    for k, (have, want) in enumerate(zip(shape, spec.shape, strict=True)):
+        if k != axis and have != want:
+            raise InvalidTensorError(
+                f"an array of shape {tuple(shape)} cannot be appended along axis {axis} to tensor "
+                f"{spec.id!r} of shape {spec.shape}: axis {k} has length {have}, not {want}"
+            )
+    if native_dtype(dtype) != spec.dtype:
+        raise InvalidTensorError(
+            f"an array of dtype {dtype} cannot be appended to tensor {spec.id!r} of dtype {spec.dtype}; "
+            f"convert it with .astype({spec.dtype.name!r})"
+        )
+    return tuple(n if k == axis else 0 for k, n in enumerate(spec.shape))
+
+
+def longer_labels(
+    spec: TensorSpec, shape: Sequence[int], given: Mapping[str, Any]
+) -> dict[str, Labels]:
+    """Return the labels of a tensor that has grown to `shape`; `given` has those of the new indices.
+
+    Raises
+    ------
+    InvalidTensorError
+        If an axis that has a list of labels grows, and its new indices have none.
+    """
+    out = dict(spec.labels)
+    for name, value in given.items():
+        old, new = spec.labels.get(name), labels_of(value)
+        out[name] = new
+        if isinstance(old, Listed) and isinstance(new, Listed):
+            known = new.values[: len(old.values)] == old.values
+            out[name] = new if known else Listed((*old.values, *new.values))
+    return check_labels(out, spec.axes, shape)
+
+
+def unite(
+    snapshot: Snapshot,
+    old: Meta,
+    source: Source,
+    options: WriteOptions,
+    progress: Callable[[int], None],
+) -> Snapshot:
+    """Add elements to a sparse tensor where they lie; the shape grows to hold them."""
+    spec = old.spec
+    layout = layout_of(spec.layout)
+    if not layout.is_sparse:
+        raise InvalidOptionError(
+            f"axis=None adds elements to a sparse tensor; {spec.id!r} has layout {spec.layout}: append "
+            "along an axis, or assign to a part of it"
+        )
+    if len(source.shape) != spec.ndim or native_dtype(source.dtype) != spec.dtype:
+        raise InvalidTensorError(
+            f"elements of a tensor of shape {source.shape} and dtype {source.dtype} cannot be added to "
+            f"tensor {spec.id!r} of shape {spec.shape} and dtype {spec.dtype}"
+        )
+    shape = tuple(max(a, b) for a, b in zip(spec.shape, source.shape, strict=True))
+    spec = replace(spec, shape=shape, params=_united_params(spec, options.duplicates))
+    labels = longer_labels(spec, shape, options.labels)
+    spec = replace(spec, labels=labels, attrs={**spec.attrs, **options.attrs})
+    source = suited(source, True, layout.leading_axis(spec))
+    if spec.params.get("duplicates", "error") == "error" and isinstance(source, SparseSource):
+        _check_new(snapshot, old, source.data)
+    writer = writer_of(snapshot, spec)
+    try:
+        seqs = count(old.seq + 1)
+        totals = old.totals + put(writer, spec, source, (0,) * spec.ndim, seqs, progress)
+        writer.add_meta([spec], [next(seqs)], [totals])
+        return commit_change(snapshot, spec.id, writer, [], "append", options.transaction)
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def _united_params(spec: TensorSpec, duplicates: str) -> dict[str, Any]:
+    """Return a tensor's parameters with the rule for duplicates that an append asks for."""
+    if duplicates not in DUPLICATES:
+        raise InvalidOptionError(
+            f"unknown duplicates {duplicates!r}; known are {', '.join(DUPLICATES)}"
+        )
+    have = spec.params.get("duplicates", "error")
+    if duplicates != "error" and have not in ("error", duplicates):
+        raise InvalidOptionError(
+            f"tensor {spec.id!r} combines duplicates by {have!r}, and cannot by {duplicates!r} too"
+        )
+    rule = have if duplicates == "error" else duplicates
+    return {**spec.params, **({} if rule == "error" else {"duplicates": rule})}
+
+
+def _check_new(snapshot: Snapshot, old: Meta, data: SparseTensor) -> None:
+    """Raise InvalidTensorError if an element is stored already."""
+    inside = (data.coords < np.array(old.spec.shape, np.int64)[:, None]).all(axis=0)
+    coords = np.ascontiguousarray(data.coords[:, inside])
+    found = read(snapshot, old, PointSelection(old.spec.shape, coords, (coords.shape[1],)))
+    if found.nnz:
+        at = tuple(coords[:, found.coords[0, 0]].tolist())
+        raise InvalidTensorError(
+            f"{found.nnz} elements are in tensor {old.spec.id!r} already, the first of them {at}; "
+            "duplicates='sum' or duplicates='last' combines them, ref[key] = values replaces them"
+        )

@@ -1,0 +1,237 @@
+"""Labels of an axis: what stands for its indices, so that ``ref.sel(carrier="UA")`` finds them.
+
+An axis has a list of labels, one for every index, or regular bins: of a number (``start``, ``step``) or of
+time (with a ``unit`` of `numpy.datetime64`). Both are JSON in the tensor's metadata.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidTensorError, UnknownLabelError, did_you_mean
+
+_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One label for every index.
+
+    Attributes
+    ----------
+    values : tuple
+        Distinct strings, integers, floats or bools.
+
+    Examples
+    --------
+    >>> Listed(("AA", "UA")).index("UA"), Listed(("AA", "DL", "UA")).index(slice("DL", "UA"))
+    (1, slice(1, 3, None))
+    """
+
+    values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        wrong = [v for v in self.values if not isinstance(v, (str, int, float, bool))]
+        if wrong:
+            raise InvalidTensorError(f"label {wrong[0]!r} is no string, number or bool")
+        if len(self._places) != len(self.values):
+            raise InvalidTensorError("labels of an axis repeat themselves")
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {value: k for k, value in enumerate(self.values)}
+
+    def array(self, count: int) -> np.ndarray[Any, Any]:
+        """Return the labels of the first `count` indices."""
+        return np.array(self.values[:count])
+
+    def index(self, label: Any) -> Any:
+        """Return the index, slice or indices that a label, a slice or a list of labels stands for.
+
+        Both ends of a slice belong to it, as in pandas.
+
+        Raises
+        ------
+        UnknownLabelError
+            If there is no such label; the message offers the nearest.
+        """
+        if isinstance(label, slice):
+            if label.step is not None:
+                raise UnknownLabelError("a slice of labels has no step")
+            first = 0 if label.start is None else self.index(label.start)
+            last = len(self.values) - 1 if label.stop is None else self.index(label.stop)
+            return slice(first, last + 1)
+        if isinstance(label, (list, tuple, np.ndarray)):
+            return np.array([self.index(one) for one in label], np.int64)
+        label = label.item() if isinstance(label, np.generic) else label
+        try:
+            return self._places[label]
+        except (KeyError, TypeError):
+            known = [str(v) for v in self.values]
+            raise UnknownLabelError(
+                f"there is no label {label!r}{did_you_mean(str(label), known)}; the axis has "
+                f"{len(known)} labels"
+            ) from None
+
+    def to_json(self) -> Any:
+        """Return what the metadata row has."""
+        return list(self.values)
+
+
+@dataclass(frozen=True)
+class Regular:
+    """Bins of one length: index ``k`` is ``start + k * step`` up to the next one.
+
+    Attributes
+    ----------
+    start : float or str
+        Of the first bin; a time as text, such as ``2013-01-01T05``.
+    step : float
+        Length of a bin, in units of `unit` for time.
+    unit : str or None
+        A unit of `numpy.datetime64`, None for numbers.
+
+    Examples
+    --------
+    >>> Regular("2013-01-01T00", 1, "h").index("2013-01-02")
+    slice(24, 48, None)
+    >>> Regular(40.5, 0.01, None).index(40.752)
+    25
+    """
+
+    start: Any
+    step: Any
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit is not None and self.unit not in _UNITS:
+            raise InvalidTensorError(
+                f"unknown unit of time {self.unit!r}; known are {', '.join(_UNITS)}"
+            )
+        if not self.step > 0:
+            raise InvalidTensorError(f"bins have a length above 0, not {self.step!r}")
+
+    @property
+    def _origin(self) -> Any:
+        return np.array(self.start, f"datetime64[{self.unit}]")
+
+    def array(self, count: int) -> np.ndarray[Any, Any]:
+        """Return where the first `count` bins start."""
+        if self.unit is None:
+            return np.asarray(self.start + np.arange(count) * self.step)
+        return np.asarray(self._origin + np.arange(count) * int(self.step))
+
+    def places(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the bin of every value, negative before the first one."""
+        if self.unit is None:
+            # A value on an edge belongs to the bin that begins there, whatever binary fractions do.
+            exact = (values.astype(np.float64) - self.start) / self.step
+            near = np.rint(exact)
+            bins = np.where(np.abs(exact - near) < 1e-9, near, np.floor(exact))
+            return np.asarray(bins, np.int64)
+        since = values.astype(f"datetime64[{self.unit}]") - self._origin
+        return np.asarray(since.astype(np.int64) // int(self.step))
+
+    def index(self, label: Any) -> Any:
+        """Return the index, slice or indices of a value, a slice or a list; see `Listed.index`.
+
+        A time that is coarser than the bins stands for all bins of it: a day for its hours.
+        """
+        if isinstance(label, slice):
+            if label.step is not None:
+                raise UnknownLabelError("a slice of labels has no step")
+            first = 0 if label.start is None else self._span(label.start)[0]
+            return slice(first, None if label.stop is None else self._span(label.stop)[1])
+        if isinstance(label, (list, tuple, np.ndarray)):
+            return np.array([self._span(one)[0] for one in label], np.int64)
+        first, stop = self._span(label)
+        return first if stop == first + 1 else slice(first, stop)
+
+    def _span(self, label: Any) -> tuple[int, int]:
+        """Return the first bin that a value stands for, and the one after the last."""
+        try:
+            if self.unit is None:
+                first = int(self.places(np.array([float(label)]))[0])
+                stop = first + 1
+            else:
+                time = np.datetime64(label)
+                after = time + np.timedelta64(1)
+                first = int(self.places(np.array([time]))[0])
+                fine = np.array([after]).astype(f"datetime64[{self.unit}]") - self._origin
+                stop = max(first + 1, math.ceil(int(fine.astype(np.int64)[0]) / int(self.step)))
+        except (ValueError, TypeError) as error:
+            raise UnknownLabelError(
+                f"{label!r} is no label of bins from {self.start!r} on"
+            ) from error
+        if first < 0:
+            raise UnknownLabelError(f"label {label!r} lies before the first bin, {self.start!r}")
+        return first, stop
+
+    def to_json(self) -> Any:
+        """Return what the metadata row has."""
+        return {"start": self.start, "step": self.step, "unit": self.unit}
+
+
+Labels = Listed | Regular
+
+
+def labels_of(value: Any) -> Labels:
+    """Return labels from what a user gives, or the metadata row has.
+
+    Raises
+    ------
+    InvalidTensorError
+        If they are neither a sequence of labels nor regular bins.
+
+    Examples
+    --------
+    >>> labels_of(["a", "b"]), labels_of({"start": 0.0, "step": 0.5})
+    (Listed(values=('a', 'b')), Regular(start=0.0, step=0.5, unit=None))
+    """
+    if isinstance(value, (Listed, Regular)):
+        return value
+    if isinstance(value, Mapping):
+        try:
+            return Regular(**value)
+        except TypeError:
+            raise InvalidTensorError(
+                f"{dict(value)!r} are no regular bins: give start, step and, for time, unit"
+            ) from None
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return Listed(tuple(v.item() if isinstance(v, np.generic) else v for v in value))
+    raise InvalidTensorError(f"labels are a list or regular bins, not {type(value).__name__}")
+
+
+def check_labels(
+    labels: Mapping[str, Any], axes: Sequence[str] | None, shape: Sequence[int]
+) -> dict[str, Labels]:
+    """Return labels by axis name, if they fit a tensor.
+
+    Raises
+    ------
+    InvalidTensorError
+        If an axis is unknown, or has another number of labels than its length.
+    """
+    out = {}
+    for name, value in labels.items():
+        if axes is None or name not in axes:
+            raise InvalidTensorError(
+                f"labels for axis {name!r}{did_you_mean(str(name), axes or ())}; the axes are "
+                f"{tuple(axes) if axes else 'not named'}"
+            )
+        found = labels_of(value)
+        length = shape[list(axes).index(name)]
+        if isinstance(found, Listed) and len(found.values) != length:
+            raise InvalidTensorError(
+                f"{len(found.values)} labels for axis {name!r} of length {length}"
+            )
+        out[name] = found
+    return out

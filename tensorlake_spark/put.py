@@ -1,0 +1,110 @@
+"""Regions of a tensor -> rows -> data files -> one commit: what every change has in common."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.delta.commit import Change, app_of, commit
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.write import FileWriter
+from tensorlake_spark.indexing import Box
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.pool import THREADS, threads
+from tensorlake_spark.row import Row, Totals
+from tensorlake_spark.source import Source
+from tensorlake_spark.sparse import SparseTensor
+from tensorlake_spark.spec import TensorSpec
+
+Region = np.ndarray[Any, Any] | SparseTensor
+
+
+def writer_of(snapshot: Snapshot, spec: TensorSpec) -> FileWriter:
+    """Return a writer of files with row groups as large as a tensor's layout wants them."""
+    size = layout_of(spec.layout).row_group_bytes
+    return FileWriter(snapshot.storage, row_group_bytes=size, schema=snapshot.schema)
+
+
+def encode(
+    spec: TensorSpec, regions: Iterable[tuple[Sequence[int], Region]]
+) -> Iterator[tuple[int, list[Row]]]:
+    """Encode regions of a tensor in several threads; yield ``(bytes read, rows)`` in storage order.
+
+    Only a few parts are under way at a time, so memory does not grow with the tensor.
+    """
+    layout = layout_of(spec.layout)
+
+    def parts() -> Iterator[tuple[Region, tuple[int, ...]]]:
+        for offset, region in regions:
+            box = Box(
+                tuple(offset), tuple(o + n for o, n in zip(offset, region.shape, strict=True))
+            )
+            if isinstance(region, SparseTensor):
+                yield region, box.lo
+                continue
+            grown = replace(
+                spec, shape=tuple(max(a, b) for a, b in zip(spec.shape, box.hi, strict=True))
+            )
+            for part in layout.pieces(grown, box):
+                yield region[part.shift([-o for o in offset]).slices()], part.lo
+
+    waiting: deque[tuple[int, Any]] = deque()
+    pool = threads()
+    for values, lo in parts():
+        waiting.append((values.nbytes, pool.submit(layout.encode, values, lo, spec)))
+        del values
+        if len(waiting) > 2 * THREADS:
+            nbytes, done = waiting.popleft()
+            yield nbytes, done.result()
+    while waiting:
+        nbytes, done = waiting.popleft()
+        yield nbytes, done.result()
+
+
+def put(
+    writer: FileWriter,
+    spec: TensorSpec,
+    source: Source,
+    offset: Sequence[int],
+    seqs: Iterator[int],
+    progress: Callable[[int], None],
+) -> Totals:
+    """Encode a source at `offset` of the tensor into the writer's files; return what it adds up to."""
+    moved = (
+        (tuple(o + d for o, d in zip(lo, offset, strict=True)), region)
+        for lo, region in source.regions(spec.block_shape)
+    )
+    rows = nnz = size = 0
+    for nbytes, encoded in encode(spec, moved):
+        for row in encoded:
+            writer.add(spec, next(seqs), row)
+            rows, nnz, size = rows + 1, nnz + row.nnz, size + row.nbytes
+        progress(nbytes)
+    return Totals(rows, nnz, size)
+
+
+def length_of(source: Source, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of a source, with the length of a stream that has ended."""
+    length = getattr(source, "length", None)
+    if length is None:
+        return tuple(shape)
+    axis = source.axis  # type: ignore[attr-defined]
+    return tuple(length if k == axis else n for k, n in enumerate(shape))
+
+
+def commit_change(
+    snapshot: Snapshot,
+    tensor_id: str,
+    writer: FileWriter,
+    removes: Sequence[str],
+    operation: str,
+    transaction: tuple[str, int] | None,
+) -> Snapshot:
+    """Commit what a writer has written, from the tensor's number in `snapshot`."""
+    number = snapshot.transaction(app_of(tensor_id))
+    change = Change({tensor_id: number}, writer.finish(), removes, operation, transaction)
+    return commit(snapshot.storage, change)

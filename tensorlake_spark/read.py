@@ -1,0 +1,74 @@
+"""Read a selection of a tensor: plan, decode from several threads, hold what was found against the totals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorlake_spark.delta import scan
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.progress import progress
+from tensorlake_spark.row import Meta, Totals
+
+
+def is_full(meta: Meta) -> bool:
+    """Whether stored rows cover the whole tensor, so that nothing is fill."""
+    return meta.totals.nnz == meta.spec.size and not layout_of(meta.spec.layout).is_sparse
+
+
+def read(
+    snapshot: Snapshot, meta: Meta, selection: AnySelection, verify: bool = True, out: Any = None
+) -> Any:
+    """Return what NumPy would pick, as an ndarray or a `SparseTensor` by the layout.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version of the table.
+    meta : Meta
+        The tensor in it.
+    selection : Selection or PointSelection
+        What is picked.
+    verify : bool
+        Whether lost rows are an error.
+    out : ndarray, optional
+        Array of the selection's storage shape that a dense layout decodes into.
+
+    Raises
+    ------
+    CorruptDataError
+        If stored bytes are not what was written, or rows are missing.
+    """
+    spec = meta.spec
+    layout = layout_of(spec.layout)
+    full = is_full(meta) and verify
+    result = layout.new_result(spec, selection, full) if out is None else out
+    if not selection.is_empty:
+        read_plan = scan.plan(snapshot, spec.id, selection)
+        with progress(f"read {spec.id}", read_plan.n_bytes) as done:
+            found = scan.read(
+                snapshot,
+                read_plan,
+                layout.columns,
+                lambda batch: layout.decode(batch, spec, selection, result),
+                done,
+            )
+        if verify:
+            _check(meta, selection, sum(found, Totals()))
+    return layout.finish(spec, selection, result)
+
+
+def _check(meta: Meta, selection: AnySelection, found: Totals) -> None:
+    """Hold what was read against the totals: lost rows are an error, never zeros."""
+    spec, want = meta.spec, meta.totals
+    whole = selection.box.shape == spec.shape and selection.is_box
+    if (whole and (found.rows, found.nnz) != (want.rows, want.nnz)) or (
+        is_full(meta) and found.nnz != selection.size
+    ):
+        expected = want.nnz if whole else selection.size
+        raise CorruptDataError(
+            f"tensor {spec.id!r}: {found.rows} rows with {found.nnz} elements were found where "
+            f"{expected} elements are stored; rows were lost, or somebody changed the table "
+            "with plain Delta: tl.open(..., verify=False) reads what there is"
+        )

@@ -1,0 +1,49 @@
+"""A tensor of the lake as the source of another one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.indexing import Box, select
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.read import read
+from tensorlake_spark.row import Meta
+from tensorlake_spark.source import bands
+
+
+class StoredSource:
+    """A tensor of the lake, read slab by slab."""
+
+    def __init__(self, snapshot: Snapshot, meta: Meta) -> None:
+        self._snapshot, self._meta = snapshot, meta
+        self.shape, self.dtype = meta.spec.shape, meta.spec.dtype
+        self.nbytes = None
+
+    def density(self) -> float:
+        """Return the share of elements that are stored."""
+        return self._meta.totals.nnz / max(1, self._meta.spec.size)
+
+    def _read(self, box: Box) -> Any:
+        return read(self._snapshot, self._meta, select(box.slices(), self.shape))
+
+    def sample(self, block: Sequence[int]) -> Any:
+        """Return a block from the middle, from which a codec is chosen."""
+        lo = tuple(max(0, (n - b) // 2) for n, b in zip(self.shape, block, strict=True))
+        hi = tuple(min(a + b, n) for a, b, n in zip(lo, block, self.shape, strict=True))
+        return np.asarray(self._read(Box(lo, hi)))
+
+    def regions(self, block: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Any]]:
+        """Yield ``(offset, region)``, whole blocks of about the size of other sources' regions."""
+        for box in bands(self.shape, block or (1,) * len(self.shape), self._cell_bytes()):
+            yield box.lo, self._read(box)
+
+    def _cell_bytes(self) -> int:
+        """Bytes that a cell takes in a region: of a sparse tensor a share of what an element takes."""
+        if not layout_of(self._meta.spec.layout).is_sparse:
+            return self.dtype.itemsize
+        return max(1, math.ceil(self.density() * (8 * len(self.shape) + self.dtype.itemsize)))
