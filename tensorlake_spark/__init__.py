@@ -23,6 +23,7 @@ from tensorlake_spark.errors import (
     UnsupportedDtypeError,
     UnsupportedFeatureError,
 )
+from tensorlake_spark.estimate import estimate
 from tensorlake_spark.lake import TensorLake, open  # noqa: A004
 from tensorlake_spark.ref import TensorRef
 from tensorlake_spark.sparse import SparseTensor
@@ -52,5 +53,6 @@ __all__ = [
     "UnknownLabelError",
     "UnsupportedDtypeError",
     "UnsupportedFeatureError",
+    "estimate",
     "open",
 ]

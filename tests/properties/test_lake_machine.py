@@ -18,13 +18,16 @@ from hypothesis.stateful import (
 )
 
 import tensorlake_spark as tl
-from tensorlake_spark import edit
+from tensorlake_spark.choose import WriteOptions, new_spec
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.delta.write import FileWriter
+from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.laws import bits
+from tensorlake_spark.put import encode
 from tensorlake_spark.source import source_of
 
 IDS = st.sampled_from(["a", "b", "group/c"])
+LAYOUTS = st.sampled_from(["auto", "ftsf", "bsgs", "coo", "csr", "csc", "csf"])
 SEEDS = st.integers(0, 2**31)
 SHAPES = st.lists(st.integers(0, 6), min_size=1, max_size=3).map(tuple)
 
@@ -54,15 +57,19 @@ class LakeMachine(RuleBasedStateMachine):
         self.past[self.lake.version] = {k: v.copy() for k, v in self.model.items()}
         return self.lake.version
 
-    @rule(target=versions, name=IDS, seed=SEEDS, shape=SHAPES, block=st.integers(1, 4))
-    def write(self, name, seed, shape, block):
+    @rule(
+        target=versions, name=IDS, seed=SEEDS, shape=SHAPES, block=st.integers(1, 4), layout=LAYOUTS
+    )
+    def write(self, name, seed, shape, block, layout):
         x = random_array(seed, shape)
+        has_blocks = layout == "auto" or layout_of(layout).has_blocks
+        options = {"block_shape": (block,) * x.ndim} if has_blocks else {}
         try:
-            ref = self.lake.write(name, x, block_shape=(block,) * x.ndim)
+            ref = self.lake.write(name, x, layout=layout, **options)
             assert name not in self.model
         except tl.TensorExistsError:
             assert name in self.model
-            ref = self.lake.write(name, x, mode="overwrite", block_shape=(block,) * x.ndim)
+            ref = self.lake.write(name, x, layout=layout, mode="overwrite", **options)
         self.model[name] = x
         assert bits(ref[...]) == bits(x)
         return self.remember()
@@ -87,6 +94,35 @@ class LakeMachine(RuleBasedStateMachine):
             data = iter([np.take(more, range(1), axis), np.take(more, range(1, size), axis)])
         self.lake.write(name, data, mode="append", axis=axis)
         self.model[name] = np.concatenate([old, more], axis)
+        return self.remember()
+
+    @rule(target=versions, name=IDS, seed=SEEDS, rule=st.sampled_from(["error", "sum", "last"]))
+    def add_elements(self, name, seed, rule):
+        if name not in self.model or self.lake[name].layout == "ftsf":
+            return self.remember() if self.model else 0
+        old = self.model[name]
+        more = random_array(seed, old.shape)
+        rules = {self.lake[name]._meta.spec.params.get("duplicates", "error"), rule} - {"error"}
+        elements = tl.SparseTensor.from_dense(more)
+        try:
+            self.lake.write(name, elements, mode="append", axis=None, duplicates=rule)
+        except tl.InvalidOptionError:
+            assert rules == {"sum", "last"}
+            return self.remember()
+        except tl.InvalidTensorError:
+            assert not rules
+            assert ((old != 0) & (more != 0)).any()
+            return self.remember()
+        added = np.where(more != 0, more, old) if rules == {"last"} else old + more
+        self.model[name] = added.astype(old.dtype)
+        return self.remember()
+
+    @rule(target=versions, name=IDS, layout=LAYOUTS)
+    def convert(self, name, layout):
+        if name not in self.model:
+            return self.remember() if self.model else 0
+        ref = self.lake.convert(name, layout=layout)
+        assert layout in ("auto", ref.layout)
         return self.remember()
 
     @rule(target=versions, name=IDS, seed=SEEDS, data=st.data())
@@ -123,8 +159,8 @@ class LakeMachine(RuleBasedStateMachine):
         """What a killed writer leaves: whole data files that no commit names."""
         writer = FileWriter(Storage(self.path))
         source = source_of(random_array(seed, (3, 4)))
-        spec = edit.new_spec("a", source, edit.WriteOptions(block_shape=(2, 2)))
-        for _, rows in edit.encode(spec, source.regions(spec.block_shape)):
+        spec = new_spec("a", source, WriteOptions(block_shape=(2, 2)))
+        for _, rows in encode(spec, source.regions(spec.block_shape)):
             for row in rows:
                 writer.add(spec, 0, row)
         writer.finish()

@@ -1,0 +1,103 @@
+"""Labels of axes: lists and bins, look-ups, appends, and what is refused."""
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.labels import Listed, Regular, labels_of
+
+DAYS = {"start": "2013-01-01", "step": 1, "unit": "D"}
+
+
+@pytest.fixture
+def flights(lake):
+    st = tl.SparseTensor([[0, 1, 1], [2, 0, 1]], [3, 4, 5], (2, 3))
+    labels = {"carrier": ["AA", "DL", "UA"], "day": DAYS}
+    return lake.write("f", st, layout="bsgs", axes=("day", "carrier"), labels=labels)
+
+
+def test_look_ups(flights, lake):
+    assert flights.labels("carrier").tolist() == ["AA", "DL", "UA"]
+    assert (
+        flights.labels("day").tolist() == np.array(["2013-01-01", "2013-01-02"], "M8[D]").tolist()
+    )
+    assert flights.sel(carrier="UA").todense().tolist() == [3, 0]
+    assert flights.sel(carrier=slice("AA", "DL"), day="2013-01-02").todense().tolist() == [4, 5]
+    assert flights.sel(carrier=["UA", "AA"])[0].todense().tolist() == [3, 0]
+    assert flights.sel(day=np.datetime64("2013-01-02"), carrier="DL") == 5
+    again = tl.open(lake.uri)["f"]
+    assert again.labels("carrier").tolist() == ["AA", "DL", "UA"], "kept in the table"
+
+
+def test_an_axis_without_labels_takes_indices(lake):
+    ref = lake.write("x", np.arange(6).reshape(2, 3), axes=("a", "b"), labels={"a": ["p", "q"]})
+    assert ref.sel(a="q", b=1) == 4
+    with pytest.raises(tl.UnknownLabelError, match=r"axis 'b'.*axes with labels: a"):
+        ref.labels("b")
+    with pytest.raises(tl.InvalidSliceError):
+        ref.sel(c=1)
+
+
+def test_unknown_labels_offer_the_nearest(flights):
+    with pytest.raises(KeyError, match="'UAL'; did you mean 'UA'"):
+        flights.sel(carrier="UAL")
+    with pytest.raises(tl.UnknownLabelError, match="before the first bin"):
+        flights.sel(day="2012-12-31")
+    with pytest.raises(tl.UnknownLabelError, match="no label of bins"):
+        flights.sel(day="yesterday")
+    with pytest.raises(tl.UnknownLabelError, match="no step"):
+        flights.sel(carrier=slice("AA", "UA", 2))
+
+
+def test_bins():
+    hours = Regular("2013-01-01T00", 1, "h")
+    assert hours.index("2013-01-01T05") == 5
+    assert hours.index("2013-01-02") == slice(24, 48)
+    assert hours.index(slice("2013-01-02", "2013-01-03")) == slice(24, 72)
+    assert hours.index("2013-02") == slice(31 * 24, 59 * 24)
+    sixes = Regular("2013-01-01T00", 6, "h")
+    assert sixes.index("2013-01-02") == slice(4, 8)
+    assert sixes.index("2013-01-01T07") == 1
+    degrees = Regular(40.5, 0.01)
+    assert degrees.places(np.array([40.5, 40.51, 40.519, 41.0])).tolist() == [0, 1, 1, 50]
+    assert degrees.index(slice(40.6, 40.7)) == slice(10, 21)
+    np.testing.assert_allclose(degrees.array(3), [40.5, 40.51, 40.52])
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"b": ["x"]}, "labels for axis 'b'"),
+        ({"a": ["x"]}, "1 labels for axis 'a' of length 2"),
+        ({"a": ["x", "x"]}, "repeat themselves"),
+        ({"a": ["x", None]}, "None is no string"),
+        ({"a": "xy"}, "not str"),
+        ({"a": {"start": 0}}, "no regular bins"),
+        ({"a": {"start": 0, "step": 0}}, "length above 0"),
+        ({"a": {"start": "2013", "step": 1, "unit": "hour"}}, "unknown unit of time 'hour'"),
+    ],
+)
+def test_labels_that_do_not_fit(lake, labels, message):
+    with pytest.raises(tl.InvalidTensorError, match=message):
+        lake.write("x", np.ones((2, 3)), axes=("a", "c"), labels=labels)
+    assert "x" not in lake
+
+
+def test_appends_bring_labels_of_their_own(flights, lake):
+    more = tl.SparseTensor([[2], [3]], [9], (3, 4))
+    with pytest.raises(tl.InvalidTensorError, match="3 labels for axis 'carrier' of length 4"):
+        lake.write("f", more, mode="append", axis=None)
+    ref = lake.write(
+        "f", more, mode="append", axis=None, labels={"carrier": ["AA", "DL", "UA", "WN"]}
+    )
+    assert ref.sel(carrier="WN", day="2013-01-03") == 9
+    column = tl.SparseTensor([[0], [0]], [1], (3, 1))
+    ref = lake.write("f", column, mode="append", axis=1, labels={"carrier": ["ZZ"]})
+    assert ref.labels("carrier").tolist() == ["AA", "DL", "UA", "WN", "ZZ"]
+    assert ref.sel(carrier="ZZ", day="2013-01-01") == 1
+
+
+def test_what_labels_are_made_of():
+    assert labels_of(np.array(["a", "b"])) == Listed(("a", "b"))
+    assert labels_of([np.int64(3)]).to_json() == [3]
+    assert labels_of(Regular(0.0, 0.5)).to_json() == {"start": 0.0, "step": 0.5, "unit": None}

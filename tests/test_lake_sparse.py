@@ -1,0 +1,291 @@
+"""Sparse tensors through the Python door; NumPy and SciPy are the oracles."""
+
+import logging
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import tensorlake_spark as tl
+from tensorlake_spark.layouts import LAYOUTS
+from tensorlake_spark.layouts.laws import DTYPES, bits
+from tensorlake_spark.spec import dtype_of
+
+SPARSE = [name for name, layout in LAYOUTS.items() if layout.is_sparse]
+
+
+def sparse_array(shape=(40, 30, 15), count=400, seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.zeros(shape)
+    x.reshape(-1)[rng.choice(x.size, count, replace=False)] = rng.normal(size=count)
+    return x
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+def test_a_slice_is_what_numpy_picks(lake, layout):
+    x = sparse_array()
+    ref = lake.write("x", tl.SparseTensor.from_dense(x), layout=layout)
+    assert (ref.layout, ref.nnz, ref.shape) == (layout, 400, x.shape)
+    for key in (np.s_[...], np.s_[3], np.s_[:, 4], np.s_[..., -1], np.s_[5:20:3, ::-2, 2:9],
+                np.s_[None, 7, :, [1, 1, 4]], np.s_[x[:, 0, 0] == 0]):  # fmt: skip
+        got = ref[key]
+        assert isinstance(got, tl.SparseTensor)
+        assert bits(got) == bits(x[key])
+    at = tuple(np.argwhere(x)[7])
+    assert ref[at] == x[at]
+    assert isinstance(ref[at], np.float64)
+    assert ref[0, 0, 0] == x[0, 0, 0]
+    assert bits(ref.oindex[[0, 3], :, [1, 2]]) == bits(x[np.ix_([0, 3], range(30), [1, 2])])
+    assert bits(ref.vindex[[0, 3, 3], [1, 1, 1], [2, 2, 2]]) == bits(x[[0, 3, 3], 1, 2])
+    np.testing.assert_array_equal(np.asarray(ref), x)
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_dtype_comes_back_bit_by_bit(lake, layout, name):
+    dtype = dtype_of(name)
+    rng = np.random.default_rng(0)
+    if dtype.kind == "b":
+        values = np.ones(50, bool)
+    else:
+        values = rng.integers(0, 256, 50 * dtype.itemsize, np.uint8).view(dtype)
+    st = tl.SparseTensor([np.arange(50) * 7, np.arange(50) % 9], values, (400, 9))
+    assert lake.write("x", st, layout=layout)[...] == st
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+@pytest.mark.parametrize("rank", range(1, 9))
+def test_ranks(lake, layout, rank):
+    x = sparse_array(tuple([3, 2, 4, 2, 2, 3, 2, 2][:rank]), 2)
+    ref = lake.write("x", x, layout=layout)
+    assert bits(ref[...]) == bits(x)
+    assert bits(ref[..., -1]) == bits(x[..., -1])
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+def test_explicit_zeros_stay_and_empty_tensors_have_no_rows(lake, layout):
+    st = tl.SparseTensor([[1, 2], [3, 0]], [0.0, -0.0], (5, 4))
+    assert lake.write("zeros", st, layout=layout)[...] == st
+    ref = lake.write("empty", np.zeros((5, 4)), layout=layout)
+    assert (ref.nnz, ref[2:].nnz, ref[1, 1]) == (0, 0, 0)
+    assert lake.write("none", np.zeros((0, 4)), layout=layout)[...].shape == (0, 4)
+    full = np.arange(1, 21.0).reshape(5, 4)
+    assert bits(lake.write("full", full, layout=layout)[...]) == bits(full)
+
+
+def test_scipy_matrices_go_in_and_come_out(lake):
+    matrix = scipy.sparse.random_array((50, 70), density=0.02, rng=1, format="csr")
+    ref = lake.write("m", matrix)
+    assert ref.layout == "bsgs"
+    assert (ref[...].to_scipy() != matrix).nnz == 0
+    assert (ref[3:9].to_scipy() != matrix[3:9]).nnz == 0
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+def test_a_part_is_assigned(lake, layout):
+    x = sparse_array()
+    ref = lake.write("x", tl.SparseTensor.from_dense(x), layout=layout)
+    more = sparse_array((10, 15), 9, seed=1)
+
+    def check():
+        assert bits(ref[...]) == bits(x)
+        assert ref.nnz == np.count_nonzero(x)
+
+    for key, values in [
+        (np.s_[3:9, ::2, -1], 0), (np.s_[3:13, ::2, -1], more), (np.s_[5], 1.5), (np.s_[1, 2, 3], 8),
+        (np.s_[:, [3, 3, 4], 2], np.arange(120.0).reshape(40, 3)), (np.s_[..., ::-1], x.copy()),
+    ]:  # fmt: skip
+        ref[key] = values
+        x[key] = values
+        check()
+    ref.vindex[[1, 2, 1], [1, 2, 1], [3, 3, 3]] = [1.0, 2.0, 0.0]
+    x[[1, 2, 1], [1, 2, 1], [3, 3, 3]] = [1.0, 2.0, 0.0]
+    check()
+    ref[7:17, ::2, 3] = tl.SparseTensor.from_dense(more)
+    x[7:17, ::2, 3] = more
+    check()
+    ref[...] = 0
+    assert ref[...].nnz == 0
+
+
+def test_an_assignment_that_does_not_fit(lake):
+    ref = lake.write("x", tl.SparseTensor([[1]], [1], (10**6,)), layout="coo")
+    with pytest.raises(tl.InvalidTensorError, match=r"shape \(3,\)"):
+        ref[2:4] = [1, 2, 3]
+    with pytest.raises(tl.InvalidTensorError, match=r"sparse tensor of shape \(3,\)"):
+        ref[2:4] = tl.SparseTensor([[0]], [1], (3,))
+    with pytest.raises(tl.InvalidTensorError, match=r"float64.*without loss"):
+        ref[2:4] = np.array([1.5, 2])
+    huge = lake.write("huge", tl.SparseTensor([[1], [1]], [1], (10**6, 10**6)))
+    with pytest.raises(tl.InvalidTensorError, match=r"1000000000000 elements.*would be stored"):
+        huge[...] = 1
+    huge[...] = 0
+    assert huge[...].nnz == 0
+    assert lake["x"].nnz == 1
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+def test_appends_along_an_axis(lake, layout):
+    x = sparse_array((11, 30, 15))
+    lake.write("x", tl.SparseTensor.from_dense(x), layout=layout)
+    for axis in (0, 1, 2):
+        more = sparse_array(tuple(7 if k == axis else n for k, n in enumerate(x.shape)), 30, axis)
+        ref = lake.write("x", tl.SparseTensor.from_dense(more), mode="append", axis=axis)
+        x = np.concatenate([x, more], axis)
+        assert bits(ref[...]) == bits(x)
+        assert bits(ref[9:13, 2:35:3]) == bits(x[9:13, 2:35:3])
+    with pytest.raises(tl.InvalidTensorError, match="axis 1 has length 3"):
+        lake.write("x", np.zeros((1, 3, 22)), mode="append")
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+def test_elements_are_added_where_they_lie(lake, layout):
+    first = tl.SparseTensor([[0, 3], [1, 2]], [1.0, 2.0], (4, 5))
+    lake.write("x", first, layout=layout)
+    ref = lake.write("x", tl.SparseTensor([[5], [1]], [7.0], (6, 3)), mode="append", axis=None)
+    assert ref.shape == (6, 5), "the shape grows to hold what is added"
+    assert ref[5, 1] == 7
+    again = tl.SparseTensor([[0, 5], [0, 1]], [4.0, 5.0], (6, 5))
+    version = lake.version
+    with pytest.raises(
+        tl.InvalidTensorError, match=r"1 elements are in tensor 'x' already.*\(5, 1\)"
+    ):
+        lake.write("x", again, mode="append", axis=None)
+    assert lake.version == version
+    ref = lake.write("x", again, mode="append", axis=None, duplicates="sum")
+    assert (ref[5, 1], ref[0, 0], ref[...].nnz) == (12, 4, 4)
+    assert ref[5:].todense().tolist() == [[0, 12, 0, 0, 0]]
+    with pytest.raises(tl.InvalidOptionError, match="combines duplicates by 'sum'"):
+        lake.write("x", again, mode="append", axis=None, duplicates="last")
+    ref = lake.convert("x", layout="ftsf", block_shape=(2, 2))
+    assert ref[5, 1] == 12
+
+
+def test_the_last_one_counts(lake):
+    ref = lake.write("x", tl.SparseTensor([[1]], [1], (30,)), layout="bsgs", duplicates="last")
+    for value in (2, 3):
+        ref = lake.write(
+            "x", tl.SparseTensor([[1, 9]], [value, value], (30,)), mode="append", axis=None
+        )
+    assert (ref[1], ref[9]) == (3, 3)
+    ref[9] = 8
+    assert (ref[1], ref[9]) == (3, 8)
+
+
+def test_dense_tensors_take_no_single_elements(lake):
+    lake.write("x", np.ones(3))
+    with pytest.raises(tl.InvalidOptionError, match="'x' has layout ftsf"):
+        lake.write("x", tl.SparseTensor([[1]], [1.0], (3,)), mode="append", axis=None)
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+@pytest.mark.parametrize("to", LAYOUTS)
+def test_conversion_keeps_what_there_is(lake, layout, to):
+    x = sparse_array()
+    lake.write(
+        "x",
+        x,
+        layout=layout,
+        axes=("a", "b", "c"),
+        attrs={"k": 1},
+        labels={"c": list("abcdefghijklmno")},
+    )
+    ref = lake.convert("x", layout=to)
+    assert (ref.layout, ref.axes, dict(ref.attrs)) == (to, ("a", "b", "c"), {"k": 1})
+    assert bits(ref[...]) == bits(x)
+    assert bits(ref.sel(c="d")) == bits(x[..., 3])
+    assert bits(tl.open(lake.uri, version=1)["x"][...]) == bits(x)
+
+
+def test_conversion_is_streamed_in_slabs(lake, monkeypatch):
+    monkeypatch.setattr("tensorlake_spark.source.REGION_BYTES", 4000)
+    x = sparse_array()
+    lake.write("x", x, layout="coo")
+    for layout in ("ftsf", "csc", "bsgs", "csf"):
+        assert bits(lake.convert("x", layout=layout)[...]) == bits(x)
+
+
+def test_auto_follows_the_share_of_non_zeros(lake, caplog):
+    caplog.set_level(logging.INFO, "tensorlake_spark")
+    x = np.zeros((100, 10))
+    x[:10] = 1
+    assert lake.write("dense", x).layout == "ftsf"
+    assert "0.1 of its elements are not zero, at least 0.1" in caplog.text
+    x[0, 0] = 0
+    assert lake.write("sparse", x).layout == "bsgs"
+    assert lake.write("threshold", x, threshold=0.05).layout == "ftsf"
+    assert lake.write("filled", np.full(3, 7.0), fill_value=7).layout == "ftsf"
+    st = tl.SparseTensor.from_dense(np.eye(3))
+    assert isinstance(lake.write("eye", st)[...], np.ndarray), "a third is not zero"
+    big = np.zeros((1000, 300, 100), np.uint8)
+    assert lake.write("sampled", big).layout == "bsgs"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layout": "bsgs", "block_shape": (2,)}, "one length for every axis"),
+        ({"layout": "bsg"}, "did you mean 'bsgs'"),
+        ({"layout": "coo", "block_shape": (2, 2)}, "layout coo has no block_shape"),
+        ({"layout": "coo", "order": (1, 0)}, "layout coo has no order"),
+        ({"layout": "csf", "order": (1, 1)}, "does not name each of 2 axes once"),
+        ({"layout": "csr", "row_axes": (2,)}, "distinct axes below 2"),
+        ({"layout": "bsgs", "fill_value": 1}, "layout bsgs has no fill_value"),
+        ({"layout": "bsgs", "chunk_rank": 1}, "layout bsgs has no chunk_rank"),
+        ({"layout": "bsgs", "duplicates": "mean"}, "unknown duplicates 'mean'"),
+        ({"layout": "ftsf", "duplicates": "sum"}, "layout ftsf has no duplicates"),
+        ({"layout": "bsgs", "codec": "delta(-2)+zstd"}, "those of layout bsgs are zstd, raw"),
+        ({"threshold": 10}, "no share between 0 and 1"),
+    ],
+)
+def test_options_that_do_not_go_with_the_layout(lake, options, message):
+    with pytest.raises(ValueError, match=message):
+        lake.write("x", np.zeros((4, 4)), **options)
+    assert "x" not in lake
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_the_order_of_the_axes_is_a_parameter(lake, order):
+    x = sparse_array()
+    for layout in ("csf", "bsgs"):
+        assert bits(lake.write(layout, x, layout=layout, order=order)[3:9, 2]) == bits(x[3:9, 2])
+    for layout in ("csr", "csc"):
+        ref = lake.write(layout, x, layout=layout, row_axes=order[:2])
+        assert bits(ref[3:9, 2]) == bits(x[3:9, 2])
+
+
+def test_a_slice_reads_only_the_blocks_that_overlap(lake):
+    x = sparse_array((64, 64, 64), 20_000)
+    ref = lake.write("x", tl.SparseTensor.from_dense(x), layout="bsgs", block_shape=(16, 16, 16))
+    assert ref._meta.totals.rows == 64
+    whole = ref.explain()
+    assert whole.n_rows == 64
+    read = []
+    layout = type(LAYOUTS["bsgs"])
+    decode = layout.pick
+
+    def spy(self, rows, spec, selection):
+        read.append(len(rows.counts))
+        return decode(self, rows, spec, selection)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "pick", spy)
+        assert bits(ref[..., 5]) == bits(x[..., 5])
+    assert sum(read) == 16, "a slice on the last axis alone needs a quarter of the blocks"
+
+
+def test_coo_prunes_what_its_order_allows(lake):
+    x = sparse_array((512, 40, 40), 300_000)
+    ref = lake.write("x", tl.SparseTensor.from_dense(x), layout="coo")
+    rows = ref._meta.totals.rows
+    assert rows >= 3
+    assert ref.explain(np.s_[5]).n_rows < rows
+    assert "rows" in str(ref.explain(np.s_[5]))
+
+
+def test_two_writers_of_one_tensor(lake):
+    ref = lake.write("x", sparse_array(), layout="bsgs")
+    other = tl.open(lake.uri)["x"]
+    other[0] = 0
+    with pytest.raises(tl.ConcurrentWriteError, match="changed after version"):
+        ref[1] = 0
