@@ -110,12 +110,12 @@ def test_a_commit_from_an_old_number_is_stale(tmp_path):
 
 KILLED = """
     import os, sys, numpy as np, tensorlake_spark as tl
-    from tensorlake_spark import edit
+    from tensorlake_spark import put
 
     def die(*_):  # all data files are written, and the log knows none of them
         os.kill(os.getpid(), 9)
 
-    edit.commit = die
+    put.commit = die
     tl.open(sys.argv[1]).write("x", np.arange(10**6), mode=sys.argv[2])
 """
 
