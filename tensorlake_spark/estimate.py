@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -82,7 +83,7 @@ def estimate(
         raise InvalidTensorError("an iterator of slabs can be read only once, and not be estimated")
     names = list(LAYOUTS) if layouts is None else list(layouts)
     auto = choose_layout("estimate", source, WriteOptions(threshold=threshold), b"")
-    rows = []
+    rows: list[tuple[str, int, float, int, bool]] = []
     for name in names:
         layout = layout_of(name)
         try:
@@ -96,7 +97,7 @@ def estimate(
         size = found.nbytes + found.rows * _ROW_BYTES + groups * _GROUP_BYTES
         rows.append((name, size, size / max(1, source.nbytes), found.rows, name == auto))
     columns = ["layout", "bytes", "ratio", "rows", "chosen"]
-    table = pd.DataFrame(sorted(rows, key=lambda row: row[1]), columns=columns)
+    table: pd.DataFrame = pd.DataFrame(sorted(rows, key=operator.itemgetter(1)), columns=columns)
     return table
 
 

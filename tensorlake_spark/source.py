@@ -51,7 +51,7 @@ class ArraySource:
         if not self.shape:
             yield (), np.asarray(self.data[()])
             return
-        for box in bands(self.shape, block, self.dtype.itemsize):
+        for box in bands(self.shape, block or (1,) * len(self.shape), self.dtype.itemsize):
             yield box.lo, np.asarray(self.data[box.slices()])
 
     def density(self) -> float:
@@ -179,7 +179,7 @@ class SlabSource:
                 f"slabs of shape {first.shape} cannot be joined along axis {axis}"
             )
         self.axis = axis % first.ndim
-        self.dtype = first.dtype
+        self.dtype: np.dtype[Any] = first.dtype
         # Long enough for a block of any height; the true length is known when the slabs end.
         self.shape = first.shape
         self.length = 0
@@ -221,7 +221,8 @@ class SlabSource:
 
     def regions(self, block: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Array]]:
         """Yield ``(offset, region)`` with whole blocks along the axis, but for the last one."""
-        axis, height = self.axis, block[self.axis]
+        axis = self.axis
+        height = block[axis] if block else self._height(axis)
         waiting: list[Array] = []
         rows = 0
         for slab in self._checked():
@@ -241,6 +242,12 @@ class SlabSource:
             last = np.concatenate(waiting, axis)
             yield self._offset(last.ndim), last
             self.length += rows
+
+    def _height(self, axis: int) -> int:
+        """Return how much of the axis makes a region where no blocks do: rows shall not be as thin as slabs."""
+        others = [n for k, n in enumerate(self.shape) if k != axis]
+        size: int = math.prod(others) * self.dtype.itemsize
+        return max(1, REGION_BYTES // max(1, size))
 
     def _offset(self, ndim: int) -> tuple[int, ...]:
         return tuple(self.length if k == self.axis else 0 for k in range(ndim))

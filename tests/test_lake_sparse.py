@@ -221,6 +221,30 @@ def test_auto_follows_the_share_of_non_zeros(lake, caplog):
     assert lake.write("sampled", big).layout == "bsgs"
 
 
+class ArrayLike:
+    """Not a NumPy array, so that it is read in regions."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def __getitem__(self, key):
+        return self.array[key]
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+def test_slabs_and_array_likes(lake, layout):
+    x = np.random.default_rng(0).integers(0, 5, (7, 4, 6)).astype("int16")
+    lake.write("slabs", (x[i : i + 1] for i in range(5)), layout=layout)
+    ref = lake.write("slabs", (x[i : i + 1] for i in range(5, 7)), layout=layout, mode="append")
+    assert ref[...] == tl.SparseTensor.from_dense(x)
+    assert ref.nnz == np.count_nonzero(x)
+    assert lake.write("like", ArrayLike(x), layout=layout)[...] == tl.SparseTensor.from_dense(x)
+    assert tl.estimate(ArrayLike(x), layouts=[layout]).rows[0] > 0
+    ref = lake.write("empty", np.zeros((0,), "int16"), layout=layout)
+    ref = lake.write("empty", iter([x[0, 0], x[1, 1]]), mode="append")
+    assert ref[...].todense().tolist() == [*x[0, 0], *x[1, 1]]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -228,8 +252,8 @@ def test_auto_follows_the_share_of_non_zeros(lake, caplog):
         ({"layout": "bsg"}, "did you mean 'bsgs'"),
         ({"layout": "coo", "block_shape": (2, 2)}, "layout coo has no block_shape"),
         ({"layout": "coo", "order": (1, 0)}, "layout coo has no order"),
-        ({"layout": "csf", "order": (1, 1)}, "does not name each of 2 axes once"),
-        ({"layout": "csr", "row_axes": (2,)}, "distinct axes below 2"),
+        ({"layout": "csf", "order": (1, 1)}, "are not distinct axes of a tensor of rank 2"),
+        ({"layout": "csr", "row_axes": (2,)}, "are not distinct axes of a tensor of rank 2"),
         ({"layout": "bsgs", "fill_value": 1}, "layout bsgs has no fill_value"),
         ({"layout": "bsgs", "chunk_rank": 1}, "layout bsgs has no chunk_rank"),
         ({"layout": "bsgs", "duplicates": "mean"}, "unknown duplicates 'mean'"),

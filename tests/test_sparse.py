@@ -303,7 +303,7 @@ def test_sparse_of_other_data():
 def test_pydata_there_and_back():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Numba
-        sparse = pytest.importorskip("sparse")
+        import sparse
     rng = np.random.default_rng(0)
     for shape in [(), (4,), (3, 5), (2, 3, 4), (0, 3)]:
         for dtype in ("int8", "float64", "complex64", "bool", "datetime64[s]"):
@@ -321,8 +321,10 @@ def test_pydata_there_and_back():
         SparseTensor.from_pydata(np.eye(2))
 
 
+@pytest.mark.torch
 def test_torch_there_and_back():
-    torch = pytest.importorskip("torch")
+    import torch
+
     rng = np.random.default_rng(0)
     names = ("bool", "uint8", "int64", "float16", "float32", "float64", "complex64", "bfloat16")
     for shape in [(4,), (3, 5), (2, 3, 4), (0, 3)]:

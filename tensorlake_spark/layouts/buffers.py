@@ -8,36 +8,41 @@ Integers
     lowest bytes of all integers, then all second bytes, up to the ``w``-th.
 Values
     First byte: the place in `STORED` of the dtype in which they are stored, plus 64 if all values are the
-    same one, which is then stored once, plus 128 if zstd follows. Then the elements, little endian, byte
-    plane by byte plane. Values are stored in the smallest dtype that holds every one of them bit by bit.
+    same one, which is then stored once, or plus 128 if zstd follows. Then the elements, little endian,
+    byte plane by byte plane. Values are stored in the smallest dtype that holds every one of them bit by
+    bit.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.layouts.inflate import content_size, inflate
 
 Array = np.ndarray[Any, Any]
 
-STORED = ("", "u1", "i1", "u2", "i2", "u4", "i4", "f2", "f4", "i8", "u8")
+STORED = ("", "u1", "i1", "u2", "i2", "u4", "i4", "f2", "f4")
 """Dtypes in which values may be stored; the first stands for the tensor's own."""
 
 _BY_SIZE = sorted(range(1, len(STORED)), key=lambda place: np.dtype(STORED[place]).itemsize)
 
-MAX_ELEMENTS = 1 << 26
-"""Elements that one row may hold: what a damaged row can make a reader allocate."""
+MAX_ELEMENTS = 1 << 24
+"""Elements that one row may hold, and cells of a block that is stored as an array."""
 
 ZSTD_LEVEL = 9
 """Rows are small, so a high level costs little (docs/parameters.md)."""
 
 _ZSTD_INTS, _ZSTD_VALUES, _SAME = 16, 128, 64
 _DIGIT_BYTES = 8
+_UNSEEN = (
+    1 << 20
+)  # so many elements are believed before the buffers are asked whether they hold them
 
 
 def pack_ints(numbers: Array, compress: bool = True) -> bytes:
@@ -112,15 +117,15 @@ def unpack_ints(buffers: Sequence[Any], counts: Sequence[int]) -> Array:
         If a buffer does not hold just so many.
     """
     total = _total(counts)
+    if total > _UNSEEN:
+        check_ints(buffers, counts)
     planes = np.zeros((4, total), np.uint8)
     widest = 0
     for body, head, start, stop in _bodies(buffers, counts):
-        width = head & 15
-        if head & ~31 or width > _DIGIT_BYTES:
-            raise CorruptDataError(f"a buffer of integers begins with {head}")
+        width = _width(head)
         if width > len(planes):
             planes = np.concatenate([planes, np.zeros((4, total), np.uint8)])
-        flat = _expand(body, head & _ZSTD_INTS, width * (stop - start))
+        flat = inflate(body, bool(head & _ZSTD_INTS), width * (stop - start))
         planes[:width, start:stop] = flat.reshape(width, stop - start)
         widest = max(widest, width)
     word = np.dtype(np.uint32 if widest <= 4 else np.uint64)
@@ -128,6 +133,41 @@ def unpack_ints(buffers: Sequence[Any], counts: Sequence[int]) -> Array:
     for k in range(1, widest):
         out |= planes[k].astype(word) << word.type(8 * k)
     return out
+
+
+def check_ints(buffers: Sequence[Any], counts: Sequence[int], least: int = 0) -> None:
+    """Look at what buffers say that they hold, before memory is taken for their integers.
+
+    Parameters
+    ----------
+    buffers, counts
+        As for `unpack_ints`.
+    least : int
+        So many bytes at least are needed for an integer: 1 where not all of them can be 0.
+
+    Raises
+    ------
+    CorruptDataError
+        If a buffer does not hold just so many.
+    """
+    _total(counts)
+    for body, head, start, stop in _bodies(buffers, counts):
+        width = _width(head)
+        _claims(body, head & _ZSTD_INTS, width * (stop - start))
+        if width < least:
+            raise CorruptDataError(f"a buffer of {stop - start} different integers has only zeros")
+
+
+def _width(head: int) -> int:
+    if head & ~31 or head & 15 > _DIGIT_BYTES:
+        raise CorruptDataError(f"a buffer of integers begins with {head}")
+    return head & 15
+
+
+def _claims(body: memoryview, compressed: int, nbytes: int) -> None:
+    held = content_size(body) if compressed else len(body)
+    if held != nbytes:
+        raise CorruptDataError(f"a buffer holds {held} bytes where {nbytes} are needed")
 
 
 def _total(counts: Sequence[int]) -> int:
@@ -150,23 +190,6 @@ def _bodies(
         start += count
 
 
-_zstd = pa.Codec("zstd")
-
-
-def _expand(body: memoryview, packed: int, nbytes: int) -> Array:
-    """Return the bytes of a body as an array of `nbytes`, whatever it holds."""
-    if packed:
-        try:
-            flat = np.frombuffer(_zstd.decompress(body, decompressed_size=nbytes), np.uint8)
-        except (pa.ArrowException, OSError) as error:
-            raise CorruptDataError(f"a buffer does not decompress to {nbytes} bytes") from error
-    else:
-        flat = np.frombuffer(body, np.uint8)
-    if len(flat) != nbytes:
-        raise CorruptDataError(f"a buffer holds {len(flat)} bytes where {nbytes} are needed")
-    return flat
-
-
 def narrowest(values: Array) -> int:
     """Return the place in `STORED` of the smallest dtype that holds all values bit by bit.
 
@@ -176,32 +199,39 @@ def narrowest(values: Array) -> int:
     ('u1', '')
     """
     plain = _plain(values)
-    if plain.dtype.kind not in "iuf" or not plain.size:
+    if plain.dtype.kind == "c" or not plain.size:
         return 0
     bits = plain.view(f"u{plain.itemsize}")
     for place in _BY_SIZE:
         dtype = np.dtype(STORED[place])
-        if dtype.itemsize >= plain.itemsize:
-            break
+        if not _may_hold(dtype, plain.dtype):
+            continue
         # What the first values do not fit need not be tried on all of them.
         if _holds(plain[:64], bits[:64], dtype) and _holds(plain, bits, dtype):
             return place
     return 0
 
 
+def _may_hold(stored: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether values of a dtype may be stored in another one: a smaller one, floats only for floats."""
+    kinds = "iuf" if dtype.kind == "f" else "iu"
+    return dtype.kind in "iuf" and stored.itemsize < dtype.itemsize and stored.kind in kinds
+
+
 def _holds(plain: Array, bits: Array, dtype: np.dtype[Any]) -> bool:
-    if plain.dtype.kind != "f" and dtype.kind == "f":
-        return False
     with np.errstate(all="ignore"):
         back = plain.astype(dtype).astype(plain.dtype)
     return bool(np.array_equal(back.view(bits.dtype), bits))
 
 
 def _plain(values: Array) -> Array:
-    """Return datetimes and small floats as the integers that they are; others as they are."""
-    if values.dtype.kind in "mMV" or values.dtype.kind not in "biufc":
-        return values.view(f"i{values.dtype.itemsize}")
-    return values.view(np.uint8) if values.dtype.kind == "b" else values
+    """Return bools, datetimes and the dtypes of ml_dtypes as the integers that they are; others as they are."""
+    if values.dtype.kind == "b":
+        return values.view(np.uint8)
+    # NumPy's own numbers: ml_dtypes gives some of its dtypes the kind of a float.
+    if values.dtype.kind in "iufc" and issubclass(values.dtype.type, np.number):
+        return values
+    return values.view(f"i{values.dtype.itemsize}")
 
 
 def pack_values(values: Array, compress: bool = True) -> bytes:
@@ -254,98 +284,39 @@ def unpack_values(buffers: Sequence[Any], counts: Sequence[int], dtype: np.dtype
     CorruptDataError
         If a buffer does not hold just so many values.
     """
-    out = np.empty(_total(counts), dtype)
+    if _total(counts) > _UNSEEN:
+        for body, head, start, stop in _bodies(buffers, counts):
+            stored, same = _form(head, dtype)
+            _claims(body, head & _ZSTD_VALUES, (1 if same else stop - start) * stored.itemsize)
+    out = np.empty(sum(counts), dtype)
     plain = _plain(out)
     for body, head, start, stop in _bodies(buffers, counts):
-        place = head & 63
-        if place >= len(STORED):
-            raise CorruptDataError(f"a buffer of values begins with {head}")
-        stored = np.dtype(STORED[place] or plain.dtype).newbyteorder("<")
-        count = 1 if head & _SAME else stop - start
-        flat = _expand(body, head & _ZSTD_VALUES, count * stored.itemsize)
+        stored, same = _form(head, dtype)
+        count = 1 if same else stop - start
+        flat = inflate(body, bool(head & _ZSTD_VALUES), count * stored.itemsize)
         if stored.itemsize > 1 and count > 1:
             flat = np.ascontiguousarray(flat.reshape(stored.itemsize, count).T).reshape(-1)
         plain[start:stop] = flat.view(stored)
     return out
 
 
-def gaps(ids: Array, starts: Array) -> Array:
-    """Return the differences between neighbours; at every start the number itself.
+@lru_cache(maxsize=1024)
+def _form(head: int, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], bool]:
+    """Return the dtype in which a buffer holds values of `dtype`, and whether it holds just one."""
+    place, plain = head & 63, _plain(np.empty(0, dtype)).dtype
+    fits = place < len(STORED) and (not place or _may_hold(np.dtype(STORED[place]), plain))
+    if not fits or head & (_SAME | _ZSTD_VALUES) == _SAME | _ZSTD_VALUES:
+        raise CorruptDataError(f"a buffer of values of dtype {dtype} begins with {head}")
+    return np.dtype(STORED[place] or plain).newbyteorder("<"), bool(head & _SAME)
+
+
+def is_same(buffer: Any) -> bool:
+    """Whether a buffer of values holds one value, which stands for any number of them.
 
     Examples
     --------
-    >>> gaps(np.array([3, 4, 9, 2, 7]), np.array([0, 3])).tolist()
-    [3, 1, 5, 2, 5]
+    >>> is_same(pack_values(np.array([2.5, 2.5]))), is_same(pack_values(np.array([2.5, 0.1])))
+    (True, False)
     """
-    out = np.diff(ids, prepend=0)
-    out[starts] = ids[starts]
-    return out
-
-
-def sums(differences: Array, counts: Array) -> Array:
-    """Return what `gaps` was made of, for runs of so many numbers each, none of them empty.
-
-    Modulo 2**64: what a damaged buffer holds is found by the bounds of what comes out.
-
-    Examples
-    --------
-    >>> sums(np.array([3, 1, 5, 2, 5]), np.array([3, 2])).tolist()
-    [3, 4, 9, 2, 7]
-    """
-    running: Array = np.cumsum(differences.astype(np.uint64), dtype=np.uint64).view(np.int64)
-    starts = np.cumsum(counts) - counts
-    # One running sum over all runs: what had come before a run is taken away again.
-    running -= np.repeat(running[starts] - differences[starts].astype(np.int64), counts)
-    return running
-
-
-def fold(numbers: Array) -> Array:
-    """Return integers of either sign as non-negative ones, small as small: 0, -1, 1, -2 as 0, 1, 2, 3.
-
-    Examples
-    --------
-    >>> unfold(fold(np.array([0, -1, 1, -2]))).tolist()
-    [0, -1, 1, -2]
-    """
-    return np.asarray((numbers << 1) ^ (numbers >> 63))
-
-
-def unfold(folded: Array) -> Array:
-    """Return the int64 integers that `fold` made non-negative."""
-    wide = folded.astype(np.uint64)
-    sign: Array = -(wide & np.uint64(1)).view(np.int64)
-    return np.asarray((wide >> np.uint64(1)).view(np.int64) ^ sign)
-
-
-def join(parts: Sequence[bytes]) -> bytes:
-    """Return some buffers as one: each with its length before it (uint32, little endian).
-
-    Examples
-    --------
-    >>> [bytes(part) for part in split(join([b"ab", b""]), 2)]
-    [b'ab', b'']
-    """
-    return b"".join(struct.pack("<I", len(part)) + part for part in parts)
-
-
-def split(buffer: Any, count: int) -> list[memoryview]:
-    """Return the `count` buffers that `join` made one of.
-
-    Raises
-    ------
-    CorruptDataError
-        If they do not fill the buffer.
-    """
-    view = memoryview(buffer).cast("B")
-    out, at = [], 0
-    for _ in range(count):
-        if at + 4 > len(view):
-            raise CorruptDataError("the index of a row ends too early")
-        (length,) = struct.unpack_from("<I", view, at)
-        if at + 4 + length > len(view):
-            raise CorruptDataError("the index of a row ends too early")
-        out.append(view[at + 4 : at + 4 + length])
-        at += 4 + length
-    if at != len(view):
-        raise CorruptDataError("the index of a row is longer than its parts")
-    return out
+    view = memoryview(buffer)
+    return bool(view.nbytes and view[0] & _SAME)

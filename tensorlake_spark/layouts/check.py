@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.row import crc_head, crc_payload, payloads
+from tensorlake_spark.row import corners, crc_head, crc_payload, payloads
 from tensorlake_spark.spec import STORED_AXES, TensorSpec, dtype_name
 
 Array = np.ndarray[Any, Any]
@@ -34,8 +37,94 @@ class Payload(NamedTuple):
     values: Any
 
 
+@contextmanager
+def naming(spec: TensorSpec) -> Iterator[None]:
+    """Put the tensor's name before what is said of its rows."""
+    try:
+        yield
+    except CorruptDataError as error:
+        raise CorruptDataError(f"tensor {spec.id!r}: {error}") from error
+
+
+def boxes(batch: pa.RecordBatch, ndim: int) -> tuple[Array, Array]:
+    """Return the boxes of a batch's rows as two int64 arrays of shape (rows, ndim).
+
+    The part that has no columns comes from ``params``, held to its form: integers, one for every axis
+    past the eighth.
+
+    Raises
+    ------
+    CorruptDataError
+        If a row does not say where its box lies.
+    """
+    stored = min(ndim, STORED_AXES)
+    lo, hi = corners(batch, stored)
+    if ndim == stored:
+        return lo, hi
+    out = np.empty((2, batch.num_rows, ndim), np.int64)
+    out[0, :, :stored], out[1, :, :stored] = lo, hi
+    for i, text in enumerate(_texts(batch.column("params"), range(batch.num_rows))):
+        found = params_of(text)
+        out[0, i, stored:] = integers(found.get("lo"), ndim - stored, "a lower corner")
+        out[1, i, stored:] = integers(found.get("hi"), ndim - stored, "an upper corner")
+    return out[0], out[1]
+
+
+@lru_cache(maxsize=256)
+def params_of(text: str | None) -> Mapping[str, Any]:
+    """Return the parameters of a row.
+
+    Raises
+    ------
+    CorruptDataError
+        If they are no JSON object.
+
+    Examples
+    --------
+    >>> params_of('{"order":[1,0]}'), params_of(None)
+    ({'order': [1, 0]}, {})
+    """
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        raise CorruptDataError(f"the parameters {text!r:.200} of a row are not JSON") from error
+    if not isinstance(found, dict):
+        raise CorruptDataError(f"the parameters {text!r:.200} of a row are no JSON object")
+    return found
+
+
+def integers(found: Any, count: int, what: str) -> list[int]:
+    """Return a parameter that is a list of so many integers of 0 to 2**63 - 1.
+
+    Raises
+    ------
+    CorruptDataError
+        If it is anything else.
+
+    Examples
+    --------
+    >>> integers([2, 0], 2, "a corner")
+    [2, 0]
+    """
+    # JSON's true is an int to Python.
+    if (
+        not isinstance(found, list)
+        or len(found) != count
+        or any(type(n) is not int or not 0 <= n < 2**63 for n in found)
+    ):
+        raise CorruptDataError(
+            f"{found!r:.200} in the parameters of a row is not {what}: {count} integers"
+        )
+    return found
+
+
 def checked(
-    batch: pa.RecordBatch, spec: TensorSpec, wanted: Sequence[int], lo: Array, hi: Array
+    batch: pa.RecordBatch,
+    spec: TensorSpec,
+    wanted: Sequence[int],
+    lo: Array,
+    hi: Array,
+    codecs: Collection[str],
 ) -> list[Payload]:
     """Return the payloads of the wanted rows, each held against its checksum and its tensor.
 
@@ -49,6 +138,8 @@ def checked(
         Which rows.
     lo, hi : int64 ndarray, shape (rows, ndim)
         Corners of all rows of the batch.
+    codecs : collection of str
+        Those that the layout knows.
 
     Raises
     ------
@@ -61,8 +152,8 @@ def checked(
     crcs = batch.column("crc").to_numpy(zero_copy_only=False)
     index, values = (payloads(batch.column(name), wanted) for name in ("index", "values"))
     stored = min(spec.ndim, STORED_AXES)
-    boxes = np.concatenate([lo[:, :stored], hi[:, :stored]], axis=1)[list(wanted)]
-    sides = boxes.astype("<i8").tobytes()
+    sides = np.concatenate([lo[:, :stored], hi[:, :stored]], axis=1)[list(wanted)]
+    raw = sides.astype("<i8").tobytes()
     width, count = 16 * stored, struct.pack("<I", 2 * stored)
     inside = (lo < hi) & (lo >= 0) & (hi <= np.array(spec.shape, np.int64))
     fits: Array = np.asarray(np.all(inside, axis=1))
@@ -70,7 +161,7 @@ def checked(
     out = []
     for at, (i, layout, params, dtype, codec) in enumerate(zip(wanted, *heads, strict=True)):
         crc = zlib.crc32(count, crc_head(layout, params, dtype, codec))
-        crc = zlib.crc32(sides[at * width : (at + 1) * width], crc)
+        crc = zlib.crc32(raw[at * width : (at + 1) * width], crc)
         if values[i] is None or crc_payload(crc, index[i], values[i]) != crcs[i]:
             raise CorruptDataError(
                 f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row fails its checksum; "
@@ -81,17 +172,25 @@ def checked(
                 f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row ({layout}, {dtype}) does "
                 f"not fit the tensor's shape {spec.shape}, dtype {spec.dtype} and layout {spec.layout}"
             )
+        if codec not in codecs:
+            raise CorruptDataError(
+                f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: codec {codec!r:.80} is unknown; those "
+                f"of layout {layout} are {', '.join(codecs)}"
+            )
         out.append(Payload(codec, params, index[i], values[i]))
     return out
 
 
 def _texts(column: pa.Array, wanted: Sequence[int]) -> list[str | None]:
     """Return some texts of a column; in most batches all rows have the same."""
-    coded = column.dictionary_encode()
-    if len(coded.dictionary) <= 1 and column.null_count in (0, len(column)):
-        only = coded.dictionary[0].as_py() if len(coded.dictionary) else None
-        return [only] * len(wanted)
-    texts = column.to_pylist()
+    try:
+        coded = column.dictionary_encode()
+        if len(coded.dictionary) <= 1 and column.null_count in (0, len(column)):
+            only = coded.dictionary[0].as_py() if len(coded.dictionary) else None
+            return [only] * len(wanted)
+        texts = column.to_pylist()
+    except UnicodeDecodeError as error:
+        raise CorruptDataError(f"a text of a row is not UTF-8: {error.object!r:.200}") from error
     return [texts[i] for i in wanted]
 
 

@@ -30,7 +30,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.errors import CorruptDataError, InvalidOptionError, did_you_mean
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.layouts.inflate import inflate
 
 Array = np.ndarray[Any, Any]
 
@@ -169,24 +170,10 @@ def encode(array: Array, codec: Codec) -> bytes:
     return block.tobytes()
 
 
-def _inflate(payload: Any, codec: Codec, nbytes: int) -> Array:
-    """Return the filtered bytes as a uint8 array of `nbytes`, whatever the payload holds."""
-    if not codec.compress:
-        flat = np.frombuffer(payload, np.uint8)
-    else:
-        try:
-            flat = np.frombuffer(_zstd.decompress(payload, decompressed_size=nbytes), np.uint8)
-        except (pa.ArrowException, OSError) as error:
-            raise CorruptDataError(f"a payload does not decompress to {nbytes} bytes") from error
-    if flat.nbytes != nbytes:
-        raise CorruptDataError(f"a payload holds {flat.nbytes} bytes where its box needs {nbytes}")
-    return flat
-
-
 def _coded(payload: Any, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Return the words of a block with only its delta still to undo (delta(-2): that axis first)."""
     word_shape, word = _word_shape(shape, dtype)
-    flat = _inflate(payload, codec, math.prod(word_shape) * word.itemsize)
+    flat = inflate(payload, codec.compress, math.prod(word_shape) * word.itemsize)
     if codec.shuffle and word.itemsize > 1:
         flat = np.ascontiguousarray(flat.reshape(word.itemsize, -1).T).reshape(-1)
     if _delta_axis(codec, len(shape)) == -2:
@@ -220,8 +207,9 @@ def decode(payload: Any, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any
     >>> decode(encode(x, codec), codec, x.shape, x.dtype).tolist()
     [[0, 1, 2], [3, 4, 5]]
     """
+    coded = _coded(payload, codec, shape, dtype)  # first, for a damaged row may ask for any shape
     out = np.empty(tuple(shape), dtype)
-    decode_into(payload, codec, shape, dtype, tuple(slice(0, n) for n in shape), out)
+    _put(coded, codec, shape, dtype, tuple(slice(0, n) for n in shape), out)
     return out
 
 
@@ -247,7 +235,7 @@ def decode_stack(
     count = len(payloads)
     flat: Array = np.empty((count, nbytes), np.uint8)
     for row, payload in zip(flat, payloads, strict=True):
-        row[...] = _inflate(payload, codec, nbytes)
+        row[...] = inflate(payload, codec.compress, nbytes)
     if codec.shuffle and word.itemsize > 1:
         flat = np.ascontiguousarray(flat.reshape(count, word.itemsize, -1).swapaxes(1, 2))
     stack = flat.reshape(-1).view(word)
@@ -286,7 +274,17 @@ def decode_into(
     out : ndarray
         Where it goes: shape of the part, any strides whose last axis is contiguous.
     """
-    coded = _coded(payload, codec, shape, dtype)
+    _put(_coded(payload, codec, shape, dtype), codec, shape, dtype, src, out)
+
+
+def _put(
+    coded: Array,
+    codec: Codec,
+    shape: Sequence[int],
+    dtype: np.dtype[Any],
+    src: tuple[slice, ...],
+    out: Array,
+) -> None:
     axis = _delta_axis(codec, len(shape))
     if not shape:
         words(out)[...] = coded.reshape(-1)

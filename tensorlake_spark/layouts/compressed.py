@@ -1,4 +1,9 @@
-"""What CSR and CSC share: the tensor flattened to a matrix, one side of it as pointers, the other as ids."""
+"""What CSR and CSC share: the tensor flattened to a matrix, one side of it as pointers, the other as ids.
+
+A line is a row of the matrix for CSR and a column for CSC. A run has one pointer for each line of its
+box, or, where most of those are empty, the ids of the others and one pointer for each of them (doubly
+compressed sparse rows: Buluc and Gilbert, 2008): a box may have far more lines than elements.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
+from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing.coords import ravel, unravel
-from tensorlake_spark.layouts.buffers import gaps, join, pack_ints, split, sums, unpack_ints
-from tensorlake_spark.layouts.runs import RunLayout, check_inside, volume
-from tensorlake_spark.layouts.sparse import params_of
+from tensorlake_spark.layouts.buffers import check_ints, pack_ints, unpack_ints
+from tensorlake_spark.layouts.check import integers, params_of
+from tensorlake_spark.layouts.runs import RunLayout, volume
+from tensorlake_spark.layouts.sequences import gaps, join, split, unpack_ascending
+from tensorlake_spark.layouts.sparse import checked_axes
 from tensorlake_spark.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
 
-_POINTERS = 1 << 22  # of a row: what a run that is nearly empty can cost a reader
+SPARSE_LINES = 4
+"""Lines are named where a box has more than so many times as many lines as have elements."""
 
 
 class CompressedLayout(RunLayout):
@@ -29,12 +37,8 @@ class CompressedLayout(RunLayout):
         self, ndim: int, order: Sequence[int] | None, row_axes: Sequence[int] | None
     ) -> dict[str, Any]:
         super().choose_params(ndim, order, None)
-        if row_axes is None:
-            row_axes = range(-(-ndim // 2))
-        axes = [int(k) for k in row_axes]
-        if len(set(axes)) != len(axes) or not all(0 <= k < ndim for k in axes):
-            raise InvalidOptionError(f"row_axes {tuple(axes)} are not distinct axes below {ndim}")
-        return {"row_axes": axes}
+        axes = range(-(-ndim // 2)) if row_axes is None else row_axes
+        return {"row_axes": checked_axes(axes, ndim, "row_axes")}
 
     def sides_of(
         self, row_axes: Sequence[int], ndim: int
@@ -50,9 +54,6 @@ class CompressedLayout(RunLayout):
     def whole_axes(self, spec: TensorSpec) -> int:
         return len(self.sides_of(spec.params["row_axes"], spec.ndim)[0])
 
-    def fits(self, sides: Sequence[int], spec: TensorSpec) -> bool:
-        return volume(sides, self.sides_of(spec.params["row_axes"], spec.ndim)[0]) <= _POINTERS
-
     def row_params(self, spec: TensorSpec) -> str | None:
         return json.dumps({"row_axes": list(spec.params["row_axes"])}, separators=(",", ":"))
 
@@ -60,29 +61,55 @@ class CompressedLayout(RunLayout):
         major, minor = self.sides_of(spec.params["row_axes"], spec.ndim)
         line = ravel(inside[list(major)], [sides[k] for k in major])
         ids = ravel(inside[list(minor)], [sides[k] for k in minor])
-        counts = np.bincount(line, minlength=volume(sides, major))
         starts = np.flatnonzero(np.concatenate([[True], line[1:] != line[:-1]]))
-        compress = spec.codec != "raw"
-        return join([pack_ints(counts, compress), pack_ints(gaps(ids, starts), compress)])
+        named, lines = line[starts], volume(sides, major)
+        counts = np.diff(starts, append=len(line))
+        if lines <= SPARSE_LINES * len(named):
+            counts = np.bincount(line, minlength=lines)
+            named = named[:0]
+        number, first = np.array([len(named)]), np.zeros(len(named[:1]), np.int64)
+        parts = number, gaps(named, first), counts, gaps(ids, starts)
+        return join([pack_ints(part, spec.codec != "raw") for part in parts])
 
     def decode_run(self, index: Any, count: int, sides: Sequence[int], params: str | None) -> Array:
         ndim = len(sides)
-        row_axes = params_of(params).get("row_axes")
-        if not isinstance(row_axes, list) or not set(row_axes) <= set(range(ndim)):
-            raise CorruptDataError(f"{row_axes!r} are no row axes of {ndim}")
-        major, minor = self.sides_of(row_axes, ndim)
-        lines = volume(sides, major)
-        if lines > _POINTERS:
-            raise CorruptDataError(f"a run has {lines} pointers, the limit is {_POINTERS}")
-        pointers, ids = split(index, 2)
-        counts = unpack_ints([pointers], [lines]).astype(np.int64)
-        if (counts > count).any() or counts.sum() != count:
-            raise CorruptDataError("the pointers of a run do not add up to its elements")
-        column = sums(unpack_ints([ids], [count]), counts[counts > 0])
-        check_inside(column, volume(sides, minor))
+        major, minor = self.sides_of(_row_axes(params, ndim), ndim)
+        parts = split(index, 4)
+        line, counts = _lines(parts[:3], count, volume(sides, major))
+        column = unpack_ascending(parts[3], counts, volume(sides, minor))
         out = np.empty((ndim, count), np.int64)
-        for axes, flat in ((major, np.repeat(np.arange(lines), counts)), (minor, column)):
+        for axes, flat in ((major, np.repeat(line, counts)), (minor, column)):
             part = np.empty((len(axes), count), np.int64)
             unravel(flat, [sides[k] for k in axes], part)
             out[list(axes)] = part
         return out
+
+
+def _lines(parts: Sequence[Any], count: int, lines: int) -> tuple[Array, Array]:
+    """Return the lines of a run that have elements, and how many each has."""
+    (number,) = unpack_ints(parts[:1], [1]).tolist()
+    if number > count or (not number and lines > SPARSE_LINES * count):
+        raise CorruptDataError(f"a run of {count} elements has {number} of {lines} lines")
+    stored = number or lines
+    check_ints(parts[2:], [stored], least=1)
+    counts = unpack_ints(parts[2:], [stored]).astype(np.int64)
+    if (counts < 0).any() or (counts > count).any() or counts.sum() != count:
+        raise CorruptDataError("the pointers of a run do not add up to its elements")
+    if not number:
+        line = np.flatnonzero(counts)
+        return line, counts[line]
+    if not counts.all():
+        raise CorruptDataError("a line that is named has no element")
+    return unpack_ascending(parts[1], np.array([number]), lines), counts
+
+
+def _row_axes(params: str | None, ndim: int) -> list[int]:
+    """Return the axes that are the rows of the matrix."""
+    found = params_of(params).get("row_axes")
+    count = len(found) if isinstance(found, list) else ndim
+    axes = integers(found, count, "row axes")
+    if len(set(axes)) != count or not set(axes) <= set(range(ndim)):
+        raise CorruptDataError(
+            f"row axes {axes!r:.200} are not distinct axes of a tensor of rank {ndim}"
+        )
+    return axes

@@ -1,4 +1,4 @@
-"""COO, the coordinate list (Delta Tensor, section IV-B): one row is a run of sorted non-zeros.
+"""COO, the coordinate list (Delta Tensor, section IV-C): one row is a run of sorted non-zeros.
 
 The index is one buffer for every axis: the differences between neighbours, folded to be non-negative.
 """
@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.layouts.buffers import fold, join, pack_ints, split, unfold, unpack_ints
-from tensorlake_spark.layouts.runs import RunLayout, check_inside
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.layouts.buffers import check_ints, pack_ints, unpack_ints
+from tensorlake_spark.layouts.runs import RunLayout
+from tensorlake_spark.layouts.sequences import check_inside, fold, join, split, unfold
 from tensorlake_spark.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
@@ -30,8 +32,12 @@ class Coo(RunLayout):
         return join([pack_ints(fold(np.diff(axis, prepend=0)), compress) for axis in inside])
 
     def decode_run(self, index: Any, count: int, sides: Sequence[int], params: str | None) -> Array:
+        buffers = split(index, len(sides))
+        check_ints(buffers, [count] * len(sides))
+        if count > 1 and max((bytes(buffer[:1]) for buffer in buffers), default=b"\0") == b"\0":
+            raise CorruptDataError(f"all of {count} elements of a run have one place")
         out = np.empty((len(sides), count), np.int64)
-        for axis, buffer, side in zip(out, split(index, len(sides)), sides, strict=True):
+        for axis, buffer, side in zip(out, buffers, sides, strict=True):
             np.cumsum(unfold(unpack_ints([buffer], [count])), out=axis)
             check_inside(axis, side)
         return out

@@ -1,4 +1,4 @@
-"""CSC, compressed sparse columns (Delta Tensor, section IV-C): one row is a run of matrix columns.
+"""CSC, compressed sparse columns (Delta Tensor, section IV-D): one row is a run of matrix columns.
 
 As CSR with the sides exchanged: pointers over the columns of the matrix, and row ids. What it prunes
 best is a slice on the axes that are not among ``row_axes``.

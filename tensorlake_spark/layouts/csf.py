@@ -1,4 +1,4 @@
-"""CSF, compressed sparse fibres (Delta Tensor, section IV-D): one row is a run of root fibres.
+"""CSF, compressed sparse fibres (Delta Tensor, section IV-E): one row is a run of root fibres.
 
 Elements form a tree: a level for every axis, in an order that is a parameter; a node is an index that
 occurs below its parent. The index of a run has the number of nodes of every level, the number of
@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.layouts.buffers import gaps, join, pack_ints, split, sums, unpack_ints
-from tensorlake_spark.layouts.runs import RunLayout, check_inside
-from tensorlake_spark.layouts.sparse import axis_order, checked_order, params_of
+from tensorlake_spark.layouts.buffers import check_ints, pack_ints, unpack_ints
+from tensorlake_spark.layouts.check import params_of
+from tensorlake_spark.layouts.runs import RunLayout
+from tensorlake_spark.layouts.sequences import gaps, join, split, unpack_ascending
+from tensorlake_spark.layouts.sparse import axis_order, checked_order
 from tensorlake_spark.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
@@ -68,25 +70,24 @@ class Csf(RunLayout):
     def decode_run(self, index: Any, count: int, sides: Sequence[int], params: str | None) -> Array:
         ndim = len(sides)
         order = axis_order(params_of(params), ndim)
-        out = np.empty((ndim, count), np.int64)
-        if not ndim:
-            split(index, 1)
-            return out
-        buffers = split(index, 2 * ndim)
+        buffers = split(index, max(1, 2 * ndim))
         sizes = [int(n) for n in unpack_ints([buffers[0]], [ndim])]
-        if any(not 1 <= n <= count for n in sizes) or sizes[-1] != count:
+        if any(not 1 <= n <= count for n in sizes) or [count, *sizes][-1] != count:
             raise CorruptDataError(f"the levels of a tree of {count} elements have {sizes} nodes")
-        counts = [np.array([sizes[0]])]
+        check_ints(buffers[1:ndim], sizes[:-1], least=1)
+        counts = [np.array(sizes[:1])]
         for level, buffer in enumerate(buffers[1:ndim]):
             found = unpack_ints([buffer], [sizes[level]]).astype(np.int64)
             if (found < 1).any() or (found > count).any() or found.sum() != sizes[level + 1]:
                 raise CorruptDataError("the pointers of a tree do not add up to its nodes")
             counts.append(found)
-        nodes: Array | None = None  # for every leaf its ancestor on the level below the current one
+        ids = [
+            unpack_ascending(buffer, counts[level], sides[order[level]])
+            for level, buffer in enumerate(buffers[ndim:] if ndim else ())
+        ]
+        out = np.empty((ndim, count), np.int64)
+        nodes: Any = slice(None)  # for every leaf its ancestor on the current level
         for level in reversed(range(ndim)):
-            ids = sums(unpack_ints([buffers[ndim + level]], [sizes[level]]), counts[level])
-            check_inside(ids, sides[order[level]])
-            out[order[level]] = ids if nodes is None else ids[nodes]
-            parents = np.repeat(np.arange(len(counts[level])), counts[level])
-            nodes = parents if nodes is None else parents[nodes]
+            out[order[level]] = ids[level][nodes]
+            nodes = np.repeat(np.arange(len(counts[level])), counts[level])[nodes]
         return out

@@ -1,7 +1,7 @@
-"""CSR, compressed sparse rows (Delta Tensor, section IV-C): one row is a run of matrix rows.
+"""CSR, compressed sparse rows (Delta Tensor, section IV-D): one row is a run of matrix rows.
 
 The axes named by ``row_axes`` are the rows of a matrix, the others its columns; the index of a run has
-the number of elements in every matrix row of its box (the differences of the row pointers), and the
+the number of elements in the matrix rows of its box (the differences of the row pointers), and the
 column ids.
 """
 

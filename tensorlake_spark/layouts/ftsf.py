@@ -8,7 +8,7 @@ value is not stored.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -19,8 +19,8 @@ from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import codec as codecs
 from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of
-from tensorlake_spark.layouts.check import checked
-from tensorlake_spark.row import Row, Totals, corners
+from tensorlake_spark.layouts.check import Payload, boxes, checked, naming
+from tensorlake_spark.row import Row, Totals
 from tensorlake_spark.spec import TensorSpec, native
 
 Array = np.ndarray[Any, Any]
@@ -123,9 +123,24 @@ class Ftsf(Layout):
     def decode(
         self, batch: pa.RecordBatch, spec: TensorSpec, selection: AnySelection, result: Array
     ) -> Totals:
-        lo, hi = corners(batch, spec.ndim)
+        lo, hi = boxes(batch, spec.ndim)
         wanted = np.flatnonzero(selection.hits(lo, hi)).tolist()
-        payload = dict(zip(wanted, checked(batch, spec, wanted, lo, hi), strict=True))
+        found = checked(batch, spec, wanted, lo, hi, codecs.CODECS)
+        payload = dict(zip(wanted, found, strict=True))
+        with naming(spec):
+            return self._put(payload, lo, hi, spec, selection, result)
+
+    @staticmethod
+    def _put(
+        payload: Mapping[int, Payload],
+        lo: Array,
+        hi: Array,
+        spec: TensorSpec,
+        selection: AnySelection,
+        result: Array,
+    ) -> Totals:
+        """Decode checked rows, by their number in the batch, into the result."""
+        wanted = list(payload)
         sliced = (
             all(isinstance(d, slice) for d in selection.project(lo[0], hi[0])[1])
             if wanted

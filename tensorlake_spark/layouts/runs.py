@@ -14,7 +14,7 @@ import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import locate
-from tensorlake_spark.indexing.coords import ravel
+from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.layouts.base import AnySelection
 from tensorlake_spark.layouts.buffers import MAX_ELEMENTS, pack_values, unpack_values
 from tensorlake_spark.layouts.sparse import Rows, SparseLayout
@@ -44,10 +44,6 @@ class RunLayout(SparseLayout):
     def whole_axes(self, spec: TensorSpec) -> int:
         """Return how many axes of the order elements share that a run does not divide, if it can."""
         return 0
-
-    def fits(self, sides: Sequence[int], spec: TensorSpec) -> bool:
-        """Whether a run with a box of these sides can be written; else it is halved."""
-        return True
 
     def row_params(self, spec: TensorSpec) -> str | None:
         """Return the column ``params`` of all rows of a tensor."""
@@ -85,22 +81,14 @@ class RunLayout(SparseLayout):
     ) -> list[Row]:
         order = self.storage_order(spec)
         if order != tuple(range(spec.ndim)):
-            sort = np.argsort(ravel(coords[list(order)], [hi[k] for k in order]), kind="stable")
-            coords, values = coords[:, sort], values[sort]
-        spans = self._cut(coords[list(order[: self.whole_axes(spec)])])
+            _, by = sort_places(ravel(coords[list(order)], [hi[k] for k in order]))
+            coords, values = coords[:, by], values[by]
         params = self.row_params(spec)
         rows = []
-        while spans:
-            start, stop = spans.pop()
+        for start, stop in self._cut(coords[list(order[: self.whole_axes(spec)])]):
             part = coords[:, start:stop]
-            low = part.min(axis=1, initial=2**62) if spec.ndim else np.zeros(0, np.int64)
-            high = part.max(axis=1, initial=-1) + 1 if spec.ndim else low
-            sides = (high - low).tolist()
-            if not self.fits(sides, spec) and stop - start > 1:
-                middle = (start + stop) // 2
-                spans += [(middle, stop), (start, middle)]
-                continue
-            index = self.encode_run(part - low[:, None], sides, spec)
+            low, high = part.min(axis=1), part.max(axis=1) + 1
+            index = self.encode_run(part - low[:, None], (high - low).tolist(), spec)
             packed = pack_values(values[start:stop], spec.codec != "raw")
             box = tuple(low.tolist()), tuple(high.tolist())
             rows.append(Row(*box, stop - start, spec.codec, packed, index, params))
@@ -108,7 +96,7 @@ class RunLayout(SparseLayout):
 
     @staticmethod
     def _cut(group: Array) -> list[tuple[int, int]]:
-        """Return runs of about `RUN` elements, last first; groups stay whole unless they are far larger."""
+        """Return runs of about `RUN` elements; groups stay whole unless they are far larger."""
         count = group.shape[1]
         if len(group):
             changes = (group[:, 1:] != group[:, :-1]).any(axis=0)
@@ -122,7 +110,7 @@ class RunLayout(SparseLayout):
                 stop = near if near > start else min(after, start + 8 * RUN)
             spans.append((start, stop))
             start = stop
-        return spans[::-1]
+        return spans
 
     def pick(
         self, rows: Rows, spec: TensorSpec, selection: AnySelection
@@ -130,8 +118,8 @@ class RunLayout(SparseLayout):
         found = []
         for i, (payload, count) in enumerate(zip(rows.payloads, rows.counts, strict=True)):
             sides = rows.hi[i] - rows.lo[i]
-            if payload.index is None or not 1 <= count <= MAX_ELEMENTS:
-                raise CorruptDataError(f"a run of {count} elements has no index")
+            if payload.index is None or count > MAX_ELEMENTS:
+                raise CorruptDataError(f"a run of {count} elements has no index, or is too long")
             inside = self.decode_run(payload.index, count, sides.tolist(), payload.params)
             for axis, start in zip(inside, rows.lo[i].tolist(), strict=True):
                 if start:
@@ -145,12 +133,6 @@ class RunLayout(SparseLayout):
             return none, np.zeros(0, spec.dtype), none
         keys, values, row = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return keys, values, row
-
-
-def check_inside(ids: Array, length: int) -> None:
-    """Raise CorruptDataError unless all of some int64 indices are at least 0 and below a length."""
-    if (ids.view(np.uint64) >= np.uint64(length)).any():
-        raise CorruptDataError("an element of a run lies outside of its box")
 
 
 def volume(sides: Sequence[int], axes: Sequence[int]) -> int:

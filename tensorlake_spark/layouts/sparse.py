@@ -7,11 +7,10 @@ batch leaves its keys and values in a `Gathered`, and `finish` makes a `SparseTe
 
 from __future__ import annotations
 
-import json
 import math
+import operator
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +20,15 @@ from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidKeyError,
     InvalidOptionError,
+    InvalidTensorError,
     did_you_mean,
 )
 from tensorlake_spark.indexing import Box, place
 from tensorlake_spark.indexing.coords import combine, sort_places, unravel
 from tensorlake_spark.layouts.base import AnySelection, Layout
-from tensorlake_spark.layouts.check import Payload, checked
+from tensorlake_spark.layouts.check import Payload, boxes, checked, integers, naming
 from tensorlake_spark.pool import threads
-from tensorlake_spark.row import Row, Totals, corners
+from tensorlake_spark.row import Row, Totals
 from tensorlake_spark.sparse import SparseTensor
 from tensorlake_spark.spec import TensorSpec
 
@@ -142,20 +142,27 @@ class SparseLayout(Layout):
             yield box
             return
         height = spec.block_shape[0] if spec.block_shape else 1
-        layer = math.prod(box.shape[1:]) * height
-        step = height * max(1, _REGION // layer)
-        start = box.lo[0] - box.lo[0] % height
-        for at in range(start, box.hi[0], step):
-            lo, hi = max(at, box.lo[0]), min(at + step, box.hi[0])
-            yield Box((lo, *box.lo[1:]), (hi, *box.hi[1:]))
+        step = height * max(1, _REGION // (math.prod(box.shape[1:]) * height))
+        at, stop = box.lo[0], box.hi[0]
+        while at < stop:
+            # A run of the grid begins anew at each start: blocks are counted from there.
+            run = max(start for start in spec.segments[0] if start <= at)
+            later = [start for start in spec.segments[0] if start > at]
+            end = min(*later, stop, run + (at - run) // height * height + step)
+            yield Box((at, *box.lo[1:]), (end, *box.hi[1:]))
+            at = end
 
     def encode(self, part: Any, lo: Sequence[int], spec: TensorSpec) -> list[Row]:
         found = part if isinstance(part, SparseTensor) else SparseTensor.from_dense(part)
         if not found.nnz:
             return []
         offset = np.array(lo, np.int64).reshape(-1, 1)
-        coords = found.coords + offset if offset.any() else found.coords
         hi = tuple(max(n, a + m) for n, a, m in zip(spec.shape, lo, found.shape, strict=True))
+        if math.prod(hi) >= 2**63:
+            raise InvalidTensorError(
+                f"tensor {spec.id!r} would have shape {hi}; fewer than 2**63 elements can be counted"
+            )
+        coords = found.coords + offset if offset.any() else found.coords
         return self.encode_elements(coords, found.values, spec, hi)
 
     def new_result(self, spec: TensorSpec, selection: AnySelection, full: bool) -> Gathered:
@@ -168,15 +175,16 @@ class SparseLayout(Layout):
     def decode(
         self, batch: pa.RecordBatch, spec: TensorSpec, selection: AnySelection, result: Gathered
     ) -> Totals:
-        lo, hi = corners(batch, spec.ndim)
+        lo, hi = boxes(batch, spec.ndim)
         wanted = np.flatnonzero(selection.hits(lo, hi))
-        found = checked(batch, spec, wanted.tolist(), lo, hi)
+        found = checked(batch, spec, wanted.tolist(), lo, hi, CODECS)
         if not found:
             return Totals()
-        counts = batch.column("nnz").to_numpy()[wanted]
-        seqs = batch.column("seq").to_numpy()[wanted]
-        rows = Rows(lo[wanted], hi[wanted], counts.tolist(), seqs, found)
-        keys, values, row = self.pick(rows, spec, selection)
+        with naming(spec):
+            counts = _counts(batch, wanted, hi[wanted] - lo[wanted])
+            seqs = batch.column("seq").to_numpy()[wanted]
+            rows = Rows(lo[wanted], hi[wanted], counts, seqs, found)
+            keys, values, row = self.pick(rows, spec, selection)
         united = spec.params.get("duplicates", "error") != "error"
         result.add(*sort_elements(keys, values, seqs[row] if united else seqs[:0]))
         size = sum(len(p.values) + (0 if p.index is None else len(p.index)) for p in found)
@@ -210,6 +218,15 @@ class SparseLayout(Layout):
         return 2**63  # boxes follow the elements; nothing but the elements bounds their number
 
 
+def _counts(batch: pa.RecordBatch, wanted: Array, sides: Array) -> list[int]:
+    """Return how many elements rows say that they hold: at least one, and no more than their boxes."""
+    counts: Array = batch.column("nnz").to_numpy()[wanted]
+    if ((counts < 1) | (counts > sides.prod(axis=1))).any():
+        raise CorruptDataError("a row holds no element, or more than its box")
+    out: list[int] = counts.tolist()
+    return out
+
+
 def sort_elements(keys: Array, values: Array, seqs: Array = _NONE) -> Part:
     """Return elements in the order of their keys; stable."""
     if bool((keys[1:] >= keys[:-1]).all()):
@@ -231,10 +248,14 @@ def unite(parts: Sequence[Part], spec: TensorSpec) -> list[tuple[Array, Array]]:
     for pieces in _overlapping(parts):
         keys, values = (np.concatenate([piece[i] for piece in pieces]) for i in (0, 1))
         if rule != "error":
-            by = np.lexsort((np.concatenate([piece[2] for piece in pieces]), keys))
-            keys, values = keys[by], values[by]
+            seqs = np.concatenate([piece[2] for piece in pieces])
+            by = np.lexsort((seqs, keys))
+            keys, values, seqs = keys[by], values[by], seqs[by]
+            if ((keys[1:] == keys[:-1]) & (seqs[1:] == seqs[:-1])).any():
+                raise CorruptDataError(f"tensor {spec.id!r}: a row stores an element twice")
             starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-            keys, values = keys[starts], combine(values, starts, rule)
+            with np.errstate(all="ignore"):  # infinity less infinity is what the writer asked for
+                keys, values = keys[starts], combine(values, starts, rule)
         elif len(pieces) > 1:
             keys, values, _ = sort_elements(keys, values)
         repeats = int((keys[1:] == keys[:-1]).sum())
@@ -262,24 +283,6 @@ def _overlapping(parts: Sequence[Part]) -> list[list[Part]]:
     return [group for group in groups if group]
 
 
-@lru_cache(maxsize=256)
-def params_of(text: str | None) -> Mapping[str, Any]:
-    """Return the parameters of a row.
-
-    Raises
-    ------
-    CorruptDataError
-        If they are no JSON object.
-    """
-    try:
-        found = json.loads(text or "{}")
-    except ValueError as error:
-        raise CorruptDataError(f"the parameters {text!r} of a row are not JSON") from error
-    if not isinstance(found, dict):
-        raise CorruptDataError(f"the parameters {text!r} of a row are no JSON object")
-    return found
-
-
 def checked_order(order: Sequence[int], ndim: int) -> list[int]:
     """Return the order of the axes that a writer asks for.
 
@@ -288,9 +291,35 @@ def checked_order(order: Sequence[int], ndim: int) -> list[int]:
     InvalidOptionError
         If it is no permutation of the axes.
     """
-    if sorted(order) != list(range(ndim)):
-        raise InvalidOptionError(f"order {tuple(order)} does not name each of {ndim} axes once")
-    return [int(k) for k in order]
+    axes = checked_axes(order, ndim, "order")
+    if len(axes) != ndim:
+        raise InvalidOptionError(f"order {tuple(axes)} does not name each of {ndim} axes once")
+    return axes
+
+
+def checked_axes(axes: Sequence[int], ndim: int, what: str) -> list[int]:
+    """Return the axes that a writer names as a list of ints from 0 on; negative ones count from the end.
+
+    Raises
+    ------
+    InvalidOptionError
+        If they are no integers, or not distinct axes.
+
+    Examples
+    --------
+    >>> checked_axes((2, -3), 3, "row_axes")
+    [2, 0]
+    """
+    try:
+        found = [operator.index(k) for k in axes]
+    except TypeError:
+        raise InvalidOptionError(f"{what} {axes!r} is no sequence of axes") from None
+    out = [k + ndim if k < 0 else k for k in found]
+    if len(set(out)) != len(out) or not all(0 <= k < ndim for k in out):
+        raise InvalidOptionError(
+            f"{what} {tuple(found)} are not distinct axes of a tensor of rank {ndim}"
+        )
+    return out
 
 
 def axis_order(params: Mapping[str, Any], ndim: int) -> tuple[int, ...]:
@@ -301,7 +330,7 @@ def axis_order(params: Mapping[str, Any], ndim: int) -> tuple[int, ...]:
     CorruptDataError
         If it is no permutation of the axes.
     """
-    order = params.get("order", range(ndim))
-    if not isinstance(order, (list, tuple, range)) or sorted(order) != list(range(ndim)):
+    order = integers(params.get("order", list(range(ndim))), ndim, "an order of the axes")
+    if sorted(order) != list(range(ndim)):
         raise CorruptDataError(f"{order!r} is no order of {ndim} axes")
     return tuple(order)

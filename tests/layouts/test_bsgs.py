@@ -1,8 +1,8 @@
 """BSGS keeps the laws, cuts blocks that prune, and stores full blocks as arrays."""
 
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.laws import LayoutLaws
+from tensorlake_spark.layouts.laws import SparseLaws
 
 
-class TestBsgs(LayoutLaws):
+class TestBsgs(SparseLaws):
     layout = layout_of("bsgs")

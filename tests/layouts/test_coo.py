@@ -1,8 +1,8 @@
 """COO keeps the laws."""
 
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.laws import LayoutLaws
+from tensorlake_spark.layouts.laws import SparseLaws
 
 
-class TestCoo(LayoutLaws):
+class TestCoo(SparseLaws):
     layout = layout_of("coo")

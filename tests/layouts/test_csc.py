@@ -1,8 +1,8 @@
 """CSC keeps the laws."""
 
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.laws import LayoutLaws
+from tensorlake_spark.layouts.laws import SparseLaws
 
 
-class TestCsc(LayoutLaws):
+class TestCsc(SparseLaws):
     layout = layout_of("csc")

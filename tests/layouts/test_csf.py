@@ -1,8 +1,8 @@
 """CSF keeps the laws."""
 
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.laws import LayoutLaws
+from tensorlake_spark.layouts.laws import SparseLaws
 
 
-class TestCsf(LayoutLaws):
+class TestCsf(SparseLaws):
     layout = layout_of("csf")

@@ -1,8 +1,8 @@
 """CSR keeps the laws."""
 
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.laws import LayoutLaws
+from tensorlake_spark.layouts.laws import SparseLaws
 
 
-class TestCsr(LayoutLaws):
+class TestCsr(SparseLaws):
     layout = layout_of("csr")

@@ -1,0 +1,83 @@
+"""Decompression that takes no more memory than the bytes to decompress ask for themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.errors import CorruptDataError
+
+Array = np.ndarray[Any, Any]
+
+_UNSEEN = 1 << 20  # so many bytes may be taken before a frame is asked how many it holds
+
+_MAGIC = b"\x28\xb5\x2f\xfd"
+_zstd = pa.Codec("zstd")
+
+
+def content_size(frame: Any) -> int | None:
+    """Return how many bytes a Zstandard frame says that it holds, None where it does not say.
+
+    RFC 8878, section 3.1.1.1: magic, descriptor, window, dictionary, content size.
+
+    Examples
+    --------
+    >>> content_size(pa.Codec("zstd").compress(b"a" * 1000))
+    1000
+    >>> content_size(b"anything else") is None
+    True
+    """
+    head = bytes(memoryview(frame)[:18])
+    if len(head) < 6 or head[:4] != _MAGIC:
+        return None
+    descriptor = head[4]
+    single, form = descriptor & 0x20, descriptor >> 6
+    start = 5 + (0 if single else 1) + (0, 1, 2, 4)[descriptor & 3]
+    length = (1 if single else 0, 2, 4, 8)[form]
+    if not length or start + length > len(head):
+        return None
+    size = int.from_bytes(head[start : start + length], "little")
+    return size + 256 if form == 1 else size
+
+
+def inflate(body: Any, compressed: bool, nbytes: int) -> Array:
+    """Return the bytes of a payload, a uint8 array of `nbytes`, whatever it holds.
+
+    A damaged row may ask for any number of bytes, so memory is taken only where the payload says that it
+    holds just so many.
+
+    Parameters
+    ----------
+    body : bytes-like
+        One Zstandard frame, or the bytes themselves.
+    compressed : bool
+        Which of them.
+    nbytes : int
+        How many bytes are needed.
+
+    Raises
+    ------
+    CorruptDataError
+        If it holds another number of bytes, or does not decompress.
+
+    Examples
+    --------
+    >>> inflate(b"abc", False, 3).tolist()
+    [97, 98, 99]
+    """
+    if not compressed:
+        flat: Array = np.frombuffer(body, np.uint8)
+    elif nbytes > _UNSEEN and content_size(body) != nbytes:
+        raise CorruptDataError(
+            f"a payload holds {content_size(body)} bytes where {nbytes} are needed"
+        )
+    else:
+        try:
+            flat = np.frombuffer(_zstd.decompress(body, decompressed_size=nbytes), np.uint8)
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptDataError(f"a payload does not decompress to {nbytes} bytes") from error
+    if flat.nbytes != nbytes:
+        raise CorruptDataError(f"a payload holds {flat.nbytes} bytes where {nbytes} are needed")
+    return flat
