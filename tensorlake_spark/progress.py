@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -36,10 +37,12 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
     except ImportError:
         yield lambda _: None
         return
+    lock = threading.Lock()
     with tqdm(total=total, unit="B", unit_scale=True, desc=label, leave=False) as bar:
 
         def done(count: int) -> None:
-            bar.update(count)
+            with lock:  # several threads read, and tqdm itself only adds and prints
+                bar.update(count)
 
         yield done
 

@@ -36,6 +36,9 @@ WRITABLE = READABLE | frozenset(
 
 _LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
+_met: set[str] = set()
+"""Where this process has met a table: a listing of its log that shows nothing is looked at again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Files:
@@ -132,13 +135,16 @@ class Snapshot:
         options = dict(storage.options) or None
         with reaching(storage):
             try:
-                table = listed(lambda: DeltaTable(storage.uri, storage_options=options))
+                table = listed(
+                    lambda: DeltaTable(storage.uri, storage_options=options), storage.uri in _met
+                )
             except DeltaTableNotFound as error:
                 raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
             except DeltaError as error:
                 raise FormatError(
                     f"the table at {storage.uri} cannot be opened: {error}"
                 ) from error
+        _met.add(storage.uri)
         newest = int(table.version())
         if version is not None:
             if not 0 <= version <= newest:
@@ -149,6 +155,16 @@ class Snapshot:
         elif timestamp is not None:
             _travel(table, storage, _as_time(timestamp))
         return cls(storage, table)
+
+    @classmethod
+    def expect(cls, storage: Storage) -> Snapshot:
+        """Open a table that should be there, for it could not be made: somebody else was first."""
+        _met.add(storage.uri)
+        try:
+            return cls.open(storage)
+        except TableNotFoundError:
+            _met.discard(storage.uri)
+            raise
 
     def _check(self, reader_version: int) -> None:
         unknown = self.reader_features - READABLE

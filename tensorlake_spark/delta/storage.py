@@ -138,17 +138,27 @@ def reaching(storage: Storage) -> Iterator[None]:
         raise refusal(storage, error) from error
 
 
-def listed(call: Callable[[], T]) -> T:
+def listed(call: Callable[[], T], there: bool = False) -> T:
     """Return what `call` returns, which lists the log; again where the listing has a gap.
 
-    A listing that is made while others commit may show a version and not the one before it: of a folder
-    always, of an object store where it is not strictly consistent.
+    A listing that is made while others commit may show a version and not one before it, or nothing at
+    all: of a folder, and of an object store that keeps its objects in one.
+
+    Parameters
+    ----------
+    call : callable
+        Raises DeltaError.
+    there : bool
+        Whether the log is known to have something in it.
     """
+    gaps = ["contiguous commit files", "No table metadata or protocol"]
+    if there:
+        gaps.append("No files in log segment")
     for wait in (0.02, 0.05, 0.1, 0.2, 0.4):
         try:
             return call()
         except DeltaError as error:
-            if "contiguous commit files" not in str(error):
+            if not any(gap in str(error) for gap in gaps):
                 raise
         time.sleep(wait)
     return call()
@@ -184,23 +194,24 @@ def _filesystem(uri: str, options: tuple[tuple[str, str], ...]) -> tuple[pafs.Fi
 
 def _s3(options: Mapping[str, str]) -> pafs.S3FileSystem:
     """Return pyarrow's S3 client for the options, named as deltalake names them."""
+    lower = {k.lower(): v for k, v in options.items()}
 
     def get(*names: str) -> str | None:
-        lower = {k.lower(): v for k, v in options.items()}
-        found = [lower[n] for n in names if n in lower]
-        env = [
-            os.environ[n.upper()] for n in names if n.startswith("aws_") and n.upper() in os.environ
-        ]
-        return (found + env + [None])[0]
+        return next((lower[name] for name in names if name in lower), None)
+
+    def get_or_env(*names: str) -> str | None:
+        env = (os.environ.get(name.upper()) for name in names if name.startswith("aws_"))
+        return get(*names) or next((value for value in env if value), None)
 
     if not hasattr(pafs, "S3FileSystem"):
         raise InvalidOptionError("this build of pyarrow has no S3; install pyarrow from PyPI")
-    endpoint = get(*_ENDPOINT)
+    endpoint = get_or_env(*_ENDPOINT)
+    # Key, secret and token belong together: those of the environment the client finds by itself.
     arguments: dict[str, Any] = {
         "access_key": get("aws_access_key_id", "access_key_id"),
         "secret_key": get("aws_secret_access_key", "secret_access_key"),
         "session_token": get("aws_session_token", "session_token", "token"),
-        "region": get("aws_region", "region", "aws_default_region"),
+        "region": get_or_env("aws_region", "region", "aws_default_region"),
     }
     if get("aws_skip_signature", "skip_signature") == "true":
         arguments = {"region": arguments["region"], "anonymous": True}

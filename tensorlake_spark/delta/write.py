@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from tensorlake_spark.delta.seal import SealedOutput
@@ -63,14 +64,22 @@ def create_table(storage: Storage) -> DeltaTable:
     Two writers may try at once; whoever comes second opens what the first made.
     """
     with reaching(storage):
-        return DeltaTable.create(
-            storage.uri,
-            SCHEMA,
-            mode="ignore",
-            configuration=TABLE_PROPERTIES,
-            storage_options=dict(storage.options) or None,
-            raise_if_key_not_exists=False,
-        )
+        try:
+            return DeltaTable.create(
+                storage.uri,
+                SCHEMA,
+                mode="ignore",
+                configuration=TABLE_PROPERTIES,
+                storage_options=dict(storage.options) or None,
+                # With retries, who comes second describes the table anew, in a version of its own.
+                commit_properties=CommitProperties(max_commit_retries=0),
+                raise_if_key_not_exists=False,
+            )
+        except (DeltaError, OSError) as failed:
+            try:
+                return Snapshot.expect(storage).table
+            except TensorLakeError:
+                raise failed from None
 
 
 def discard(storage: Storage, names: Sequence[str]) -> None:
