@@ -322,6 +322,7 @@ def test_pydata_there_and_back():
 
 
 @pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 def test_torch_there_and_back():
     import torch
 
@@ -336,7 +337,10 @@ def test_torch_there_and_back():
             assert given.dtype is getattr(torch, name)
             assert SparseTensor.from_torch(given) == tensor
             assert sparse_of(given) == tensor
-    given = torch.sparse_coo_tensor([[4, 4, 1]], [1.0, 2.0, 3.0], (6,), requires_grad=True)
+    indices, values = [[4, 4, 1]], [1.0, 2.0, 3.0]
+    given = torch.sparse_coo_tensor(
+        indices, values, (6,), requires_grad=True, check_invariants=True
+    )
     assert SparseTensor.from_torch(given).todense().tolist() == [0, 3, 0, 0, 3, 0]
     assert sparse_of(torch.eye(3).to_sparse_csr()).todense().tolist() == np.eye(3).tolist()
     assert sparse_of(torch.eye(3)) is None
