@@ -1,7 +1,9 @@
 """Spark: ``format("tensor")`` for reading and writing, and a session to try it. The only room with pyspark.
 
 ``session`` a local session; ``source`` the data source; ``options`` its options; ``views`` the schemas it
-shows; ``reader`` and ``writer`` the two directions; ``ingest`` files to tensors, for the job.
+shows; ``ingest`` files to tensors, for the job. Reading: ``reader``, and of sparse tensors ``elements`` and
+``blocks``; ``overlap`` finds rows that have to be seen together. Writing: ``writer`` commits what the forms
+``slabs`` and ``cells`` encode; ``columns`` of cells, ``grouping`` before they are written, ``unique`` after.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -9,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from tensorlake_spark.spark.session import local_session
 
 if TYPE_CHECKING:
+    from tensorlake_spark.spark.grouping import group_cells
     from tensorlake_spark.spark.source import TensorDataSource, register
 
-__all__ = ["TensorDataSource", "local_session", "register"]
+__all__ = ["TensorDataSource", "group_cells", "local_session", "register"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,4 +23,8 @@ def __getattr__(name: str) -> Any:
         from tensorlake_spark.spark import source
 
         return getattr(source, name)
+    if name == "group_cells":
+        from tensorlake_spark.spark.grouping import group_cells
+
+        return group_cells
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

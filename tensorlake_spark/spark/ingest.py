@@ -1,247 +1,47 @@
 """Files to tensors on executors: what ``jobs/ingest.py`` calls.
 
-The driver knows the names, shapes and dtypes of the files, never their elements. Executors read the
-files, band by band, and hand slabs to ``format("tensor")``.
+``sources`` says which files there are, and of which family; ``ingest_arrays`` writes images and arrays as
+slabs or tensors, ``ingest_cells`` logs and matrices as the cells of a sparse tensor.
 """
 
 from __future__ import annotations
 
-import glob
-import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
+from tensorlake_spark import errors
 from tensorlake_spark.delta import catalog
+from tensorlake_spark.delta.commit import app_of
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import (
+    ConcurrentWriteError,
     InvalidOptionError,
     InvalidTensorError,
-    MissingDependencyError,
     TableNotFoundError,
     TensorExistsError,
+    TensorLakeError,
 )
 from tensorlake_spark.row import Meta
-from tensorlake_spark.spark.views import TENSOR, tensor_column
-from tensorlake_spark.spec import check_id, dtype_name, native
+from tensorlake_spark.spark.ingest_arrays import (
+    find_parts,
+    joined_shape,
+    slab_frame,
+    tensor_frame,
+)
+from tensorlake_spark.spark.ingest_cells import ingest_cells
+from tensorlake_spark.spark.sources import expand, family_of
+from tensorlake_spark.spark.tables import CellOptions
+from tensorlake_spark.spec import check_id
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-Array = np.ndarray[Any, Any]
-
-IMAGES = (".png", ".jpg", ".jpeg")
-SUFFIXES = (*IMAGES, ".npy", ".npz")
-
-_BAND_BYTES = 16 << 20
-_PARTS = "index bigint, path string, member string, shape array<bigint>, dtype string"
-
-
-@dataclass(frozen=True)
-class Part:
-    """One array of one file.
-
-    Attributes
-    ----------
-    index : int
-        Its place in the order of the sources.
-    path : str
-        The file.
-    member : str
-        Name of the array in an ``.npz`` file, else empty.
-    shape : tuple of int
-    dtype : str
-    """
-
-    index: int
-    path: str
-    member: str
-    shape: tuple[int, ...]
-    dtype: str
-
-    @property
-    def name(self) -> str:
-        """The file's stem, with the member where a file has several."""
-        stem = PurePath(self.path).stem
-        return f"{stem}/{self.member}" if self.member else stem
-
-
-def expand(sources: Sequence[str]) -> list[str]:
-    """Return the files that paths and globs name, in their order; those of a glob sorted.
-
-    Raises
-    ------
-    InvalidOptionError
-        If a source names no file, or a file that is no image, ``.npy`` or ``.npz``.
-    """
-    out = []
-    for source in sources:
-        found = sorted(glob.glob(source, recursive=True)) if glob.has_magic(source) else [source]
-        found = [f for f in found if os.path.isfile(f)]
-        if not found:
-            raise InvalidOptionError(f"source {source!r} names no file")
-        out += [os.path.abspath(f) for f in found]
-    for path in out:
-        if not path.lower().endswith(SUFFIXES):
-            raise InvalidOptionError(
-                f"{path} is none of {', '.join(SUFFIXES)}, which this job reads"
-            )
-    return out
-
-
-def load(path: str, member: str = "", channels_first: bool = False) -> Array:
-    """Return the array of a file; an ``.npy`` file is memory-mapped.
-
-    Parameters
-    ----------
-    path : str
-        An image, ``.npy`` or ``.npz`` file.
-    member : str
-        Which array of an ``.npz`` file.
-    channels_first : bool
-        Give colour images the axes (channel, y, x) instead of (y, x, channel).
-
-    Raises
-    ------
-    InvalidTensorError
-        If the file cannot be read as what its name says; names the file.
-    """
-    try:
-        if path.lower().endswith(".npy"):
-            return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        if path.lower().endswith(".npz"):
-            with np.load(path, allow_pickle=False) as archive:
-                return np.asarray(archive[member])
-        try:
-            from PIL import Image
-        except ImportError as error:
-            raise MissingDependencyError(
-                f"{path} needs Pillow: pip install 'tensorlake-spark[demo]'"
-            ) from error
-        with Image.open(path) as image:
-            array = np.asarray(image)
-    except (OSError, ValueError, KeyError, EOFError) as error:
-        if isinstance(error, MissingDependencyError):
-            raise
-        raise InvalidTensorError(f"{path} cannot be read: {error}") from error
-    return np.moveaxis(array, -1, 0) if channels_first and array.ndim == 3 else array
-
-
-def probe(path: str, channels_first: bool) -> list[tuple[str, tuple[int, ...], str]]:
-    """Return ``(member, shape, dtype)`` for every array of a file."""
-    if path.lower().endswith(".npz"):
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                members = list(archive.files)
-        except (OSError, ValueError, EOFError) as error:
-            raise InvalidTensorError(f"{path} cannot be read: {error}") from error
-    else:
-        members = [""]
-    out = []
-    for member in members:
-        array = load(path, member, channels_first)
-        try:
-            out.append((member, tuple(array.shape), dtype_name(array.dtype)))
-        except InvalidTensorError as error:
-            raise type(error)(f"{path}: {error}") from error
-    return out
-
-
-def find_parts(session: SparkSession, paths: Sequence[str], channels_first: bool) -> list[Part]:
-    """Look at all files on executors and return their arrays in order."""
-
-    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = []
-            for index, path in zip(*(batch.column(k).to_pylist() for k in (0, 1)), strict=True):
-                rows += [(index, path, m, s, d) for m, s, d in probe(path, channels_first)]
-            types = (pa.int64(), pa.string(), pa.string(), pa.list_(pa.int64()), pa.string())
-            columns = [
-                pa.array(list(column), kind)
-                for column, kind in zip(zip(*rows, strict=True), types, strict=True)
-            ]
-            if rows:
-                yield pa.RecordBatch.from_arrays(
-                    columns, names=["index", "path", "member", "shape", "dtype"]
-                )
-
-    frame = _spread(session, [(i, p) for i, p in enumerate(paths)], "index bigint, path string")
-    rows = frame.mapInArrow(look, _PARTS).collect()
-    ordered = sorted(rows, key=lambda r: r["index"])
-    return [
-        Part(i, r["path"], r["member"], tuple(r["shape"]), r["dtype"])
-        for i, r in enumerate(ordered)
-    ]
-
-
-def _spread(session: SparkSession, rows: Sequence[Any], schema: str) -> DataFrame:
-    """Return rows as a DataFrame in which neighbours stay together, spread over all cores."""
-    cores = int(session.conf.get("spark.default.parallelism", "2") or 2)
-    count = max(1, min(len(rows), 4 * cores))
-    return session.createDataFrame(list(rows), schema).repartitionByRange(count, "index")
-
-
-def joined_shape(parts: Sequence[Part], axis: int | None) -> tuple[int, ...]:
-    """Return the shape of all parts stacked (`axis` None) or concatenated along `axis`.
-
-    Raises
-    ------
-    InvalidTensorError
-        If shapes or dtypes disagree; names both files.
-    """
-    first = parts[0]
-    if axis is not None:
-        rank = len(first.shape)
-        if not -rank <= axis < rank:
-            raise InvalidTensorError(
-                f"{first.path} has shape {first.shape}; there is no axis {axis} to concatenate along"
-            )
-        axis %= rank
-    for part in parts[1:]:
-        same = len(part.shape) == len(first.shape) and all(
-            a == b
-            for k, (a, b) in enumerate(zip(part.shape, first.shape, strict=True))
-            if k != axis
-        )
-        if not same or part.dtype != first.dtype:
-            raise InvalidTensorError(
-                f"{part.path} has shape {part.shape} and dtype {part.dtype}, which does not go with "
-                f"{first.path} of shape {first.shape} and dtype {first.dtype}; --each writes a tensor per file"
-            )
-    if axis is None:
-        return (len(parts), *first.shape)
-    total = sum(p.shape[axis] for p in parts)
-    return tuple(total if k == axis else n for k, n in enumerate(first.shape))
-
-
-def slabs_of(
-    part: Part, axis: int | None, offset: int, channels_first: bool
-) -> Iterator[tuple[list[int], Array]]:
-    """Yield ``(lo, slab)`` of one file, in bands of at most 16 MiB along its first axis."""
-    array = load(part.path, part.member, channels_first)
-    if tuple(array.shape) != part.shape:
-        raise InvalidTensorError(
-            f"{part.path} has shape {array.shape}, but had {part.shape} a moment ago"
-        )
-    if not array.ndim:
-        yield [offset], np.asarray(array).reshape(1)
-        return
-    row = max(1, array.nbytes // max(1, array.shape[0]))
-    step = max(1, _BAND_BYTES // row)
-    for start in range(0, max(1, array.shape[0]), step):
-        band = native(np.asarray(array[start : start + step]))
-        if axis is None:
-            yield [offset, start, *[0] * (array.ndim - 1)], band[None]
-        else:
-            lo = [start, *[0] * (array.ndim - 1)]
-            lo[axis] += offset
-            yield lo, band
+_OURS = re.compile(r"tensorlake_spark\.errors\.(\w+): (.*)")
+_DATA = re.compile(r"\[([A-Z_.]+)\] (.*?) SQLSTATE: 22", re.DOTALL)
 
 
 def ingest(
@@ -250,10 +50,11 @@ def ingest(
     tensor_id: str,
     sources: Sequence[str],
     *,
-    how: str = "stack",
+    how: str | None = None,
     axis: int = 0,
     mode: str = "error",
     channels_first: bool = False,
+    cells: CellOptions | None = None,
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> list[Meta]:
@@ -268,40 +69,126 @@ def ingest(
     tensor_id : str
         Name of the tensor; with ``how="each"`` the group of the tensors.
     sources : sequence of str
-        Paths and globs of images, ``.npy`` and ``.npz`` files, which executors can read.
-    how : {"stack", "concat", "each"}
-        Stacked along a new first axis, concatenated along `axis`, or one tensor a file.
+        Paths, globs and folders of files of one family, which executors can read: images, ``.npy`` and
+        ``.npz``; or cells, which lie where their indices say: ``.tns``, ``.mtx`` and ``.npz`` of sparse
+        matrices, CSV, Parquet.
+    how : {"stack", "concat", "each"}, optional
+        Arrays are stacked along a new first axis (what happens if nothing is said), concatenated along
+        `axis`, or become one tensor a file.
     axis : int
         For ``"concat"``; an append continues there too.
     mode : {"error", "overwrite", "append"}
         What to do if a tensor is there.
     channels_first : bool
         Give colour images the axes (channel, y, x).
+    cells : CellOptions, optional
+        For tables: what their columns are.
     options : mapping, optional
         Further options of ``format("tensor")``.
     storage_options : mapping, optional
         As in `tensorlake_spark.open`.
+
+    Raises
+    ------
+    InvalidOptionError, InvalidTensorError
+        If a source or an option will not do; names the file, and of text the line. Nothing is written then.
+    TensorExistsError
+        If a tensor is there and the mode is ``"error"``.
+    ConcurrentWriteError
+        If another writer changed the tensor meanwhile.
     """
-    if how not in ("stack", "concat", "each"):
+    if how not in (None, "stack", "concat", "each"):
         raise InvalidOptionError(f"how={how!r} is none of 'stack', 'concat', 'each'")
     if mode not in ("error", "overwrite", "append"):
         raise InvalidOptionError(f"mode={mode!r} is none of 'error', 'overwrite', 'append'")
     check_id(tensor_id)
-    parts = find_parts(session, expand(sources), channels_first)
+    storage = Storage(table, storage_options or {})
+    paths = expand(sources)
+    family = family_of(paths)
+    with plain_errors():
+        if family == "arrays":
+            if cells not in (None, CellOptions()):
+                raise InvalidOptionError(
+                    f"--axis, --value, --column and --where are for tables; {paths[0]} is none"
+                )
+            return _arrays(
+                session,
+                storage,
+                tensor_id,
+                paths,
+                how or "stack",
+                axis,
+                mode,
+                channels_first,
+                options,
+            )
+        if how is not None or channels_first:
+            raise InvalidOptionError(
+                f"--stack, --concat, --each and --channels-first are for arrays; the cells of {paths[0]} lie "
+                "where their indices say, and those of all files make up one tensor"
+            )
+        old, number = _state(storage, tensor_id)
+        if mode == "error" and old is not None:
+            raise _taken(storage, tensor_id)
+
+        def unchanged() -> None:
+            if _state(storage, tensor_id)[1] != number:
+                raise ConcurrentWriteError(
+                    f"another writer changed tensor {tensor_id!r} while the files were looked at; nothing was "
+                    "written, run the job again"
+                )
+
+        ingest_cells(
+            session, storage, tensor_id, paths, family, cells or CellOptions(),
+            old=old if mode == "append" else None,
+            mode="overwrite" if mode == "overwrite" else "append",
+            options=options,
+            before_write=unchanged,
+        )  # fmt: skip
+        return [catalog.get(Snapshot.open(storage), tensor_id)]
+
+
+def _state(storage: Storage, tensor_id: str) -> tuple[Meta | None, int | None]:
+    """Return a tensor, None if it is not there, and the number of its last change."""
+    try:
+        snapshot = Snapshot.open(storage)
+    except TableNotFoundError:
+        return None, None
+    return catalog.find(snapshot, tensor_id), snapshot.transaction(app_of(tensor_id))
+
+
+def _taken(storage: Storage, tensor_id: str) -> TensorExistsError:
+    return TensorExistsError(
+        f"tensor {tensor_id!r} exists in {storage.uri}; --mode overwrite or --mode append"
+    )
+
+
+def _arrays(
+    session: SparkSession,
+    storage: Storage,
+    tensor_id: str,
+    paths: Sequence[str],
+    how: str,
+    axis: int,
+    mode: str,
+    channels_first: bool,
+    options: Mapping[str, str] | None,
+) -> list[Meta]:
+    parts = find_parts(session, paths, channels_first)
     if not parts:
         raise InvalidTensorError("the sources hold no array")
     ids = [f"{tensor_id}/{p.name}" for p in parts] if how == "each" else [tensor_id]
-    storage = Storage(table, storage_options or {})
-    if mode == "error":
-        _check_free(storage, ids)
+    for one in ids if mode == "error" else ():
+        if _state(storage, one)[0] is not None:
+            raise _taken(storage, one)
     settings = {**(options or {}), **{f"storage.{k}": v for k, v in storage.options.items()}}
     if how == "each":
-        frame = _tensors(session, parts, ids, channels_first)
+        frame = tensor_frame(session, parts, ids, channels_first)
     else:
         join = None if how == "stack" else axis
         shape = joined_shape(parts, join)
         join = None if join is None else join % len(shape)
-        frame = _slab_frame(session, parts, join, channels_first)
+        frame = slab_frame(session, parts, join, channels_first)
         settings |= {"id": tensor_id, "axis": str(join or 0), "shape": ",".join(map(str, shape))}
     writer = frame.write.format("tensor").mode("overwrite" if mode == "overwrite" else "append")
     writer.options(**settings).save(storage.uri)
@@ -309,64 +196,25 @@ def ingest(
     return [catalog.get(snapshot, i) for i in ids]
 
 
-def _check_free(storage: Storage, ids: Sequence[str]) -> None:
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise our own error where Spark wrapped it, and one of ours for a value that an expression refused."""
     try:
-        snapshot = Snapshot.open(storage)
-    except TableNotFoundError:
-        return
-    for tensor_id in ids:
-        if catalog.find(snapshot, tensor_id) is not None:
-            raise TensorExistsError(
-                f"tensor {tensor_id!r} exists in {storage.uri}; --mode overwrite or --mode append"
-            )
-
-
-def _slab_frame(
-    session: SparkSession, parts: Sequence[Part], axis: int | None, channels_first: bool
-) -> DataFrame:
-    offset, rows = 0, []
-    for part in parts:
-        rows.append((part.index, json.dumps(part.__dict__), offset))
-        offset += 1 if axis is None or not part.shape else part.shape[axis]
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            ordered = sorted(zip(*(c.to_pylist() for c in batch.columns), strict=True))
-            for _, text, start in ordered:
-                fields = json.loads(text)
-                part = Part(**{**fields, "shape": tuple(fields["shape"])})
-                for lo, slab in slabs_of(part, axis, start, channels_first):
-                    yield pa.RecordBatch.from_arrays(
-                        [pa.array([lo], pa.list_(pa.int64())), tensor_column([slab])],
-                        names=["lo", "tensor"],
-                    )
-
-    schema = f"lo array<bigint>, tensor {TENSOR.simpleString()}"
-    frame = _spread(session, rows, "index bigint, part string, start bigint")
-    return frame.mapInArrow(read, schema)
-
-
-def _tensors(
-    session: SparkSession, parts: Sequence[Part], ids: Sequence[str], channels_first: bool
-) -> DataFrame:
-    rows = [(p.index, p.path, p.member, i) for p, i in zip(parts, ids, strict=True)]
-    repeated = {i for i in ids if ids.count(i) > 1}
-    if repeated:
-        raise InvalidTensorError(
-            f"several files would become tensor {min(repeated)!r}; rename them or ingest them apart"
-        )
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for _, path, member, name in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                array = native(np.asarray(load(path, member, channels_first)))
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([name]), tensor_column([array])], names=["id", "tensor"]
-                )
-
-    schema = f"id string, tensor {TENSOR.simpleString()}"
-    frame = _spread(session, rows, "index bigint, path string, member string, id string")
-    return frame.mapInArrow(read, schema)
+        yield
+    except TensorLakeError:
+        raise
+    except Exception as error:
+        text = str(error)
+        ours = _OURS.findall(text)
+        if ours:
+            name, message = ours[-1]
+            kind = getattr(errors, name, TensorLakeError)
+            raise kind(message) from error
+        refused = _DATA.search(text)
+        if refused:
+            message = " ".join(refused[2].split())
+            raise InvalidTensorError(f"{message} ({refused[1]}, in --column or --where)") from error
+        raise
 
 
 def job_session(make_local: Callable[[], SparkSession]) -> SparkSession:

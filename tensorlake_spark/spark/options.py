@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from tensorlake_spark.choose import WriteOptions
 from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.edit import WriteOptions
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
-from tensorlake_spark.spec import check_id
+from tensorlake_spark.indexing.coords import DUPLICATES
+from tensorlake_spark.spec import check_id, dtype_of
 
 VIEWS = ("blocks", "cells", "catalog")
 STORAGE_PREFIX = "storage."
@@ -18,8 +21,8 @@ STORAGE_PREFIX = "storage."
 _SHARED = ("path", "id")
 _READ = (*_SHARED, "slice", "view", "versionAsOf", "timestampAsOf", "maxPartitionBytes")
 _WRITE = (
-    *_SHARED, "layout", "blockShape", "chunkRank", "codec", "fillValue", "axes", "attrs", "axis",
-    "shape", "txnAppId", "txnVersion",
+    *_SHARED, "layout", "blockShape", "chunkRank", "codec", "fillValue", "axes", "attrs", "labels", "axis",
+    "shape", "dtype", "order", "rowAxes", "duplicates", "txnAppId", "txnVersion",
 )  # fmt: skip
 
 
@@ -137,9 +140,15 @@ class SparkWriteOptions:
     id : str, or None
         The tensor; None where every row brings its own.
     axis : int
-        Where an append continues.
+        Where an append of slabs continues.
     shape : tuple of int, or None
-        Shape of what the slabs make up; needed where they do not span all axes but the first.
+        Shape of what the slabs make up, needed where they do not span all axes but the first; of cells
+        the tensor's, by default the least that holds all of them.
+    dtype : numpy.dtype, or None
+        Of a tensor of cells; that of the column ``value`` by default.
+    duplicates : str, or None
+        What a cell means that is given twice, as in ``write``; None where nobody said, which an append to a
+        tensor with a rule of its own takes as that.
     write : WriteOptions
         How it is stored.
     """
@@ -148,6 +157,8 @@ class SparkWriteOptions:
     id: str | None
     axis: int
     shape: tuple[int, ...] | None
+    dtype: np.dtype[Any] | None
+    duplicates: str | None
     write: WriteOptions
 
     @classmethod
@@ -166,6 +177,8 @@ class SparkWriteOptions:
             id=tensor_id,
             axis=_integer(given, "axis") or 0,
             shape=_integers(given, "shape"),
+            dtype=dtype_of(given["dtype"]) if "dtype" in given else None,
+            duplicates=_one_of(given, "duplicates", DUPLICATES),
             write=WriteOptions(
                 layout=given.get("layout", "auto"),
                 block_shape=_integers(given, "blockShape"),
@@ -173,8 +186,12 @@ class SparkWriteOptions:
                 codec=given.get("codec", "auto"),
                 fill_value=_number(given.get("fillValue", "0")),
                 axes=None if axes is None else [a.strip() for a in axes.split(",")],
-                attrs=_json(given.get("attrs", "{}")),
+                attrs=_json(given, "attrs"),
                 transaction=None if app is None or number is None else (app, number),
+                order=_integers(given, "order"),
+                row_axes=_integers(given, "rowAxes"),
+                duplicates=given.get("duplicates", "error"),
+                labels=_json(given, "labels"),
             ),
         )
 
@@ -188,11 +205,21 @@ def _number(text: str) -> Any:
     raise InvalidOptionError(f"option fillValue={text!r} is no number")
 
 
-def _json(text: str) -> dict[str, Any]:
+def _one_of(options: Mapping[str, str], name: str, known: Sequence[str]) -> str | None:
+    value = options.get(name)
+    if value is not None and value not in known:
+        raise InvalidOptionError(
+            f"unknown {name} {value!r}{did_you_mean(value, known)}; known are {', '.join(known)}"
+        )
+    return value
+
+
+def _json(options: Mapping[str, str], name: str) -> dict[str, Any]:
+    text = options.get(name, "{}")
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise InvalidOptionError(f"option attrs={text!r} is no JSON: {error}") from None
+        raise InvalidOptionError(f"option {name}={text!r} is no JSON: {error}") from None
     if not isinstance(value, dict):
-        raise InvalidOptionError(f"option attrs={text!r} is no JSON object")
+        raise InvalidOptionError(f"option {name}={text!r} is no JSON object")
     return value

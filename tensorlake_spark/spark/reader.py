@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,8 +22,10 @@ from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidSliceError
 from tensorlake_spark.indexing import Box, Run, Selection, parse_key, select
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.row import Meta, corners
+from tensorlake_spark.read import is_full
+from tensorlake_spark.row import Meta, Totals, corners
 from tensorlake_spark.spark.options import ReadOptions
+from tensorlake_spark.spark.overlap import within
 from tensorlake_spark.spark.views import (
     arrow_schema,
     cell_batches,
@@ -49,11 +52,17 @@ class TensorPartition(InputPartition):
         For files with a deletion vector which rows are still there.
     fills : tuple of Box
         Boxes that no row covers: they are full of the fill value.
+    region : Selection, or None
+        The part of the slice whose elements meet here, where those of one element may lie in several rows.
+    blocks : (lo, hi), or None
+        Boxes of the blocks that are made here, where a block may consist of several rows.
     """
 
     pieces: tuple[scan.ScanPiece, ...] = ()
     keeps: dict[str, Array] = field(default_factory=dict)
     fills: tuple[Box, ...] = ()
+    region: Selection | None = None
+    blocks: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +106,9 @@ class CatalogReader(DataSourceReader):
                 "shape": m.spec.shape,
                 "dtype": dtype_name(m.spec.dtype),
                 "layout": m.spec.layout,
-                "block_shape": m.spec.block_shape,
+                "block_shape": m.spec.block_shape
+                if m.spec.block_shape or not m.spec.ndim
+                else None,
                 "codec": m.spec.codec,
                 "axes": m.spec.axes,
                 "nnz": m.totals.nnz,
@@ -124,16 +135,24 @@ class TensorReader(DataSourceReader):
         snapshot = Snapshot.open(self.storage, version)
         meta: Meta = catalog.get(snapshot, str(options.id))
         self.spec: TensorSpec = meta.spec
-        self.is_full = meta.totals.nnz == meta.spec.size
-        self.selection: Selection = selection_of(meta.spec, options.slice)
+        self.totals: Totals = meta.totals
+        self.is_full = is_full(meta)
+        self.selection: Selection = selection_of(meta.spec, options)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the slice: files by the log, row groups by their footers, balanced by bytes."""
         if self.selection.is_empty:
             return [TensorPartition()]
         snapshot = Snapshot.open(self.storage, self.version)
+        out = self._by_bytes(snapshot)
+        if not self.is_full:
+            out += self._fills(snapshot)
+        return out or [TensorPartition()]
+
+    def _by_bytes(self, snapshot: Snapshot, at_least: float = 1) -> list[TensorPartition]:
+        """Return the row groups of the slice in partitions of about equal bytes, `at_least` so many."""
         plan = scan.plan(snapshot, self.spec.id, self.selection)
-        count = -(-plan.n_bytes // self.options.partition_bytes)
+        count = max(-(-plan.n_bytes // self.options.partition_bytes), math.ceil(at_least))
         target = max(1, -(-plan.n_bytes // max(1, count)))
         out: list[TensorPartition] = []
         group: list[scan.ScanPiece] = []
@@ -144,17 +163,14 @@ class TensorReader(DataSourceReader):
                 group, size = [], 0
             group.append(piece)
             size += piece.nbytes
-        if group:
-            out.append(self._partition(snapshot, group))
-        if not self.is_full:
-            out += self._fills(snapshot)
-        return out or [TensorPartition()]
+        return [*out, self._partition(snapshot, group)] if group else out
 
-    def _partition(self, snapshot: Snapshot, group: list[scan.ScanPiece]) -> TensorPartition:
+    def _partition(
+        self, snapshot: Snapshot, group: Sequence[scan.ScanPiece], **more: Any
+    ) -> TensorPartition:
         names = {p.path.rsplit("/", 1)[-1] for p in group}
-        return TensorPartition(
-            tuple(group), {n: k for n, k in snapshot.deletions.items() if n in names}
-        )
+        keeps = {n: k for n, k in snapshot.deletions.items() if n in names}
+        return TensorPartition(tuple(group), keeps, **more)
 
     def _fills(self, snapshot: Snapshot) -> list[TensorPartition]:
         """Return partitions for what no row covers: it is part of a dense tensor all the same."""
@@ -204,9 +220,9 @@ class TensorReader(DataSourceReader):
                 lo, hi = corners(batch, spec.ndim)
                 for i in np.flatnonzero(selection.hits(lo, hi)).tolist():
                     box = Box(tuple(lo[i].tolist()), tuple(hi[i].tolist()))
-                    yield Piece(box, part_of(selection, box), batch.slice(i, 1), piece.path)
+                    yield Piece(box, within(selection, box), batch.slice(i, 1), piece.path)
         for box in partition.fills:
-            yield Piece(box, part_of(selection, box))
+            yield Piece(box, within(selection, box))
 
     def _decode(self, piece: Piece, out: Array) -> None:
         if piece.row is None:
@@ -272,21 +288,24 @@ class TensorReader(DataSourceReader):
         )
 
 
-def selection_of(spec: TensorSpec, text: str) -> Selection:
+def selection_of(spec: TensorSpec, options: ReadOptions) -> Selection:
     """Return the selection that the option ``slice`` stands for.
 
     Raises
     ------
     InvalidSliceError
-        If the text cannot be read, or has an index list, whose elements make up no block.
+        If the text cannot be read, or has an index list, whose elements make up no block; the cells of a
+        sparse tensor do without.
     InvalidKeyError
         If it does not fit the tensor.
     """
-    selection = select(parse_key(text, spec.axes), spec.shape)
+    selection = select(parse_key(options.slice, spec.axes), spec.shape)
+    if options.view == "cells" and layout_of(spec.layout).is_sparse:
+        return selection
     if not all(isinstance(axis, Run) for axis in selection.axes):
         raise InvalidSliceError(
-            f"slice {text!r} has an index list, which makes up no block; read a range and filter it, or "
-            "use plain Python: tl.open(path)[id][...]"
+            f"slice {options.slice!r} has an index list, which makes up no block; read a range and filter "
+            "it, or use plain Python: tl.open(path)[id][...]"
         )
     return selection
 
@@ -294,17 +313,6 @@ def selection_of(spec: TensorSpec, text: str) -> Selection:
 def runs_of(selection: Selection) -> tuple[Run, ...]:
     """Return the picks of a selection that `selection_of` made: they are all runs."""
     return tuple(axis for axis in selection.axes if isinstance(axis, Run))
-
-
-def part_of(selection: Selection, box: Box) -> Selection:
-    """Return the part of a selection of runs that lies in a box, in ascending order."""
-    runs = []
-    for axis, a, b in zip(runs_of(selection), box.lo, box.hi, strict=True):
-        there, here = axis.within(a, b)
-        step = axis.step
-        first = a + there.start
-        runs.append(Run(first, first + (here.stop - here.start - 1) * step + 1, step))
-    return Selection(selection.shape, tuple(runs))
 
 
 def place(

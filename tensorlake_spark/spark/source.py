@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
 from pyspark.sql.types import StructType
@@ -10,6 +10,8 @@ from pyspark.sql.types import StructType
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.spark.elements import SparseReader
 from tensorlake_spark.spark.options import ReadOptions, SparkWriteOptions
 from tensorlake_spark.spark.reader import CatalogReader, TensorReader, selection_of
 from tensorlake_spark.spark.views import BLOCKS, CATALOG, cell_schema
@@ -41,7 +43,7 @@ class TensorDataSource(DataSource):
             return CATALOG
         meta = catalog.get(snapshot, str(options.id))
         # A key that does not fit is an error of load(), not of a task an hour later.
-        selection_of(meta.spec, options.slice)
+        selection_of(meta.spec, options)
         return BLOCKS if options.view == "blocks" else cell_schema(meta.spec)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -50,14 +52,14 @@ class TensorDataSource(DataSource):
         version = self._version
         if version is None:  # the user gave the schema, so Spark did not ask for ours
             version = Snapshot.open(options.storage, options.version, options.timestamp).version
-        reader: Any = CatalogReader if options.view == "catalog" else TensorReader
-        made: DataSourceReader = reader(options, version, schema)
+        made: DataSourceReader
         if options.view == "catalog":
-            known = CATALOG
-        elif options.view == "blocks":
-            known = BLOCKS
+            made, known = CatalogReader(options, version, schema), CATALOG
         else:
-            known = cell_schema(made.spec)  # type: ignore[attr-defined]
+            meta = catalog.get(Snapshot.open(options.storage, version), str(options.id))
+            kind = SparseReader if layout_of(meta.spec.layout).is_sparse else TensorReader
+            made = kind(options, version, schema)
+            known = BLOCKS if options.view == "blocks" else cell_schema(meta.spec)
         for field in schema.fields:
             if field.name not in known.names:
                 raise InvalidOptionError(

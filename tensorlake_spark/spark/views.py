@@ -11,7 +11,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tensorlake_spark.errors import InvalidTensorError
-from tensorlake_spark.indexing import Selection
+from tensorlake_spark.indexing import Points, Selection
 from tensorlake_spark.source import native_dtype
 from tensorlake_spark.spec import TensorSpec, dtype_name, dtype_of, native
 
@@ -193,6 +193,33 @@ def cell_batches(
         columns = [pa.array(i * s + a) for i, s, a in zip(index, steps, lo, strict=True)]
         columns.append(_values(flat[start : start + rows], arrow.field("value").type))
         yield pa.RecordBatch.from_arrays(columns, names=schema.names)
+
+
+def coordinate_batch(
+    places: Array, values: Array, selection: Selection, spec: TensorSpec
+) -> pa.RecordBatch:
+    """Return stored elements as rows of the view ``cells``.
+
+    Parameters
+    ----------
+    places : int64 ndarray, shape (ndim, n)
+        In the selection's storage shape.
+    values : ndarray, shape (n,)
+    selection : Selection
+        The slice.
+    spec : TensorSpec
+        The tensor.
+    """
+    schema = cell_schema(spec)
+    columns = []
+    for axis, place in zip(selection.axes, places, strict=True):
+        if isinstance(axis, Points):
+            place = axis.indices[place]
+        elif axis.step != 1 or axis.start:
+            place = place * axis.step + axis.start
+        columns.append(pa.array(place))
+    columns.append(_values(values, arrow_schema(schema).field("value").type))
+    return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
 
 def _values(values: Array, kind: pa.DataType) -> pa.Array:

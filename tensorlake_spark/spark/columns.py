@@ -1,0 +1,194 @@
+"""The columns of a DataFrame of cells: which are coordinates, and their values as NumPy has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import types as t
+
+from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError, did_you_mean
+from tensorlake_spark.spark.options import SparkWriteOptions
+from tensorlake_spark.spark.views import value_type
+from tensorlake_spark.spec import TensorSpec
+
+Array = np.ndarray[Any, Any]
+
+_NUMBERED = re.compile(r"i\d+")
+_LONGS, _TWENTY = 18, 20  # digits that int64 and uint64 hold
+_COMPLEX = value_type(np.dtype(np.complex128)).simpleString()
+
+_DTYPES: dict[str, str] = {
+    "boolean": "bool", "tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64",
+    "float": "float32", "double": "float64", _COMPLEX: "complex128",
+}  # fmt: skip
+
+
+def has_cells(schema: t.StructType, options: SparkWriteOptions) -> bool:
+    """Return whether a DataFrame is meant as cells: it has values, or a coordinate of one of their names."""
+    coordinates = {name for name in schema.names if _NUMBERED.fullmatch(name)}
+    return "value" in schema.names or bool(
+        coordinates | ({*(options.write.axes or ())} & {*schema.names})
+    )
+
+
+def coordinate_columns(
+    schema: t.StructType, options: SparkWriteOptions, old: TensorSpec | None
+) -> tuple[str, ...]:
+    """Return the names of the columns with the coordinates, axis by axis.
+
+    They are the names of the axes, by the option ``axes`` or of the tensor that is there, or ``i0`` to
+    ``iN`` for axes of any name.
+
+    Raises
+    ------
+    InvalidTensorError
+        If a column is missing or surplus, or coordinates are no integers.
+    """
+    have = set(schema.names) - {"value"}
+    axes = tuple(options.write.axes or (old.axes if old is not None else None) or ())
+    numbered = sum(1 for name in have if _NUMBERED.fullmatch(name))
+    ndim = numbered
+    if old is not None:
+        ndim = old.ndim
+    elif options.shape is not None or axes:
+        ndim = len(axes if options.shape is None else options.shape)
+    names = axes if have & set(axes) else tuple(f"i{k}" for k in range(ndim))
+    given = ", ".join(schema.names)
+    for name in (*names, "value"):
+        if name not in schema.names:
+            near = did_you_mean(name, have - set(names))
+            raise InvalidTensorError(
+                f"the DataFrame has no column {name!r}{near}; cells of this tensor have "
+                f"{', '.join((*names, 'value'))}, and it has {given}"
+            )
+    surplus = [name for name in schema.names if name not in (*names, "value")]
+    if surplus or len(schema.names) != len(names) + 1:
+        raise InvalidTensorError(
+            f"the DataFrame has a column too many, {(surplus or ['a name twice'])[0]!r}; cells of this tensor "
+            f"have {', '.join((*names, 'value'))}, and it has {given}"
+        )
+    if not names and ndim == 0 and old is None and options.shape is None:
+        raise InvalidTensorError(
+            "the DataFrame has values but no coordinates (i0, i1, ...); option('axes', ...) says how the "
+            "columns of the axes are named"
+        )
+    for name in names:
+        kind = schema[name].dataType
+        whole = isinstance(kind, t.IntegralType) or (
+            isinstance(kind, t.DecimalType) and kind.scale == 0 and kind.precision <= _LONGS
+        )
+        if not whole:
+            raise InvalidTensorError(
+                f"the column {name!r} is {kind.simpleString()}; coordinates are integers: make them so with "
+                f"df.withColumn({name!r}, df[{name!r}].cast('long')), which cuts off fractions"
+            )
+    return names
+
+
+def value_dtype(kind: t.DataType) -> np.dtype[Any]:
+    """Return the NumPy dtype of a Spark type of numbers.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        If it is no type of numbers.
+
+    Examples
+    --------
+    >>> value_dtype(t.ShortType())
+    dtype('int16')
+    """
+    name = _DTYPES.get(kind.simpleString())
+    if isinstance(kind, t.DecimalType) and kind.scale == 0 and kind.precision <= _TWENTY:
+        name = "int64" if kind.precision <= _LONGS else "uint64"
+    if name is None:
+        raise UnsupportedDtypeError(
+            f"the column 'value' is {kind.simpleString()}, which is no number that a tensor holds; cast it to "
+            f"one of {', '.join(_DTYPES)}"
+        )
+    return np.dtype(name)
+
+
+def coordinates_of(
+    batch: pa.RecordBatch, names: Sequence[str], shape: Sequence[int] | None
+) -> Array:
+    """Return the coordinates of a batch of cells.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    names : sequence of str
+        Columns, axis by axis.
+    shape : sequence of int, optional
+        The tensor's, where it is known.
+
+    Returns
+    -------
+    int64 ndarray, shape (len(names), rows)
+
+    Raises
+    ------
+    InvalidTensorError
+        If one is null, negative or out of bounds; names column, value and bound.
+    """
+    out = np.empty((len(names), batch.num_rows), np.int64)
+    for k, name in enumerate(names):
+        column = batch.column(name)
+        if column.null_count:
+            raise InvalidTensorError(f"{column.null_count} coordinates in column {name!r} are null")
+        out[k] = column.cast(pa.int64()).to_numpy()
+        least, most = int(out[k].min(initial=0)), int(out[k].max(initial=-1))
+        if least < 0:
+            raise InvalidTensorError(f"coordinate {least} in column {name!r} is below 0")
+        if shape is not None and most >= shape[k]:
+            raise InvalidTensorError(
+                f"coordinate {most} in column {name!r} is out of bounds for axis {k} with size {shape[k]}"
+            )
+    return out
+
+
+def values_of(column: pa.Array, dtype: np.dtype[Any]) -> Array:
+    """Return the values of a batch of cells in the tensor's dtype.
+
+    Raises
+    ------
+    InvalidTensorError
+        If one is null, or the dtype does not hold it exactly.
+    """
+    if column.null_count:
+        raise InvalidTensorError(f"{column.null_count} values in column 'value' are null")
+    given = _numbers(column)
+    if dtype.kind in "mM" and given.dtype.kind in "iu":
+        return np.asarray(given.astype(np.int64).view(dtype))
+    with np.errstate(all="ignore"):
+        out = given.astype(dtype)
+        back = out.astype(given.dtype)
+    wrong = np.flatnonzero((back != given) & ~((given != given) & (back != back)))
+    if len(wrong) or (dtype.kind in "mM") != (given.dtype.kind in "mM"):
+        value = given[wrong[0] if len(wrong) else 0].item()
+        raise InvalidTensorError(
+            f"value {value!r} is no {dtype}, the dtype of the tensor; cast the column, or choose another "
+            "option dtype"
+        )
+    return out
+
+
+def _numbers(column: pa.Array) -> Array:
+    if pa.types.is_struct(column.type):
+        parts = [column.field(name) for name in ("re", "im")]
+        if parts[0].null_count or parts[1].null_count:
+            raise InvalidTensorError("a complex value in column 'value' has a part that is null")
+        real, imaginary = (part.to_numpy() for part in parts)
+        return np.asarray(real + 1j * imaginary)
+    if pa.types.is_decimal(column.type):
+        kind = pa.int64() if column.type.precision <= _LONGS else pa.uint64()
+        try:
+            column = pc.cast(column, kind)
+        except pa.ArrowInvalid as error:
+            raise InvalidTensorError(f"a value in column 'value' is no {kind}: {error}") from error
+    return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -1,0 +1,313 @@
+"""Slabs (``lo, tensor``) of one tensor, and tensors (``id, tensor``), a row of the DataFrame each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.append import check_append, longer_labels
+from tensorlake_spark.choose import new_spec
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.write import DataFile, FileWriter
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
+from tensorlake_spark.indexing import Box, Grid
+from tensorlake_spark.labels import check_labels
+from tensorlake_spark.layouts import grid_of, layout_of
+from tensorlake_spark.row import Meta, Totals
+from tensorlake_spark.source import ArraySource
+from tensorlake_spark.spark.form import Form, Written, encode_region, first_place
+from tensorlake_spark.spark.grouping import usual_block
+from tensorlake_spark.spark.options import SparkWriteOptions
+from tensorlake_spark.spark.views import tensors_of
+from tensorlake_spark.spec import TensorSpec, check_id
+
+Array = np.ndarray[Any, Any]
+
+_COALESCE_BYTES = 32 << 20
+_OPEN_END = 1 << 40
+"""Stands for the length of axis 0 while slabs still arrive, so that all tasks choose one block shape."""
+
+_USUAL_LENGTH = 4096
+"""Stands for it where blocks of a sparse tensor are chosen."""
+
+
+class Slabs(Form):
+    """Slabs (``lo, tensor``) of one tensor; an append continues it along the option ``axis``."""
+
+    def __init__(self, options: SparkWriteOptions, old: Meta | None) -> None:
+        self.options = options
+        self.old = old
+        # Tasks see different slabs, so "auto" cannot ask how full they are.
+        layout = "ftsf" if options.write.layout == "auto" else options.write.layout
+        self.choices = replace(options.write, layout=layout, labels={})
+        layout_of(layout)
+
+    def write(self, batches: Iterator[pa.RecordBatch], writer: FileWriter) -> list[Written]:
+        """Encode the slabs of one partition; those that follow each other are joined."""
+        spec: TensorSpec | None = None
+        boxes: list[Box] = []
+        totals = Totals()
+        base = 0 if self.old is None else self.old.seq + 1
+        first = first_place(base)
+        numbers = itertools.count(first)
+        for lo, region in _coalesce(_slabs(batches)):
+            if spec is None:
+                spec = self._spec(lo, region)
+            box = Box(lo, tuple(a + n for a, n in zip(lo, region.shape, strict=True)))
+            self._check(spec, box, region)
+            boxes.append(box)
+            place = self._place(spec, base, numbers)
+            moved = self._moved(spec, box)
+            totals += encode_region(self._reaching(spec, moved), moved, region, writer, place)
+        if spec is None:
+            return []
+        return [Written(spec, tuple(boxes), totals, ((first, next(numbers)),))]
+
+    def _spec(self, lo: tuple[int, ...], region: Array) -> TensorSpec:
+        """Return the spec by which a task encodes: the old tensor's, or one that all tasks agree on."""
+        if self.old is not None:
+            spec = self.old.spec
+            axis = self.options.axis
+            check_append(spec, self._whole_shape(lo, region, axis), region.dtype, axis)
+            axis %= spec.ndim
+            size = (self.options.shape or (0,) * spec.ndim)[axis] or _OPEN_END
+            grid = Grid(spec.shape, spec.block_shape or (1,) * spec.ndim, spec.segments)
+            grid = grid.extend(axis, size)
+            return replace(spec, shape=grid.shape, segments=grid.segments)
+        shape = self.options.shape or self._whole_shape(lo, region, 0)
+        if self.options.shape is None and shape:
+            shape = (_OPEN_END, *shape[1:])
+            while np.prod([float(n) for n in shape]) >= 2**62:
+                shape = (shape[0] // 2, *shape[1:])
+        source = ArraySource(region, region.shape, region.dtype)
+        guess = new_spec(str(self.options.id), source, self.choices)
+        block = guess.block_shape
+        if self.choices.block_shape is None and self.choices.chunk_rank is None and block:
+            block = self._block(guess, shape)
+        return replace(guess, shape=shape, block_shape=block, segments=())
+
+    def _block(self, spec: TensorSpec, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the block shape of a layout with blocks, by the shape alone."""
+        layout = layout_of(spec.layout)
+        if not layout.is_sparse:
+            return layout.default_block(shape, spec.dtype)
+        length = shape[0] if self.options.shape is not None else _USUAL_LENGTH
+        return usual_block((length, *shape[1:]))
+
+    def _whole_shape(self, lo: tuple[int, ...], region: Array, axis: int) -> tuple[int, ...]:
+        """Return the shape of what the slabs make up; along `axis` only as far as this slab goes."""
+        if self.options.shape is not None:
+            return self.options.shape
+        axis %= max(1, region.ndim)
+        if any(a for k, a in enumerate(lo) if k != axis):
+            raise InvalidOptionError(
+                f"a slab lies at {lo}, so slabs do not span all axes but axis {axis}: give the shape of "
+                "all of them together with option('shape', 'n0,n1,...')"
+            )
+        return tuple(a + n for a, n in zip(lo, region.shape, strict=True))
+
+    def _check(self, spec: TensorSpec, box: Box, region: Array) -> None:
+        if region.ndim != spec.ndim or region.dtype != spec.dtype:
+            raise InvalidTensorError(
+                f"a slab of tensor {spec.id!r} has rank {region.ndim} and dtype {region.dtype}; the others "
+                f"have rank {spec.ndim} and dtype {spec.dtype}"
+            )
+        shape = self.options.shape
+        if shape is not None and any(b > n for b, n in zip(box.hi, shape, strict=True)):
+            raise InvalidTensorError(
+                f"a slab of tensor {spec.id!r} ends at {box.hi}, outside of the shape {shape}"
+            )
+
+    def _moved(self, spec: TensorSpec, box: Box) -> Box:
+        """Return where a slab lies in the tensor: an append begins where the tensor ended."""
+        if self.old is None:
+            return box
+        axis = self.options.axis % spec.ndim
+        start = self.old.spec.shape[axis]
+        return box.shift([start if k == axis else 0 for k in range(spec.ndim)])
+
+    def _reaching(self, spec: TensorSpec, box: Box) -> TensorSpec:
+        """Return the spec for a slab; blocks of a sparse tensor end with it where no shape is given."""
+        if self.options.shape is not None or not layout_of(spec.layout).is_sparse:
+            return spec
+        axis = 0 if self.old is None else self.options.axis % spec.ndim
+        return replace(
+            spec,
+            shape=tuple(
+                b if k == axis else n
+                for k, (b, n) in enumerate(zip(box.hi, spec.shape, strict=True))
+            ),
+        )
+
+    def _place(
+        self, spec: TensorSpec, base: int, numbers: Iterator[int]
+    ) -> Callable[[Sequence[int]], int]:
+        """Return what gives a row its place: a chunk that of its first element, C order counted from `base`.
+
+        Rows of a sparse tensor may share a corner, so they are numbered.
+        """
+        if layout_of(spec.layout).is_sparse:
+            return _numbering(numbers)
+        strides = [math.prod(spec.shape[k + 1 :]) for k in range(spec.ndim)]
+        start = [0] * spec.ndim
+        if self.old is not None:
+            start[self.options.axis % spec.ndim] = self.old.spec.shape[self.options.axis]
+        return lambda lo: (
+            base + sum((a - o) * s for a, o, s in zip(lo, start, strides, strict=True))
+        )
+
+    def describe(
+        self, written: Sequence[Written], files: Sequence[DataFile], snapshot: Snapshot
+    ) -> list[Meta]:
+        """Return the metadata of the tensor that all slabs make up; none where there is no slab."""
+        if not written:
+            return []
+        first = written[0].spec
+        boxes = [box for w in written for box in w.boxes]
+        axis = self.options.axis % max(1, first.ndim) if self.old is not None else 0
+        for w in written:
+            if (w.spec.dtype, w.spec.block_shape) != (first.dtype, first.block_shape):
+                raise InvalidTensorError(
+                    f"the slabs of tensor {first.id!r} differ: dtype {w.spec.dtype} and {first.dtype}, or "
+                    "their shapes"
+                )
+        shape = self.options.shape or _extent(first.id, boxes, axis)
+        _check_disjoint(first.id, boxes)
+        totals = sum((w.totals for w in written), Totals())
+        after = max(stop for w in written for _, stop in w.spans)
+        sparse = layout_of(first.layout).is_sparse
+        if self.old is None:
+            labels = check_labels(self.options.write.labels, first.axes, shape)
+            spec = replace(first, shape=shape, segments=(), labels=labels)
+            return [Meta(spec, totals, after if sparse else spec.size)]
+        old = self.old
+        check_append(old.spec, shape, first.dtype, axis)
+        grid = grid_of(old.spec).extend(axis, shape[axis])
+        labels = longer_labels(old.spec, grid.shape, self.options.write.labels)
+        spec = replace(old.spec, shape=grid.shape, segments=grid.segments, labels=labels)
+        spec = replace(spec, attrs={**old.spec.attrs, **self.options.write.attrs})
+        stride = math.prod(first.shape[1:]) if first.ndim else 1
+        last = old.seq + 1 + max((b.hi[0] for b in boxes), default=0) * stride + stride
+        return [Meta(spec, old.totals + totals, after if sparse else last)]
+
+
+class Tensors(Form):
+    """Tensors (``id, tensor``), each in a row of its own and with what suits it."""
+
+    def __init__(self, options: SparkWriteOptions) -> None:
+        self.options = options
+        layout_of("ftsf" if options.write.layout == "auto" else options.write.layout)
+
+    def write(self, batches: Iterator[pa.RecordBatch], writer: FileWriter) -> list[Written]:
+        """Encode the tensors of one partition."""
+        out = []
+        for batch in batches:
+            ids = batch.column("id").to_pylist()
+            for tensor_id, array in zip(ids, tensors_of(batch.column("tensor")), strict=True):
+                if tensor_id is None:
+                    raise InvalidTensorError("a row of the DataFrame has a null id")
+                source = ArraySource(array, array.shape, array.dtype)
+                spec = new_spec(check_id(tensor_id), source, self.options.write)
+                box = Box.whole(spec.shape)
+                totals = encode_region(spec, box, array, writer, _numbering(itertools.count()))
+                out.append(Written(spec, (box,), totals))
+        return out
+
+    def describe(
+        self, written: Sequence[Written], files: Sequence[DataFile], snapshot: Snapshot
+    ) -> list[Meta]:
+        """Return the metadata of all tensors."""
+        metas = [Meta(w.spec, w.totals, w.totals.rows) for w in written]
+        if len({m.spec.id for m in metas}) != len(metas):
+            raise InvalidTensorError("two rows of the DataFrame have the same id")
+        return metas
+
+
+def _numbering(numbers: Iterator[int]) -> Callable[[Sequence[int]], int]:
+    """Return what gives every row the next place in storage order, wherever it lies."""
+    return lambda lo: next(numbers)
+
+
+def _slabs(iterator: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[int, ...], Array]]:
+    for batch in iterator:
+        corners = batch.column("lo").to_pylist()
+        for lo, array in zip(corners, tensors_of(batch.column("tensor")), strict=True):
+            if lo is None or None in lo or len(lo) != array.ndim or min(lo, default=0) < 0:
+                raise InvalidTensorError(
+                    f"a slab of shape {array.shape} has lo = {lo}; it needs {array.ndim} non-negative numbers"
+                )
+            yield tuple(lo), array
+
+
+def _coalesce(
+    slabs: Iterator[tuple[tuple[int, ...], Array]],
+) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """Join slabs that follow each other along axis 0, so that small ones fill whole chunks."""
+    waiting: list[Array] = []
+    start: tuple[int, ...] = ()
+    end = size = 0
+    for lo, array in slabs:
+        follows = (
+            bool(waiting)
+            and bool(lo)
+            and lo == (end, *start[1:])
+            and array.shape[1:] == waiting[0].shape[1:]
+            and array.dtype == waiting[0].dtype
+            and size + array.nbytes <= _COALESCE_BYTES
+        )
+        if waiting and not follows:
+            yield start, waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+            waiting, size = [], 0
+        if not waiting:
+            start, end = lo, lo[0] if lo else 0
+        waiting.append(array)
+        size += array.nbytes
+        end += array.shape[0] if array.ndim else 0
+    if waiting:
+        yield start, waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+
+
+def _extent(tensor_id: str, boxes: Sequence[Box], axis: int) -> tuple[int, ...]:
+    """Return the shape that slabs make up, which without option shape follow each other along one axis."""
+    if not boxes or not boxes[0].ndim:
+        return ()
+    ordered = sorted(boxes, key=lambda b: b.lo[axis])
+    trailing = {tuple(n for k, n in enumerate(b.hi) if k != axis) for b in ordered}
+    if len(trailing) > 1:
+        raise InvalidTensorError(
+            f"the slabs of tensor {tensor_id!r} have different shapes beside axis {axis}: {sorted(trailing)}"
+        )
+    end = 0
+    for box in ordered:
+        if box.lo[axis] > end:
+            raise InvalidTensorError(
+                f"the slabs of tensor {tensor_id!r} leave {end}:{box.lo[axis]} of axis {axis} open; give "
+                "option('shape', ...) if it is meant to be full of the fill value"
+            )
+        end = max(end, box.hi[axis])
+    return tuple(end if k == axis else n for k, n in enumerate(ordered[0].hi))
+
+
+def _check_disjoint(tensor_id: str, boxes: Sequence[Box]) -> None:
+    """Raise InvalidTensorError if two slabs overlap: one of them would win by chance."""
+    ordered = sorted((b for b in boxes if not b.is_empty), key=lambda b: b.lo)
+    if not ordered or not ordered[0].ndim:
+        if len(ordered) > 1:
+            raise InvalidTensorError(f"tensor {tensor_id!r} has no axis, and more than one slab")
+        return
+    active: list[Box] = []
+    for box in ordered:
+        active = [other for other in active if other.hi[0] > box.lo[0]]
+        for other in active:
+            if other.overlaps(box):
+                raise InvalidTensorError(
+                    f"two slabs of tensor {tensor_id!r} overlap: {other.lo}..{other.hi} and "
+                    f"{box.lo}..{box.hi}"
+                )
+        active.append(box)
