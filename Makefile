@@ -66,6 +66,14 @@ golden: $(STAMP) ## Write the golden tables that are not there yet; never change
 bench-dense: $(BENCH)/.ready ## Dense benchmark beside Zarr, TensorStore, TileDB and Lance
 	$(BENCH)/bin/python tests/benchmarks/dense.py $(BENCH_ARGS)
 
+.PHONY: bench-sparse
+bench-sparse: $(BENCH)/.ready ## Sparse benchmark beside TileDB, Parquet, .npz and .pt
+	$(BENCH)/bin/python tests/benchmarks/bench_sparse.py $(BENCH_ARGS)
+
+.PHONY: bench-parameters
+bench-parameters: $(BENCH)/.ready ## Parameter study; writes docs/parameters.md
+	$(BENCH)/bin/python tests/benchmarks/parameters.py $(BENCH_ARGS)
+
 .PHONY: bench-spark-dense
 bench-spark-dense: $(STAMP) ## Spark's reads of the photographs beside plain Parquet
 	$(BIN)/python tests/benchmarks/spark_dense.py

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from reporting import Criterion, figures, head, unit, whole_engines, yes
 
 MEASURES = ("size", "write", "full", "ten", "crop", "line")
 MUST = {"size": 0.625, "write": 0.7, "full": 1.0, "ten": 1.0, "crop": 1.0, "line": 0.6}
@@ -14,52 +15,13 @@ COMPRESSED = 0.95  # of raw: what is larger has not been compressed
 _EDGE = 10  # the plot's axis ends here
 
 
-class Criterion(NamedTuple):
-    """One measure of ours beside the best compressed peer.
-
-    Attributes
-    ----------
-    measure : str
-        One of `MEASURES`.
-    ours, theirs : float
-        The figures: a share of raw, or seconds.
-    peer : str
-        Which peer is the best of all for this measure.
-    must : float or None
-        The bound, where there is one: of `ours` for the size, of `ratio` otherwise.
-    """
-
-    measure: str
-    ours: float
-    theirs: float
-    peer: str
-    must: float | None
-
-    @property
-    def ratio(self) -> float:
-        """Ours as a share of theirs."""
-        return self.ours / self.theirs
-
-    @property
-    def met(self) -> bool:
-        """Whether the bound holds, or there is none."""
-        if self.must is None:
-            return True
-        return (self.ours if self.measure == "size" else self.ratio) <= self.must
-
-
-def whole_engines(found: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Return the medians of the engines that answered everything."""
-    return {e: m for e, m in found["medians"].items() if e not in found["errors"] and m}
-
-
 def criteria(found: dict[str, Any], peers: list[str], bounds: bool) -> list[Criterion]:
     """Compare ours with the best compressed peer, measure by measure.
 
     Parameters
     ----------
     found : dict
-        What `dense.run` returned for a workload.
+        What `harness.Benchmark.run` returned for a workload.
     peers : list of str
         Engines that may be compared with; those that failed or did not compress are passed over.
     bounds : bool
@@ -85,43 +47,12 @@ def criteria(found: dict[str, Any], peers: list[str], bounds: bool) -> list[Crit
 
 def table(report: dict[str, Any]) -> str:
     """Return the report as Markdown."""
-    lines = [
-        f"Date {report['date']}, {report['cpus']} CPUs ({report['machine']}), Python "
-        f"{report['python']}; median of {report['repeat']} fresh processes for every figure.",
-        "",
-        "Packages: " + ", ".join(f"{k} {v}" for k, v in report["versions"].items()) + ".",
-        "",
-        "Settings: " + ". ".join(f"{k}: {v}" for k, v in report["settings"].items()) + ".",
-        "",
-        f"Command: `{report['command']}`",
-        "",
-        "Size as a share of raw. Reads in ms, files in the page cache: the median of seven on an "
-        "opened store (in brackets opening and the first read).",
-        "Memory in MB: the peak of the process that writes, packages and input included; by how much "
-        "opening and the full read raise the peak, the result and touched pages of mapped files included.",
-    ]
+    lines = head(report, "raw")
     for name, found in report["workloads"].items():
         lines += ["", f"### {name} ({found['raw_bytes'] / 1e6:.0f} MB)", ""]
-        lines += _figures(found)
+        lines += figures(found, MEASURES[2:])
         lines += _criteria(criteria(found, report["peers"], name == "photos"))
     return "\n".join(lines) + "\n"
-
-
-def _figures(found: dict[str, Any]) -> list[str]:
-    lines = [
-        "| | size | write s | full | ten | crop | line | memory write | memory full |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for engine, m in found["medians"].items():
-        if engine in found["errors"]:
-            said = found["errors"][engine].replace("|", "/")[:200]
-            lines.append(f"| {engine} | failed: {said} | | | | | | | |")
-            continue
-        cells = [f"{m['size']:.3f}", f"{m['write']:.2f}"]
-        cells += [f"{m[r] * 1e3:.1f} ({m[r + '_first'] * 1e3:.0f})" for r in MEASURES[2:]]
-        cells += [f"{m['write_peak']:.0f}", f"{m['full_peak']:.0f}"]
-        lines.append(f"| {engine} | " + " | ".join(cells) + " |")
-    return lines
 
 
 def _criteria(rows: list[Criterion]) -> list[str]:
@@ -135,12 +66,12 @@ def _criteria(rows: list[Criterion]) -> list[str]:
         "|---|---|---|---|---|" + ("---|---|" if bounds else ""),
     ]
     for row in rows:
-        unit = 1 if row.measure in ("size", "write") else 1e3
-        line = f"| {row.measure} | {row.ours * unit:.3f} | {row.peer} | {row.theirs * unit:.3f} "
+        times = unit(row.measure)
+        line = f"| {row.measure} | {row.ours * times:.3f} | {row.peer} | {row.theirs * times:.3f} "
         line += f"| {row.ratio:.2f} |"
         if bounds:
             of = " of raw" if row.measure == "size" else ""
-            line += f" <= {row.must}{of} | {'yes' if row.met else 'no'} |"
+            line += f" <= {row.must}{of} | {yes(row.met)} |"
         lines.append(line)
     return lines
 

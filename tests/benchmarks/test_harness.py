@@ -17,7 +17,7 @@ PNG = b"\x89PNG"
 def dense(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     yield importlib.import_module("dense")
-    for name in ("dense", "dense_report", "engines", "workloads"):
+    for name in ("dense", "dense_report", "dense_engines", "workloads", "harness", "reporting"):
         sys.modules.pop(name, None)
 
 
@@ -61,7 +61,7 @@ def test_the_dense_benchmark_writes_table_and_plot(tmp_path):
 @pytest.mark.parametrize("wrong", ["value", "shape", "dtype", "later"])
 def test_a_wrong_answer_never_counts(dense, monkeypatch, tmp_path, wrong):
     x = np.arange(24, dtype=np.uint8).reshape(4, 3, 2)
-    np.save(tmp_path / "x.npy", x)
+    assert dense.BENCHMARK.save(x, tmp_path / "in") == 24
     calls = []
 
     def read(handle, key):
@@ -75,7 +75,7 @@ def test_a_wrong_answer_never_counts(dense, monkeypatch, tmp_path, wrong):
     made = dense.ENGINES["npy"]._replace(open=lambda path: None, read=read)
     monkeypatch.setitem(dense.ENGINES, "npy", made)
     with pytest.raises(AssertionError, match="npy ten"):
-        dense.measure_read("npy", tmp_path / "x.npy", tmp_path, "ten", np.s_[1:3])
+        dense.BENCHMARK.measure_read("npy", tmp_path / "in", tmp_path, "ten", np.s_[1:3])
 
 
 def test_an_engine_that_fails_does_not_stop_the_others(dense, monkeypatch, tmp_path):
@@ -87,19 +87,21 @@ def test_an_engine_that_fails_does_not_stop_the_others(dense, monkeypatch, tmp_p
             return "exit code 1: it | broke"
         return figures() if measure == "write" else {measure: 0.01}
 
-    monkeypatch.setattr(dense, "run_child", run_child)
-    found = dense.run("photos", ["tensorlake", "zarr-zstd", "tiledb"], 2, "tiny", tmp_path)
+    monkeypatch.setattr(dense.BENCHMARK, "run_child", run_child)
+    found = dense.BENCHMARK.run(
+        "photos", ["tensorlake", "zarr-zstd", "tiledb"], 2, "tiny", tmp_path
+    )
     assert found["errors"] == {"zarr-zstd": "ten: exit code 1: it | broke"}
     assert ("zarr-zstd", "crop") not in asked
     assert asked.count(("tiledb", "line")) == 2
-    text = dense.table(report(found["medians"], found["errors"]))
+    text = dense.BENCHMARK.table(report(found["medians"], found["errors"]))
     assert "| zarr-zstd | failed: ten: exit code 1: it / broke |" in text
     assert "| size | 0.700 | tiledb |" in text
 
 
 def test_a_process_that_dies_is_a_failure(dense, tmp_path):
     missing = tmp_path / "none.npy"
-    said = dense.run_child("npy", "write", missing, tmp_path / "s", "photos", "tiny")
+    said = dense.BENCHMARK.run_child("npy", "write", missing, tmp_path / "s", "photos", "tiny")
     assert said.startswith("exit code 1: FileNotFoundError")
 
 
@@ -112,18 +114,18 @@ def test_the_criteria_pass_over_what_failed_or_did_not_compress(dense):
         "zarr-zstd": figures(full=0.003),
     }
     made = report(medians, {"zarr-zstd": "line: wrong"})
-    rows = dense.table(made).splitlines()
+    rows = dense.BENCHMARK.table(made).splitlines()
     assert "| size | 0.620 | tiledb | 0.700 | 0.89 | <= 0.625 of raw | yes |" in rows
     assert "| full | 10.000 | tiledb | 10.000 | 1.00 | <= 1.0 | yes |" in rows
     assert "| line | 7.000 | tiledb | 10.000 | 0.70 | <= 0.6 | no |" in rows
-    assert "met" not in dense.table(report(medians, {}, "field"))
+    assert "met" not in dense.BENCHMARK.table(report(medians, {}, "field"))
 
 
 @pytest.mark.parametrize("failed", ["tensorlake", "tiledb", "both"])
 def test_there_is_a_plot_whoever_failed(dense, tmp_path, failed):
     medians = {"tensorlake": figures(), "tiledb": figures(full=9.0)}
     errors = dict.fromkeys(medians if failed == "both" else [failed], "full: no")
-    dense.plot(report(medians, errors), tmp_path / "p.png")
+    dense.BENCHMARK.plot(report(medians, errors), tmp_path / "p.png")
     assert (tmp_path / "p.png").read_bytes().startswith(PNG)
 
 

@@ -10,46 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from harness import Engine
 
 Array = np.ndarray
 Shape = tuple[int, ...]
-
-
-class Engine(NamedTuple):
-    """One store.
-
-    Attributes
-    ----------
-    write : callable
-        ``write(path, array)``.
-    open : callable
-        ``open(path)`` returns a handle.
-    read : callable
-        ``read(handle, key)`` returns an ndarray.
-    package : str
-        Whose version is reported.
-    module : str
-        What is imported before the clock starts.
-    settings : str
-        Chunk and codec, for the report.
-    peer : bool
-        Whether it is a peer to be compared with; what leaves the data at its size is none, whatever
-        it was asked for.
-    extra : bool
-        Whether it runs only when it is named, or with ``--engines all``.
-    """
-
-    write: Callable[[Path, Array], Any]
-    open: Callable[[Path], Any]
-    read: Callable[[Any, Any], Array]
-    package: str
-    module: str
-    settings: str
-    peer: bool = True
-    extra: bool = False
 
 
 def whole(array: Array) -> Shape:
