@@ -267,4 +267,4 @@ def read(
 
 def _job_bytes(total: int) -> int:
     """Small reads are cut finer, so that every thread has something to do."""
-    return max(64 << 10, min(_JOB_BYTES, total // (3 * THREADS) + 1))
+    return max(64 << 10, min(_JOB_BYTES, total // (2 * THREADS) + 1))

@@ -16,6 +16,7 @@ Array = np.ndarray[Any, Any]
 DUPLICATES = ("error", "sum", "last")
 """What may become of a coordinate that is given twice."""
 
+_RUN = 8  # so many places are divided one by one as dearly as one run of them is found
 _AT_ONCE = 1 << 16  # places that are unravelled at a time, so that they stay in the cache
 
 
@@ -55,18 +56,46 @@ def unravel(places: Array, shape: Sequence[int], out: Array | None = None) -> Ar
         out = np.empty((len(shape), len(places)), np.int64)
     if not len(shape):
         return out
-    volumes = [math.prod(shape[: k + 1]) for k in range(len(shape))]
     for first in range(0, len(places), _AT_ONCE):
-        rest, part = places[first : first + _AT_ONCE], out[:, first : first + _AT_ONCE]
-        for k in range(len(shape) - 1, 0, -1):
-            # Division takes the time, and that of unsigned words of 32 bits is the fastest.
-            word = np.uint32 if volumes[k] < 1 << 32 else np.uint64
-            rest, size = rest.astype(word, copy=False), word(max(1, shape[k]))
-            whole = rest // size
-            np.subtract(rest, whole * size, out=part[k], casting="unsafe")
-            rest = whole
-        part[0] = rest
+        some, part = places[first : first + _AT_ONCE], out[:, first : first + _AT_ONCE]
+        lead, inner = _leading(some, shape)
+        if lead:
+            heads = np.arange(int(some[0]) // inner, int(some[-1]) // inner + 1)
+            edges = np.searchsorted(some, heads[1:] * inner)
+            counts = np.diff(edges, prepend=0, append=len(some))
+            some = some - np.repeat(heads * inner, counts)
+            found = np.empty((lead, len(heads)), np.int64)
+            _divide(heads, shape[:lead], found)
+            for k, axis in enumerate(found):
+                part[k] = np.repeat(axis, counts)
+        _divide(some, shape[lead:], part[lead:])
     return out
+
+
+def _leading(places: Array, shape: Sequence[int]) -> tuple[int, int]:
+    """Return how many leading axes need no division for each place, and the cells of the others.
+
+    Of places that ascend, the leading coordinates come in runs.
+    """
+    if len(places) < _RUN or not bool((places[1:] >= places[:-1]).all()):
+        return 0, math.prod(shape)
+    inner, low, high = 1, int(places[0]), int(places[-1])
+    for k in range(len(shape) - 1, 0, -1):
+        inner *= shape[k]
+        if high // inner - low // inner < len(places) // _RUN:
+            return k, inner
+    return 0, inner
+
+
+def _divide(places: Array, shape: Sequence[int], out: Array) -> None:
+    """Write the coordinates of places in C order."""
+    for k in range(len(shape) - 1, 0, -1):
+        # Division takes the time, and that of unsigned words of 32 bits is the fastest.
+        word = np.uint32 if math.prod(shape[: k + 1]) < 1 << 32 else np.uint64
+        rest, size = places.astype(word, copy=False), word(max(1, shape[k]))
+        places = rest // size
+        np.subtract(rest, places * size, out=out[k], casting="unsafe")
+    out[0] = places
 
 
 def sort_places(places: Array) -> tuple[Array, Array]:

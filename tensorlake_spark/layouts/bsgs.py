@@ -36,7 +36,8 @@ from tensorlake_spark.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
 
-_CELLS = 200  # a block of a tensor whose elements are spread evenly would hold about so many
+_CELLS = 600  # a block of a tensor whose elements are spread evenly would hold about so many
+_SHORT = 32  # an axis of hours, channels or weekdays is not cut while a longer one can be
 _FIRST = 32  # by how much the first axis is cut finer than the others
 _DENSE = 8  # a block is tried as an array if it has at least one element in so many cells
 
@@ -49,7 +50,7 @@ class Bsgs(SparseLayout):
     def default_block(
         self, shape: Sequence[int], dtype: np.dtype[Any], density: float = 1.0
     ) -> tuple[int, ...]:
-        """Return a block whose sides are powers of two, and no more than a third of their axes.
+        """Return a block whose sides are powers of two, and at most a third of an axis that is not short.
 
         Its volume follows from the density; the first axis, along which tensors grow and are read, is
         cut finest (docs/parameters.md).
@@ -57,13 +58,13 @@ class Bsgs(SparseLayout):
         Examples
         --------
         >>> Bsgs().default_block((183, 24, 1140, 1717), np.dtype("f8"), 3.85e-4)
-        (4, 8, 128, 128)
+        (4, 24, 128, 128)
         >>> Bsgs().default_block((100_000, 50_000), np.dtype("f8"), 1e-4)
-        (256, 8192)
+        (512, 16384)
         """
         wanted = _CELLS / max(density, 1e-12)
         volume = 1 << min(40, max(10, round(math.log2(wanted))))
-        block = [_floor_power(n // 3) if n > 4 else max(1, n) for n in shape]
+        block = [_floor_power(n // 3) if n > _SHORT else max(1, n) for n in shape]
         weight = [_FIRST if k == 0 and len(block) > 1 else 1 for k in range(len(block))]
         while math.prod(block) > volume and any(b > 1 for b in block):
             k = max(range(len(block)), key=lambda k: (block[k] > 1, block[k] * weight[k]))

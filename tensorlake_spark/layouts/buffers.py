@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.layouts.inflate import content_size, inflate
+from tensorlake_spark.layouts.inflate import content_size, inflate_many
 
 Array = np.ndarray[Any, Any]
 
@@ -119,15 +119,16 @@ def unpack_ints(buffers: Sequence[Any], counts: Sequence[int]) -> Array:
     total = _total(counts)
     if total > _UNSEEN:
         check_ints(buffers, counts)
-    planes = np.zeros((4, total), np.uint8)
-    widest = 0
-    for body, head, start, stop in _bodies(buffers, counts):
-        width = _width(head)
-        if width > len(planes):
-            planes = np.concatenate([planes, np.zeros((4, total), np.uint8)])
-        flat = inflate(body, bool(head & _ZSTD_INTS), width * (stop - start))
+    bodies = list(_bodies(buffers, counts))
+    widths = [_width(head) for _, head, _, _ in bodies]
+    widest = max(widths, default=0)
+    planes = np.zeros((max(1, widest), total), np.uint8)
+    flats = inflate_many(
+        [(body, bool(head & _ZSTD_INTS)) for body, head, _, _ in bodies],
+        [width * count for width, count in zip(widths, counts, strict=True)],
+    )
+    for flat, width, (_, _, start, stop) in zip(flats, widths, bodies, strict=True):
         planes[:width, start:stop] = flat.reshape(width, stop - start)
-        widest = max(widest, width)
     word = np.dtype(np.uint32 if widest <= 4 else np.uint64)
     out: Array = planes[0].astype(word)
     for k in range(1, widest):
@@ -290,13 +291,23 @@ def unpack_values(buffers: Sequence[Any], counts: Sequence[int], dtype: np.dtype
             _claims(body, head & _ZSTD_VALUES, (1 if same else stop - start) * stored.itemsize)
     out = np.empty(sum(counts), dtype)
     plain = _plain(out)
-    for body, head, start, stop in _bodies(buffers, counts):
-        stored, same = _form(head, dtype)
-        count = 1 if same else stop - start
-        flat = inflate(body, bool(head & _ZSTD_VALUES), count * stored.itemsize)
-        if stored.itemsize > 1 and count > 1:
-            flat = np.ascontiguousarray(flat.reshape(stored.itemsize, count).T).reshape(-1)
-        plain[start:stop] = flat.view(stored)
+    bodies = list(_bodies(buffers, counts))
+    forms = [_form(head, dtype) for _, head, _, _ in bodies]
+    held = [1 if same else count for (_, same), count in zip(forms, counts, strict=True)]
+    flats = inflate_many(
+        [(body, bool(head & _ZSTD_VALUES)) for body, head, _, _ in bodies],
+        [count * stored.itemsize for (stored, _), count in zip(forms, held, strict=True)],
+    )
+    for flat, (stored, _), count, (_, _, start, stop) in zip(
+        flats, forms, held, bodies, strict=True
+    ):
+        if stored.itemsize > 1:
+            if count > 1:
+                flat = np.ascontiguousarray(flat.reshape(stored.itemsize, count).T).reshape(-1)
+            flat = flat.view(stored)
+        elif stored.kind != "u":
+            flat = flat.view(stored)
+        plain[start:stop] = flat
     return out
 
 

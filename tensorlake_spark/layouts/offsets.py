@@ -29,6 +29,7 @@ MAX_BITS = 62
 """Of an offset."""
 
 _TABLE_BITS = 12  # bits of an offset that one table look-up takes
+_FEW = 4  # elements are taken out when fewer than one in so many is left
 _UNSEEN = 1 << 20  # so many elements are believed before their buffers are asked
 
 
@@ -149,10 +150,10 @@ def pick_offsets(
         if isinstance(selection, Selection)
         else []
     )
-    row = np.repeat(np.arange(len(rows.counts)), rows.counts)
     if len(runs) == spec.ndim:
-        offset, row, take = _within(offset, row, rows, fields, runs)
+        offset, row, take = _within(offset, rows, fields, runs)
         return _keys(offset, row, rows, fields, runs), _values(rows, spec, take, row), row
+    row = np.repeat(np.arange(len(rows.counts)), rows.counts)
     coords = np.empty((spec.ndim, len(offset)), np.int64)
     for k in range(spec.ndim):
         coords[k] = fields.axis(offset, k)
@@ -176,29 +177,51 @@ def _values(rows: Rows, spec: TensorSpec, take: Array | None, row: Array) -> Arr
 
 
 def _within(
-    offset: Array, row: Array, rows: Rows, fields: Fields, runs: Sequence[Run]
+    offset: Array, rows: Rows, fields: Fields, runs: Sequence[Run]
 ) -> tuple[Array, Array, Array | None]:
     """Return the elements that lie in all ranges: offset, row and place; no places where that is all."""
     take: Array | None = None
-    for k in sorted(
-        range(len(runs)), key=lambda k: runs[k].count / (int(rows.hi[:, k].max()) or 1)
-    ):
+    ends = np.cumsum(rows.counts)
+    row: Array | None = None
+    mask: Array | None = None
+    tested = [k for k in range(len(runs)) if not _covers(runs[k], rows, k)]
+    tested.sort(key=lambda k: runs[k].count / (int(rows.hi[:, k].max()) or 1))
+    for k in tested:
         start, stop = runs[k].bounds
-        if runs[k].step == 1 and (rows.lo[:, k] >= start).all() and (rows.hi[:, k] <= stop).all():
-            continue
         at = fields.axis(offset, k)
         # Modulo the word, what lies before the start is far behind the stop: 31 bits hold all distances.
         if max(int(rows.hi[:, k].max()), stop) >= 1 << 31:
             at = at.astype(np.uint64)
         first = (start - rows.lo[:, k]).astype(at.dtype)
-        at -= first[0] if (first == first[0]).all() else first[row]
-        mask = at < at.dtype.type(stop - start)
+        if (first == first[0]).all():
+            at -= first[0]
+        else:
+            at -= np.repeat(first, rows.counts) if row is None else first[row]
+        found = at < at.dtype.type(stop - start)
         if runs[k].step > 1:
-            mask &= at % at.dtype.type(runs[k].step) == 0
+            found &= at % at.dtype.type(runs[k].step) == 0
+        mask = found if mask is None else mask & found
+        # Elements are taken out once, unless the next test is much cheaper on what is left.
+        if k != tested[-1] and np.count_nonzero(mask) * _FEW > len(mask):
+            continue
         kept = np.flatnonzero(mask)
-        offset, row = offset[kept], row[kept]
-        take = kept if take is None else take[kept]
+        mask = None
+        if row is None:
+            counts = np.diff(np.searchsorted(kept, ends), prepend=0)
+            row = np.repeat(np.arange(len(counts)), counts)
+        else:
+            row = row[kept]
+        offset, take = offset[kept], kept if take is None else take[kept]
+    if row is None:
+        row = np.repeat(np.arange(len(ends)), rows.counts)
     return offset, row, take
+
+
+def _covers(run: Run, rows: Rows, k: int) -> bool:
+    """Whether all of some rows lie in a range without gaps."""
+    start, stop = run.bounds
+    inside = (rows.lo[:, k] >= start).all() and (rows.hi[:, k] <= stop).all()
+    return run.step == 1 and bool(inside)
 
 
 def _keys(offset: Array, row: Array, rows: Rows, fields: Fields, runs: Sequence[Run]) -> Array:

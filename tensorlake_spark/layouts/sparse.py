@@ -11,6 +11,7 @@ import math
 import operator
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +90,7 @@ class SparseLayout(Layout):
     )  # fmt: skip
 
     is_sparse = True
-    row_group_bytes = 256 << 10
+    row_group_bytes = 512 << 10
 
     @abstractmethod
     def encode_elements(
@@ -243,29 +244,37 @@ def unite(parts: Sequence[Part], spec: TensorSpec) -> list[tuple[Array, Array]]:
     CorruptDataError
         If an element is stored twice and the tensor does not say what that means.
     """
+    groups = _overlapping(parts)
+    if sum(len(keys) for keys, _, _ in parts) < _ALONE:
+        return [_united(group, spec) for group in groups]
+    return list(threads().map(_united, groups, repeat(spec)))
+
+
+def _united(parts: Sequence[Part], spec: TensorSpec) -> tuple[Array, Array]:
+    """Return keys and values of some parts, ascending, each key once."""
     rule = spec.params.get("duplicates", "error")
-    runs = []
-    for pieces in _overlapping(parts):
-        keys, values = (np.concatenate([piece[i] for piece in pieces]) for i in (0, 1))
-        if rule != "error":
-            seqs = np.concatenate([piece[2] for piece in pieces])
-            by = np.lexsort((seqs, keys))
-            keys, values, seqs = keys[by], values[by], seqs[by]
-            if ((keys[1:] == keys[:-1]) & (seqs[1:] == seqs[:-1])).any():
-                raise CorruptDataError(f"tensor {spec.id!r}: a row stores an element twice")
-            starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-            with np.errstate(all="ignore"):  # infinity less infinity is what the writer asked for
-                keys, values = keys[starts], combine(values, starts, rule)
-        elif len(pieces) > 1:
-            keys, values, _ = sort_elements(keys, values)
-        repeats = int((keys[1:] == keys[:-1]).sum())
-        if repeats:
-            raise CorruptDataError(
-                f"tensor {spec.id!r}: {repeats} elements are stored more than once; somebody changed "
-                "the table with plain Delta, or a writer was not told how to combine them"
-            )
-        runs.append((keys, values))
-    return runs
+    keys, values, seqs = (
+        parts[0]
+        if len(parts) == 1
+        else (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    )
+    if rule != "error":
+        by = np.lexsort((seqs, keys))
+        keys, values, seqs = keys[by], values[by], seqs[by]
+        if ((keys[1:] == keys[:-1]) & (seqs[1:] == seqs[:-1])).any():
+            raise CorruptDataError(f"tensor {spec.id!r}: a row stores an element twice")
+        starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+        with np.errstate(all="ignore"):  # infinity less infinity is what the writer asked for
+            keys, values = keys[starts], combine(values, starts, rule)
+    elif len(parts) > 1:
+        keys, values, _ = sort_elements(keys, values)
+    repeats = int((keys[1:] == keys[:-1]).sum())
+    if repeats:
+        raise CorruptDataError(
+            f"tensor {spec.id!r}: {repeats} elements are stored more than once; somebody changed "
+            "the table with plain Delta, or a writer was not told how to combine them"
+        )
+    return keys, values
 
 
 def _overlapping(parts: Sequence[Part]) -> list[list[Part]]:
