@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel, unravel
 from tensorlake_spark.layouts.buffers import check_ints, pack_ints, unpack_ints
 from tensorlake_spark.layouts.check import integers, params_of
@@ -71,18 +72,43 @@ class CompressedLayout(RunLayout):
         parts = number, gaps(named, first), counts, gaps(ids, starts)
         return join([pack_ints(part, spec.codec != "raw") for part in parts])
 
-    def decode_run(self, index: Any, count: int, sides: Sequence[int], params: str | None) -> Array:
+    def decode_run(
+        self, index: Any, count: int, sides: Sequence[int], params: str | None, wanted: Box
+    ) -> tuple[Array | None, Array]:
         ndim = len(sides)
         major, minor = self.sides_of(_row_axes(params, ndim), ndim)
         parts = split(index, 4)
         line, counts = _lines(parts[:3], count, volume(sides, major))
-        column = unpack_ascending(parts[3], counts, volume(sides, minor))
-        out = np.empty((ndim, count), np.int64)
-        for axes, flat in ((major, np.repeat(line, counts)), (minor, column)):
-            part = np.empty((len(axes), count), np.int64)
+        ids = unpack_ascending(parts[3], counts, volume(sides, minor))
+        first, last = _span(wanted, minor, sides)
+        kept = None
+        if last - first + 1 < volume(sides, minor):
+            kept = np.flatnonzero((ids >= first) & (ids <= last))
+            ids = ids[kept]
+            line = line[np.searchsorted(np.cumsum(counts), kept, side="right")]
+        else:
+            line = np.repeat(line, counts)
+        out = np.empty((ndim, len(ids)), np.int64)
+        for axes, flat in ((major, line), (minor, ids)):
+            part = np.empty((len(axes), len(ids)), np.int64)
             unravel(flat, [sides[k] for k in axes], part)
             out[list(axes)] = part
-        return out
+        return kept, out
+
+
+def _span(box: Box, axes: Sequence[int], sides: Sequence[int]) -> tuple[int, int]:
+    """Return the least and the greatest place in C order, on some axes, of a box that is not empty.
+
+    Examples
+    --------
+    >>> _span(Box((0, 1, 2), (1, 3, 4)), (1, 2), (9, 5, 10))
+    (12, 23)
+    """
+    first = last = 0
+    for k in axes:
+        first = first * sides[k] + box.lo[k]
+        last = last * sides[k] + box.hi[k] - 1
+    return first, last
 
 
 def _lines(parts: Sequence[Any], count: int, lines: int) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts.buffers import check_ints, pack_ints, unpack_ints
 from tensorlake_spark.layouts.runs import RunLayout
 from tensorlake_spark.layouts.sequences import check_inside, fold, join, split, unfold
@@ -31,7 +32,9 @@ class Coo(RunLayout):
         compress = spec.codec != "raw"
         return join([pack_ints(fold(np.diff(axis, prepend=0)), compress) for axis in inside])
 
-    def decode_run(self, index: Any, count: int, sides: Sequence[int], params: str | None) -> Array:
+    def decode_run(
+        self, index: Any, count: int, sides: Sequence[int], params: str | None, wanted: Box
+    ) -> tuple[Array | None, Array]:
         buffers = split(index, len(sides))
         check_ints(buffers, [count] * len(sides))
         if count > 1 and max((bytes(buffer[:1]) for buffer in buffers), default=b"\0") == b"\0":
@@ -40,4 +43,4 @@ class Coo(RunLayout):
         for axis, buffer, side in zip(out, buffers, sides, strict=True):
             np.cumsum(unfold(unpack_ints([buffer], [count])), out=axis)
             check_inside(axis, side)
-        return out
+        return None, out

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts.buffers import check_ints, pack_ints, unpack_ints
 from tensorlake_spark.layouts.check import params_of
 from tensorlake_spark.layouts.runs import RunLayout
@@ -67,7 +68,9 @@ class Csf(RunLayout):
         ]
         return join([pack_ints(np.array(sizes, np.int64), False), *children, *ids])
 
-    def decode_run(self, index: Any, count: int, sides: Sequence[int], params: str | None) -> Array:
+    def decode_run(
+        self, index: Any, count: int, sides: Sequence[int], params: str | None, wanted: Box
+    ) -> tuple[Array | None, Array]:
         ndim = len(sides)
         order = axis_order(params_of(params), ndim)
         buffers = split(index, max(1, 2 * ndim))
@@ -90,4 +93,4 @@ class Csf(RunLayout):
         for level in reversed(range(ndim)):
             out[order[level]] = ids[level][nodes]
             nodes = np.repeat(np.arange(len(counts[level])), counts[level])[nodes]
-        return out
+        return None, out

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.indexing import locate
+from tensorlake_spark.indexing import Box, locate
 from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.layouts.base import AnySelection
 from tensorlake_spark.layouts.buffers import MAX_ELEMENTS, pack_values, unpack_values
@@ -64,8 +64,29 @@ class RunLayout(SparseLayout):
         """
 
     @abstractmethod
-    def decode_run(self, index: Any, count: int, sides: Sequence[int], params: str | None) -> Array:
-        """Return coordinates in the run's box, shape (ndim, count): the inverse of `encode_run`.
+    def decode_run(
+        self, index: Any, count: int, sides: Sequence[int], params: str | None, wanted: Box
+    ) -> tuple[Array | None, Array]:
+        """Return coordinates of elements in the run's box: the inverse of `encode_run`.
+
+        Parameters
+        ----------
+        index : bytes-like
+            As `encode_run` made it.
+        count : int
+            Elements of the run.
+        sides : sequence of int
+            Lengths of its box.
+        params : str or None
+            The column of the row.
+        wanted : Box
+            A part of the run's box; elements outside of it may be left out.
+
+        Returns
+        -------
+        places : int64 ndarray, or None
+            Which of the elements are returned, ascending; None for all.
+        coords : int64 ndarray, shape (ndim, len(places))
 
         Raises
         ------
@@ -116,17 +137,25 @@ class RunLayout(SparseLayout):
         self, rows: Rows, spec: TensorSpec, selection: AnySelection
     ) -> tuple[Array, Array, Array]:
         found = []
+        low, high = (np.array(corner, np.int64) for corner in (selection.box.lo, selection.box.hi))
         for i, (payload, count) in enumerate(zip(rows.payloads, rows.counts, strict=True)):
             sides = rows.hi[i] - rows.lo[i]
             if payload.index is None or count > MAX_ELEMENTS:
                 raise CorruptDataError(f"a run of {count} elements has no index, or is too long")
-            inside = self.decode_run(payload.index, count, sides.tolist(), payload.params)
+            wanted = Box(
+                tuple(np.maximum(low - rows.lo[i], 0).tolist()),
+                tuple(np.minimum(high - rows.lo[i], sides).tolist()),
+            )
+            kept, inside = self.decode_run(
+                payload.index, count, sides.tolist(), payload.params, wanted
+            )
             for axis, start in zip(inside, rows.lo[i].tolist(), strict=True):
                 if start:
                     axis += start
             take, out = locate(selection, inside)
             if len(take):
-                values = unpack_values([payload.values], [count], spec.dtype)[take]
+                places = take if kept is None else kept[take]
+                values = unpack_values([payload.values], [count], spec.dtype)[places]
                 found.append((ravel(out, selection.storage_shape), values, np.full(len(take), i)))
         if not found:
             none = np.zeros(0, np.int64)

@@ -36,7 +36,7 @@ class Sparse(Benchmark):
     script = Path(__file__)
     engines = ENGINES
     workloads = SPARSE
-    reads = ("full", "day", "box", "hour")
+    reads = sparse_report.READS
 
     def save(self, made: Elements, source: Path) -> int:
         source.mkdir()

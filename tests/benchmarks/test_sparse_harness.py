@@ -14,7 +14,7 @@ import tensorlake_spark as tl
 HERE = Path(__file__).parent
 PNG = b"\x89PNG"
 LAYOUTS = ("bsgs", "coo", "csr", "csc", "csf")
-READS = ("full", "day", "box", "hour")
+READS = ("full", "day", "box", "crowd", "hour")
 MODULES = (
     "bench_sparse", "dense", "dense_engines", "dense_report", "harness", "parameters",
     "parameters_report", "reporting", "sparse_engines", "sparse_report", "workloads",
@@ -60,14 +60,14 @@ def test_the_workload_is_the_one_that_the_figures_are_about(load):
     assert (int(places.sum()), int(made.values.sum())) == (50_696_873_246, 20_387)
 
 
-def test_the_box_is_the_busiest_of_its_size(load):
+def test_the_crowd_is_the_busiest_of_its_size(load):
     x = load("workloads").SPARSE["uber"]
     made = x["tiny"][0](**x["tiny"][1])
     cells = np.zeros((101, 151), np.int64)
     np.add.at(cells[1:, 1:], (made.coords[2], made.coords[3]), 1)
     sums = cells.cumsum(0).cumsum(1)
     counts = sums[16:, 16:] - sums[:-16, 16:] - sums[16:, :-16] + sums[:-16, :-16]
-    _, _, y, z = x["tiny_keys"]["box"]
+    _, _, y, z = x["tiny_keys"]["crowd"]
     assert np.unravel_index(counts.argmax(), counts.shape) == (y.start, z.start)
     assert (y.stop - y.start, z.stop - z.start) == (16, 16)
 

@@ -163,15 +163,17 @@ SPARSE: dict[str, dict[str, Any]] = {
         "tiny": (uber, {"shape": (12, 24, 100, 150), "nnz": 20_000}),
         "keys": {
             "full": np.s_[:],
-            "day": np.s_[90],
+            "day": np.s_[77],
+            "box": np.s_[:, :, 560:624, 830:894],
             # The 64 x 64 cells that hold more non-zeros than any others: 447,451, every seventh.
-            "box": np.s_[:, :, 562:626, 886:950],
+            "crowd": np.s_[:, :, 562:626, 886:950],
             "hour": np.s_[:, 8],
         },
         "tiny_keys": {
             "full": np.s_[:],
             "day": np.s_[5],
-            "box": np.s_[:, :, 45:61, 73:89],
+            "box": np.s_[:, :, 40:56, 70:86],
+            "crowd": np.s_[:, :, 45:61, 73:89],
             "hour": np.s_[:, 8],
         },
     },
