@@ -38,7 +38,7 @@ from tensorlake_spark.spark.overlap import (
     within,
 )
 from tensorlake_spark.spark.reader import TensorPartition, TensorReader
-from tensorlake_spark.spark.views import arrow_schema, conform, coordinate_batch
+from tensorlake_spark.spark.views import coordinate_batch
 
 Array = np.ndarray[Any, Any]
 
@@ -115,15 +115,13 @@ class SparseReader(TensorReader):
         """Yield the elements of a partition, or its blocks, trimmed to the slice."""
         if not isinstance(partition, TensorPartition):
             return
-        schema = arrow_schema(self.schema)
         if self.options.view == "cells":
             batches = self._stored(partition)
         elif partition.blocks is not None:
             batches = self._merged_blocks(partition, *partition.blocks)
         else:
             batches = self._blocks(partition)
-        for batch in batches:
-            yield conform(batch, schema)
+        yield from self._shown(batches)
 
     def _rows(
         self, partition: TensorPartition, selection: Selection

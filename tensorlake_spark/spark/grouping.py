@@ -30,7 +30,7 @@ def usual_block(shape: Sequence[int] | None, ndim: int | None = None) -> tuple[i
     Examples
     --------
     >>> usual_block((183, 24, 1140, 1717))
-    (8, 8, 256, 256)
+    (4, 24, 128, 256)
     """
     if shape is None:
         shape = (round(_USUAL_SIZE ** (1 / ndim)),) * ndim if ndim else ()

@@ -19,7 +19,7 @@ VIEWS = ("blocks", "cells", "catalog")
 STORAGE_PREFIX = "storage."
 
 _SHARED = ("path", "id")
-_READ = (*_SHARED, "slice", "view", "versionAsOf", "timestampAsOf", "maxPartitionBytes")
+_READ = (*_SHARED, "slice", "view", "labels", "versionAsOf", "timestampAsOf", "maxPartitionBytes")
 _WRITE = (
     *_SHARED, "layout", "blockShape", "chunkRank", "codec", "fillValue", "axes", "attrs", "labels", "axis",
     "shape", "dtype", "order", "rowAxes", "duplicates", "txnAppId", "txnVersion",
@@ -88,6 +88,8 @@ class ReadOptions:
         Key as text, empty for the whole tensor.
     view : str
         One of `VIEWS`.
+    labels : bool
+        Whether the view ``cells`` shows the labels of axes in place of indices.
     version, timestamp
         ``versionAsOf`` and ``timestampAsOf``, as Delta has them.
     partition_bytes : int
@@ -98,6 +100,7 @@ class ReadOptions:
     id: str | None
     slice: str
     view: str
+    labels: bool
     version: int | None
     timestamp: str | None
     partition_bytes: int
@@ -115,6 +118,11 @@ class ReadOptions:
             raise InvalidOptionError(
                 f"the view {view!r} needs the option id, the tensor's name; view='catalog' lists them"
             )
+        labels = given.get("labels", "false").lower()
+        if labels not in ("true", "false") or (labels == "true" and view != "cells"):
+            raise InvalidOptionError(
+                f"option labels={given['labels']!r} is 'true' or 'false', and goes with view='cells'"
+            )
         size = _integer(given, "maxPartitionBytes")
         if size is not None and size < 1:
             raise InvalidOptionError(f"option maxPartitionBytes={size} is below 1")
@@ -123,6 +131,7 @@ class ReadOptions:
             id=given.get("id"),
             slice=given.get("slice", ""),
             view=view,
+            labels=labels == "true",
             version=_integer(given, "versionAsOf"),
             timestamp=given.get("timestampAsOf"),
             partition_bytes=size or 32 << 20,

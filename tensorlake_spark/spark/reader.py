@@ -24,6 +24,7 @@ from tensorlake_spark.indexing import Box, Run, Selection, parse_key, select
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.read import is_full
 from tensorlake_spark.row import Meta, Totals, corners
+from tensorlake_spark.spark.label_columns import with_labels
 from tensorlake_spark.spark.options import ReadOptions
 from tensorlake_spark.spark.overlap import within
 from tensorlake_spark.spark.views import (
@@ -204,10 +205,14 @@ class TensorReader(DataSourceReader):
         """Yield the blocks of a partition, or their cells, trimmed to the slice."""
         if not isinstance(partition, TensorPartition):
             return
-        schema = arrow_schema(self.schema)
         produce = self._cells if self.options.view == "cells" else self._block_batches
-        for batch in produce(self._pieces(partition)):
-            yield conform(batch, schema)
+        yield from self._shown(produce(self._pieces(partition)))
+
+    def _shown(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield batches with the columns that Spark asked for."""
+        schema = arrow_schema(self.schema)
+        for batch in batches:
+            yield conform(with_labels(batch, self.spec) if self.options.labels else batch, schema)
 
     def _pieces(self, partition: TensorPartition) -> Iterator[Piece]:
         """Yield what a partition holds of the slice, row by row, not decoded yet."""

@@ -12,10 +12,12 @@ from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.spark.elements import SparseReader
+from tensorlake_spark.spark.label_columns import labelled_schema
 from tensorlake_spark.spark.options import ReadOptions, SparkWriteOptions
 from tensorlake_spark.spark.reader import CatalogReader, TensorReader, selection_of
 from tensorlake_spark.spark.views import BLOCKS, CATALOG, cell_schema
 from tensorlake_spark.spark.writer import TensorWriter
+from tensorlake_spark.spec import TensorSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +46,7 @@ class TensorDataSource(DataSource):
         meta = catalog.get(snapshot, str(options.id))
         # A key that does not fit is an error of load(), not of a task an hour later.
         selection_of(meta.spec, options)
-        return BLOCKS if options.view == "blocks" else cell_schema(meta.spec)
+        return _schema_of(meta.spec, options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the view; a schema of the user's own narrows the columns."""
@@ -59,7 +61,7 @@ class TensorDataSource(DataSource):
             meta = catalog.get(Snapshot.open(options.storage, version), str(options.id))
             kind = SparseReader if layout_of(meta.spec.layout).is_sparse else TensorReader
             made = kind(options, version, schema)
-            known = BLOCKS if options.view == "blocks" else cell_schema(meta.spec)
+            known = _schema_of(meta.spec, options)
         for field in schema.fields:
             if field.name not in known.names:
                 raise InvalidOptionError(
@@ -71,6 +73,13 @@ class TensorDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer for a DataFrame's schema."""
         return TensorWriter(SparkWriteOptions.parse(self.options), schema, overwrite)
+
+
+def _schema_of(spec: TensorSpec, options: ReadOptions) -> StructType:
+    """Return the columns of the views ``blocks`` and ``cells`` of a tensor."""
+    if options.view == "blocks":
+        return BLOCKS
+    return labelled_schema(spec) if options.labels else cell_schema(spec)
 
 
 def register(session: SparkSession) -> None:
