@@ -247,7 +247,8 @@ class TensorRef:
     def explain(self, key: Any = ...) -> ReadPlan:
         """Return what ``ref[key]`` would read and what it skips; print it to see."""
         key = parse_key(key, self.axes) if isinstance(key, str) else key
-        return scan.plan(self._snapshot, self.id, select(key, self.shape))
+        found = scan.plan(self._snapshot, self.id, select(key, self.shape))
+        return replace(found, stored=layout_of(self.layout).arrangement(self._meta.spec))
 
     def update_attrs(self, attrs: Mapping[str, Any]) -> TensorRef:
         """Add or replace attributes (JSON values) and return the reference at the new version.

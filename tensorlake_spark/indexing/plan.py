@@ -50,6 +50,8 @@ class ReadPlan:
         Files of the version of the table that may hold this tensor, and their size in bytes.
     version : int
         Version of the table.
+    stored : str
+        How rows lie in the tensor, so what slices skip; empty where nobody asked.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class ReadPlan:
     total_files: int
     total_bytes: int
     version: int = 0
+    stored: str = ""
 
     @property
     def n_files(self) -> int:
@@ -92,6 +95,7 @@ class ReadPlan:
         rows = sum(f.total_rows for f in self.files)
         lines = [
             f"tensor     {self.predicate.id}, version {self.version}, shape {self.selection.shape}",
+            *([f"stored     {self.stored}"] if self.stored else []),
             f"result     {self.selection.result_shape}",
             f"predicate  {self.predicate.to_sql()}",
             f"files      {self.n_files} read, {self.total_files - self.n_files} skipped of {self.total_files}",

@@ -102,6 +102,10 @@ class Layout(ABC):
         """Return the axis along which a tensor may be cut without its rows changing much."""
         return 0
 
+    def arrangement(self, spec: TensorSpec) -> str:
+        """Return how rows lie in a tensor, so what slices skip, in a few words for `explain`."""
+        return f"{self.name}, blocks of {spec.block_shape}: a slice on any axis skips blocks"
+
     @abstractmethod
     def pieces(self, spec: TensorSpec, box: Box) -> Iterator[Box]:
         """Yield the parts of a region that are encoded on their own, in storage order."""

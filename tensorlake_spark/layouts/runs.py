@@ -97,6 +97,12 @@ class RunLayout(SparseLayout):
     def leading_axis(self, spec: TensorSpec) -> int:
         return (*self.storage_order(spec), 0)[0]
 
+    def arrangement(self, spec: TensorSpec) -> str:
+        order = ", ".join(map(str, self.storage_order(spec)))
+        return (
+            f"{self.name}, runs sorted by the axes {order}: a slice on the first of them skips most"
+        )
+
     def encode_elements(
         self, coords: Array, values: Array, spec: TensorSpec, hi: Sequence[int]
     ) -> list[Row]:
