@@ -154,17 +154,15 @@ class TensorReader(DataSourceReader):
         """Return the row groups of the slice in partitions of about equal bytes, `at_least` so many."""
         plan = scan.plan(snapshot, self.spec.id, self.selection)
         count = max(-(-plan.n_bytes // self.options.partition_bytes), math.ceil(at_least))
-        target = max(1, -(-plan.n_bytes // max(1, count)))
-        out: list[TensorPartition] = []
-        group: list[scan.ScanPiece] = []
-        size = 0
-        for piece in scan.pieces(snapshot, plan, max(1, target // 8)):
-            if group and size + piece.nbytes // 2 > target:
-                out.append(self._partition(snapshot, group))
-                group, size = [], 0
-            group.append(piece)
-            size += piece.nbytes
-        return [*out, self._partition(snapshot, group)] if group else out
+        groups: list[list[scan.ScanPiece]] = [[] for _ in range(max(1, count))]
+        pieces = scan.pieces(snapshot, plan, max(1, plan.n_bytes // (8 * len(groups))))
+        before = 0
+        for piece in pieces:
+            # By its middle, so that no small rest becomes a task of its own.
+            middle = before + piece.nbytes // 2
+            groups[min(middle * len(groups) // max(1, plan.n_bytes), len(groups) - 1)].append(piece)
+            before += piece.nbytes
+        return [self._partition(snapshot, group) for group in groups if group]
 
     def _partition(
         self, snapshot: Snapshot, group: Sequence[scan.ScanPiece], **more: Any
