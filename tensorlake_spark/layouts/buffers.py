@@ -220,6 +220,11 @@ def _may_hold(stored: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
 
 
 def _holds(plain: Array, bits: Array, dtype: np.dtype[Any]) -> bool:
+    if (
+        dtype.kind == "f"
+        and (bits[np.isnan(plain)] >> np.finfo(plain.dtype).nmant - 1 & 1 == 0).any()
+    ):
+        return False  # a signalling NaN, which some processors make quiet when they widen it
     with np.errstate(all="ignore"):
         back = plain.astype(dtype).astype(plain.dtype)
     return bool(np.array_equal(back.view(bits.dtype), bits))

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import json
+import runpy
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.commit import Change, commit
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.write import FileWriter
+from tensorlake_spark.layouts import runs
 from tensorlake_spark.layouts.laws import DTYPES
+from tensorlake_spark.row import SCHEMA
 from tensorlake_spark.spec import dtype_of
 
 HERE = Path(__file__).resolve().parent / "v1" / "ftsf"
+SPARSE = HERE.parent / "sparse"
+RUN = 30
+"""Elements of a row of a tensor whose name ends in ``runs``: a small one has several rows then."""
 
 
 def tensors() -> dict[str, tuple[np.ndarray, dict]]:
@@ -40,11 +55,8 @@ def tensors() -> dict[str, tuple[np.ndarray, dict]]:
     return out
 
 
-def main() -> int:
-    """Write what is missing."""
-    if (HERE / "table").exists():
-        print(f"{HERE} is there; golden tables are never written again")
-        return 0
+def make_dense() -> None:
+    """Write the tables of the dense layout."""
     lake = tl.open(HERE / "table")
     made = tensors()
     for name, (x, options) in made.items():
@@ -69,6 +81,87 @@ def main() -> int:
         f"Written by `make golden` with tensorlake_spark {tl.__version__}. They stay as they are: every later\n"
         "version has to read them. `expected.json` holds the elements of every tensor, little endian.\n"
     )
+
+
+def write_sparse(lake: tl.TensorLake, name: str, golden: Any) -> tl.TensorRef:
+    """Write one tensor of sparse.py, part by part."""
+    whole = runs.RUN
+    runs.RUN = RUN if name.endswith("/runs") else whole
+    try:
+        for at, part in enumerate(golden.parts):
+            more = {"mode": "append", "axis": part.axis} if at else golden.options
+            ref = lake.write(name, tl.SparseTensor(part.coords, part.values, part.shape), **more)
+        return ref
+    finally:
+        runs.RUN = whole
+
+
+CHOSEN = ("block_shape", "codec", "rows", "stored_bytes")
+"""What the catalog says that the tensors of sparse.py do not: what the writer chose."""
+
+
+def chosen(lake: tl.TensorLake) -> dict[str, list[Any]]:
+    """Return this part of the catalog, as JSON has it."""
+    rows = json.loads(lake.catalog().to_json(orient="records"))
+    return {row["id"]: [row[name] for name in CHOSEN] for row in rows}
+
+
+def make_sparse() -> None:
+    """Write the tables of the sparse layouts: one tensor through the door, then all others in one commit.
+
+    A commit for each would take a megabyte, nearly all of it footers. The one has a file of data rows, a
+    row group for each layout, and a file of metadata rows, as executors and their driver write them.
+    """
+    made = runpy.run_path(str(Path(__file__).with_name("sparse.py")))
+    lake = tl.open(SPARSE / "table")
+    for name, golden in made["door"]().items():
+        write_sparse(lake, name, golden)
+    data, metas, ids = [], [], []
+    for layout in sorted(made["LAYOUTS"]):
+        with tempfile.TemporaryDirectory() as scratch:
+            other = tl.open(scratch)
+            for name, golden in made["tensors"](layout).items():
+                write_sparse(other, name, golden)
+                ids.append(name)
+            rows = pq.read_table(
+                [scratch + "/" + p for p in Snapshot.open(Storage(scratch)).files.path]
+            )
+        rows = (
+            rows.select(SCHEMA.names)
+            .cast(SCHEMA)
+            .sort_by([("id", "ascending"), ("seq", "ascending")])
+        )
+        data.append(rows.filter(pc.field("nnz") > 0))
+        metas.append(rows.filter(pc.field("nnz") == 0))
+    storage = Snapshot.open(Storage(str(SPARSE / "table"))).storage
+    files = []
+    for batches in (data, [pa.concat_tables(metas)]):
+        writer = FileWriter(storage)
+        for table in batches:
+            (batch,) = table.combine_chunks().to_batches()
+            writer.add_batch(batch)
+        files += writer.finish()
+    commit(storage, Change(dict.fromkeys(ids), files))
+    lines = [
+        f"{json.dumps(name)}:{json.dumps(entry, separators=(',', ':'))}"
+        for name, entry in chosen(tl.open(SPARSE / "table")).items()
+    ]
+    (SPARSE / "catalog.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    (SPARSE / "PROVENANCE.md").write_text(
+        "# Golden tables of row format version 1, the sparse layouts\n\n"
+        f"Written by `make golden` with tensorlake_spark {tl.__version__}. They stay as they are: every later\n"
+        "version has to read them. What they hold is computed by `sparse.py`, by arithmetic alone;\n"
+        "`catalog.json` has of every tensor what the writer chose: block shape, codec, rows, bytes of payload.\n"
+    )
+
+
+def main() -> int:
+    """Write what is missing."""
+    for where, make in ((HERE, make_dense), (SPARSE, make_sparse)):
+        if (where / "table").exists():
+            print(f"{where} is there; golden tables are never written again")
+        else:
+            make()
     return 0
 
 

@@ -1,6 +1,7 @@
 """Law 6: what version 1 wrote is read for ever, bit by bit."""
 
 import json
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -38,3 +39,93 @@ def test_attributes_axes_and_fill_of_golden_tensors():
     assert {lake[n].codec for n in lake if n.startswith("codec/")} == {
         n.removeprefix("codec/") for n in lake if n.startswith("codec/")
     }
+
+
+SPARSE = HERE.parent / "sparse"
+MADE = runpy.run_path(str(Path(__file__).with_name("sparse.py")))
+MAKE = runpy.run_path(str(Path(__file__).with_name("make.py")))
+GOLDEN = {**MADE["door"](), **{k: v for name in MADE["LAYOUTS"] for k, v in MADE["tensors"](name).items()}}  # fmt: skip
+CHOSEN = json.loads((SPARSE / "catalog.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def sparse_lake():
+    return tl.open(SPARSE / "table", create=False)
+
+
+def assert_same(got, golden):
+    """Check coordinates, values and shape, bit by bit."""
+    assert got.shape == golden.shape
+    assert np.array_equal(got.coords, golden.coords)
+    assert bits(got.values) == bits(golden.values)
+
+
+def assert_slices_same(ref, golden):
+    """Check slices of a tensor against a loop over its elements, and against NumPy where it is small."""
+    if not golden.shape:
+        assert bits(ref[()]) == bits(golden.values[0])
+        return
+    n = golden.shape[0]
+    for first, last in ((n // 3, n - n // 4), (n // 2, n)):
+        inside = [first <= x < last for x in golden.coords[0].tolist()]
+        coords = golden.coords[:, inside]
+        coords[0] -= first
+        got = ref[first:last]
+        assert np.array_equal(got.coords, coords)
+        assert bits(got.values) == bits(golden.values[inside])
+    for k in (0, len(golden.values) // 2, -1) if len(golden.values) else ():
+        at = tuple(golden.coords[:, k].tolist())
+        assert bits(ref[at]) == bits(golden.values[k])
+    if np.prod(golden.shape, dtype=object) > 10**5:
+        return
+    x = golden.todense()
+    keys = [np.s_[...], np.s_[::-2]]
+    if n:
+        keys += [np.s_[n - 1], np.s_[[0, n - 1, 0]], np.s_[..., x.shape[-1] // 2]]
+    if x.ndim > 1:
+        keys += [np.s_[::-2, ..., 1:], np.s_[n // 2 :, x.shape[1] // 2 : x.shape[1]]]
+    for key in keys:
+        assert bits(ref[key]) == bits(x[key])
+
+
+def test_the_sparse_table_holds_just_what_is_expected(sparse_lake):
+    assert list(sparse_lake) == sorted(GOLDEN) == sorted(CHOSEN)
+    catalog = sparse_lake.catalog().set_index("id")
+    assert MAKE["chosen"](sparse_lake) == CHOSEN
+    for name, golden in GOLDEN.items():
+        entry, options = catalog.loc[name], golden.options
+        assert tuple(entry["shape"]) == golden.shape
+        assert entry["dtype"] == golden.values.dtype.name
+        assert entry["layout"] == options["layout"]
+        assert entry["codec"] == options.get("codec", "zstd")
+        assert entry["nnz"] == golden.stored
+        assert entry["axes"] == options.get("axes")
+        assert entry["attrs"] == options.get("attrs", {})
+        assert entry["nbytes"] == np.prod(golden.shape, dtype=object) * golden.values.dtype.itemsize
+        if "block_shape" in options:
+            assert tuple(entry["block_shape"]) == options["block_shape"]
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_sparse_golden(sparse_lake, name):
+    assert_same(sparse_lake[name][...], GOLDEN[name])
+    assert_slices_same(sparse_lake[name], GOLDEN[name])
+
+
+def test_labels_of_golden_tensors(sparse_lake):
+    for name in ("door/csr", *(f"{layout}/counts" for layout in MADE["LAYOUTS"])):
+        ref, golden = sparse_lake[name], GOLDEN[name]
+        days = np.datetime64("2024-02-01") + np.arange(golden.shape[0])
+        assert bits(ref.labels("day")) == bits(days)
+        assert ref.labels("hour").tolist() == golden.options["labels"]["hour"]
+        x = golden.todense()
+        assert bits(ref.sel(day="2024-02-05", hour=["f", "b"])) == bits(x[4, [5, 1]])
+
+
+@pytest.mark.parametrize("layout", MADE["LAYOUTS"])
+def test_what_is_written_today_reads_the_same(tmp_path, layout):
+    lake = tl.open(tmp_path)
+    for name, golden in MADE["tensors"](layout).items():
+        ref = MAKE["write_sparse"](lake, name, golden)
+        assert_same(ref[...], golden)
+        assert_slices_same(ref, golden)
