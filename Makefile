@@ -83,6 +83,15 @@ $(BENCH)/.ready: setup.cfg pyproject.toml
 	$(BENCH)/bin/python -m pip install --quiet --no-build-isolation -e '.[bench]'
 	@touch $@
 
+.PHONY: dist
+dist: $(STAMP) ## A wheel, and the same as one archive for spark-submit --py-files, in dist
+	rm -rf dist build
+	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
+	rm -rf build *.egg-info
+	@# A wheel of pure Python is such an archive already; --py-files goes by the ending of its name.
+	@for wheel in dist/*.whl; do cp "$$wheel" "$${wheel%-py3-none-any.whl}.zip"; done
+	@ls dist/*
+
 .PHONY: clean
 clean: ## Remove what the other verbs made
 	rm -rf $(VENV) $(BENCH) build dist demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage \

@@ -125,7 +125,8 @@ class Regular:
         """Return where the first `count` bins start."""
         if self.unit is None:
             return np.asarray(self.start + np.arange(count) * self.step)
-        return np.asarray(self._origin + np.arange(count) * int(self.step))
+        steps = np.arange(count) * int(self.step)
+        return np.asarray(self._origin + steps.astype(f"timedelta64[{self.unit}]"))
 
     def places(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the bin of every value, negative before the first one."""
@@ -161,7 +162,7 @@ class Regular:
                 stop = first + 1
             else:
                 time = np.datetime64(label)
-                after = time + np.timedelta64(1)
+                after = time + np.ones((), f"timedelta64[{np.datetime_data(time.dtype)[0]}]")
                 first = int(self.places(np.array([time]))[0])
                 fine = np.array([after]).astype(f"datetime64[{self.unit}]") - self._origin
                 stop = max(first + 1, math.ceil(int(fine.astype(np.int64)[0]) / int(self.step)))

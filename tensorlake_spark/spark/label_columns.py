@@ -73,7 +73,8 @@ def _shown(index: np.ndarray[tuple[int], np.dtype[np.int64]], labels: Labels) ->
         return pa.array(values).take(pa.array(index))
     if labels.unit is None:
         return pa.array(labels.start + index * labels.step)
-    times = np.array(labels.start, f"datetime64[{labels.unit}]") + index * int(labels.step)
+    steps = (index * int(labels.step)).astype(f"timedelta64[{labels.unit}]")
+    times = np.array(labels.start, f"datetime64[{labels.unit}]") + steps
     return pa.array(
         times.astype("datetime64[D]" if isinstance(kind, t.DateType) else "datetime64[us]")
     )

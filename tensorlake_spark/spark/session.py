@@ -19,8 +19,8 @@ from tensorlake_spark.spark.java import java_problem
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CONF = Path(str(files("tensorlake_spark.spark"))) / "conf"
-"""Folder of the settings; ``conf`` at the top of a checkout is a link to it."""
+CONF = files("tensorlake_spark.spark") / "conf"
+"""Folder of the settings, perhaps in an archive; ``conf`` at the top of a checkout is a link to it."""
 
 
 def default_settings() -> dict[str, str]:
@@ -72,12 +72,14 @@ def local_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    logging = (CONF / "log4j2.properties").as_uri()  # a URI, as the folder's name may have blanks
     settings = {
         **default_settings(),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
         "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "tensorlake-warehouse"),
     }
+    logging = CONF / "log4j2.properties"
+    if isinstance(logging, Path):  # Java does not read it out of an archive
+        place = logging.as_uri()  # a URI, as the folder's name may have blanks
+        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={place}"
     if not any(name.startswith("spark.jars") for name in conf):
         settings["spark.jars"] = ",".join(fetch())
         del settings["spark.jars.packages"], settings["spark.jars.excludes"]
