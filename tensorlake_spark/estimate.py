@@ -75,8 +75,8 @@ def estimate(
     --------
     >>> import tensorlake_spark as tl
     >>> found = tl.estimate(np.eye(300))
-    >>> found["layout"].tolist()[-1], found.set_index("layout")["chosen"]["bsgs"]
-    ('ftsf', True)
+    >>> found.columns.tolist(), found["layout"][found["chosen"]].tolist()
+    (['layout', 'bytes', 'ratio', 'rows', 'chosen'], ['bsgs'])
     """
     source = source_of(data)
     if not isinstance(source, (ArraySource, SparseSource)):
