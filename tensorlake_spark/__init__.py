@@ -23,9 +23,9 @@ from tensorlake_spark.errors import (
     UnsupportedDtypeError,
     UnsupportedFeatureError,
 )
-from tensorlake_spark.estimate import estimate
 from tensorlake_spark.lake import TensorLake, open  # noqa: A004
 from tensorlake_spark.ref import TensorRef
+from tensorlake_spark.sizes import estimate
 from tensorlake_spark.sparse import SparseTensor
 from tensorlake_spark.spec import TensorSpec
 
