@@ -151,6 +151,7 @@ def _panel(axis: Any, measure: str, engines: list[str], found: dict[str, Any]) -
     shown = {e: m[measure] * unit(measure) for e, m in medians.items()}
     axis.set_title(_TITLES[measure], loc="left", fontsize=11)
     axis.set_xscale("log")
+    axis.xaxis.set_minor_formatter("")  # over less than a decade their labels would overlap
     if shown:
         axis.set_xlim(min(shown.values()) / 2, max(shown.values()) * 3)
     for y, engine in enumerate(engines):
