@@ -35,7 +35,7 @@ $(STAMP): setup.cfg pyproject.toml conf/spark-defaults.conf
 	@touch $@
 
 .PHONY: demo
-demo: $(STAMP) ## Ingest photographs with Spark, read slices back, check them against NumPy
+demo: $(STAMP) ## Ingest photographs and flights with Spark, read slices back, check them
 	$(BIN)/python jobs/demo.py
 
 .PHONY: test
