@@ -266,5 +266,6 @@ def read(
 
 
 def _job_bytes(total: int) -> int:
-    """Small reads are cut finer, so that every thread has something to do."""
-    return max(64 << 10, min(_JOB_BYTES, total // (2 * THREADS) + 1))
+    """Small reads are cut so that every thread has something to do, larger ones so that all end together."""
+    jobs = (2 if total < _JOB_BYTES else 4) * THREADS
+    return max(64 << 10, min(_JOB_BYTES, total // jobs + 1))
