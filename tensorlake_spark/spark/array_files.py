@@ -213,13 +213,13 @@ def _said(path: str, member: str) -> Iterator[None]:
         raise InvalidTensorError(f"{where} cannot be read: {said}") from error
 
 
-def _needed(name: str, path: str, extra: str = "ingest") -> Any:
+def _needed(name: str, path: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
         package = {"PIL.Image": "Pillow"}.get(name, name)
         raise MissingDependencyError(
-            f"{path} needs {package}: pip install 'tensorlake-spark[{extra}]', on executors too"
+            f"{path} needs {package}: pip install 'tensorlake-spark[ingest]', on executors too"
         ) from error
 
 

@@ -80,7 +80,5 @@ def there(storage: Storage, ids: Sequence[str]) -> list[str]:
         snapshot = Snapshot.open(storage)
     except TableNotFoundError:
         return []
-    if len(ids) == 1:
-        return [i for i in ids if catalog.find(snapshot, i) is not None]
     present = set(catalog.ids(snapshot))
     return [i for i in ids if i in present]

@@ -24,7 +24,6 @@ from tensorlake_spark.errors import (
     TensorExistsError,
     TensorLakeError,
 )
-from tensorlake_spark.row import Meta
 from tensorlake_spark.spark.batches import repeated, state, there, transaction_of
 from tensorlake_spark.spark.ingest_arrays import (
     find_parts,
@@ -46,31 +45,6 @@ if TYPE_CHECKING:
 
 _OURS = re.compile(r"tensorlake_spark\.errors\.(\w+): (.*)")
 _DATA = re.compile(r"\[([A-Z_.]+)\] (.*?) SQLSTATE: 22", re.DOTALL)
-
-
-def ingest(
-    session: SparkSession,
-    table: str,
-    tensor_id: str,
-    sources: Sequence[str],
-    *,
-    how: str | None = None,
-    axis: int = 0,
-    mode: str = "error",
-    channels_first: bool = False,
-    cells: CellOptions | None = None,
-    options: Mapping[str, str] | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> list[Meta]:
-    """Write files as one tensor, or as one tensor each, and return what was written.
-
-    See `run`, whose parameters and errors these are.
-    """
-    outcome = run(
-        session, table, tensor_id, sources, how=how, axis=axis, mode=mode, channels_first=channels_first,
-        cells=cells, options=options, storage_options=storage_options,
-    )  # fmt: skip
-    return list(outcome.metas)
 
 
 def run(
@@ -233,23 +207,25 @@ def _arrays(
     parts = find_parts(session, paths, channels_first, how == "each")
     if not parts:
         raise InvalidTensorError("the sources hold no array")
-    ids = [f"{tensor_id}/{p.name}" for p in parts] if how == "each" else [tensor_id]
-    taken = there(storage, ids)
     # Spark knows no mode "error" for such a source, and an append of whole tensors is one.
-    if taken and (mode == "error" or (mode == "append" and how == "each")):
-        raise _taken(storage, taken[0])
     settings = {**options, **{f"storage.{k}": v for k, v in storage.options.items()}}
     if how == "each":
+        ids = [f"{tensor_id}/{p.name}" for p in parts]
+        taken = there(storage, ids)
+        if taken and mode != "overwrite":
+            raise _taken(storage, taken[0])
         check_distinct(ids)
         plan = plan_tensors(storage, parts, ids, settings)
         frame = tensor_frame(session, parts, ids, channels_first)
         count = partitions_of(session, len(parts))
     else:
+        old = state(storage, tensor_id)[0]
+        if old is not None and mode == "error":
+            raise _taken(storage, tensor_id)
         join = None if how == "stack" else axis
         shape = joined_shape(parts, join)
         join = None if join is None else join % len(shape)
         settings |= {"id": tensor_id, "axis": str(join or 0), "shape": ",".join(map(str, shape))}
-        old = state(storage, tensor_id)[0]
         plan = plan_slabs(storage, parts, settings, old if mode == "append" else None)
         block = plan.tensors[0].block_shape
         frame, count = slab_frame(session, parts, join, block, channels_first)

@@ -26,6 +26,7 @@ from tensorlake_spark.row import Meta
 from tensorlake_spark.spark.axis_rules import Rule
 from tensorlake_spark.spark.coordinates import (
     AxisColumn,
+    Found,
     Measured,
     bounded,
     listed,
@@ -88,6 +89,49 @@ def ingest_cells(
     InvalidOptionError, InvalidTensorError
         If a record or an option will not do; nothing is written then.
     """
+    with prepared(session, paths, family, choices, old=old, options=options) as ready:
+        stored = {f"storage.{name}": value for name, value in storage.options.items()}
+        writer = ready.cells.write.format("tensor").mode(mode).option("id", tensor_id)
+        before_write()
+        writer.options(**ready.options, **stored).save(storage.uri)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Cells that are ready to be written.
+
+    Attributes
+    ----------
+    cells : DataFrame
+        A column for every axis, and ``value``; grouped by block.
+    shape : tuple of int
+        Of the tensor.
+    options : mapping of str to str
+        Of ``format("tensor")``; all but the id and where the table is.
+    found : Found
+        What a look at all records found.
+    """
+
+    cells: DataFrame
+    shape: tuple[int, ...]
+    options: Mapping[str, str]
+    found: Found
+
+
+@contextmanager
+def prepared(
+    session: SparkSession,
+    paths: Sequence[str],
+    family: str,
+    choices: CellOptions,
+    *,
+    old: Meta | None,
+    options: Mapping[str, str] | None,
+) -> Iterator[Prepared]:
+    """Look at all records, and yield them as cells while Spark keeps what they are computed from.
+
+    Parameters and errors are those of `ingest_cells`.
+    """
     given = dict(options or {})
     asked = _integers(given.pop("shape", None))
     conf = {
@@ -101,17 +145,7 @@ def ingest_cells(
             raise InvalidOptionError(f"--shape {asked} has {len(asked)} axes, not {len(job.axes)}")
         measured = Measured.of(job.records, job.axes, job.value, job.dtype)
         try:
-            _write(
-                session,
-                measured.decided(),
-                asked,
-                job,
-                storage,
-                tensor_id,
-                mode,
-                given,
-                before_write,
-            )
+            yield _prepare(session, measured.decided(), asked, job, given)
         finally:
             measured.frame.unpersist()
 
@@ -210,18 +244,14 @@ def _integers(text: str | None, name: str = "--shape") -> tuple[int, ...] | None
         raise InvalidOptionError(f"{name} {text!r} is no list of integers such as 24,365") from None
 
 
-def _write(
+def _prepare(
     session: SparkSession,
     measured: Measured,
     asked: tuple[int, ...] | None,
     job: _Job,
-    storage: Storage,
-    tensor_id: str,
-    mode: str,
     given: dict[str, str],
-    before_write: Callable[[], None],
-) -> None:
-    """Look at the records, map them to cells, group these by block, and write them in one commit."""
+) -> Prepared:
+    """Look at the records, map them to cells, and group these by block."""
     old = None if job.old is None else job.old.spec
     found = look(measured)
     measured, lengths = bounded(measured, found, asked)
@@ -242,10 +272,7 @@ def _write(
         given["labels"] = json.dumps({name: kept.to_json() for name, kept in labels.items()})
     if measured.value.how != "column":
         given["duplicates"] = "sum"
-    stored = {f"storage.{name}": value for name, value in storage.options.items()}
-    writer = grouped.write.format("tensor").mode(mode).option("id", tensor_id)
-    before_write()
-    writer.options(**given, **stored).save(storage.uri)
+    return Prepared(grouped, shape, given, found)
 
 
 def _mapped(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -70,11 +71,10 @@ def plan_tensors(
 
 def check_distinct(ids: Sequence[str]) -> None:
     """Raise InvalidTensorError if two files would become one tensor."""
-    if len(set(ids)) != len(ids):
-        seen: set[str] = set()
-        twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+    [(name, count)] = Counter(ids).most_common(1)
+    if count > 1:
         raise InvalidTensorError(
-            f"several files would become tensor {twice!r}; rename them or ingest them apart"
+            f"several files would become tensor {name!r}; rename them or ingest them apart"
         )
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, TensorExistsError
-from tensorlake_spark.spark.ingest import ingest
+from tensorlake_spark.spark.ingest import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,20 +60,20 @@ def test_spark_submit_stacks_images_and_tells_mistakes(files, photos):
 def test_concatenation_of_arrays(spark, files, photos):
     table = str(files / "lake")
     sources = [str(files / "a.npy"), str(files / "b.npy")]
-    (meta,) = ingest(spark, table, "x", sources, how="concat")
+    (meta,) = run(spark, table, "x", sources, how="concat").metas
     assert meta.spec.shape == photos.shape
     np.testing.assert_array_equal(tl.open(table)["x"][:], photos)
-    ingest(spark, table, "x", sources[:1], how="concat", mode="append")
+    run(spark, table, "x", sources[:1], how="concat", mode="append")
     np.testing.assert_array_equal(tl.open(table)["x"][12:], photos[:5])
     np.save(files / "w.npy", photos[:5, :, :, :7])
-    ingest(spark, table, "wide", [sources[0], str(files / "w.npy")], how="concat", axis=3)
+    run(spark, table, "wide", [sources[0], str(files / "w.npy")], how="concat", axis=3)
     want = np.concatenate([photos[:5], photos[:5, :, :, :7]], 3)
     np.testing.assert_array_equal(tl.open(table)["wide"][:], want)
 
 
 def test_a_tensor_for_each_file(spark, files, photos):
     table = str(files / "lake")
-    ingest(spark, table, "g", [str(files / "*.np[yz]"), str(files / "lossy.jpg")], how="each")
+    run(spark, table, "g", [str(files / "*.np[yz]"), str(files / "lossy.jpg")], how="each")
     lake = tl.open(table)
     assert list(lake) == ["g/a", "g/b", "g/c/first", "g/c/second", "g/lossy"]
     np.testing.assert_array_equal(lake["g/b"][:], photos[5:])
@@ -84,9 +84,9 @@ def test_a_tensor_for_each_file(spark, files, photos):
 def test_a_large_file_comes_in_bands(spark, tmp_path):
     x = np.random.default_rng(0).integers(0, 9, (70, 1 << 20), np.uint8)
     np.save(tmp_path / "x.npy", x)
-    ingest(spark, str(tmp_path / "lake"), "x", [str(tmp_path / "x.npy")], how="concat")
+    run(spark, str(tmp_path / "lake"), "x", [str(tmp_path / "x.npy")], how="concat")
     np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][::7], x[::7])
-    ingest(spark, str(tmp_path / "lake"), "s", [str(tmp_path / "x.npy")] * 2)
+    run(spark, str(tmp_path / "lake"), "s", [str(tmp_path / "x.npy")] * 2)
     np.testing.assert_array_equal(tl.open(tmp_path / "lake")["s"][1, ::9], x[::9])
 
 
@@ -111,14 +111,14 @@ def test_bad_sources_are_named_and_nothing_is_written(spark, files, sources, opt
     np.save(files / "objects.npy", np.array([object()]), allow_pickle=True)
     table = str(files / "lake")
     with pytest.raises(error or Exception, match=says):
-        ingest(spark, table, "x", [str(files / s) for s in sources], **options)
+        run(spark, table, "x", [str(files / s) for s in sources], **options)
     assert list(tl.open(table)) == []
 
 
 def test_the_mode_error(spark, files):
     table = str(files / "lake")
-    ingest(spark, table, "x", [str(files / "a.npy")])
+    run(spark, table, "x", [str(files / "a.npy")])
     with pytest.raises(TensorExistsError):
-        ingest(spark, table, "x", [str(files / "a.npy")])
-    ingest(spark, table, "x", [str(files / "b.npy")], mode="overwrite")
+        run(spark, table, "x", [str(files / "a.npy")])
+    run(spark, table, "x", [str(files / "b.npy")], mode="overwrite")
     assert tl.open(table)["x"].shape[0] == 1

@@ -14,7 +14,7 @@ import scipy.sparse
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorExistsError
 from tensorlake_spark.labels import Listed, Regular
-from tensorlake_spark.spark.ingest import ingest
+from tensorlake_spark.spark import ingest
 from tensorlake_spark.spark.tables import CellOptions
 
 
@@ -23,7 +23,8 @@ def run(spark, tmp_path, sources, *axes, tensor_id="x", mode="error", **choices)
     cells = CellOptions(tuple(axes), **{n: choices.pop(n) for n in names if n in choices})
     sources = [str(tmp_path / s) for s in ([sources] if isinstance(sources, str) else sources)]
     table = str(tmp_path / "lake")
-    (meta,) = ingest(spark, table, tensor_id, sources, mode=mode, cells=cells, options=choices)
+    done = ingest.run(spark, table, tensor_id, sources, mode=mode, cells=cells, options=choices)
+    (meta,) = done.metas
     ref = tl.open(table)[tensor_id]
     assert ref._meta == meta
     return ref
