@@ -12,7 +12,7 @@
 """
 
 from tensorlake_spark.indexing.box import Box
-from tensorlake_spark.indexing.grid import Grid
+from tensorlake_spark.indexing.grid import Grid, cells_along
 from tensorlake_spark.indexing.key import select, select_orthogonal, select_points
 from tensorlake_spark.indexing.picking import lift, locate, place
 from tensorlake_spark.indexing.plan import FilePlan, ReadPlan
@@ -31,6 +31,7 @@ __all__ = [
     "ReadPlan",
     "Run",
     "Selection",
+    "cells_along",
     "format_key",
     "lift",
     "locate",

@@ -13,6 +13,37 @@ import numpy as np
 from tensorlake_spark.errors import InvalidKeyError
 from tensorlake_spark.indexing.box import Box
 
+Array = np.ndarray[Any, Any]
+
+
+def cells_along(positions: Array, side: int, starts: Sequence[int]) -> tuple[Array, Array]:
+    """Return for positions on an axis the numbers of their cells, and where these begin.
+
+    Parameters
+    ----------
+    positions : integer ndarray, shape (n,)
+        Not negative.
+    side : int
+        Length of a whole cell.
+    starts : sequence of int
+        Where a fresh run of cells begins; see `Grid.segments`.
+
+    Examples
+    --------
+    >>> cells_along(np.array([0, 5, 7]), 4, (0, 6))
+    (array([0, 1, 2]), array([0, 4, 6]))
+    """
+    if len(starts) == 1:
+        bits = (side - 1).bit_length()
+        number = positions >> bits if side == 1 << bits else positions // side
+        return number, number * side
+    first = np.array(starts, np.int64)
+    run = np.searchsorted(first, positions, side="right") - 1
+    inside = (positions - first[run]) // side
+    # Cells of earlier runs come first; the last of a run may be clipped.
+    before = np.concatenate([[0], np.cumsum(-(-np.diff(first) // side))])
+    return before[run] + inside, first[run] + inside * side
+
 
 @dataclass(frozen=True, slots=True)
 class Grid:
@@ -55,7 +86,7 @@ class Grid:
                     f"axis {axis}: segments {starts} do not rise from 0 within {self.shape[axis]}"
                 )
 
-    def cuts(self, axis: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def cuts(self, axis: int) -> Array:
         """Return all positions at which cells of an axis begin or end: ``[0, ..., size]``.
 
         An axis of length 0 has the one cut 0, and no cell.
@@ -68,7 +99,7 @@ class Grid:
         starts = self.segments[axis]
         stops = (*starts[1:], self.shape[axis])
         runs = [np.arange(a, b, self.chunk[axis]) for a, b in zip(starts, stops, strict=True)]
-        return np.concatenate([*runs, [self.shape[axis]]]).astype(np.int64)
+        return np.concatenate([*runs, [self.shape[axis]]], dtype=np.int64)
 
     @property
     def counts(self) -> tuple[int, ...]:

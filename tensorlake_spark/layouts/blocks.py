@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensorlake_spark.indexing import cells_along
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.layouts.buffers import MAX_ELEMENTS
 
@@ -82,7 +83,9 @@ def gather(
     hi : sequence of int
         Upper corner of the tensor, which no box passes.
     """
-    number, origin = _blocks(coords, sides, segments)
+    along = [cells_along(*axis) for axis in zip(coords, sides, segments, strict=True)]
+    number = np.array([cells for cells, _ in along], np.int64).reshape(coords.shape)
+    origin = [starts for _, starts in along]
     offset = np.zeros(coords.shape[1], np.int64)
     bits = widths(sides)
     for k in order:
@@ -109,28 +112,6 @@ def _cut(starts: Array, count: int) -> Array:
         for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
     ]
     return np.concatenate(parts)
-
-
-def _blocks(
-    coords: Array, sides: Sequence[int], segments: Sequence[Sequence[int]]
-) -> tuple[Array, list[Array]]:
-    """Return for every element the number of its block on each axis, and where that block begins."""
-    number = np.empty(coords.shape, np.int64)
-    origin = []
-    for k, (axis, side) in enumerate(zip(coords, sides, strict=True)):
-        if len(segments[k]) == 1:
-            bits = (side - 1).bit_length()
-            number[k] = axis >> bits if side == 1 << bits else axis // side
-            origin.append(number[k] * side)
-            continue
-        starts = np.array(segments[k], np.int64)
-        run = np.searchsorted(starts, axis, side="right") - 1
-        inside = (axis - starts[run]) // side
-        origin.append(starts[run] + inside * side)
-        # Blocks of earlier runs come first, the last of a run may be clipped.
-        before = np.concatenate([[0], np.cumsum(-(-np.diff(starts) // side))])
-        number[k] = before[run] + inside
-    return number, origin
 
 
 def _ends(

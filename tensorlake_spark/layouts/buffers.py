@@ -40,9 +40,7 @@ ZSTD_LEVEL = 9
 
 _ZSTD_INTS, _ZSTD_VALUES, _SAME = 16, 128, 64
 _DIGIT_BYTES = 8
-_UNSEEN = (
-    1 << 20
-)  # so many elements are believed before the buffers are asked whether they hold them
+_UNSEEN = 1 << 20  # so many elements are believed before the buffers are asked for them
 
 
 def pack_ints(numbers: Array, compress: bool = True) -> bytes:
@@ -306,13 +304,9 @@ def unpack_values(buffers: Sequence[Any], counts: Sequence[int], dtype: np.dtype
     for flat, (stored, _), count, (_, _, start, stop) in zip(
         flats, forms, held, bodies, strict=True
     ):
-        if stored.itemsize > 1:
-            if count > 1:
-                flat = np.ascontiguousarray(flat.reshape(stored.itemsize, count).T).reshape(-1)
-            flat = flat.view(stored)
-        elif stored.kind != "u":
-            flat = flat.view(stored)
-        plain[start:stop] = flat
+        if stored.itemsize > 1 and count > 1:
+            flat = np.ascontiguousarray(flat.reshape(stored.itemsize, count).T).reshape(-1)
+        plain[start:stop] = flat.view(stored)
     return out
 
 

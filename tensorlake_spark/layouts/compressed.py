@@ -83,7 +83,8 @@ class CompressedLayout(RunLayout):
         first, last = _span(wanted, minor, sides)
         kept = None
         if last - first + 1 < volume(sides, minor):
-            kept = np.flatnonzero((ids >= first) & (ids <= last))
+            # Unsigned: what lies before the first is far behind the last.
+            kept = np.flatnonzero(ids - ids.dtype.type(first) <= ids.dtype.type(last - first))
             ids = ids[kept]
             line = line[np.searchsorted(np.cumsum(counts), kept, side="right")]
         else:

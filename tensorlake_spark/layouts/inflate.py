@@ -68,14 +68,9 @@ def inflate_many(bodies: Sequence[tuple[Any, bool]], sizes: Sequence[int]) -> li
     [100, 3, 100]
     """
     frames = [i for i, (_, compressed) in enumerate(bodies) if compressed]
-    if len(frames) < 2:
+    if len(frames) < 2 or any(content_size(bodies[i][0]) != sizes[i] for i in frames):
         return [inflate(*body, size) for body, size in zip(bodies, sizes, strict=True)]
-    for i in frames:
-        if content_size(bodies[i][0]) != sizes[i]:
-            return [inflate(*body, size) for body, size in zip(bodies, sizes, strict=True)]
-    whole = inflate(
-        b"".join([bodies[i][0] for i in frames]), True, sum(sizes[i] for i in frames), known=True
-    )
+    whole = _decompress(b"".join([bodies[i][0] for i in frames]), sum(sizes[i] for i in frames))
     out, at = [], 0
     for (body, compressed), size in zip(bodies, sizes, strict=True):
         if compressed:
@@ -86,7 +81,7 @@ def inflate_many(bodies: Sequence[tuple[Any, bool]], sizes: Sequence[int]) -> li
     return out
 
 
-def inflate(body: Any, compressed: bool, nbytes: int, known: bool = False) -> Array:
+def inflate(body: Any, compressed: bool, nbytes: int) -> Array:
     """Return the bytes of a payload, a uint8 array of `nbytes`, whatever it holds.
 
     A damaged row may ask for any number of bytes, so memory is taken only where the payload says that it
@@ -100,8 +95,6 @@ def inflate(body: Any, compressed: bool, nbytes: int, known: bool = False) -> Ar
         Which of them.
     nbytes : int
         How many bytes are needed.
-    known : bool
-        Whether the caller has asked the frames how much they hold.
 
     Raises
     ------
@@ -114,16 +107,25 @@ def inflate(body: Any, compressed: bool, nbytes: int, known: bool = False) -> Ar
     [97, 98, 99]
     """
     if not compressed:
-        flat: Array = np.frombuffer(body, np.uint8)
-    elif nbytes > _UNSEEN and not known and content_size(body) != nbytes:
-        raise CorruptDataError(
-            f"a payload holds {content_size(body)} bytes where {nbytes} are needed"
-        )
-    else:
-        try:
-            flat = np.frombuffer(_zstd.decompress(body, decompressed_size=nbytes), np.uint8)
-        except (pa.ArrowException, OSError) as error:
-            raise CorruptDataError(f"a payload does not decompress to {nbytes} bytes") from error
+        return _of_size(np.frombuffer(body, np.uint8), nbytes)
+    if nbytes > _UNSEEN and content_size(body) != nbytes:
+        raise _misfit(content_size(body), nbytes)
+    return _decompress(body, nbytes)
+
+
+def _decompress(frames: Any, nbytes: int) -> Array:
+    try:
+        flat = np.frombuffer(_zstd.decompress(frames, decompressed_size=nbytes), np.uint8)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptDataError(f"a payload does not decompress to {nbytes} bytes") from error
+    return _of_size(flat, nbytes)
+
+
+def _of_size(flat: Array, nbytes: int) -> Array:
     if flat.nbytes != nbytes:
-        raise CorruptDataError(f"a payload holds {flat.nbytes} bytes where {nbytes} are needed")
+        raise _misfit(flat.nbytes, nbytes)
     return flat
+
+
+def _misfit(held: int | None, nbytes: int) -> CorruptDataError:
+    return CorruptDataError(f"a payload holds {held} bytes where {nbytes} are needed")

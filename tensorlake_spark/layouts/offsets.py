@@ -20,6 +20,7 @@ from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.layouts.base import AnySelection
 from tensorlake_spark.layouts.buffers import check_ints, unpack_ints, unpack_values
 from tensorlake_spark.layouts.check import integers, params_of
+from tensorlake_spark.layouts.sequences import ascending
 from tensorlake_spark.layouts.sparse import Rows, axis_order
 from tensorlake_spark.spec import TensorSpec
 
@@ -117,27 +118,27 @@ def unpack_offsets(rows: Rows, fields: Fields) -> Array:
     gaps = unpack_ints(buffers, rows.counts)
     if fields.total > 31:
         gaps = gaps.astype(np.uint64)
-    starts = np.cumsum(counts) - counts
-    # One running sum over all rows, modulo the word: what had come before a row is taken away again.
-    sums = np.cumsum(gaps, dtype=gaps.dtype)
-    sums -= np.repeat(sums[starts] - gaps[starts], counts)
-    ascend = sums[1:] > sums[:-1]
-    ascend[starts[1:] - 1] = True
-    if not ascend.all() or int(sums.max()) >> fields.total:
-        raise CorruptDataError("the offsets of a block do not ascend, or leave it")
-    _check_inside(sums, rows, fields)
-    return sums
+    offset = ascending(gaps, counts)
+    if int(offset.max()) >> fields.total:
+        raise CorruptDataError("an offset leaves its block")
+    _check_inside(offset, np.cumsum(counts) - counts, rows, fields)
+    return offset
 
 
-def _check_inside(offset: Array, rows: Rows, fields: Fields) -> None:
+def _check_inside(offset: Array, starts: Array, rows: Rows, fields: Fields) -> None:
     """Raise if an element lies outside of its box; most boxes are whole blocks, which need no look."""
-    sides = rows.hi - rows.lo
-    for k, bits in enumerate(fields.bits):
-        most = sides[:, k] - 1
-        if (most < (1 << bits) - 1).any():
-            limit = np.minimum(most, (1 << bits) - 1).astype(offset.dtype)
-            if (fields.axis(offset, k) > np.repeat(limit, rows.counts)).any():
-                raise CorruptDataError("an element of a block lies outside of its box")
+    whole = np.array([1 << bits for bits in fields.bits], np.int64)
+    sides = np.minimum(rows.hi - rows.lo, whole)
+    clipped = np.flatnonzero((sides < whole).any(axis=1)).tolist()
+    if not clipped:
+        return
+    counts = [rows.counts[i] for i in clipped]
+    spans = zip(starts[clipped].tolist(), counts, strict=True)
+    some = np.concatenate([offset[start : start + count] for start, count in spans])
+    for k in np.flatnonzero((sides < whole).any(axis=0)).tolist():
+        limit = sides[clipped, k].astype(offset.dtype)
+        if (fields.axis(some, k) >= np.repeat(limit, counts)).any():
+            raise CorruptDataError("an element of a block lies outside of its box")
 
 
 def pick_offsets(
@@ -172,8 +173,9 @@ def _values(rows: Rows, spec: TensorSpec, take: Array | None, row: Array) -> Arr
     hit = np.bincount(row, minlength=len(counts)) > 0
     some = np.flatnonzero(hit).tolist()
     values = unpack_values([packed[i] for i in some], counts[hit].tolist(), spec.dtype)
-    left_out = np.cumsum(np.where(hit, 0, counts))
-    return np.asarray(values[take - left_out[row]])
+    if not hit.all():
+        take = take - np.cumsum(np.where(hit, 0, counts))[row]
+    return np.asarray(values[take])
 
 
 def _within(

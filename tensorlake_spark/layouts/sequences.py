@@ -27,21 +27,36 @@ def gaps(ids: Array, starts: Array) -> Array:
     return out
 
 
-def sums(differences: Array, counts: Array) -> Array:
+def ascending(differences: Array, counts: Array) -> Array:
     """Return what `gaps` was made of, for runs of so many numbers each, none of them empty.
 
-    Modulo 2**64: what a damaged buffer holds is found by the bounds of what comes out.
+    Parameters
+    ----------
+    differences : uint32 or uint64 ndarray
+        Overwritten. Its word holds all numbers.
+    counts : int64 ndarray, shape (runs,)
+        Numbers of each run.
+
+    Raises
+    ------
+    CorruptDataError
+        If the numbers of a run do not ascend.
 
     Examples
     --------
-    >>> sums(np.array([3, 1, 5, 2, 5]), np.array([3, 2])).tolist()
+    >>> ascending(np.array([3, 1, 5, 2, 5], np.uint32), np.array([3, 2])).tolist()
     [3, 4, 9, 2, 7]
     """
-    running: Array = np.cumsum(differences, dtype=np.uint64).view(np.int64)
     starts = np.cumsum(counts) - counts
-    # One running sum over all runs: what had come before a run is taken away again.
-    running -= np.repeat(running[starts] - differences[starts].astype(np.int64), counts)
-    return running
+    # One running sum over all runs: what a run sums up to is taken away where the next one begins.
+    differences[starts[1:]] -= np.add.reduceat(differences, starts)[:-1]
+    numbers: Array = np.cumsum(differences, dtype=differences.dtype, out=differences)
+    # A sum that passed the end of its word would be below the one before it.
+    rises = numbers[1:] > numbers[:-1]
+    rises[starts[1:] - 1] = True
+    if not rises.all():
+        raise CorruptDataError("the numbers of a run do not ascend")
+    return numbers
 
 
 def unpack_ascending(buffer: Any, counts: Array, length: int) -> Array:
@@ -58,7 +73,7 @@ def unpack_ascending(buffer: Any, counts: Array, length: int) -> Array:
 
     Returns
     -------
-    int64 ndarray, shape (counts.sum(),)
+    uint32 or uint64 ndarray, shape (counts.sum(),)
 
     Raises
     ------
@@ -75,18 +90,17 @@ def unpack_ascending(buffer: Any, counts: Array, length: int) -> Array:
     total = int(counts.sum())
     check_ints([buffer], [total], least=int(total > len(counts)))
     differences = unpack_ints([buffer], [total])
-    ids = sums(differences, counts)
-    descents = ids[1:] <= ids[:-1]
-    descents[np.cumsum(counts)[:-1] - 1] = False
-    if descents.any():
-        raise CorruptDataError("the ids of a run do not ascend")
-    check_inside(ids, length)
+    if length > 1 << 32:
+        differences = differences.astype(np.uint64, copy=False)
+    ids = ascending(differences, counts)
+    if int(ids.max()) >= length:
+        raise CorruptDataError("an element of a run lies outside of its box")
     return ids
 
 
 def check_inside(ids: Array, length: int) -> None:
     """Raise CorruptDataError unless all of some int64 indices are at least 0 and below a length."""
-    if (ids.view(np.uint64) >= np.uint64(length)).any():
+    if int(ids.view(np.uint64).max()) >= length:
         raise CorruptDataError("an element of a run lies outside of its box")
 
 

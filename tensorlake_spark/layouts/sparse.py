@@ -24,7 +24,7 @@ from tensorlake_spark.errors import (
     InvalidTensorError,
     did_you_mean,
 )
-from tensorlake_spark.indexing import Box, place
+from tensorlake_spark.indexing import Box, Selection, place
 from tensorlake_spark.indexing.coords import combine, sort_places, unravel
 from tensorlake_spark.layouts.base import AnySelection, Layout
 from tensorlake_spark.layouts.check import Payload, boxes, checked, integers, naming
@@ -195,7 +195,9 @@ class SparseLayout(Layout):
         runs = unite(result.parts, spec)
         if selection.is_scalar:
             return runs[0][1][0] if runs else np.zeros((), spec.dtype)[()]
-        shape = selection.storage_shape
+        # Axes that come or go have one element: a place in C order stays the same without them.
+        in_place = isinstance(selection, Selection) and not (selection.flips or selection.moved)
+        shape = selection.result_shape if in_place else selection.storage_shape
         ends = np.cumsum([len(keys) for keys, _ in runs], dtype=np.int64).tolist()
         out = np.empty((len(shape), ends[-1] if ends else 0), np.int64)
         values = np.empty(out.shape[1], spec.dtype)
@@ -210,10 +212,9 @@ class SparseLayout(Layout):
                 put(run, end)
         else:
             list(threads().map(put, runs, ends))
-        coords = place(selection, out)
-        if coords is out:
-            return SparseTensor._trusted(coords, values, shape)
-        return SparseTensor(coords, values, selection.result_shape)
+        if in_place:
+            return SparseTensor._trusted(out, values, shape)
+        return SparseTensor(place(selection, out), values, selection.result_shape)
 
     def row_bound(self, spec: TensorSpec, selection: AnySelection) -> int:
         return 2**63  # boxes follow the elements; nothing but the elements bounds their number

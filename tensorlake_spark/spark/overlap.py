@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tensorlake_spark.delta import scan
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.indexing import Box, Grid, Points, Run, Selection
+from tensorlake_spark.indexing import Box, Grid, Points, Run, Selection, cells_along
 from tensorlake_spark.layouts import grid_of, layout_of
 from tensorlake_spark.row import VIEW, corners
 from tensorlake_spark.spec import STORED_AXES, TensorSpec
@@ -121,17 +121,11 @@ def numbers_of(grid: Grid, coords: Array) -> Array:
     array([2, 6])
     """
     out = np.zeros(coords.shape[1], np.int64)
-    for axis, count, side, segments in zip(
+    for axis, count, side, starts in zip(
         coords, grid.counts, grid.chunk, grid.segments, strict=True
     ):
         out *= count
-        if len(segments) == 1:
-            out += axis // side
-            continue
-        starts = np.array(segments, np.int64)
-        run = np.searchsorted(starts, axis, side="right") - 1
-        before = np.concatenate([[0], np.cumsum(-(-np.diff(starts) // side))])
-        out += before[run] + (axis - starts[run]) // side
+        out += cells_along(axis, side, starts)[0]
     return out
 
 
