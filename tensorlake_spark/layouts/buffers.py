@@ -280,8 +280,22 @@ def pack_many_values(values: Array, starts: Array, compress: bool = True) -> lis
     return out
 
 
-def unpack_values(buffers: Sequence[Any], counts: Sequence[int], dtype: np.dtype[Any]) -> Array:
+def unpack_values(
+    buffers: Sequence[Any],
+    counts: Sequence[int],
+    dtype: np.dtype[Any],
+    take: Array | None = None,
+) -> Array:
     """Return the values of many buffers, one after the other; see `unpack_ints`.
+
+    Parameters
+    ----------
+    buffers, counts
+        As for `unpack_ints`.
+    dtype : numpy.dtype
+        Of the values.
+    take : integer ndarray, optional
+        Which of all the values to return.
 
     Raises
     ------
@@ -292,8 +306,6 @@ def unpack_values(buffers: Sequence[Any], counts: Sequence[int], dtype: np.dtype
         for body, head, start, stop in _bodies(buffers, counts):
             stored, same = _form(head, dtype)
             _claims(body, head & _ZSTD_VALUES, (1 if same else stop - start) * stored.itemsize)
-    out = np.empty(sum(counts), dtype)
-    plain = _plain(out)
     bodies = list(_bodies(buffers, counts))
     forms = [_form(head, dtype) for _, head, _, _ in bodies]
     held = [1 if same else count for (_, same), count in zip(forms, counts, strict=True)]
@@ -301,13 +313,19 @@ def unpack_values(buffers: Sequence[Any], counts: Sequence[int], dtype: np.dtype
         [(body, bool(head & _ZSTD_VALUES)) for body, head, _, _ in bodies],
         [count * stored.itemsize for (stored, _), count in zip(forms, held, strict=True)],
     )
+    plain = _plain(np.empty(0, dtype)).dtype
+    kinds = {stored for stored, _ in forms}
+    # Values are widened last, and only those that are taken.
+    values = np.empty(sum(counts), kinds.pop() if len(kinds) == 1 else plain)
     for flat, (stored, _), count, (_, _, start, stop) in zip(
         flats, forms, held, bodies, strict=True
     ):
         if stored.itemsize > 1 and count > 1:
             flat = np.ascontiguousarray(flat.reshape(stored.itemsize, count).T).reshape(-1)
-        plain[start:stop] = flat.view(stored)
-    return out
+        values[start:stop] = flat.view(stored)
+    if take is not None:
+        values = values[take]
+    return values.astype(plain, copy=False).view(dtype)
 
 
 @lru_cache(maxsize=1024)

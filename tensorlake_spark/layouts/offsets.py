@@ -172,10 +172,9 @@ def _values(rows: Rows, spec: TensorSpec, take: Array | None, row: Array) -> Arr
     counts = np.array(rows.counts, np.int64)
     hit = np.bincount(row, minlength=len(counts)) > 0
     some = np.flatnonzero(hit).tolist()
-    values = unpack_values([packed[i] for i in some], counts[hit].tolist(), spec.dtype)
     if not hit.all():
         take = take - np.cumsum(np.where(hit, 0, counts))[row]
-    return np.asarray(values[take])
+    return unpack_values([packed[i] for i in some], counts[hit].tolist(), spec.dtype, take)
 
 
 def _within(

@@ -161,7 +161,7 @@ class RunLayout(SparseLayout):
             take, out = locate(selection, inside)
             if len(take):
                 places = take if kept is None else kept[take]
-                values = unpack_values([payload.values], [count], spec.dtype)[places]
+                values = unpack_values([payload.values], [count], spec.dtype, places)
                 found.append((ravel(out, selection.storage_shape), values, np.full(len(take), i)))
         if not found:
             none = np.zeros(0, np.int64)
