@@ -28,6 +28,17 @@ _DTYPES: dict[str, str] = {
 }  # fmt: skip
 
 
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark takes it literally.
+
+    Examples
+    --------
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
 def has_cells(schema: t.StructType, options: SparkWriteOptions) -> bool:
     """Return whether a DataFrame is meant as cells: it has values, or a coordinate of one of their names."""
     coordinates = {name for name in schema.names if _NUMBERED.fullmatch(name)}

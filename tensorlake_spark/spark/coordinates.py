@@ -14,6 +14,7 @@ from pyspark.sql import types as t
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.labels import Labels, Listed
 from tensorlake_spark.spark.axis_rules import Rule, merged_labels
+from tensorlake_spark.spark.columns import quoted
 from tensorlake_spark.spark.complaints import first_record, others, short, too_early, why
 from tensorlake_spark.spark.lines import LINE
 from tensorlake_spark.spark.measures import (
@@ -24,7 +25,7 @@ from tensorlake_spark.spark.measures import (
     measure_of,
     value_of,
 )
-from tensorlake_spark.spark.records import WRONG, Records, place_of, quoted
+from tensorlake_spark.spark.records import WRONG, Records, place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -16,7 +16,6 @@ from pyspark.sql.datasource import InputPartition
 
 from tensorlake_spark.delta import scan
 from tensorlake_spark.delta.footer import reading
-from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import Selection
 from tensorlake_spark.indexing.coords import unravel
@@ -59,22 +58,21 @@ class SparseReader(TensorReader):
         """Plan the slice: files by the log, row groups by their footers, overlapping rows together."""
         if self.selection.is_empty:
             return [TensorPartition()]
-        snapshot = Snapshot.open(self.storage, self.version)
         if self.options.view == "blocks":
-            return self._block_partitions(snapshot) or [TensorPartition()]
+            return self._block_partitions() or [TensorPartition()]
         if self.spec.params.get("duplicates", "error") != "error":
-            rows = row_boxes(snapshot, self.spec, self.selection)
+            rows = row_boxes(self.snapshot, self.spec, self.selection)
             if overlapping(rows, np.arange(len(rows)), self.spec).any():
-                return self._regions(snapshot, rows) or [TensorPartition()]
+                return self._regions(rows) or [TensorPartition()]
         size = 8 * (self.spec.ndim + 1)
-        return self._by_bytes(snapshot, self._elements(snapshot) * size / _DELIVERED)
+        return self._by_bytes(self._elements() * size / _DELIVERED)
 
-    def _elements(self, snapshot: Snapshot) -> float:
+    def _elements(self) -> float:
         """Return about how many elements the row groups of the plan store."""
         stored = max(1, self.totals.nbytes) / max(1, self.totals.nnz)
-        return scan.plan(snapshot, self.spec.id, self.selection).n_bytes / stored
+        return scan.plan(self.snapshot, self.spec.id, self.selection).n_bytes / stored
 
-    def _regions(self, snapshot: Snapshot, rows: RowBoxes) -> list[TensorPartition]:
+    def _regions(self, rows: RowBoxes) -> list[TensorPartition]:
         """Return a partition for each region; its pieces are all that may hold a row of it."""
         stored = max(1, self.totals.nbytes) / max(1, self.totals.nnz)
         limit = max(1, min(_TASK_ELEMENTS, int(self.options.partition_bytes / stored)))
@@ -82,14 +80,14 @@ class SparseReader(TensorReader):
         for box in regions(rows, self.selection.box, limit, self.spec):
             part = within(self.selection, box)
             if not part.is_empty:
-                pieces = scan.pieces(snapshot, scan.plan(snapshot, self.spec.id, part))
-                out.append(self._partition(snapshot, pieces, region=part))
+                pieces = scan.pieces(self.snapshot, scan.plan(self.snapshot, self.spec.id, part))
+                out.append(self._partition(pieces, region=part))
         return out
 
-    def _block_partitions(self, snapshot: Snapshot) -> Sequence[TensorPartition]:
+    def _block_partitions(self) -> Sequence[TensorPartition]:
         """Return partitions of whole blocks, once it is known that each of them can be made."""
         spec = self.spec
-        rows = row_boxes(snapshot, spec, self.selection)
+        rows = row_boxes(self.snapshot, spec, self.selection)
         lo, hi = rows.lo, rows.hi
         shared = overlapping(rows, np.arange(len(rows)), spec)
         if shared.any():
@@ -103,12 +101,12 @@ class SparseReader(TensorReader):
                 "stored elements with option('view', 'cells'), or a smaller slice"
             )
         if not shared.any():
-            return self._by_bytes(snapshot, sizes.sum() / _DELIVERED)
+            return self._by_bytes(sizes.sum() / _DELIVERED)
         out = []
         for some in runs_of(sizes, _DELIVERED):
             box = within(self.selection, hull(lo[some], hi[some]))
-            pieces = scan.pieces(snapshot, scan.plan(snapshot, spec.id, box))
-            out.append(self._partition(snapshot, pieces, blocks=(lo[some], hi[some])))
+            pieces = scan.pieces(self.snapshot, scan.plan(self.snapshot, spec.id, box))
+            out.append(self._partition(pieces, blocks=(lo[some], hi[some])))
         return out
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.spark.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -87,6 +88,5 @@ def group_cells(
         return df
     number = "0L"
     for name, side, length in zip(names, block, lengths, strict=True):
-        quoted = "`" + name.replace("`", "``") + "`"
-        number = f"({number} * {max(1, -(-length // side))}L + {quoted} div {side}L)"
+        number = f"({number} * {max(1, -(-length // side))}L + {quoted(name)} div {side}L)"
     return df.repartitionByRange(f.expr(number)).sortWithinPartitions(f.expr(number))

@@ -37,4 +37,4 @@ def plan_cells(
         if old is None:
             check_labels(given.write.labels, spec.axes, ready.shape)
         tasks = int(session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-        return Plan(tuple(paths), (spec,), (ready.shape,), tasks, ready.found.cells)
+        return Plan(tuple(paths), (spec,), (ready.shape,), tasks, ready.found.records)

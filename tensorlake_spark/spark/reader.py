@@ -128,50 +128,51 @@ class CatalogReader(DataSourceReader):
 class TensorReader(DataSourceReader):
     """The views ``blocks`` and ``cells`` of one tensor."""
 
-    def __init__(self, options: ReadOptions, version: int, schema: StructType) -> None:
+    def __init__(
+        self, options: ReadOptions, snapshot: Snapshot, meta: Meta, schema: StructType
+    ) -> None:
         self.options = options
-        self.version = version
+        self.snapshot = snapshot
         self.schema = schema
         self.storage: Storage = options.storage
-        snapshot = Snapshot.open(self.storage, version)
-        meta: Meta = catalog.get(snapshot, str(options.id))
         self.spec: TensorSpec = meta.spec
         self.totals: Totals = meta.totals
         self.is_full = is_full(meta)
         self.selection: Selection = selection_of(meta.spec, options)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the snapshot on the driver: what an executor reads is in its partition."""
+        return {name: value for name, value in self.__dict__.items() if name != "snapshot"}
+
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the slice: files by the log, row groups by their footers, balanced by bytes."""
         if self.selection.is_empty:
             return [TensorPartition()]
-        snapshot = Snapshot.open(self.storage, self.version)
-        out = self._by_bytes(snapshot)
+        out = self._by_bytes()
         if not self.is_full:
-            out += self._fills(snapshot)
+            out += self._fills()
         return out or [TensorPartition()]
 
-    def _by_bytes(self, snapshot: Snapshot, at_least: float = 1) -> list[TensorPartition]:
+    def _by_bytes(self, at_least: float = 1) -> list[TensorPartition]:
         """Return the row groups of the slice in partitions of about equal bytes, `at_least` so many."""
-        plan = scan.plan(snapshot, self.spec.id, self.selection)
+        plan = scan.plan(self.snapshot, self.spec.id, self.selection)
         count = max(-(-plan.n_bytes // self.options.partition_bytes), math.ceil(at_least))
         groups: list[list[scan.ScanPiece]] = [[] for _ in range(max(1, count))]
-        pieces = scan.pieces(snapshot, plan, max(1, plan.n_bytes // (8 * len(groups))))
+        pieces = scan.pieces(self.snapshot, plan, max(1, plan.n_bytes // (8 * len(groups))))
         before = 0
         for piece in pieces:
             # By its middle, so that no small rest becomes a task of its own.
             middle = before + piece.nbytes // 2
             groups[min(middle * len(groups) // max(1, plan.n_bytes), len(groups) - 1)].append(piece)
             before += piece.nbytes
-        return [self._partition(snapshot, group) for group in groups if group]
+        return [self._partition(group) for group in groups if group]
 
-    def _partition(
-        self, snapshot: Snapshot, group: Sequence[scan.ScanPiece], **more: Any
-    ) -> TensorPartition:
+    def _partition(self, group: Sequence[scan.ScanPiece], **more: Any) -> TensorPartition:
         names = {p.path.rsplit("/", 1)[-1] for p in group}
-        keeps = {n: k for n, k in snapshot.deletions.items() if n in names}
+        keeps = {n: k for n, k in self.snapshot.deletions.items() if n in names}
         return TensorPartition(tuple(group), keeps, **more)
 
-    def _fills(self, snapshot: Snapshot) -> list[TensorPartition]:
+    def _fills(self) -> list[TensorPartition]:
         """Return partitions for what no row covers: it is part of a dense tensor all the same."""
         cells, lo, _ = touched_cells(self.spec, self.selection)
         region = Selection(
@@ -181,7 +182,7 @@ class TensorReader(DataSourceReader):
                 for k in range(self.spec.ndim)
             ),
         )
-        stored = boxes(snapshot, self.spec.id, region)
+        stored = boxes(self.snapshot, self.spec.id, region)
         row_lo = np.concatenate([a for _, a, _ in stored] or [lo[:0]])
         row_hi = np.concatenate([b for _, _, b in stored] or [lo[:0]])
         fills = [

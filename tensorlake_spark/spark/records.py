@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
+from tensorlake_spark.spark.columns import quoted
 from tensorlake_spark.spark.lines import (
     FILE,
     LINE,
@@ -74,17 +75,6 @@ class Records:
     def kind(self, name: str) -> t.DataType:
         """Return the type of a column."""
         return self.frame.schema[name].dataType
-
-
-def quoted(name: str) -> str:
-    """Return the name of a column as Spark takes it literally.
-
-    Examples
-    --------
-    >>> quoted("a.b")
-    '`a.b`'
-    """
-    return "`" + name.replace("`", "``") + "`"
 
 
 def place_of(row: Row) -> str:

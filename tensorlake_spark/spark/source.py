@@ -51,16 +51,17 @@ class TensorDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the view; a schema of the user's own narrows the columns."""
         options = ReadOptions.parse(self.options)
-        version = self._version
-        if version is None:  # the user gave the schema, so Spark did not ask for ours
-            version = Snapshot.open(options.storage, options.version, options.timestamp).version
+        if self._version is None:  # the user gave the schema, so Spark did not ask for ours
+            snapshot = Snapshot.open(options.storage, options.version, options.timestamp)
+        else:
+            snapshot = Snapshot.open(options.storage, self._version)
         made: DataSourceReader
         if options.view == "catalog":
-            made, known = CatalogReader(options, version, schema), CATALOG
+            made, known = CatalogReader(options, snapshot.version, schema), CATALOG
         else:
-            meta = catalog.get(Snapshot.open(options.storage, version), str(options.id))
+            meta = catalog.get(snapshot, str(options.id))
             kind = SparseReader if layout_of(meta.spec.layout).is_sparse else TensorReader
-            made = kind(options, version, schema)
+            made = kind(options, snapshot, meta, schema)
             known = _schema_of(meta.spec, options)
         for field in schema.fields:
             if field.name not in known.names:

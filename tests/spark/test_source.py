@@ -7,6 +7,7 @@ from chispa import assert_df_equality
 from pyspark.errors import AnalysisException, PythonException
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.layouts.laws import DTYPES
@@ -198,6 +199,12 @@ def test_a_corrupted_row_fails_the_query_and_says_where(spark, tmp_path):
         read(spark, lake.uri, id="x").collect()
 
 
+def partitions_of(options):
+    """The plan of a reader in this process."""
+    snapshot = Snapshot.open(options.storage)
+    return TensorReader(options, snapshot, catalog.get(snapshot, options.id), BLOCKS).partitions()
+
+
 def test_partitions_are_balanced_by_bytes_and_name_only_what_is_needed(tmp_path):
     rng = np.random.default_rng(0)
     lake = tl.open(tmp_path / "lake")
@@ -205,12 +212,12 @@ def test_partitions_are_balanced_by_bytes_and_name_only_what_is_needed(tmp_path)
     for i in range(0, 64, 16):
         lake.write("x", x[i : i + 16], mode="append", block_shape=(1, 1024, 64) if not i else None)
     options = ReadOptions.parse({"path": lake.uri, "id": "x", "maxpartitionbytes": str(1 << 20)})
-    parts = TensorReader(options, lake.version, BLOCKS).partitions()
+    parts = partitions_of(options)
     sizes = [sum(p.nbytes for p in part.pieces) for part in parts]
     assert len(parts) >= 4
     assert max(sizes) <= 2 << 20
     one = ReadOptions.parse({"path": lake.uri, "id": "x", "slice": "17:19"})
-    (part,) = TensorReader(one, lake.version, BLOCKS).partitions()
+    (part,) = partitions_of(one)
     assert len({p.path for p in part.pieces}) == 1
     assert sum(len(p.row_groups) for p in part.pieces) <= 2
     assert len(Snapshot.open(Storage(lake.uri)).files.path) == 4

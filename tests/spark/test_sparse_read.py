@@ -9,7 +9,7 @@ from chispa import assert_df_equality
 from pyspark.errors import AnalysisException, PythonException
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import scan
+from tensorlake_spark.delta import catalog, scan
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.indexing import Box, parse_key, select
@@ -70,8 +70,10 @@ def assemble(rows, shape, dtype):
 def reader_of(lake, tensor_id, **options):
     """A reader in this process, which shows its plan."""
     given = ReadOptions.parse({"path": lake.uri, "id": tensor_id, **options})
-    schema = BLOCKS if given.view == "blocks" else cell_schema(lake[tensor_id]._meta.spec)
-    return SparseReader(given, lake.version, schema)
+    snapshot = Snapshot.open(given.storage)
+    meta = catalog.get(snapshot, tensor_id)
+    schema = BLOCKS if given.view == "blocks" else cell_schema(meta.spec)
+    return SparseReader(given, snapshot, meta, schema)
 
 
 def everything(reader):
