@@ -74,9 +74,13 @@ bench-sparse: $(BENCH)/.ready ## Sparse benchmark beside TileDB, Parquet, .npz a
 bench-parameters: $(BENCH)/.ready ## Parameter study; writes docs/parameters.md
 	$(BENCH)/bin/python tests/benchmarks/parameters.py $(BENCH_ARGS)
 
-.PHONY: bench-spark-dense
-bench-spark-dense: $(STAMP) ## Spark's reads of the photographs beside plain Parquet
-	$(BIN)/python tests/benchmarks/spark_dense.py
+.PHONY: bench-spark
+bench-spark: $(STAMP) ## Spark: ingestion and reads beside plain Delta and Parquet, one and two workers
+	$(BIN)/python tests/benchmarks/bench_spark.py $(BENCH_ARGS)
+
+.PHONY: bench-scale
+bench-scale: $(STAMP) ## The Delta log with up to 100,000 files, and what follows for 100 TB
+	$(BIN)/python tests/benchmarks/scale.py $(BENCH_ARGS)
 
 $(BENCH)/.ready: setup.cfg pyproject.toml
 	$(call environment,$(BENCH))

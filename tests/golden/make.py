@@ -55,6 +55,13 @@ def tensors() -> dict[str, tuple[np.ndarray, dict]]:
     return out
 
 
+def forget_place(table: Path) -> None:
+    """Take the folder of the one who wrote a table out of its log, where it is only told for information."""
+    for commit in (table / "_delta_log").glob("*.json"):
+        text = commit.read_text()
+        commit.write_text(text.replace(table.as_uri() + "/", "file:///tables/golden/"))
+
+
 def make_dense() -> None:
     """Write the tables of the dense layout."""
     lake = tl.open(HERE / "table")
@@ -67,6 +74,7 @@ def make_dense() -> None:
         np.concatenate([np.arange(15).reshape(5, 3), np.arange(6).reshape(2, 3)]),
         {},
     )
+    forget_place(HERE / "table")
     expected = {
         name: {
             "dtype": lake[name].dtype.name,
@@ -142,6 +150,7 @@ def make_sparse() -> None:
             writer.add_batch(batch)
         files += writer.finish()
     commit(storage, Change(dict.fromkeys(ids), files))
+    forget_place(SPARSE / "table")
     lines = [
         f"{json.dumps(name)}:{json.dumps(entry, separators=(',', ':'))}"
         for name, entry in chosen(tl.open(SPARSE / "table")).items()
