@@ -57,9 +57,9 @@ def tensors() -> dict[str, tuple[np.ndarray, dict]]:
 
 def forget_place(table: Path) -> None:
     """Take the folder of the one who wrote a table out of its log, where it is only told for information."""
-    for commit in (table / "_delta_log").glob("*.json"):
-        text = commit.read_text()
-        commit.write_text(text.replace(table.as_uri() + "/", "file:///tables/golden/"))
+    for entry in (table / "_delta_log").glob("*.json"):
+        text = entry.read_text()
+        entry.write_text(text.replace(table.as_uri() + "/", "file:///tables/golden/"))
 
 
 def make_dense() -> None:
