@@ -141,7 +141,8 @@ def local(args: argparse.Namespace) -> dict[str, Any]:
     files = inputs(folder)
     one = np.load(files[0])
     spark = session_of("local[2]")
-    lake, small, delta, parquet = (folder / n for n in ("lake", "small", "delta", "parquet"))
+    names = ("lake", "small", "delta", "parquet", "collected")
+    lake, small, delta, parquet, collected = (folder / name for name in names)
     tl.open(small).write("photos", one)
     peers.plain_parquet(one, str(parquet))
     ingest(spark, lake, files)
@@ -188,7 +189,7 @@ def local(args: argparse.Namespace) -> dict[str, Any]:
     times = turns(writes, min(args.repeat, 3)) | turns(collects, min(args.repeat, 3))
     times |= turns(reads, args.repeat)
     np.testing.assert_array_equal(tl.open(lake)["photos"][: len(one)], one)
-    np.testing.assert_array_equal(tl.open(folder / "collected")["photos"][:], one)
+    np.testing.assert_array_equal(tl.open(collected)["photos"][:], one)
     plan = tl.open(lake)["photos"].explain(few)
     spark.stop()
     return {

@@ -102,13 +102,17 @@ def write_plain_delta(session: SparkSession, files: Sequence[str], path: str) ->
     frame.write.format("delta").option("compression", "zstd").mode("overwrite").save(path)
 
 
-def collect_and_write(session: SparkSession, files: Sequence[str], path: str) -> None:
+def collect_and_write(session: SparkSession, files: Sequence[str], path: str, arrow: bool) -> None:
     """Bring the rows to the driver, put them together, and write the tensor there."""
-    rows = chunk_rows(session, files).toArrow()
-    hi = np.array(rows["hi"].to_pylist())
-    x = np.empty(hi.max(axis=0), np.uint8)
-    for lo, end, values in zip(rows["lo"].to_pylist(), hi, rows["values"], strict=True):
-        box = tuple(slice(a, b) for a, b in zip(lo, end.tolist(), strict=True))
-        part = np.frombuffer(values.as_buffer(), np.uint8)
-        x[box] = part.reshape(end - lo)
+    frame = chunk_rows(session, files).select("lo", "hi", "values")
+    if arrow:
+        table = frame.toArrow()
+        lo, hi = table["lo"].to_pylist(), table["hi"].to_pylist()
+        values: Sequence[Any] = [value.as_buffer() for value in table["values"]]
+    else:
+        lo, hi, values = zip(*frame.collect(), strict=True)
+    x = np.empty(np.max(hi, axis=0), np.uint8)
+    for start, stop, part in zip(lo, hi, values, strict=True):
+        box = tuple(slice(a, b) for a, b in zip(start, stop, strict=True))
+        x[box] = np.frombuffer(part, np.uint8).reshape(np.subtract(stop, start))
     tl.open(path).write("photos", x, mode="overwrite")

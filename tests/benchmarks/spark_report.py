@@ -59,7 +59,7 @@ def bounds(report: dict[str, Any]) -> Iterator[Bound]:
     least, most = memory[min(memory)], memory[max(memory)]
     yield Bound("ingest, times plain Delta with Spark", s["ingest"] / s["plain Delta"], 1.3)
     yield Bound(
-        "ingest, times the rate of collecting on the driver",
+        "ingest, times the rate of collect() on the driver",
         s["collect, one file"] / s["ingest, one file"], 4, least=True,
     )  # fmt: skip
     for name, verb in (("ingest", "ingest"), ("read", "full read")):
