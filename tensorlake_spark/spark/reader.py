@@ -39,6 +39,7 @@ Array = np.ndarray[Any, Any]
 
 _BATCH_BYTES = 8 << 20
 _CELL_ROWS = 1 << 18
+_MOST_TASKS = 100_000  # a driver starts a few thousand in a second (docs/scale.md)
 
 
 @dataclass
@@ -156,8 +157,8 @@ class TensorReader(DataSourceReader):
     def _by_bytes(self, at_least: float = 1) -> list[TensorPartition]:
         """Return the row groups of the slice in partitions of about equal bytes, `at_least` so many."""
         plan = scan.plan(self.snapshot, self.spec.id, self.selection)
-        count = max(-(-plan.n_bytes // self.options.partition_bytes), math.ceil(at_least))
-        groups: list[list[scan.ScanPiece]] = [[] for _ in range(max(1, count))]
+        count = max(1, -(-plan.n_bytes // self.options.partition_bytes), math.ceil(at_least))
+        groups: list[list[scan.ScanPiece]] = [[] for _ in range(min(count, _MOST_TASKS))]
         pieces = scan.pieces(self.snapshot, plan, max(1, plan.n_bytes // (8 * len(groups))))
         before = 0
         for piece in pieces:

@@ -11,6 +11,7 @@ from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.layouts.laws import DTYPES
+from tensorlake_spark.spark import reader
 from tensorlake_spark.spark.options import ReadOptions
 from tensorlake_spark.spark.reader import TensorReader
 from tensorlake_spark.spark.views import BLOCKS
@@ -205,7 +206,7 @@ def partitions_of(options):
     return TensorReader(options, snapshot, catalog.get(snapshot, options.id), BLOCKS).partitions()
 
 
-def test_partitions_are_balanced_by_bytes_and_name_only_what_is_needed(tmp_path):
+def test_partitions_are_balanced_by_bytes_and_name_only_what_is_needed(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     lake = tl.open(tmp_path / "lake")
     x = rng.integers(0, 256, (64, 1024, 64), np.uint8)
@@ -216,6 +217,8 @@ def test_partitions_are_balanced_by_bytes_and_name_only_what_is_needed(tmp_path)
     sizes = [sum(p.nbytes for p in part.pieces) for part in parts]
     assert len(parts) >= 4
     assert max(sizes) <= 2 << 20
+    monkeypatch.setattr(reader, "_MOST_TASKS", 2)
+    assert [len({p.path for p in part.pieces}) for part in partitions_of(options)] == [2, 2]
     one = ReadOptions.parse({"path": lake.uri, "id": "x", "slice": "17:19"})
     (part,) = partitions_of(one)
     assert len({p.path for p in part.pieces}) == 1
