@@ -1,0 +1,113 @@
+"""Spark Connect: Spark's own server, which has the package from its client only."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyspark
+import pytest
+
+import tensorlake_spark as tl
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 240
+"""Seconds after which a process is taken to hang."""
+
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""For a JVM that lives for seconds."""
+
+
+@pytest.fixture
+def server(bare_python, bare_environment, tmp_path):
+    """The address of a server of Spark Connect whose Python does not have the package."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    (tmp_path / "tmp").mkdir()
+    settings = {
+        "spark.master": "local[2]",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": port,
+        "spark.sql.warehouse.dir": tmp_path / "warehouse",
+        "spark.driver.extraJavaOptions": f"{QUICK} -Djava.io.tmpdir={tmp_path / 'tmp'}",
+    }
+    command = [
+        Path(pyspark.__file__).parent / "bin" / "spark-submit",
+        "--properties-file", ROOT / "conf" / "spark-defaults.conf",
+        *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
+        "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal",
+    ]  # fmt: skip
+    environment = {
+        **bare_environment,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
+        "PYSPARK_PYTHON": str(bare_python),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    log = tmp_path / "server.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            list(map(str, command)), env=environment, cwd=tmp_path, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+        )  # fmt: skip
+    try:
+        stop = time.monotonic() + PATIENCE
+        while not _listens(port):
+            assert process.poll() is None, log.read_text()[-3000:]
+            assert time.monotonic() < stop, log.read_text()[-3000:]
+            time.sleep(0.1)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE)
+
+
+def _listens(port):
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_client_writes_and_reads(server, archive, tmp_path):
+    """The tests of connect_client.py; Connect and classic sessions do not mix in one process."""
+    client = Path(__file__).with_name("connect_client.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'client'}", client],
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
+        env={
+            **os.environ,
+            "JAVA_HOME": str(tmp_path / "no java"),
+            "CONNECT_URL": server,
+            "CONNECT_ARCHIVE": str(archive),
+        },
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    assert " passed" in done.stdout
+
+
+def test_a_local_session_starts_a_server(tmp_path):
+    tl.open(tmp_path / "lake").write("x", np.arange(6).reshape(2, 3))
+    code = (
+        "import sys\n"
+        "from tensorlake_spark.spark import local_session\n"
+        "spark = local_session(**{'spark.api.mode': 'connect'})\n"
+        "spark.range(5).write.format('delta').save(sys.argv[1] + '/table')\n"
+        "read = spark.read.format('tensor').options(id='x', view='cells')\n"
+        "total = read.load(sys.argv[1] + '/lake').agg({'value': 'sum'}).collect()[0][0]\n"
+        "count = spark.read.format('delta').load(sys.argv[1] + '/table').count()\n"
+        "print(type(spark).__module__, total, count)\n"
+    )
+    # With SPARK_TESTING Spark takes a free port in place of 15002.
+    options = f"{QUICK} -Djava.io.tmpdir={tmp_path}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], cwd=tmp_path, timeout=PATIENCE, check=False,
+        env={**os.environ, "SPARK_TESTING": "1", "JDK_JAVA_OPTIONS": options},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1:] == ["pyspark.sql.connect.session 15 5"], done.stderr[
+        -3000:
+    ]
