@@ -21,7 +21,11 @@ from deltalake.transaction import RemoveAction
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, listed, reaching, refusal
 from tensorlake_spark.delta.write import DataFile
-from tensorlake_spark.errors import ConcurrentWriteError, TensorLakeError
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    TensorLakeError,
+    UnsupportedFeatureError,
+)
 
 ATTEMPTS = 60
 """How often a commit is tried before it gives up; waits grow to half a second."""
@@ -56,6 +60,8 @@ class Change:
         What it is, for the table's history.
     transaction : (str, int), or None
         The caller's own application transaction: a repeated batch changes nothing.
+    data_change : bool
+        False where the rows stay what they are, and only move to other files.
     """
 
     tensors: Mapping[str, int | None]
@@ -63,14 +69,19 @@ class Change:
     removes: Sequence[str] = ()
     operation: str = "write"
     transaction: tuple[str, int] | None = None
+    data_change: bool = True
     mark: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
 class StaleChange(TensorLakeError):
-    """A tensor changed after the snapshot from which a change was computed; carries the newest one."""
+    """What a change was computed from is no longer so; carries the newest snapshot.
 
-    def __init__(self, tensor_id: str, snapshot: Snapshot) -> None:
-        super().__init__(f"tensor {tensor_id!r} was changed by version {snapshot.version}")
+    `tensor_id` is the tensor that changed, None where files of a change that changes none are gone.
+    """
+
+    def __init__(self, tensor_id: str | None, snapshot: Snapshot) -> None:
+        what = "files were removed" if tensor_id is None else f"tensor {tensor_id!r} was changed"
+        super().__init__(f"{what} by version {snapshot.version}")
         self.tensor_id = tensor_id
         self.snapshot = snapshot
 
@@ -99,6 +110,8 @@ def commit(storage: Storage, change: Change) -> Snapshot:
         If one of the tensors changed since; nothing was committed. The caller decides.
     ConcurrentWriteError
         If other writers won every attempt.
+    UnsupportedFeatureError
+        If a file that would leave the table has a deletion vector.
     StorageError
         If the store refuses, or does not answer.
     """
@@ -109,13 +122,11 @@ def commit(storage: Storage, change: Change) -> Snapshot:
         snapshot = Snapshot.open(storage)
         if attempt and _is_there(snapshot, change.mark):
             return snapshot
+        numbers = snapshot.transactions([app_of(tensor_id) for tensor_id in change.tensors])
         for tensor_id, number in change.tensors.items():
-            if snapshot.transaction(app_of(tensor_id)) != number:
+            if numbers[app_of(tensor_id)] != number:
                 raise StaleChange(tensor_id, snapshot)
-        live = set(snapshot.files.path) if change.removes else set()
-        gone = [path for path in change.removes if path not in live]
-        if gone:
-            raise StaleChange(next(iter(change.tensors)), snapshot)
+        _check_removes(snapshot, change)
         try:
             _commit_once(snapshot, change)
         except (CommitFailedError, DeltaError) as failed:
@@ -126,7 +137,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
             if _is_there(snapshot, change.mark):
                 return snapshot
             raise refusal(storage, failed) from failed
-        return Snapshot.open(storage)
+        return snapshot.newer()
     snapshot = Snapshot.open(storage)
     if _is_there(snapshot, change.mark):
         return snapshot
@@ -136,9 +147,28 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     ) from error
 
 
+def _check_removes(snapshot: Snapshot, change: Change) -> None:
+    """Raise if a file that a change removes is gone, or if its removal cannot be written."""
+    if not change.removes:
+        return
+    live = set(snapshot.files.path)
+    marked = [path for path in change.removes if path.rsplit("/", 1)[-1] in snapshot.deletions]
+    moved = marked and not change.data_change
+    if moved or any(path not in live for path in change.removes):
+        raise StaleChange(next(iter(change.tensors), None), snapshot)
+    if marked:
+        # A file is its path and its vector, and deltalake's RemoveAction has no place for the vector: it
+        # would remove nothing, and what was written in its stead would be there twice.
+        raise UnsupportedFeatureError(
+            f"{len(marked)} files that would be written anew, such as {marked[0]}, have deletion vectors, and "
+            f"deltalake cannot remove such a file; run REORG TABLE delta.`{snapshot.storage.uri}` APPLY "
+            "(PURGE) with Spark first; nothing was committed"
+        )
+
+
 def _commit_once(snapshot: Snapshot, change: Change) -> None:
     now = int(time.time() * 1000)
-    actions = [RemoveAction(path, True, now) for path in change.removes]
+    actions = [RemoveAction(path, change.data_change, now) for path in change.removes]
     transactions = [
         Transaction(app_of(tensor_id), 1 if number is None else number + 1)
         for tensor_id, number in change.tensors.items()
@@ -146,7 +176,7 @@ def _commit_once(snapshot: Snapshot, change: Change) -> None:
     if change.transaction is not None:
         transactions.append(Transaction(*change.transaction))
     snapshot.table.create_write_transaction(
-        [*actions, *(file.add_action() for file in change.adds)],
+        [*actions, *(file.add_action(change.data_change) for file in change.adds)],
         "append",
         snapshot.table.schema(),
         commit_properties=CommitProperties(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,9 @@ from tensorlake_spark.row import corners
 Array = np.ndarray[Any, Any]
 
 
-def live_batches(snapshot: Snapshot, path: str) -> Iterator[pa.RecordBatch]:
+def live_batches(
+    snapshot: Snapshot, path: str, groups: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield all rows of a data file that are still there, a batch for each row group.
 
     Parameters
@@ -27,6 +29,8 @@ def live_batches(snapshot: Snapshot, path: str) -> Iterator[pa.RecordBatch]:
         The version of the table.
     path : str
         Path of the file in the table.
+    groups : sequence of int, optional
+        Which row groups; all by default.
 
     Returns
     -------
@@ -41,7 +45,7 @@ def live_batches(snapshot: Snapshot, path: str) -> Iterator[pa.RecordBatch]:
         reading(snapshot.storage, path),
         snapshot.storage.open_parquet(path, footer.metadata) as file,
     ):
-        for group in range(file.num_row_groups):
+        for group in range(file.num_row_groups) if groups is None else groups:
             batch = file.read_row_group(group, use_threads=False).combine_chunks()
             if keep is not None:
                 start = footer.first_row[group]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
 from tensorlake_spark.delta.storage import Storage, listed, reaching
+from tensorlake_spark.delta.transactions import all_transactions
 from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
@@ -35,6 +36,8 @@ WRITABLE = READABLE | frozenset(
 """Writer features under which deltalake commits for us."""
 
 _LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+_MANY_APPS = 8
 
 _met: set[str] = set()
 """Where this process has met a table: a listing of its log that shows nothing is looked at again."""
@@ -194,24 +197,62 @@ class Snapshot:
                 "write to another table"
             )
 
+    def stamp(self) -> int | None:
+        """Return what marks this version while it is the newest, None if it is not, or cannot be told.
+
+        Two names are looked at: when the commit of this version was written, and that it has no successor.
+        """
+        names = [f"_delta_log/{v:020}.json" for v in (self.version, self.version + 1)]
+        with reaching(self.storage):
+            written, successor = self.storage.modified(names)
+        return written if successor is None else None
+
+    def newer(self) -> Snapshot:
+        """Return the newest version, for a caller who drops this one: its log is read on from here."""
+        with reaching(self.storage):
+            listed(self.table.update_incremental, True)
+        if self.table.version() == self.version:
+            return Snapshot.open(self.storage)
+        return Snapshot(self.storage, self.table)
+
     def transaction(self, app_id: str) -> int | None:
         """Return the last version that an application transaction committed, None before the first."""
         with reaching(self.storage):
             found = self.table.transaction_version(app_id)
         return None if found is None else int(found)
 
+    def transactions(self, app_ids: Sequence[str]) -> dict[str, int | None]:
+        """Return `transaction` of several applications; of many by reading the log only once."""
+        found = None
+        if len(app_ids) > _MANY_APPS and "v2Checkpoint" not in self.reader_features:
+            found = all_transactions(self.storage, self.version)
+        if found is None:
+            return {app_id: self.transaction(app_id) for app_id in app_ids}
+        return {app_id: found.get(app_id) for app_id in app_ids}
+
+    @cached_property
+    def _actions(self) -> pa.Table:
+        """What the log says of every live file."""
+        with reaching(self.storage):
+            return pa.table(self.table.get_add_actions(flatten=True))
+
+    def _number(self, name: str, unknown: int) -> Array:
+        """Return a column of the log's as int64, `unknown` where it says nothing."""
+        if name not in self._actions.column_names:
+            return np.full(self._actions.num_rows, unknown, np.int64)
+        column = self._actions[name].fill_null(unknown).combine_chunks()
+        return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+
+    @cached_property
+    def first_seq(self) -> Array:
+        """For each file of `files` the least ``seq``, the least int64 where the log does not say."""
+        return self._number("min.seq", _LOW)
+
     @cached_property
     def files(self) -> Files:
         """The live files with the log's statistics."""
-        with reaching(self.storage):
-            actions: Any = pa.table(self.table.get_add_actions(flatten=True))
+        actions = self._actions
         count = actions.num_rows
-
-        def number(name: str, unknown: int) -> Array:
-            if name not in actions.column_names:
-                return np.full(count, unknown, np.int64)
-            column = actions[name].fill_null(unknown).combine_chunks()
-            return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
 
         def text(name: str) -> Array:
             out = np.empty(count, object)
@@ -220,18 +261,18 @@ class Snapshot:
             return out
 
         def corner(name: str, unknown: int) -> Array:
-            leaves = [number(f"{name}.d{k}", unknown) for k in range(STORED_AXES)]
+            leaves = [self._number(f"{name}.d{k}", unknown) for k in range(STORED_AXES)]
             return np.stack(leaves, axis=1) if count else np.empty((0, STORED_AXES), np.int64)
 
         return Files(
             path=[_relative(p, self.storage) for p in actions["path"].to_pylist()],
-            size=number("size_bytes", 0),
-            rows=number("num_records", -1),
+            size=self._number("size_bytes", 0),
+            rows=self._number("num_records", -1),
             first_id=text("min.id"),
             last_id=text("max.id"),
-            least_nnz=number("min.nnz", 0),
-            most_nnz=number("max.nnz", _HIGH),
-            last_seq=number("max.seq", _HIGH),
+            least_nnz=self._number("min.nnz", 0),
+            most_nnz=self._number("max.nnz", _HIGH),
+            last_seq=self._number("max.seq", _HIGH),
             lo=corner("min.lo", _LOW),
             hi=corner("max.hi", _HIGH),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -113,6 +113,10 @@ class Storage:
             size = file.size()
             return pa.py_buffer(file.read_at(min(size, nbytes), max(0, size - nbytes)))
 
+    def read_whole(self, name: str) -> bytes:
+        """Return all bytes of a small file."""
+        return bytes(self.read_tail(name, 1 << 62))
+
     def delete(self, name: str) -> None:
         """Delete a data file that no commit ever named; one that is gone already is fine."""
         filesystem, base = _filesystem(self.uri, tuple(sorted(self.options.items())))
@@ -125,6 +129,12 @@ class Storage:
         """Return the size of a data file in bytes."""
         filesystem, base = _filesystem(self.uri, tuple(sorted(self.options.items())))
         return int(filesystem.get_file_info(f"{base}/{name}").size)
+
+    def modified(self, names: Sequence[str]) -> tuple[int | None, ...]:
+        """Return for each file when it was modified, in nanoseconds, None where there is no such file."""
+        filesystem, base = _filesystem(self.uri, tuple(sorted(self.options.items())))
+        found = filesystem.get_file_info([f"{base}/{name}" for name in names])
+        return tuple(info.mtime_ns if info.is_file else None for info in found)
 
 
 @contextmanager

@@ -44,6 +44,8 @@ _BOUNDED = (
 
 TABLE_PROPERTIES = {
     "delta.dataSkippingStatsColumns": "id,seq,lo,hi,nnz",
+    # As delta-spark has it: what opening costs grows with the commits since the last checkpoint.
+    "delta.checkpointInterval": "10",
     # What Spark writes (OPTIMIZE, DELETE, MERGE) keeps the shape of what we write.
     "parquet.block.size": str(ROW_GROUP_BYTES),
     "parquet.block.row.count.limit": "1024",
@@ -120,9 +122,14 @@ class DataFile:
     size: int
     stats: str
 
-    def add_action(self) -> AddAction:
-        """Return what a commit says to add it."""
-        return AddAction(self.path, self.size, {}, int(time.time() * 1000), True, self.stats)
+    @property
+    def rows(self) -> int:
+        """How many rows are in it."""
+        return int(json.loads(self.stats)["numRecords"])
+
+    def add_action(self, data_change: bool = True) -> AddAction:
+        """Return what a commit says to add it; `data_change` is whether its rows are new to the table."""
+        return AddAction(self.path, self.size, {}, int(time.time() * 1000), data_change, self.stats)
 
 
 class _Stats:
@@ -287,8 +294,7 @@ class FileWriter:
                 data_page_size=1 << 20,
                 store_schema=False,
             )
-        if batch.schema != self.schema:
-            batch = widen(batch, self.schema)
+        batch = widen(batch, self.schema)
         self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
         self._stats.add(batch)
         self._written += batch.nbytes
@@ -307,6 +313,8 @@ class FileWriter:
 
 def widen(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the batch with the columns of `schema`, null where it has none."""
+    if batch.schema == schema:
+        return batch
     have = set(batch.schema.names)
     columns = [
         batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type)

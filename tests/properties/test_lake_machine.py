@@ -138,6 +138,15 @@ class LakeMachine(RuleBasedStateMachine):
         self.model[name] = x
         return self.remember()
 
+    @rule(target=versions, target_bytes=st.sampled_from([1 << 14, 1 << 27]))
+    def optimize(self, target_bytes):
+        if self.lake.version is None:
+            return 0
+        done = self.lake.optimize(target_bytes=target_bytes)
+        assert done.files_after < done.files_before or done.files_before == 0
+        assert self.lake.optimize(target_bytes=target_bytes).files_before == 0
+        return self.remember()
+
     @rule(target=versions, name=IDS)
     def delete(self, name):
         if name in self.model:
