@@ -29,7 +29,7 @@ from tensorlake_spark.errors import (
     did_you_mean,
 )
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.put import commit_change, length_of, put, writer_of
+from tensorlake_spark.put import RECOMPUTE, commit_change, length_of, put, writer_of
 from tensorlake_spark.put import encode as encode
 from tensorlake_spark.row import Meta
 from tensorlake_spark.source import Source, suited
@@ -39,7 +39,6 @@ from tensorlake_spark.stored import StoredSource
 logger = logging.getLogger("tensorlake_spark")
 
 MODES = ("error", "overwrite", "append")
-_RECOMPUTE = 20
 
 
 def check_mode(mode: str) -> None:
@@ -60,7 +59,7 @@ def write(
     progress: Callable[[int], None],
 ) -> Snapshot:
     """Write a tensor and return the version that has it; see `TensorLake.write`."""
-    for _ in range(_RECOMPUTE):
+    for _ in range(RECOMPUTE):
         snapshot = Snapshot.open(storage)
         snapshot.check_writable()
         if transaction_done(snapshot, options.transaction):
@@ -82,14 +81,14 @@ def write(
                 return append(snapshot, old, source, axis, options, progress)
             return _write_new(snapshot, tensor_id, old, source, options, progress)
         except StaleChange as stale:
-            if not appending or not hasattr(source, "data"):
+            if not (appending or stale.moved) or not hasattr(source, "data"):
                 raise ConcurrentWriteError(
-                    f"another writer changed tensor {tensor_id!r} in version {stale.snapshot.version} of "
-                    f"{storage.uri}; nothing of this write was committed, run it again if it still holds"
+                    f"{stale} of {storage.uri}; nothing of this write was committed, run it again if it "
+                    "still holds"
                 ) from stale
     raise ConcurrentWriteError(
-        f"tensor {tensor_id!r} changed during each of {_RECOMPUTE} attempts to append to it; nothing was "
-        "committed"
+        f"other writers changed tensor {tensor_id!r}, or its files, during each of {RECOMPUTE} attempts to "
+        "write it; nothing was committed"
     )
 
 
@@ -126,13 +125,15 @@ def convert(
     """Write a tensor anew in another layout, slab by slab; see `TensorLake.convert`."""
     snapshot.check_writable()
     old = catalog.get(snapshot, tensor_id)
-    try:
-        return _write_new(snapshot, tensor_id, old, StoredSource(snapshot, old), options, progress)
-    except StaleChange as stale:
-        raise ConcurrentWriteError(
-            f"another writer changed tensor {tensor_id!r} in version {stale.snapshot.version}; it was not "
-            "converted"
-        ) from stale
+    for _ in range(RECOMPUTE):
+        source = StoredSource(snapshot, old)
+        try:
+            return _write_new(snapshot, tensor_id, old, source, options, progress)
+        except StaleChange as stale:
+            if not stale.moved:
+                raise ConcurrentWriteError(f"{stale}; it was not converted") from stale
+            snapshot = stale.snapshot
+    raise _kept_moving(tensor_id)
 
 
 def drop_tensors(snapshot: Snapshot, ids: Sequence[str], writer: FileWriter) -> list[str]:
@@ -159,26 +160,33 @@ def delete(storage: Storage, tensor_id: str) -> Snapshot:
     snapshot = Snapshot.open(storage)
     snapshot.check_writable()
     catalog.get(snapshot, tensor_id)
-    writer = FileWriter(storage, schema=snapshot.schema)
-    try:
-        removes = drop_tensors(snapshot, [tensor_id], writer)
-        return commit_change(snapshot, tensor_id, writer, removes, "delete", None)
-    except StaleChange as stale:
-        writer.abort()
-        raise ConcurrentWriteError(
-            f"another writer changed tensor {tensor_id!r} in version {stale.snapshot.version}; it was not "
-            "deleted"
-        ) from stale
-    except BaseException:
-        writer.abort()
-        raise
+    for _ in range(RECOMPUTE):
+        writer = FileWriter(storage, schema=snapshot.schema)
+        try:
+            removes = drop_tensors(snapshot, [tensor_id], writer)
+            return commit_change(snapshot, tensor_id, writer, removes, "delete", None)
+        except StaleChange as stale:
+            writer.abort()
+            if not stale.moved:
+                raise ConcurrentWriteError(f"{stale}; it was not deleted") from stale
+            snapshot = stale.snapshot
+        except BaseException:
+            writer.abort()
+            raise
+    raise _kept_moving(tensor_id)
+
+
+def _kept_moving(tensor_id: str) -> ConcurrentWriteError:
+    return ConcurrentWriteError(
+        f"files of tensor {tensor_id!r} were moved during each of {RECOMPUTE} attempts; nothing was committed"
+    )
 
 
 def describe(
     storage: Storage, tensor_id: str, change: Callable[[TensorSpec], TensorSpec]
 ) -> Snapshot:
     """Change what the metadata row says; writes no data."""
-    for _ in range(_RECOMPUTE):
+    for _ in range(RECOMPUTE):
         snapshot = Snapshot.open(storage)
         snapshot.check_writable()
         meta = catalog.get(snapshot, tensor_id)
@@ -191,4 +199,4 @@ def describe(
         except BaseException:
             writer.abort()
             raise
-    raise ConcurrentWriteError(f"tensor {tensor_id!r} changed during each of {_RECOMPUTE} attempts")
+    raise ConcurrentWriteError(f"tensor {tensor_id!r} changed during each of {RECOMPUTE} attempts")

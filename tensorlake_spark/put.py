@@ -22,6 +22,9 @@ from tensorlake_spark.spec import TensorSpec
 
 Region = np.ndarray[Any, Any] | SparseTensor
 
+RECOMPUTE = 20
+"""How often a change is computed anew because another writer was faster."""
+
 
 def writer_of(snapshot: Snapshot, spec: TensorSpec) -> FileWriter:
     """Return a writer of files with row groups as large as a tensor's layout wants them."""

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark import put
 from tensorlake_spark.delta import compact
 from tensorlake_spark.delta.commit import Change, app_of, commit
 from tensorlake_spark.delta.payload import plain_column
@@ -381,6 +382,49 @@ def test_it_ends_though_all_that_it_reads_is_overwritten(lake, model):
     check(lake, model)
 
 
+def overwrite_dense(lake, model):
+    model["dense"] = np.full((2, 8, 16), 4.0)
+    lake.write("dense", model["dense"], mode="overwrite")
+
+
+def assign_dense(lake, model):
+    model["dense"] = model["dense"].copy()
+    model["dense"][1, 2:5] = 6.0
+    lake["dense"][1, 2:5] = 6.0
+
+
+def assign_sparse(lake, model):
+    model["hits"] = model["hits"].copy()
+    model["hits"][0] = 0
+    lake["hits"][0] = 0
+
+
+def delete_dense(lake, model):
+    del model["dense"]
+    lake.delete("dense")
+
+
+def convert_dense(lake, model):
+    lake.convert("dense", layout="csr")
+
+
+@pytest.mark.parametrize(
+    "change", [overwrite_dense, assign_dense, assign_sparse, delete_dense, convert_dense]
+)
+def test_a_change_whose_files_are_moved_is_computed_anew(lake, model, monkeypatch, change):
+    commit, compactions = put.commit, []
+
+    def after_a_compaction(storage, changes):
+        if not compactions:
+            compactions.append(tl.open(lake.uri).optimize())
+        return commit(storage, changes)
+
+    monkeypatch.setattr(put, "commit", after_a_compaction)
+    change(lake, model)
+    assert compactions[0].files_after == 1
+    check(lake, model)
+
+
 def append_many(path, name, count):
     lake = tl.open(path)
     for i in range(count):
@@ -392,12 +436,9 @@ def overwrite_many(path, count):
     done = 0
     while done < count:
         x = np.full((done % 3 + 1, 5), done + 1)
-        try:
-            lake.write("turns", x, mode="overwrite")
-            if done % 2:
-                lake.write("turns", x, mode="append")
-        except tl.ConcurrentWriteError:
-            continue  # compaction took its files: told, and run again
+        lake.write("turns", x, mode="overwrite")
+        if done % 2:
+            lake.write("turns", x, mode="append")
         done += 1
 
 

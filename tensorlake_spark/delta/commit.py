@@ -74,16 +74,26 @@ class Change:
 
 
 class StaleChange(TensorLakeError):
-    """What a change was computed from is no longer so; carries the newest snapshot.
+    """What a change was computed from is no longer so.
 
-    `tensor_id` is the tensor that changed, None where files of a change that changes none are gone.
+    Attributes
+    ----------
+    tensor_id : str, or None
+        The tensor that the change is about, None where it changes none.
+    snapshot : Snapshot
+        The newest version.
+    moved : bool
+        Whether only files are gone, as after a compaction: the tensor is what it was, and the change can
+        be computed anew.
     """
 
-    def __init__(self, tensor_id: str | None, snapshot: Snapshot) -> None:
-        what = "files were removed" if tensor_id is None else f"tensor {tensor_id!r} was changed"
-        super().__init__(f"{what} by version {snapshot.version}")
+    def __init__(self, tensor_id: str | None, snapshot: Snapshot, moved: bool = False) -> None:
+        what = "files" if tensor_id is None else f"tensor {tensor_id!r}"
+        done = "moved" if moved else "changed"
+        super().__init__(f"another writer {done} {what} in version {snapshot.version}")
         self.tensor_id = tensor_id
         self.snapshot = snapshot
+        self.moved = moved
 
 
 def transaction_done(snapshot: Snapshot, transaction: tuple[str, int] | None) -> bool:
@@ -155,7 +165,7 @@ def _check_removes(snapshot: Snapshot, change: Change) -> None:
     marked = [path for path in change.removes if path.rsplit("/", 1)[-1] in snapshot.deletions]
     moved = marked and not change.data_change
     if moved or any(path not in live for path in change.removes):
-        raise StaleChange(next(iter(change.tensors), None), snapshot)
+        raise StaleChange(next(iter(change.tensors), None), snapshot, moved=True)
     if marked:
         # A file is its path and its vector, and deltalake's RemoveAction has no place for the vector: it
         # would remove nothing, and what was written in its stead would be there twice.
