@@ -57,12 +57,22 @@ RULE says how the values of a column become indices:
 @START is where the first bin begins, without it the bin of the least value. Bins and labels are kept
 with the tensor, and a later --mode append goes on with them.
 
+A job that may fail halfway can go on: with --resume its tasks leave a receipt of what they completed, and
+the same command, given again, writes only what is missing and makes all of it visible in one commit. It is
+the same job while tensor, options, and names, shapes and dtypes of the sources are; of a source that changed
+nothing is used. Receipts that nobody comes back to go with vacuum, a week after the last.
+
+--skip-bad reads every file twice: all of it before the write, so that one that is damaged, not there, or of
+another shape or dtype than the first good file, is left out and listed with the reason. A file that goes bad
+after that stops the job, as without --skip-bad the first bad file does; nothing is committed then.
+
 The file of --config has the long options as keys, and sources; conf/examples has some. What the command
 line says wins. Lists are options that are repeated, or have commas; maps are NAME=VALUE, or JSON.
 
 exit codes:
   0  done; or with --dry-run planned; or the batch of --txn-version is there already and nothing was changed
-  2  an option, a file or a value will not do, as one line says; the same run would fail again
+  2  an option, a file or a value will not do, as one line says; the same run would fail again; or with
+     --skip-bad no file is good
   1  anything else: another writer was faster, the store does not answer, or what nobody expected
 The last line of standard output is JSON in every case: "status" is done, planned, repeated or failed.
 """
@@ -92,6 +102,16 @@ parser.add_argument(
     metavar="N",
     help="number of the batch: if it or a later one of that name is in the table, nothing is changed",
 )
+parser.add_argument(
+    "--resume",
+    action="store_true",
+    help="arrays: keep what is completed if the job fails, and go on from what an earlier run kept",
+)
+parser.add_argument(
+    "--skip-bad",
+    action="store_true",
+    help="arrays: leave out files that cannot be read or do not fit, and list them; reads all files twice",
+)
 parser.add_argument("--layout", help="how it is stored; dense arrays ftsf, cells bsgs by default")
 parser.add_argument("--block-shape", help="shape of a chunk or block, as 1,3,256,1024")
 parser.add_argument("--codec", help="how chunks are coded; chosen by trying if not given")
@@ -118,7 +138,9 @@ how.add_argument("--each", action="store_true", help="one tensor per file, named
 arrays.add_argument("--channels-first", action="store_true", help="images as (channel, y, x)")
 
 cells = parser.add_argument_group(
-    "cells", "tables and, with the first three options, .tns, .mtx and .npz of sparse matrices"
+    "cells",
+    "tables (CSV, Parquet, the folder of a Delta table) and, with the first three options, .tns, .mtx and "
+    ".npz of sparse matrices",
 )
 cells.add_argument("--shape", help="of the tensor; the least that holds all cells if not given")
 cells.add_argument("--dtype", help="of the tensor; that of the values if not given")
@@ -146,6 +168,9 @@ cells.add_argument(
 cells.add_argument("--where", help="which records count, in Spark SQL; columns of CSV are text")
 cells.add_argument("--delimiter", help="of CSV files; a comma, of .tsv a tab, if not given")
 cells.add_argument(
+    "--source-version", type=int, metavar="N", help="of Delta tables; the newest if not given"
+)
+cells.add_argument(
     "--timezone", help="by whose clock times are binned, as Europe/Berlin (default: UTC)"
 )
 
@@ -153,6 +178,7 @@ _DEFAULTS: dict[str, Any] = {
     **{action.dest: None for action in parser._actions},
     "mode": "error", "timezone": "UTC", "storage_option": [], "axis": [], "column": [], "sources": [],
     "sources_from": [], "stack": False, "each": False, "channels_first": False, "dry_run": False,
+    "resume": False, "skip_bad": False,
 }  # fmt: skip
 _OPTIONS = {
     "layout": "layout", "blockShape": "block_shape", "codec": "codec", "axes": "axes", "attrs": "attrs",
@@ -216,10 +242,13 @@ def ingest(args: argparse.Namespace, session: SparkSession | None) -> Outcome:
                 args.where,
                 args.delimiter,
                 args.timezone,
+                args.source_version,
             ),
             options={k: str(v) for k, v in chosen.items() if v is not None},
             storage_options=dict(text.split("=", 1) for text in args.storage_option),
             dry_run=args.dry_run,
+            resume=args.resume,
+            skip_bad=args.skip_bad,
         )
     finally:
         if session is None:
@@ -232,6 +261,12 @@ def report(outcome: Outcome, seconds: float) -> None:
     about: dict[str, Any] = {"status": outcome.status}
     if outcome.files:
         about |= {"sources": len(outcome.files), "source_bytes": bytes_of(outcome.files)}
+    if outcome.reused is not None:
+        about |= {"pieces": outcome.pieces, "reused": outcome.reused}
+        print(f"{outcome.reused} of {outcome.pieces} piece(s) were written by an earlier run")
+    for skipped in outcome.skipped:
+        print(f"skipped {skipped.source}: {skipped.reason}")
+    about |= {"skipped": [vars(skipped) for skipped in outcome.skipped]} if outcome.skipped else {}
     if outcome.status == PLANNED and plan is not None:
         print("\n".join(plan.lines()))
         print("dry run: nothing was written")

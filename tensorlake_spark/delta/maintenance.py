@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from tensorlake_spark.delta import staging
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import reaching
 
 
 def vacuum(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> list[str]:
     """Delete files that no version within the retention needs, orphans of crashed writers included.
+
+    What an ingestion left to be resumed goes when it is older, a week where `retention_hours` is None.
 
     Parameters
     ----------
@@ -25,7 +28,7 @@ def vacuum(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> 
         Paths of the files.
     """
     with reaching(snapshot.storage):
-        return list(
+        gone = list(
             snapshot.table.vacuum(
                 retention_hours=None if retention_hours is None else int(retention_hours),
                 dry_run=dry_run,
@@ -33,3 +36,4 @@ def vacuum(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> 
                 full=True,
             )
         )
+    return gone + staging.expire(snapshot.storage, retention_hours, dry_run)

@@ -8,7 +8,7 @@ from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.commit import app_of, transaction_done
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
+from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError, TensorExistsError
 from tensorlake_spark.row import Meta
 from tensorlake_spark.spark.outcome import REPEATED, Outcome
 
@@ -82,3 +82,11 @@ def there(storage: Storage, ids: Sequence[str]) -> list[str]:
         return []
     present = set(catalog.ids(snapshot))
     return [i for i in ids if i in present]
+
+
+def check_free(storage: Storage, taken: Sequence[str]) -> None:
+    """Raise TensorExistsError if there are tensors in the table that should not be."""
+    if taken:
+        raise TensorExistsError(
+            f"tensor {taken[0]!r} exists in {storage.uri}; --mode overwrite or --mode append"
+        )

@@ -1,6 +1,6 @@
 """Files to tensors on executors: what ``jobs/ingest.py`` calls.
 
-``sources`` says which files there are, and of which family; ``ingest_arrays`` writes images and arrays as
+``sources`` says which files there are, and of which family; ``write_arrays`` writes images and arrays as
 slabs or tensors, ``ingest_cells`` logs and matrices as the cells of a sparse tensor.
 """
 
@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tensorlake_spark import errors
@@ -21,23 +20,16 @@ from tensorlake_spark.errors import (
     ConcurrentWriteError,
     InvalidOptionError,
     InvalidTensorError,
-    TensorExistsError,
     TensorLakeError,
 )
-from tensorlake_spark.spark.batches import repeated, state, there, transaction_of
-from tensorlake_spark.spark.ingest_arrays import (
-    find_parts,
-    joined_shape,
-    partitions_of,
-    slab_frame,
-    tensor_frame,
-)
+from tensorlake_spark.spark.batches import check_free, repeated, state, transaction_of
 from tensorlake_spark.spark.ingest_cells import ingest_cells
-from tensorlake_spark.spark.outcome import DONE, PLANNED, Outcome, Plan
-from tensorlake_spark.spark.plan_arrays import check_distinct, plan_slabs, plan_tensors
+from tensorlake_spark.spark.outcome import DONE, PLANNED, Outcome, Skipped
 from tensorlake_spark.spark.plan_cells import plan_cells
+from tensorlake_spark.spark.resume import forget
 from tensorlake_spark.spark.sources import expand, family_of
 from tensorlake_spark.spark.tables import CellOptions
+from tensorlake_spark.spark.write_arrays import ArrayJob, write_arrays
 from tensorlake_spark.spec import check_id
 
 if TYPE_CHECKING:
@@ -61,6 +53,8 @@ def run(
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
     dry_run: bool = False,
+    resume: bool = False,
+    skip_bad: bool = False,
 ) -> Outcome:
     """Write files as one tensor, or as one tensor each, or say what would be written.
 
@@ -94,11 +88,18 @@ def run(
         As in `tensorlake_spark.open`.
     dry_run : bool
         Look at the files and make the plan, and write nothing, not even a table.
+    resume : bool
+        For arrays: if the run fails, keep what its tasks completed, and use what an earlier run of the same
+        job kept. All of it becomes visible in one commit.
+    skip_bad : bool
+        For arrays: read every file before the write, and leave out those that cannot be read, or do not go
+        with the first good one.
 
     Raises
     ------
     InvalidOptionError, InvalidTensorError
         If a source or an option will not do; names the file, and of text the line. Nothing is written then.
+        With `skip_bad` if no source is good.
     TensorExistsError
         If a tensor is there and the mode is ``"error"``.
     ConcurrentWriteError
@@ -113,32 +114,41 @@ def run(
     batch = transaction_of(options or {})
     earlier = repeated(storage, tensor_id, batch, how == "each")
     if earlier is not None:
+        if batch is not None:
+            forget(storage, tensor_id, batch)
         return earlier
-    paths = expand(sources)
-    family = family_of(paths)
+    gone: list[Skipped] | None = [] if skip_bad else None
+    paths = expand(sources, gone)
+    family = family_of(paths) if paths else "arrays"
+    if cells is not None and cells.source_version is not None and family != "delta":
+        raise InvalidOptionError(
+            f"--source-version is for Delta tables, which have versions; {(paths or sources)[0]} is none"
+        )
     with plain_errors():
         if family == "arrays":
             if cells not in (None, CellOptions()):
                 raise InvalidOptionError(
-                    f"--axis, --value, --column and --where are for tables; {paths[0]} is none"
+                    f"--axis, --value, --column and --where are for tables; {(paths or sources)[0]} is none"
                 )
-            return _arrays(
-                session,
+            job = ArrayJob(
                 storage,
                 tensor_id,
-                paths,
                 how or "stack",
                 axis,
                 mode,
                 channels_first,
-                options or {},
+                options,
                 dry_run,
+                resume,
+                skip_bad,
             )
+            return write_arrays(session, job, paths, gone or ())
         if how is not None or channels_first:
             raise InvalidOptionError(
                 f"--stack, --concat, --each and --channels-first are for arrays; the cells of {paths[0]} lie "
                 "where their indices say, and those of all files make up one tensor"
             )
+        _check_arrays_only(paths[0], resume, skip_bad)
         return _cells(
             session,
             storage,
@@ -149,6 +159,21 @@ def run(
             cells or CellOptions(),
             options,
             dry_run,
+        )
+
+
+def _check_arrays_only(path: str, resume: bool, skip_bad: bool) -> None:
+    """Raise InvalidOptionError for what cannot be kept where all records make up one tensor together."""
+    if resume:
+        raise InvalidOptionError(
+            f"--resume is for arrays, which are written piece by piece; the cells of {path} are grouped by block "
+            "first, and a job that fails leaves none of them. --txn-app-id and --txn-version make it safe to "
+            "repeat the whole job"
+        )
+    if skip_bad:
+        raise InvalidOptionError(
+            f"--skip-bad is for arrays; a bad record of {path} stops the job, which names its line: mend it, or "
+            "leave such records out with --where"
         )
 
 
@@ -165,7 +190,7 @@ def _cells(
 ) -> Outcome:
     old, number = state(storage, tensor_id)
     if mode == "error" and old is not None:
-        raise _taken(storage, tensor_id)
+        check_free(storage, [tensor_id])
 
     def unchanged() -> None:
         if state(storage, tensor_id)[1] != number:
@@ -190,67 +215,6 @@ def _cells(
     snapshot = Snapshot.open(storage)
     metas = (catalog.get(snapshot, tensor_id),)
     return Outcome(DONE, metas, version=snapshot.version, files=tuple(paths))
-
-
-def _arrays(
-    session: SparkSession,
-    storage: Storage,
-    tensor_id: str,
-    paths: Sequence[str],
-    how: str,
-    axis: int,
-    mode: str,
-    channels_first: bool,
-    options: Mapping[str, str],
-    dry_run: bool,
-) -> Outcome:
-    parts = find_parts(session, paths, channels_first, how == "each")
-    if not parts:
-        raise InvalidTensorError("the sources hold no array")
-    # Spark knows no mode "error" for such a source, and an append of whole tensors is one.
-    settings = {**options, **{f"storage.{k}": v for k, v in storage.options.items()}}
-    if how == "each":
-        ids = [f"{tensor_id}/{p.name}" for p in parts]
-        taken = there(storage, ids)
-        if taken and mode != "overwrite":
-            raise _taken(storage, taken[0])
-        check_distinct(ids)
-        plan = plan_tensors(storage, parts, ids, settings)
-        frame = tensor_frame(session, parts, ids, channels_first)
-        count = partitions_of(session, len(parts))
-    else:
-        old = state(storage, tensor_id)[0]
-        if old is not None and mode == "error":
-            raise _taken(storage, tensor_id)
-        join = None if how == "stack" else axis
-        shape = joined_shape(parts, join)
-        join = None if join is None else join % len(shape)
-        settings |= {"id": tensor_id, "axis": str(join or 0), "shape": ",".join(map(str, shape))}
-        plan = plan_slabs(storage, parts, settings, old if mode == "append" else None)
-        block = plan.tensors[0].block_shape
-        frame, count = slab_frame(session, parts, join, block, channels_first)
-    plan = replace(plan, partitions=count)
-    if not dry_run:
-        writer = frame.write.format("tensor").mode("overwrite" if mode == "overwrite" else "append")
-        writer.options(**settings).save(storage.uri)
-    return _outcome(storage, plan, dry_run)
-
-
-def _taken(storage: Storage, tensor_id: str) -> TensorExistsError:
-    return TensorExistsError(
-        f"tensor {tensor_id!r} exists in {storage.uri}; --mode overwrite or --mode append"
-    )
-
-
-def _outcome(storage: Storage, plan: Plan, dry_run: bool) -> Outcome:
-    if dry_run:
-        return Outcome(PLANNED, plan=plan, files=plan.files)
-    snapshot = Snapshot.open(storage)
-    ids = [spec.id for spec in plan.tensors]
-    if len(ids) == 1:
-        return Outcome(DONE, (catalog.get(snapshot, ids[0]),), plan, snapshot.version, plan.files)
-    found = {meta.spec.id: meta for meta in catalog.metas(snapshot)}
-    return Outcome(DONE, tuple(found[i] for i in ids), plan, snapshot.version, plan.files)
 
 
 @contextmanager

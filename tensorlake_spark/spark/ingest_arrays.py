@@ -1,17 +1,13 @@
 """Arrays of files as slabs or tensors: images, NumPy, Zarr, HDF5, NetCDF-4, TIFF.
 
-The driver knows the names, shapes and dtypes of the files, never their elements. Executors share the bands of
-a large file, read them one by one, and hand slabs to ``format("tensor")``.
+Executors share the bands of a large file, read them one by one, and hand slabs to ``format("tensor")``.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import PurePath
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +15,13 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing.plan import size_text
-from tensorlake_spark.spark.array_files import members_of, opened
-from tensorlake_spark.spark.sources import split
-from tensorlake_spark.spark.tiling import Tiling, tiling
+from tensorlake_spark.spark.array_files import opened
+from tensorlake_spark.spark.outcome import Skipped
+from tensorlake_spark.spark.parts import Part, cores_of, partitions_of, spread
+from tensorlake_spark.spark.pieces import Bands
+from tensorlake_spark.spark.tiling import Tiling
 from tensorlake_spark.spark.views import TENSOR, tensor_column
-from tensorlake_spark.spec import dtype_name, dtype_of, native
+from tensorlake_spark.spec import dtype_name, native
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,128 +34,6 @@ _RUNS = 16
 """So many runs of bands are made for every core, to be spread evenly."""
 
 _LONGEST_RUN = 64
-
-
-@dataclass(frozen=True)
-class Part:
-    """One array of one file.
-
-    Attributes
-    ----------
-    index : int
-        Its place in the order of the sources.
-    path : str
-        The file.
-    member : str
-        Name of the array in a file that has several, else empty.
-    shape : tuple of int
-    dtype : str
-    chunks : tuple of int
-        What is read of it at once; empty where any part can be read alone.
-    is_whole : bool
-        Whether a part costs as much as the whole.
-    """
-
-    index: int
-    path: str
-    member: str
-    shape: tuple[int, ...]
-    dtype: str
-    chunks: tuple[int, ...] = ()
-    is_whole: bool = True
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its elements."""
-        return math.prod(self.shape) * dtype_of(self.dtype).itemsize
-
-    def tiling(self, block: Sequence[int]) -> Tiling:
-        """Return the bands in which it is read, for a tensor that is stored in blocks."""
-        return tiling(self.shape, dtype_of(self.dtype).itemsize, self.chunks, block)
-
-    def to_json(self) -> str:
-        """Return it as text."""
-        return json.dumps(self.__dict__)
-
-    @classmethod
-    def from_json(cls, text: str) -> Part:
-        """Return what `to_json` wrote."""
-        fields = json.loads(text)
-        return cls(**{**fields, "shape": tuple(fields["shape"]), "chunks": tuple(fields["chunks"])})
-
-    @property
-    def name(self) -> str:
-        """The file's stem, with the member where a file has several."""
-        stem = PurePath(self.path).stem
-        return f"{stem}/{self.member}" if self.member else stem
-
-
-def probe(source: str, channels_first: bool, is_each: bool) -> list[Part]:
-    """Return every array of a source.
-
-    Raises
-    ------
-    InvalidTensorError
-        If it cannot be read, its dtype will not do, or one of its arrays has to be chosen.
-    """
-    path, member = split(source)
-    members = [member] if member else members_of(path)
-    if len(members) > 1 and not is_each and not path.lower().endswith(".npz"):
-        raise InvalidTensorError(
-            f"{path} has {len(members)} arrays; choose one as {path}::{members[0]}, or make a tensor of each "
-            f"with --each: {', '.join(members[:20])}{', ...' if len(members) > 20 else ''}"
-        )
-    if not members:
-        raise InvalidTensorError(f"{path} has no array that can be a tensor")
-    out = []
-    for one in members:
-        try:
-            with opened(path, one, channels_first) as stored:
-                out.append(Part(0, path, one, stored.shape, dtype_name(stored.dtype), stored.chunks,
-                                stored.is_whole))  # fmt: skip
-        except InvalidTensorError as error:
-            text = str(error)
-            raise type(error)(text if text.startswith(path) else f"{path}: {text}") from error
-    return out
-
-
-def find_parts(
-    session: SparkSession, paths: Sequence[str], channels_first: bool, is_each: bool
-) -> list[Part]:
-    """Look at all files on executors and return their arrays in order."""
-
-    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index, path in zip(*(batch.column(k).to_pylist() for k in (0, 1)), strict=True):
-                parts = probe(path, channels_first, is_each)
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([index] * len(parts)), pa.array([p.to_json() for p in parts])],
-                    names=["index", "part"],
-                )
-
-    frame = spread(session, [(i, p) for i, p in enumerate(paths)], "index bigint, path string")
-    rows = frame.mapInArrow(look, "index bigint, part string").collect()
-    ordered = sorted(rows, key=lambda r: r["index"])
-    return [replace(Part.from_json(r["part"]), index=i) for i, r in enumerate(ordered)]
-
-
-def spread(session: SparkSession, rows: Sequence[Any], schema: str) -> DataFrame:
-    """Return rows as a DataFrame in which neighbours stay together, spread over all cores."""
-    count = partitions_of(session, len(rows))
-    return session.createDataFrame(list(rows), schema).repartitionByRange(count, "index")
-
-
-def partitions_of(session: SparkSession, rows: int) -> int:
-    """Return how many tasks `spread` makes of so many rows: four for every core, at the most one a row."""
-    return max(1, min(rows, 4 * cores_of(session)))
-
-
-def cores_of(session: SparkSession) -> int:
-    """Return how many tasks run at a time."""
-    cores = int(session.conf.get("spark.default.parallelism", "2") or 2)
-    with contextlib.suppress(Exception):  # Spark Connect has no such thing
-        cores = max(cores, session.sparkContext.defaultParallelism)
-    return cores
 
 
 def joined_shape(parts: Sequence[Part], axis: int | None) -> tuple[int, ...]:
@@ -177,20 +53,67 @@ def joined_shape(parts: Sequence[Part], axis: int | None) -> tuple[int, ...]:
             )
         axis %= rank
     for part in parts[1:]:
-        same = len(part.shape) == len(first.shape) and all(
-            a == b
-            for k, (a, b) in enumerate(zip(part.shape, first.shape, strict=True))
-            if k != axis
-        )
-        if not same or part.dtype != first.dtype:
-            raise InvalidTensorError(
-                f"{part.path} has shape {part.shape} and dtype {part.dtype}, which does not go with "
-                f"{first.path} of shape {first.shape} and dtype {first.dtype}; --each writes a tensor per file"
-            )
+        misfit = _misfit(part, first, axis)
+        if misfit:
+            raise InvalidTensorError(f"{misfit}; --each writes a tensor per file")
     if axis is None:
         return (len(parts), *first.shape)
     total = sum(p.shape[axis] for p in parts)
     return tuple(total if k == axis else n for k, n in enumerate(first.shape))
+
+
+def fitting(parts: Sequence[Part], axis: int | None) -> tuple[list[Part], list[Skipped]]:
+    """Return the parts that go with the first one along `axis`, as `joined_shape` has it, and the others."""
+    first = parts[0]
+    axis = None if axis is None else axis % max(1, len(first.shape))
+    misfits = [_misfit(part, first, axis) for part in parts]
+    good = [part for part, misfit in zip(parts, misfits, strict=True) if not misfit]
+    skipped = [Skipped(p.source, m) for p, m in zip(parts, misfits, strict=True) if m]
+    return [replace(part, index=i) for i, part in enumerate(good)], skipped
+
+
+def _misfit(part: Part, first: Part, axis: int | None) -> str:
+    """Return why a part does not go with the first one, empty if it does."""
+    same = len(part.shape) == len(first.shape) and all(
+        a == b for k, (a, b) in enumerate(zip(part.shape, first.shape, strict=True)) if k != axis
+    )
+    if same and part.dtype == first.dtype:
+        return ""
+    return (
+        f"{part.path} has shape {part.shape} and dtype {part.dtype}, which does not go with "
+        f"{first.path} of shape {first.shape} and dtype {first.dtype}"
+    )
+
+
+def bands_of(parts: Sequence[Part], axis: int | None, block: Sequence[int]) -> Bands:
+    """Return the bands in which `slab_rows` reads the parts, those without elements left out."""
+    hi: dict[tuple[int, ...], tuple[int, ...]] = {}
+    source = {}
+    for part, bands, offset in _tiled(parts, axis, block):
+        for number in range(bands.count if math.prod(part.shape) else 0):
+            lo, stop = bands.box(number)
+            corner = _placed(lo, axis, offset)
+            hi[corner] = (offset + 1, *stop) if axis is None else _placed(stop, axis, offset)
+            source[corner] = part.index
+    return Bands(hi, source)
+
+
+def _placed(corner: Sequence[int], axis: int | None, offset: int) -> tuple[int, ...]:
+    """Return where a lower corner of a part lies in the whole, or an upper one along `axis`."""
+    if axis is None:
+        return (offset, *corner)
+    return tuple(a + offset * (k == axis) for k, a in enumerate(corner))
+
+
+def _tiled(
+    parts: Sequence[Part], axis: int | None, block: Sequence[int]
+) -> Iterator[tuple[Part, Tiling, int]]:
+    """Yield every part with its bands and where it begins on the axis of the whole."""
+    inner = tuple(block)[1:] if axis is None else tuple(block)
+    offset = 0
+    for part in parts:
+        yield part, part.tiling(inner), offset
+        offset += 1 if axis is None or not part.shape else part.shape[axis]
 
 
 def slabs_of(
@@ -210,32 +133,51 @@ def slabs_of(
             band = np.ascontiguousarray(native(stored.read(lo, hi))).reshape(
                 [b - a for a, b in zip(lo, hi, strict=True)]
             )
-            if axis is None:
-                yield [offset, *lo], band[None]
-            else:
-                yield [a + offset * (k == axis) for k, a in enumerate(lo)], band
+            yield list(_placed(lo, axis, offset)), band[None] if axis is None else band
 
 
 def slab_rows(
-    parts: Sequence[Part], axis: int | None, block: Sequence[int], cores: int
+    parts: Sequence[Part],
+    axis: int | None,
+    block: Sequence[int],
+    cores: int,
+    done: Collection[tuple[int, ...]] = (),
 ) -> list[tuple[int, str, int, int, int]]:
     """Return ``(index, part, offset, first, last)``: runs of bands, each of which a task reads at a time.
 
     A file that can be read in parts becomes several runs, for executors to share; their number grows with
-    the cores and not with the bytes, until a run is as long as one should be.
+    the cores and not with the bytes, until a run is as long as one should be. Bands whose corner is in
+    `done` are left out.
     """
-    inner = tuple(block)[1:] if axis is None else tuple(block)
-    counts = [part.tiling(inner).count for part in parts]
-    longest = max(1, min(_LONGEST_RUN, -(-sum(counts) // (_RUNS * cores))))
+    left = []
+    for part, bands, offset in _tiled(parts, axis, block):
+        left += [(part, offset, run) for run in _left(bands, axis, offset, done)]
+    total = sum(len(run) for _, _, run in left)
+    longest = max(1, min(_LONGEST_RUN, -(-total // (_RUNS * cores))))
     rows: list[tuple[int, str, int, int, int]] = []
-    offset = 0
-    for part, count in zip(parts, counts, strict=True):
+    for part, offset, run in left:
         text = part.to_json()
-        step = count if part.is_whole else longest
-        for first in range(0, count, step):
-            rows.append((len(rows), text, offset, first, min(first + step, count)))
-        offset += 1 if axis is None or not part.shape else part.shape[axis]
+        for first in range(run.start, run.stop, len(run) if part.is_whole else longest):
+            stop = run.stop if part.is_whole else min(first + longest, run.stop)
+            rows.append((len(rows), text, offset, first, stop))
     return rows
+
+
+def _left(
+    bands: Tiling, axis: int | None, offset: int, done: Collection[tuple[int, ...]]
+) -> list[range]:
+    """Return the numbers of the bands that are not done, as runs of neighbours."""
+    if not done:
+        return [range(bands.count)]
+    runs: list[range] = []
+    for number in range(bands.count):
+        if _placed(bands.box(number)[0], axis, offset) in done:
+            continue
+        if runs and runs[-1].stop == number:
+            runs[-1] = range(runs[-1].start, number + 1)
+        else:
+            runs.append(range(number, number + 1))
+    return runs
 
 
 def slab_frame(
@@ -244,10 +186,11 @@ def slab_frame(
     axis: int | None,
     block: Sequence[int],
     channels_first: bool,
+    done: Collection[tuple[int, ...]] = (),
 ) -> tuple[DataFrame, int]:
-    """Return slabs of all parts, and in how many partitions they are."""
+    """Return slabs of all parts but for the bands in `done`, and in how many partitions they are."""
     inner = tuple(block)[1:] if axis is None else tuple(block)
-    rows = slab_rows(parts, axis, block, cores_of(session))
+    rows = slab_rows(parts, axis, block, cores_of(session), done)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -269,16 +212,24 @@ def slab_frame(
 
 
 def tensor_frame(
-    session: SparkSession, parts: Sequence[Part], ids: Sequence[str], channels_first: bool
-) -> DataFrame:
-    """Return a row for every part: its id, and the whole of it."""
+    session: SparkSession,
+    parts: Sequence[Part],
+    ids: Sequence[str],
+    channels_first: bool,
+    done: Collection[str] = (),
+) -> tuple[DataFrame, int]:
+    """Return a row for every part, its id and the whole of it, and in how many partitions they are.
+
+    Parts whose id is in `done` are left out.
+    """
     for part in parts:
         if part.nbytes > _ROW_BYTES:
             raise InvalidTensorError(
                 f"{part.path} has {size_text(part.nbytes)}, and --each takes up to {size_text(_ROW_BYTES)} a "
                 "file; --concat 0 reads one file of any size in pieces"
             )
-    rows = [(p.index, p.path, p.member, i) for p, i in zip(parts, ids, strict=True)]
+    pairs = zip(parts, ids, strict=True)
+    rows = [(p.index, p.path, p.member, i) for p, i in pairs if i not in done]
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -292,4 +243,4 @@ def tensor_frame(
 
     schema = f"id string, tensor {TENSOR.simpleString()}"
     frame = spread(session, rows, "index bigint, path string, member string, id string")
-    return frame.mapInArrow(read, schema)
+    return frame.mapInArrow(read, schema), partitions_of(session, len(rows))

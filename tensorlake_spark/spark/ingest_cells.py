@@ -45,7 +45,7 @@ from tensorlake_spark.spec import dtype_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TABLES = ("csv", "parquet")
+_TABLES = ("csv", "parquet", "delta")
 
 
 def ingest_cells(
@@ -71,7 +71,7 @@ def ingest_cells(
         Where the tensor goes.
     paths : sequence of str
         Of files.
-    family : {"tns", "matrices", "csv", "parquet"}
+    family : {"tns", "matrices", "csv", "parquet", "delta"}
         What they are.
     choices : CellOptions
         How their records become cells.

@@ -13,6 +13,7 @@ from tensorlake_spark.choose import WriteOptions
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.indexing.coords import DUPLICATES
+from tensorlake_spark.spark.receipts import Resumption
 from tensorlake_spark.spec import check_id, dtype_of
 
 VIEWS = ("blocks", "cells", "catalog")
@@ -22,7 +23,7 @@ _SHARED = ("path", "id")
 _READ = (*_SHARED, "slice", "view", "labels", "versionAsOf", "timestampAsOf", "maxPartitionBytes")
 _WRITE = (
     *_SHARED, "layout", "blockShape", "chunkRank", "codec", "fillValue", "axes", "attrs", "labels", "axis",
-    "shape", "dtype", "order", "rowAxes", "duplicates", "txnAppId", "txnVersion",
+    "shape", "dtype", "order", "rowAxes", "duplicates", "txnAppId", "txnVersion", "resumption",
 )  # fmt: skip
 
 
@@ -160,6 +161,8 @@ class SparkWriteOptions:
         tensor with a rule of its own takes as that.
     write : WriteOptions
         How it is stored.
+    resumption : Resumption, or None
+        What ``jobs/ingest.py --resume`` knows of earlier runs, for slabs of a given shape and for tensors.
     """
 
     storage: Storage
@@ -169,6 +172,7 @@ class SparkWriteOptions:
     dtype: np.dtype[Any] | None
     duplicates: str | None
     write: WriteOptions
+    resumption: Resumption | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SparkWriteOptions:
@@ -201,6 +205,9 @@ class SparkWriteOptions:
                 row_axes=_integers(given, "rowAxes"),
                 duplicates=given.get("duplicates", "error"),
                 labels=_json(given, "labels"),
+            ),
+            resumption=(
+                Resumption.from_json(given["resumption"]) if "resumption" in given else None
             ),
         )
 

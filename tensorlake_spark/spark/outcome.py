@@ -70,6 +70,14 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Skipped:
+    """A source that was left out, and why."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What came of an ingestion.
 
@@ -85,6 +93,10 @@ class Outcome:
         Of the table; None of a plan.
     files : tuple of str
         The sources; none where an earlier run had read them.
+    skipped : tuple of Skipped
+        The sources that are bad and were left out.
+    pieces, reused : int, or None
+        Of a job that can be resumed in how many pieces it is written, and how many earlier runs had written.
     """
 
     status: str
@@ -92,6 +104,9 @@ class Outcome:
     plan: Plan | None = None
     version: int | None = None
     files: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    pieces: int | None = None
+    reused: int | None = None
 
 
 def raw_bytes(shape: Sequence[int], spec: TensorSpec) -> int:

@@ -17,9 +17,9 @@ from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.row import Meta
 from tensorlake_spark.source import ArraySource
 from tensorlake_spark.spark.grouping import usual_block
-from tensorlake_spark.spark.ingest_arrays import Part
 from tensorlake_spark.spark.options import SparkWriteOptions
 from tensorlake_spark.spark.outcome import Plan
+from tensorlake_spark.spark.parts import Part
 from tensorlake_spark.spec import TensorSpec, dtype_of
 
 

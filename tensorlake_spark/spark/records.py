@@ -160,7 +160,7 @@ def csv_records(session: SparkSession, paths: Sequence[str], delimiter: str | No
         wrong = f.when(f.col(f"r.{WRONG}").isNotNull(), told)
         columns = [f.col(f"r.{quoted(n)}").alias(n) for n in names]
         frames.append(cut.select(*columns, LINE, FILE, ROW, wrong.alias(WRONG)))
-    return _of_groups(frames, [group[0] for group in groups.values()])
+    return of_groups(frames, [group[0] for group in groups.values()])
 
 
 def _header(path: str, line: str | None, sep: str) -> tuple[tuple[str, ...], str]:
@@ -211,7 +211,7 @@ def parquet_records(session: SparkSession, paths: Sequence[str]) -> Records:
         ]
         here = [f.col("_metadata.file_path").alias(FILE), f.col("_metadata.row_index").alias(ROW)]
         frames.append(read.select(*columns, *here, f.lit(None).cast("string").alias(WRONG)))
-    made = _of_groups(frames, [group[0] for group in groups.values()])
+    made = of_groups(frames, [group[0] for group in groups.values()])
     return Records(made.frame, made.columns, {**made.absent, **unread})
 
 
@@ -266,7 +266,7 @@ def _in_micros(name: str, kind: pa.DataType, is_int96: bool) -> Column:
     return f.expr(made).alias(name)
 
 
-def _of_groups(frames: Sequence[DataFrame], examples: Sequence[str]) -> Records:
+def of_groups(frames: Sequence[DataFrame], examples: Sequence[str]) -> Records:
     """Return the records of files whose columns differ: those that all have, if their types agree."""
     absent: dict[str, str] = {}
     names = {name: None for frame in frames for name in frame.columns if not name.startswith("__")}

@@ -21,6 +21,7 @@ from tensorlake_spark.labels import check_labels
 from tensorlake_spark.layouts import grid_of, layout_of
 from tensorlake_spark.row import Meta, Totals
 from tensorlake_spark.source import ArraySource
+from tensorlake_spark.spark.extents import check_disjoint, check_full, extent
 from tensorlake_spark.spark.form import Form, Written, encode_region, first_place
 from tensorlake_spark.spark.grouping import usual_block
 from tensorlake_spark.spark.options import SparkWriteOptions
@@ -54,7 +55,8 @@ class Slabs(Form):
         boxes: list[Box] = []
         totals = Totals()
         base = 0 if self.old is None else self.old.seq + 1
-        first = first_place(base)
+        resumption = self.options.resumption
+        first = first_place(base if resumption is None else max(base, resumption.place))
         numbers = itertools.count(first)
         for lo, region in _coalesce(_slabs(batches)):
             if spec is None:
@@ -177,8 +179,10 @@ class Slabs(Form):
                     f"the slabs of tensor {first.id!r} differ: dtype {w.spec.dtype} and {first.dtype}, or "
                     "their shapes"
                 )
-        shape = self.options.shape or _extent(first.id, boxes, axis)
-        _check_disjoint(first.id, boxes)
+        shape = self.options.shape or extent(first.id, boxes, axis)
+        check_disjoint(first.id, boxes)
+        if self.options.resumption is not None:
+            check_full(first.id, boxes, shape)
         totals = sum((w.totals for w in written), Totals())
         after = max(stop for w in written for _, stop in w.spans)
         sparse = layout_of(first.layout).is_sparse
@@ -226,6 +230,11 @@ class Tensors(Form):
         metas = [Meta(w.spec, w.totals, w.totals.rows) for w in written]
         if len({m.spec.id for m in metas}) != len(metas):
             raise InvalidTensorError("two rows of the DataFrame have the same id")
+        resumption = self.options.resumption
+        if resumption is not None and {m.spec.id for m in metas} != resumption.numbers.keys():
+            raise InvalidTensorError(
+                f"{len(metas)} of {len(resumption.numbers)} tensors were written; run the job without --resume"
+            )
         return metas
 
 
@@ -271,43 +280,3 @@ def _coalesce(
         end += array.shape[0] if array.ndim else 0
     if waiting:
         yield start, waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
-
-
-def _extent(tensor_id: str, boxes: Sequence[Box], axis: int) -> tuple[int, ...]:
-    """Return the shape that slabs make up, which without option shape follow each other along one axis."""
-    if not boxes or not boxes[0].ndim:
-        return ()
-    ordered = sorted(boxes, key=lambda b: b.lo[axis])
-    trailing = {tuple(n for k, n in enumerate(b.hi) if k != axis) for b in ordered}
-    if len(trailing) > 1:
-        raise InvalidTensorError(
-            f"the slabs of tensor {tensor_id!r} have different shapes beside axis {axis}: {sorted(trailing)}"
-        )
-    end = 0
-    for box in ordered:
-        if box.lo[axis] > end:
-            raise InvalidTensorError(
-                f"the slabs of tensor {tensor_id!r} leave {end}:{box.lo[axis]} of axis {axis} open; give "
-                "option('shape', ...) if it is meant to be full of the fill value"
-            )
-        end = max(end, box.hi[axis])
-    return tuple(end if k == axis else n for k, n in enumerate(ordered[0].hi))
-
-
-def _check_disjoint(tensor_id: str, boxes: Sequence[Box]) -> None:
-    """Raise InvalidTensorError if two slabs overlap: one of them would win by chance."""
-    ordered = sorted((b for b in boxes if not b.is_empty), key=lambda b: b.lo)
-    if not ordered or not ordered[0].ndim:
-        if len(ordered) > 1:
-            raise InvalidTensorError(f"tensor {tensor_id!r} has no axis, and more than one slab")
-        return
-    active: list[Box] = []
-    for box in ordered:
-        active = [other for other in active if other.hi[0] > box.lo[0]]
-        for other in active:
-            if other.overlaps(box):
-                raise InvalidTensorError(
-                    f"two slabs of tensor {tensor_id!r} overlap: {other.lo}..{other.hi} and "
-                    f"{box.lo}..{box.hi}"
-                )
-        active.append(box)

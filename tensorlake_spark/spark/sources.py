@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.spark.outcome import Skipped
 
 IMAGES = (".png", ".jpg", ".jpeg")
 TIFF = (".tif", ".tiff")
@@ -26,17 +27,18 @@ _FAMILIES = {"tns": TNS, "matrices": MATRICES, "csv": CSV, "parquet": PARQUET}
 _WITH_MEMBERS = (".npz", *HDF5, *ZARR, *TIFF)
 _MEMBER = "::"
 _ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
-_BY_SPARK = ("tns", "csv", "parquet")
+_BY_SPARK = ("tns", "csv", "parquet", "delta")
 
 # Members of an .npz file that scipy.sparse.save_npz and sparse.save_npz write.
 _SPARSE_MEMBERS = ({"format", "shape", "data"}, {"fill_value", "shape", "data"})
 
 
-def expand(sources: Sequence[str]) -> list[str]:
+def expand(sources: Sequence[str], gone: list[Skipped] | None = None) -> list[str]:
     """Return the files that paths, globs, folders and lists name, in their order; those of each sorted.
 
     ``@list.txt`` stands for the sources in a file, one a line; blank lines and those that begin with ``#``
-    are left out. A ``file:`` URI is the path that it names.
+    are left out. A ``file:`` URI is the path that it names. Files that are named and not there are added to
+    `gone` if that is given.
 
     Raises
     ------
@@ -45,12 +47,21 @@ def expand(sources: Sequence[str]) -> list[str]:
     """
     out: list[str] = []
     for source in sources:
+        named = [("", source)]
         if source.startswith("@"):
-            for line, one in _listed(source[1:]):
-                out += _expanded(one, f"{source[1:]}, line {line}: ")
-        else:
-            out += _expanded(source, "")
+            named = [(f"{source[1:]}, line {k}: ", one) for k, one in _listed(source[1:])]
+        for place, one in named:
+            if gone is not None and _is_gone(one, place):
+                gone.append(Skipped(one, f"{place}source {one!r} names no file"))
+            else:
+                out += _expanded(one, place)
     return out
+
+
+def _is_gone(source: str, place: str) -> bool:
+    """Whether a source is the name of a file that is not there."""
+    path = _local(split(source)[0], place)
+    return not os.path.exists(path) and not glob.has_magic(path)
 
 
 def _listed(path: str) -> list[tuple[int, str]]:
@@ -86,6 +97,16 @@ def is_zarr(path: str) -> bool:
     return os.path.isdir(path) and (is_named or inside)
 
 
+def is_delta(path: str) -> bool:
+    """Whether a folder is a Delta table."""
+    return os.path.isdir(os.path.join(path, "_delta_log"))
+
+
+def _is_unit(path: str) -> bool:
+    """Whether a folder is one source, and not a folder of them."""
+    return is_zarr(path) or is_delta(path)
+
+
 def _expanded(source: str, place: str) -> list[str]:
     """Return the files that a path, a glob, a folder or a URI names; `place` begins what errors say."""
     path, member = split(source)
@@ -95,13 +116,13 @@ def _expanded(source: str, place: str) -> list[str]:
     found = [
         f
         for one in found
-        for f in (_inside(one) if os.path.isdir(one) and not is_zarr(one) else [one])
+        for f in (_inside(one) if os.path.isdir(one) and not _is_unit(one) else [one])
     ]
-    found = [f for f in found if os.path.isfile(f) or is_zarr(f)]
+    found = [f for f in found if os.path.isfile(f) or _is_unit(f)]
     if not found:
         raise InvalidOptionError(f"{place}source {source!r} names no file")
     for path in found:
-        if not path.lower().endswith(SUFFIXES) and not is_zarr(path):
+        if not path.lower().endswith(SUFFIXES) and not _is_unit(path):
             suffix = os.path.splitext(path)[1]
             raise InvalidOptionError(
                 f"{place}{path} is none of {', '.join(SUFFIXES)}, which this job reads"
@@ -138,7 +159,7 @@ def _inside(folder: str) -> Iterator[str]:
     """Yield the files of a folder that the job reads; Spark's own notes (``_SUCCESS``) are none."""
     for where, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
-        stores = [name for name in folders if is_zarr(os.path.join(where, name))]
+        stores = [name for name in folders if _is_unit(os.path.join(where, name))]
         folders[:] = [name for name in folders if name not in stores]
         yield from (os.path.join(where, name) for name in stores)
         for name in sorted(names):
@@ -147,7 +168,7 @@ def _inside(folder: str) -> Iterator[str]:
 
 
 def family_of(paths: Sequence[str]) -> str:
-    """Return what files hold: ``arrays``, or cells as ``tns``, ``matrices``, ``csv`` or ``parquet``.
+    """Return what files hold: ``arrays``, or cells as ``tns``, ``matrices``, ``csv``, ``parquet`` or ``delta``.
 
     Raises
     ------
@@ -175,6 +196,8 @@ def family_of(paths: Sequence[str]) -> str:
 def _family(path: str) -> str:
     path = split(path)[0]
     lower = path.lower()
+    if is_delta(path):
+        return "delta"
     if lower.endswith(".npz"):
         return "matrices" if is_sparse_npz(path) else "arrays"
     for family, suffixes in _FAMILIES.items():

@@ -15,6 +15,7 @@ from tensorlake_spark.labels import Labels
 from tensorlake_spark.row import Meta
 from tensorlake_spark.spark.axis_rules import parse_axis, settle
 from tensorlake_spark.spark.coordinates import AxisColumn
+from tensorlake_spark.spark.delta_tables import delta_records
 from tensorlake_spark.spark.measures import Value
 from tensorlake_spark.spark.records import WRONG, Records, csv_records, parquet_records
 
@@ -40,6 +41,8 @@ class CellOptions:
         Of CSV; a comma, and of ``.tsv`` a tab, by default.
     timezone : str
         By whose clock times are put into bins.
+    source_version : int, or None
+        Of Delta tables; the newest by default.
     """
 
     axis: tuple[str, ...] = ()
@@ -48,6 +51,7 @@ class CellOptions:
     where: str | None = None
     delimiter: str | None = None
     timezone: str = "UTC"
+    source_version: int | None = None
 
 
 def table_records(
@@ -65,6 +69,8 @@ def table_records(
         )
     if family == "csv":
         records = csv_records(session, paths, choices.delimiter)
+    elif family == "delta":
+        records = delta_records(session, paths, choices.source_version)
     else:
         records = parquet_records(session, paths)
     for text in choices.column:

@@ -1,7 +1,8 @@
 """Spark writes: executors encode and write data files, only the driver commits.
 
 A task may run twice, so files carry names of their own and nothing names them before the one commit;
-what a lost attempt leaves behind is an orphan, which vacuum removes.
+what a lost attempt leaves behind is an orphan, which vacuum removes. A job that can be resumed leaves a
+receipt for every task that ends well, and one that fails deletes none of their files.
 """
 
 from __future__ import annotations
@@ -60,6 +61,12 @@ class TensorWriter(DataSourceArrowWriter):
         if snapshot is None:  # made only for a write that could succeed
             create_table(options.storage)
             snapshot = Snapshot.open(options.storage)
+        if options.resumption is not None:
+            if kind == "cells" or (kind == "slabs" and options.shape is None):
+                raise InvalidOptionError(
+                    "option resumption is for tensors (id, tensor), and for slabs with the option shape"
+                )
+            options.resumption.check(snapshot)
         self.version = snapshot.version
         self.done = transaction_done(snapshot, options.write.transaction)
 
@@ -70,7 +77,10 @@ class TensorWriter(DataSourceArrowWriter):
         writer = FileWriter(self.options.storage)
         try:
             written = self.form.write(iterator, writer)
-            return TensorCommitMessage(tuple(writer.finish()), tuple(written))
+            message = TensorCommitMessage(tuple(writer.finish()), tuple(written))
+            if self.options.resumption is not None and written:
+                self.options.resumption.leave(self.options.storage, message)
+            return message
         except BaseException:
             writer.abort()
             raise
@@ -80,7 +90,9 @@ class TensorWriter(DataSourceArrowWriter):
         if self.done:
             return
         parts = [m for m in messages if isinstance(m, TensorCommitMessage)]
-        storage = self.options.storage
+        storage, resumption = self.options.storage, self.options.resumption
+        if resumption is not None:
+            parts = [*resumption.taken(storage), *parts]
         snapshot = Snapshot.open(storage)
         writer = FileWriter(storage, schema=snapshot.schema)
         try:
@@ -99,6 +111,8 @@ class TensorWriter(DataSourceArrowWriter):
             writer.abort()
             self.abort(messages)
             raise
+        if resumption is not None:
+            resumption.clear(storage, files)
 
     def _commit(
         self,
@@ -128,7 +142,12 @@ class TensorWriter(DataSourceArrowWriter):
         commit(storage, change)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete the files of the tasks that ended well; those of the others are orphans for vacuum."""
+        """Delete the files of the tasks that ended well; those of the others are orphans for vacuum.
+
+        Those of a job that can be resumed stay, for the next run has use for them.
+        """
+        if self.options.resumption is not None:
+            return
         parts = [m for m in messages if isinstance(m, TensorCommitMessage)]
         discard(self.options.storage, [file.path for part in parts for file in part.files])
 

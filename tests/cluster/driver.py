@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 import tensorlake_spark
 import tensorlake_spark.spark.writer
+from tensorlake_spark.spark.ingest import run
 from tensorlake_spark.spark.source import TensorDataSource, register
 from tensorlake_spark.spark.views import TENSOR, tensor_column
 from tensorlake_spark.spark.writer import TensorWriter
@@ -73,8 +74,16 @@ class Troubled(TensorDataSource):
         return made
 
 
+class TroubledTensors(Troubled):
+    """The same under the name that the ingestion writes to."""
+
+    @classmethod
+    def name(cls):
+        return "tensor"
+
+
 class TroubledWriter(TensorWriter):
-    """Task 1 hangs, fails or is slow; or the driver is killed around its commit."""
+    """Task 1 hangs, fails, is slow or is lost at its end; or the driver is killed around its commit."""
 
     def write(self, iterator):
         note(self.notes, "began")
@@ -83,6 +92,9 @@ class TroubledWriter(TensorWriter):
         if self.trouble == "slow" and TaskContext.get().partitionId() == 1:
             both = [Path(self.notes) / f"written-1-{attempt}" for attempt in (0, 1)]
             wait_for(lambda: all(path.exists() for path in both), "a second copy of the task")
+        context = TaskContext.get()
+        if self.trouble == "late" and (context.partitionId(), context.attemptNumber()) == (1, 0):
+            os.kill(os.getpid(), signal.SIGKILL)
         return message
 
     def _halfway(self, iterator):
@@ -184,6 +196,15 @@ def read(spark, lake, notes, trouble):
     np.save(Path(notes) / "cells.npy", out)
 
 
+def ingest(spark, lake, notes, options):
+    """Stack files so that it can be resumed, and tell what came of it."""
+    try:
+        done = run(spark, lake, "stack", [options["sources"]], resume=True)
+    finally:
+        register(spark)  # without trouble
+    (Path(notes) / "outcome").write_text(json.dumps([done.pieces, done.reused]))
+
+
 def obey(spark, job, lake, notes, trouble, options):
     """Do one job; if there is to be trouble with a writer, with that one."""
     form = "tensor"
@@ -194,9 +215,14 @@ def obey(spark, job, lake, notes, trouble, options):
         form = "troubled"
     status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
     wait_for(lambda: status().size() == 3, "two executors beside the driver")
-    batch = {"slabs": "1", "cells": "100", "read": "10000"}[job]
+    batch = {"slabs": "1", "cells": "100", "read": "10000", "ingest": "1"}[job]
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch)
-    if job == "slabs":
+    if job == "ingest":
+        if trouble:
+            TroubledTensors.trouble, TroubledTensors.notes = trouble, notes
+            spark.dataSource.register(TroubledTensors)
+        ingest(spark, lake, notes, options)
+    elif job == "slabs":
         save(slabs(spark), form, lake, id=job, **options)
     elif job == "cells":
         save(cells(spark), form, lake, id=job, shape=",".join(map(str, SIDES)), **options)

@@ -286,3 +286,47 @@ def test_two_copies_of_a_task_that_both_end(drivers, tmp_path, slabs, cells):
         assert len({each["executor"] for each in copies}) == 2
         assert files(path) - stored(path), "what the other copy wrote is not in the table"
         check(path, **{form: array})
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """Files, eight or so for each task of an ingestion, and what they hold."""
+    x = np.random.default_rng(1).integers(0, 256, (64, 2, 64, 64), np.uint8)
+    (tmp_path / "files").mkdir()
+    for k, one in enumerate(x):
+        np.save(tmp_path / "files" / f"{k:02}.npy", one)
+    return x
+
+
+def receipts(path):
+    return [p for p in path.glob("_tensorlake/**/*") if p.name.startswith("receipt-")]
+
+
+def test_an_ingestion_whose_task_is_lost_at_its_end(driver, tmp_path, sources):
+    """Both attempts leave a receipt; the files of one are committed, those of the other taken away."""
+    path = tmp_path / "lake"
+    job = driver.do("ingest", path, "late", sources=str(tmp_path / "files"))
+    assert {(1, 0), (1, 1)} <= set(job.told("written"))
+    assert json.loads((job.notes / "outcome").read_text()) == [64, 0]
+    assert files(path) == stored(path)
+    assert not receipts(path)
+    check(path, stack=sources)
+
+
+def test_an_ingestion_whose_executor_is_lost_for_good(cluster, drivers, tmp_path, sources):
+    path = tmp_path / "lake"
+    driver = drivers(**{"spark.task.maxFailures": "1"})
+    job = driver.ask("ingest", path, "hang", sources=str(tmp_path / "files"))
+    told = until(lambda: job.told("hangs"), "a task that hangs", driver)
+    until(lambda: receipts(path), "a task that ends on the other executor", driver)
+    os.kill(told[1, 0]["executor"], signal.SIGKILL)
+    until(job.said.exists, "the end of a job", driver)
+    assert job.said.read_text() != "done"
+    assert list(tl.open(path)) == []
+    again = driver.do("ingest", path, sources=str(tmp_path / "files"))
+    pieces, reused = json.loads((again.notes / "outcome").read_text())
+    assert pieces == 64
+    assert 4 <= reused <= 60
+    assert tl.open(path).version == 1
+    assert not receipts(path)
+    check(path, stack=sources)

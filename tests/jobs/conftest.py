@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
+
+import tensorlake_spark as tl
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,3 +48,29 @@ def job(ingest_job, spark, capsys):
         return Run(code, out, err, json.loads(out.splitlines()[-1]))
 
     return run
+
+
+@pytest.fixture
+def check_lake():
+    """What compares a lake with arrays, and sees that after vacuum nothing is there that no commit names."""
+
+    def check(path, **arrays):
+        lake = tl.open(path)
+        assert sorted(lake) == sorted(arrays)
+        for _ in range(2):
+            for name, array in arrays.items():
+                got = lake[name][...]
+                got = got.todense() if isinstance(got, tl.SparseTensor) else got
+                np.testing.assert_array_equal(got, array)
+            lake.vacuum(0)
+        uris = [uri.removeprefix("file://") for uri in DeltaTable(path).file_uris()]
+        rows = [
+            (row["id"], row["seq"])
+            for uri in uris
+            for row in pq.read_table(uri, columns=["id", "seq"]).to_pylist()
+        ]
+        assert len(set(rows)) == len(rows), "two rows have one place"
+        assert {str(p) for p in Path(path).glob("*.parquet")} == set(uris)
+        assert not [p for p in Path(path).glob("_tensorlake/**/*") if p.is_file()]
+
+    return check

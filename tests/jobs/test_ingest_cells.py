@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import scipy.sparse
+from deltalake import DeltaTable, write_deltalake
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorExistsError
@@ -200,6 +201,9 @@ def log(tmp_path):
     frame.assign(pickup=frame.pickup.dt.tz_localize("UTC")).to_parquet(
         tmp_path / "old.parquet", use_deprecated_int96_timestamps=True
     )
+    half = len(frame) // 2
+    for part in (frame[:half], frame[half:]):
+        write_deltalake(tmp_path / "log.delta", pa.Table.from_pandas(part), mode="append")
     table = pa.Table.from_pandas(frame)
     table = table.set_column(0, "pickup", table["pickup"].cast(pa.timestamp("us", "UTC")))
     table = table.set_column(2, "zone", table["zone"].dictionary_encode())
@@ -213,6 +217,7 @@ def log(tmp_path):
     "source",
     [
         "log.csv", "log.csv.gz", "log.tsv", "log.csv.zip", "log.parquet", "old.parquet", "zoned.parquet",
+        "log.delta",
     ],
 )  # fmt: skip
 def test_a_log_becomes_a_tensor(spark, tmp_path, log, source):
@@ -341,3 +346,34 @@ def test_names_of_files_and_columns_are_taken_literally(spark, tmp_path):
     (folder / "x y.csv").write_text('"a.b","c`d","NULL","e,f"\n0,1,2,3\n')
     ref = run(spark, tmp_path, f"{folder.name}/x y.csv", "i=a.b", "j=c`d", "k=NULL", value="e,f")
     assert (ref.shape, ref[0, 1, 2]) == ((1, 2, 3), 3)
+
+
+def test_a_delta_table_is_read_at_one_version(spark, tmp_path):
+    """What was deleted is not read, and neither is what comes later."""
+    path = tmp_path / "kinds"
+    for k in range(3):
+        columns = {"kind": [f"k{k}", "all"], "n": [k, 7], "list": [[1], [2]]}
+        write_deltalake(path, pa.table(columns), mode="append")
+    DeltaTable(path).delete("kind = 'k1'")
+    for version, want in (
+        (None, {"all": 21, "k0": 0, "k2": 2}),
+        (1, {"all": 14, "k0": 0, "k1": 1}),
+    ):
+        cells = CellOptions(("kind",), "sum(n)", source_version=version)
+        name = f"v{version}"
+        ingest.run(spark, str(tmp_path / "lake"), name, [str(path)], cells=cells)
+        ref = tl.open(tmp_path / "lake")[name]
+        assert dict(zip(ref.labels("kind").tolist(), ref[...].todense(), strict=True)) == want
+    table = str(tmp_path / "lake")
+    for options, says in (
+        (CellOptions(("kind",), "n", source_version=9), "has versions up to 3"),
+        (CellOptions(("list",), "n"), "holds array<bigint>"),
+        (CellOptions(("kind:int",), "n"), r"no integer"),
+    ):
+        with pytest.raises(tl.TensorLakeError, match=says):
+            ingest.run(spark, table, "y", [str(path)], cells=options)
+    (tmp_path / "x.csv").write_text("i\n1\n")
+    with pytest.raises(tl.TensorLakeError, match="for Delta tables"):
+        options = CellOptions(("i",), "count()", source_version=0)
+        ingest.run(spark, table, "y", [str(tmp_path / "x.csv")], cells=options)
+    assert list(tl.open(table)) == ["v1", "vNone"]

@@ -1,0 +1,103 @@
+"""Delta tables as records: what Spark's own reader of Delta finds in one version of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from tensorlake_spark.errors import (
+    InvalidOptionError,
+    InvalidTensorError,
+    MissingDependencyError,
+)
+from tensorlake_spark.spark.columns import quoted
+from tensorlake_spark.spark.lines import FILE, ROW
+from tensorlake_spark.spark.records import WRONG, Records, of_groups
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_VERSION = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet)")
+
+
+def delta_records(session: SparkSession, paths: Sequence[str], version: int | None) -> Records:
+    """Return the records of Delta tables, of each at one version.
+
+    Parameters
+    ----------
+    session : SparkSession
+        With Delta's jars and settings.
+    paths : sequence of str
+        Folders of the tables.
+    version : int, or None
+        Of all of them; the newest of each by default, so that others may go on to write to it.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a table does not have that version.
+    InvalidTensorError
+        If a table cannot be read.
+    MissingDependencyError
+        If the session does not know Delta.
+    """
+    frames = []
+    unread: dict[str, str] = {}
+    for path in paths:
+        newest = newest_version(path)
+        if version is not None and not 0 <= version <= newest:
+            raise InvalidOptionError(
+                f"--source-version {version}: {path} has versions up to {newest}"
+            )
+        wanted = newest if version is None else version
+        reader = session.read.format("delta").option("versionAsOf", wanted)
+        try:
+            read = reader.load(f"file://{path}")  # taken literally, unlike Spark's own formats
+        except AnalysisException as error:
+            said = str(error).splitlines()[0]
+            if "DATA_SOURCE_NOT_FOUND" in said:
+                raise MissingDependencyError(
+                    f"{path} is a Delta table, which this session cannot read: start spark-submit with the "
+                    "packages and settings of conf/spark-defaults.conf"
+                ) from error
+            raise InvalidTensorError(f"{path} cannot be read: {said}") from error
+        good = [field.name for field in read.schema.fields if _is_use(field.dataType)]
+        unread |= {
+            field.name: f"of {path} holds {field.dataType.simpleString()}, which makes neither indices "
+            "nor values"
+            for field in read.schema.fields
+            if field.name not in good
+        }
+        # Delta's reader does not tell the number of a row, so errors name the data file.
+        here = [f.col("_metadata.file_path").alias(FILE), f.lit(None).cast("bigint").alias(ROW)]
+        columns = [f.col(quoted(name)) for name in good]
+        frames.append(read.select(*columns, *here, f.lit(None).cast("string").alias(WRONG)))
+    made = of_groups(frames, paths)
+    return Records(made.frame, made.columns, {**made.absent, **unread})
+
+
+def newest_version(path: str) -> int:
+    """Return the newest version that the log of a Delta table names.
+
+    Raises
+    ------
+    InvalidTensorError
+        If it names none.
+    """
+    names = (_VERSION.fullmatch(entry.name) for entry in Path(path, "_delta_log").iterdir())
+    versions = [int(name[1]) for name in names if name]
+    if not versions:
+        raise InvalidTensorError(f"{path} cannot be read: its _delta_log names no version")
+    return max(versions)
+
+
+def _is_use(kind: t.DataType) -> bool:
+    """Whether a column may make up indices or values."""
+    return isinstance(kind, (t.NumericType, t.StringType, t.BooleanType, t.DateType,
+                             t.TimestampType, t.TimestampNTZType))  # fmt: skip

@@ -1,0 +1,62 @@
+"""The ingestion job, whose driver is killed with its JVM, without a word, around its commit.
+
+python troubled.py before|after ARGUMENTS-OF-THE-JOB
+"""
+
+import importlib.util
+import os
+import signal
+import sys
+from pathlib import Path
+
+import tensorlake_spark.spark.writer
+from tensorlake_spark.spark.session import local_session
+from tensorlake_spark.spark.source import TensorDataSource
+from tensorlake_spark.spark.writer import TensorWriter
+
+
+class Troubled(TensorDataSource):
+    """The data source, its writer in trouble."""
+
+    when, driver = "", ()
+
+    def writer(self, schema, overwrite):
+        made = super().writer(schema, overwrite)
+        made.__class__ = TroubledWriter
+        made.when, made.driver = self.when, self.driver
+        return made
+
+
+class TroubledWriter(TensorWriter):
+    """All tasks end well, and then somebody pulls the plug."""
+
+    def commit(self, messages):
+        room = tensorlake_spark.spark.writer
+        commit = room.commit
+
+        def killed(storage, change):
+            if self.when == "after":
+                commit(storage, change)
+            for pid in (*self.driver, os.getpid()):
+                os.kill(pid, signal.SIGKILL)
+
+        room.commit = killed
+        super().commit(messages)
+
+
+def main(when, *arguments):
+    """Run the job in a session of its own."""
+    spec = importlib.util.spec_from_file_location(
+        "ingest_job", Path(__file__).resolve().parents[2] / "jobs" / "ingest.py"
+    )
+    job = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(job)
+    session = local_session("local[2]", **{"spark.sql.session.timeZone": "UTC"})
+    jvm = session._jvm.java.lang.ProcessHandle.current().pid()
+    Troubled.when, Troubled.driver = when, (jvm, os.getpid())
+    session.dataSource.register(Troubled)
+    return job.main(list(arguments), session)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
