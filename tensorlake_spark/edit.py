@@ -161,7 +161,7 @@ def delete(storage: Storage, tensor_id: str) -> Snapshot:
     snapshot.check_writable()
     catalog.get(snapshot, tensor_id)
     for _ in range(RECOMPUTE):
-        writer = FileWriter(storage, schema=snapshot.schema)
+        writer = FileWriter.into(snapshot)
         try:
             removes = drop_tensors(snapshot, [tensor_id], writer)
             return commit_change(snapshot, tensor_id, writer, removes, "delete", None)
@@ -190,7 +190,7 @@ def describe(
         snapshot = Snapshot.open(storage)
         snapshot.check_writable()
         meta = catalog.get(snapshot, tensor_id)
-        writer = FileWriter(storage, schema=snapshot.schema)
+        writer = FileWriter.into(snapshot)
         try:
             writer.add_meta([change(meta.spec)], [meta.seq + 1], [meta.totals])
             return commit_change(snapshot, tensor_id, writer, [], "describe", None)

@@ -16,7 +16,7 @@ from tensorlake_spark.delta import catalog, maintenance
 from tensorlake_spark.delta.compact import OptimizeReport, compact
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.write import FILE_BYTES, create_table
+from tensorlake_spark.delta.write import create_table
 from tensorlake_spark.errors import (
     InvalidOptionError,
     TableNotFoundError,
@@ -344,7 +344,7 @@ class TensorLake:
         ids: str | Sequence[str] | None = None,
         *,
         min_files: int = 2,
-        target_bytes: int = FILE_BYTES,
+        target_bytes: int | None = None,
         max_bytes: int | None = None,
         dry_run: bool = False,
     ) -> OptimizeReport:
@@ -360,8 +360,9 @@ class TensorLake:
             Only files that hold rows of these tensors.
         min_files : int
             Do nothing while there are fewer small files; for calls after every batch.
-        target_bytes : int
-            Size of the files to make, at most 1 GiB.
+        target_bytes : int, optional
+            Size of the files to make, at most 1 GiB; the table's ``delta.targetFileSize``, or 128 MiB, if
+            not given.
         max_bytes : int, optional
             Read no more than this; the next call goes on.
         dry_run : bool

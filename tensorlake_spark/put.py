@@ -28,8 +28,7 @@ RECOMPUTE = 20
 
 def writer_of(snapshot: Snapshot, spec: TensorSpec) -> FileWriter:
     """Return a writer of files with row groups as large as a tensor's layout wants them."""
-    size = layout_of(spec.layout).row_group_bytes
-    return FileWriter(snapshot.storage, row_group_bytes=size, schema=snapshot.schema)
+    return FileWriter.into(snapshot, layout_of(spec.layout).row_group_bytes)
 
 
 def encode(

@@ -174,6 +174,31 @@ def test_files_come_near_the_target(lake):
     assert lake.optimize(target_bytes=target).files_before == 0
 
 
+@pytest.mark.parametrize(("text", "files"), [("2097152", 3), ("2 MB", 3), ("1gb", 1), (None, 1)])
+def test_the_table_says_how_large_files_are(lake, text, files):
+    x = np.random.default_rng(0).integers(0, 256, (24, 1 << 18), np.uint8)
+    lake.write("other", x[:1])
+    if text is not None:
+        table = deltalake.DeltaTable(lake.uri)
+        table.alter.set_table_properties({"delta.targetFileSize": text}, False)
+    lake.write("x", x, codec="raw", block_shape=(1, 1 << 18))
+    assert len(lake["x"].explain().files) == files
+    for row in x:
+        lake.write("grows", row[None], mode="append", codec="raw", block_shape=(1, 1 << 18))
+    lake.optimize()
+    assert len(lake["grows"].explain().files) in (files, files + 1)
+    np.testing.assert_array_equal(lake["grows"][:], x)
+
+
+def test_a_size_that_is_none(lake):
+    lake.write("x", np.ones(3))
+    table = deltalake.DeltaTable(lake.uri)
+    table.alter.set_table_properties({"delta.targetFileSize": "large"}, False)
+    with pytest.raises(tl.FormatError, match=r"'large'.*256mb"):
+        lake.write("x", np.ones(3), mode="append")
+    np.testing.assert_array_equal(lake["x"][:], np.ones(3))
+
+
 def test_a_bound_of_what_is_read(lake, model):
     size = snapshot_of(lake).files.size
     bound = int(size.sum()) // 3

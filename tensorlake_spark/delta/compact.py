@@ -22,7 +22,7 @@ from tensorlake_spark.delta.footer import footer_of
 from tensorlake_spark.delta.rewrite import live_batches
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.write import FILE_BYTES, DataFile, FileWriter
+from tensorlake_spark.delta.write import DataFile, FileWriter
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.row import PAYLOAD
 
@@ -68,7 +68,7 @@ def compact(
     row_group_bytes: Callable[[str], int],
     *,
     min_files: int = 2,
-    target_bytes: int = FILE_BYTES,
+    target_bytes: int | None = None,
     max_bytes: int | None = None,
     dry_run: bool = False,
 ) -> OptimizeReport:
@@ -85,22 +85,24 @@ def compact(
     min_files, target_bytes, max_bytes, dry_run
         As for `TensorLake.optimize`.
     """
-    _check_options(min_files, target_bytes, max_bytes)
     snapshot = Snapshot.open(storage)
     snapshot.check_writable()
+    target = min(snapshot.file_bytes, MOST_BYTES) if target_bytes is None else target_bytes
+    _check_options(min_files, target, max_bytes)
     known = set(snapshot.files.path)  # what others add meanwhile is left to the next call
     gone: dict[str, int] = {}
     made: dict[str, DataFile] = {}
     left = max_bytes
     while True:
-        groups = _choose(snapshot, known | made.keys(), ids, min_files, target_bytes, left)
+        groups = _choose(snapshot, known | made.keys(), ids, min_files, target, left)
         if dry_run:
             return _foreseen(snapshot, groups)
         if not groups:
             break
         files = snapshot.files
         paths = [files.path[i] for i in groups[0]]
-        writer = FileWriter(storage, schema=snapshot.schema)
+        # What becomes one file is chosen already.
+        writer = FileWriter(storage, 2 * MOST_BYTES, schema=snapshot.schema)
         try:
             _merge(snapshot, groups[0], writer, row_group_bytes)
             adds = writer.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,6 +39,11 @@ WRITABLE = READABLE | frozenset(
 _LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 _MANY_APPS = 8
+
+FILE_BYTES = 128 << 20
+"""Target size of a data file where the table does not say ``delta.targetFileSize``."""
+
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 _met: set[str] = set()
 """Where this process has met a table: a listing of its log that shows nothing is looked at again."""
@@ -276,6 +282,26 @@ class Snapshot:
             lo=corner("min.lo", _LOW),
             hi=corner("max.hi", _HIGH),
         )
+
+    @property
+    def file_bytes(self) -> int:
+        """Target size of new data files: ``delta.targetFileSize``, as ``268435456`` or ``256mb``.
+
+        Raises
+        ------
+        FormatError
+            If that is no size.
+        """
+        text = self.table.metadata().configuration.get("delta.targetFileSize")
+        if text is None:
+            return FILE_BYTES
+        found = _SIZE.fullmatch(text.strip())
+        if found is None or not int(found[1]):
+            raise FormatError(
+                f"the table at {self.storage.uri} has delta.targetFileSize = {text!r}, which is no size such "
+                "as 268435456 or 256mb; set another one with ALTER TABLE ... SET TBLPROPERTIES"
+            )
+        return int(found[1]) << 10 * " kmgt".index(found[2].lower() or " ")
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -18,14 +18,11 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from tensorlake_spark.delta.seal import SealedOutput
-from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.snapshot import FILE_BYTES, Snapshot
 from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
 from tensorlake_spark.row import SCHEMA, Row, Totals, data_batch, meta_batch
 from tensorlake_spark.spec import STORED_AXES, TensorSpec
-
-FILE_BYTES = 128 << 20
-"""A data file is closed when it has grown to this."""
 
 ROW_GROUP_BYTES = 2 << 20
 """A row group is closed before it would grow beyond this: the least that a slice reads at a time."""
@@ -203,7 +200,7 @@ class FileWriter:
         schema: pa.Schema = SCHEMA,
     ) -> None:
         self.storage = storage
-        self.file_bytes = file_bytes
+        self.file_bytes = file_bytes  # a file is closed when it has grown to this
         self.row_group_bytes = row_group_bytes
         self.schema = schema
         self.files: list[DataFile] = []
@@ -216,6 +213,11 @@ class FileWriter:
         self._writer: pq.ParquetWriter | None = None
         self._stats = _Stats()
         self._written = 0
+
+    @classmethod
+    def into(cls, snapshot: Snapshot, row_group_bytes: int = ROW_GROUP_BYTES) -> FileWriter:
+        """Return a writer of files as a table wants them: of its size, with its columns."""
+        return cls(snapshot.storage, snapshot.file_bytes, row_group_bytes, snapshot.schema)
 
     def add(self, spec: TensorSpec, seq: int, row: Row) -> None:
         """Add one encoded row of a tensor."""
