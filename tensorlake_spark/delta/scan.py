@@ -267,5 +267,5 @@ def read(
 
 def _job_bytes(total: int) -> int:
     """Small reads are cut so that every thread has something to do, larger ones so that all end together."""
-    jobs = (2 if total < _JOB_BYTES else 4) * THREADS
+    jobs = (1 if total < _JOB_BYTES else 4) * THREADS
     return max(64 << 10, min(_JOB_BYTES, total // jobs + 1))

@@ -126,18 +126,19 @@ def unpack_offsets(rows: Rows, fields: Fields) -> Array:
 
 
 def _check_inside(offset: Array, starts: Array, rows: Rows, fields: Fields) -> None:
-    """Raise if an element lies outside of its box; most boxes are whole blocks, which need no look."""
-    whole = np.array([1 << bits for bits in fields.bits], np.int64)
-    sides = np.minimum(rows.hi - rows.lo, whole)
-    clipped = np.flatnonzero((sides < whole).any(axis=1)).tolist()
-    if not clipped:
-        return
-    counts = [rows.counts[i] for i in clipped]
-    spans = zip(starts[clipped].tolist(), counts, strict=True)
-    some = np.concatenate([offset[start : start + count] for start, count in spans])
-    for k in np.flatnonzero((sides < whole).any(axis=0)).tolist():
-        limit = sides[clipped, k].astype(offset.dtype)
-        if (fields.axis(some, k) >= np.repeat(limit, counts)).any():
+    """Raise if an element lies outside of its box; most boxes are as long as fields allow, or all alike."""
+    for k, bits in enumerate(fields.bits):
+        sides = np.minimum(rows.hi[:, k] - rows.lo[:, k], 1 << bits)
+        most = int(sides.max())
+        outside = most < 1 << bits and int(fields.axis(offset, k).max()) >= most
+        shorter = np.flatnonzero(sides < most).tolist()
+        if shorter and not outside:
+            counts = [rows.counts[i] for i in shorter]
+            spans = zip(starts[shorter].tolist(), counts, strict=True)
+            some = np.concatenate([offset[start : start + count] for start, count in spans])
+            limit = np.repeat(sides[shorter].astype(offset.dtype), counts)
+            outside = bool((fields.axis(some, k) >= limit).any())
+        if outside:
             raise CorruptDataError("an element of a block lies outside of its box")
 
 
