@@ -112,6 +112,12 @@ parser.add_argument(
     action="store_true",
     help="arrays: leave out files that cannot be read or do not fit, and list them; reads all files twice",
 )
+parser.add_argument(
+    "--compact-after",
+    type=int,
+    metavar="N",
+    help="after the commit, bring small files together if these tensors have N of them or more",
+)
 parser.add_argument("--layout", help="how it is stored; dense arrays ftsf, cells bsgs by default")
 parser.add_argument("--block-shape", help="shape of a chunk or block, as 1,3,256,1024")
 parser.add_argument("--codec", help="how chunks are coded; chosen by trying if not given")
@@ -249,6 +255,7 @@ def ingest(args: argparse.Namespace, session: SparkSession | None) -> Outcome:
             dry_run=args.dry_run,
             resume=args.resume,
             skip_bad=args.skip_bad,
+            compact_after=args.compact_after,
         )
     finally:
         if session is None:
@@ -277,6 +284,10 @@ def report(outcome: Outcome, seconds: float) -> None:
             print("this batch, or a later one, is in the table already; nothing was changed")
         else:
             print(f"{len(outcome.metas)} tensor(s) in {seconds:.1f} s")
+        merged = outcome.compacted
+        if merged is not None:
+            print(f"{merged.files_before} small file(s) became {merged.files_after}")
+            about["compacted"] = {"files": merged.files_before, "into": merged.files_after}
         about |= {"tensors": [row_of(m) for m in outcome.metas], "version": outcome.version}
     print(json.dumps({**about, "seconds": round(seconds, 3)}))
 

@@ -4,6 +4,7 @@
 `tensorlake_spark.spark`; importing this package does not import pyspark.
 """
 
+from tensorlake_spark.delta.compact import OptimizeReport
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     CorruptDataError,
@@ -41,6 +42,7 @@ __all__ = [
     "InvalidTensorError",
     "MissingDataError",
     "MissingDependencyError",
+    "OptimizeReport",
     "SparseTensor",
     "StorageError",
     "TableNotFoundError",

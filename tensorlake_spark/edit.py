@@ -29,7 +29,7 @@ from tensorlake_spark.errors import (
     did_you_mean,
 )
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.put import RECOMPUTE, commit_change, length_of, put, writer_of
+from tensorlake_spark.put import RECOMPUTE, commit_change, kept_moving, length_of, put, writer_of
 from tensorlake_spark.put import encode as encode
 from tensorlake_spark.row import Meta
 from tensorlake_spark.source import Source, suited
@@ -133,7 +133,7 @@ def convert(
             if not stale.moved:
                 raise ConcurrentWriteError(f"{stale}; it was not converted") from stale
             snapshot = stale.snapshot
-    raise _kept_moving(tensor_id)
+    raise kept_moving(tensor_id)
 
 
 def drop_tensors(snapshot: Snapshot, ids: Sequence[str], writer: FileWriter) -> list[str]:
@@ -173,13 +173,7 @@ def delete(storage: Storage, tensor_id: str) -> Snapshot:
         except BaseException:
             writer.abort()
             raise
-    raise _kept_moving(tensor_id)
-
-
-def _kept_moving(tensor_id: str) -> ConcurrentWriteError:
-    return ConcurrentWriteError(
-        f"files of tensor {tensor_id!r} were moved during each of {RECOMPUTE} attempts; nothing was committed"
-    )
+    raise kept_moving(tensor_id)
 
 
 def describe(

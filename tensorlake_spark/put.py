@@ -12,6 +12,7 @@ import numpy as np
 from tensorlake_spark.delta.commit import Change, app_of, commit
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import FileWriter
+from tensorlake_spark.errors import ConcurrentWriteError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.pool import THREADS, threads
@@ -110,3 +111,10 @@ def commit_change(
     number = snapshot.transaction(app_of(tensor_id))
     change = Change({tensor_id: number}, writer.finish(), removes, operation, transaction)
     return commit(snapshot.storage, change)
+
+
+def kept_moving(tensor_id: str) -> ConcurrentWriteError:
+    """Return the error of a change that other writers kept from being computed."""
+    return ConcurrentWriteError(
+        f"files of tensor {tensor_id!r} were moved during each of {RECOMPUTE} attempts; nothing was committed"
+    )

@@ -264,7 +264,9 @@ class FileWriter:
         if self._writer is not None:
             with suppress(OSError, pa.ArrowException):  # the store may be why we are here
                 self._writer.close()
+            with suppress(OSError, pa.ArrowException):
                 self._sink.close()
+            with suppress(OSError, pa.ArrowException):
                 self.storage.delete(self._name)
         discard(self.storage, [file.path for file in self.files])
         self._writer, self.files, self._rows = None, [], []

@@ -6,12 +6,15 @@ slabs or tensors, ``ingest_cells`` logs and matrices as the cells of a sparse te
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import tensorlake_spark
 from tensorlake_spark import errors
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.snapshot import Snapshot
@@ -35,6 +38,8 @@ from tensorlake_spark.spec import check_id
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+logger = logging.getLogger("tensorlake_spark")
+
 _OURS = re.compile(r"tensorlake_spark\.errors\.(\w+): (.*)")
 _DATA = re.compile(r"\[([A-Z_.]+)\] (.*?) SQLSTATE: 22", re.DOTALL)
 
@@ -55,6 +60,7 @@ def run(
     dry_run: bool = False,
     resume: bool = False,
     skip_bad: bool = False,
+    compact_after: int | None = None,
 ) -> Outcome:
     """Write files as one tensor, or as one tensor each, or say what would be written.
 
@@ -94,6 +100,9 @@ def run(
     skip_bad : bool
         For arrays: read every file before the write, and leave out those that cannot be read, or do not go
         with the first good one.
+    compact_after : int, optional
+        After the commit, bring small files of these tensors together if there are so many of them or more,
+        as `TensorLake.optimize` does; at least 2.
 
     Raises
     ------
@@ -109,6 +118,10 @@ def run(
         raise InvalidOptionError(f"how={how!r} is none of 'stack', 'concat', 'each'")
     if mode not in ("error", "overwrite", "append"):
         raise InvalidOptionError(f"mode={mode!r} is none of 'error', 'overwrite', 'append'")
+    if compact_after is not None and compact_after < 2:
+        raise InvalidOptionError(
+            f"--compact-after {compact_after}: 2 files are the least to bring together"
+        )
     check_id(tensor_id)
     storage = Storage(table, storage_options or {})
     batch = transaction_of(options or {})
@@ -142,24 +155,39 @@ def run(
                 resume,
                 skip_bad,
             )
-            return write_arrays(session, job, paths, gone or ())
-        if how is not None or channels_first:
-            raise InvalidOptionError(
-                f"--stack, --concat, --each and --channels-first are for arrays; the cells of {paths[0]} lie "
-                "where their indices say, and those of all files make up one tensor"
+            outcome = write_arrays(session, job, paths, gone or ())
+        else:
+            if how is not None or channels_first:
+                raise InvalidOptionError(
+                    f"--stack, --concat, --each and --channels-first are for arrays; the cells of {paths[0]} "
+                    "lie where their indices say, and those of all files make up one tensor"
+                )
+            _check_arrays_only(paths[0], resume, skip_bad)
+            outcome = _cells(
+                session,
+                storage,
+                tensor_id,
+                paths,
+                family,
+                mode,
+                cells or CellOptions(),
+                options,
+                dry_run,
             )
-        _check_arrays_only(paths[0], resume, skip_bad)
-        return _cells(
-            session,
-            storage,
-            tensor_id,
-            paths,
-            family,
-            mode,
-            cells or CellOptions(),
-            options,
-            dry_run,
-        )
+    if compact_after is None or outcome.status != DONE:
+        return outcome
+    return _compacted(storage, outcome, compact_after)
+
+
+def _compacted(storage: Storage, outcome: Outcome, least: int) -> Outcome:
+    """Bring small files together; what was written is committed, whatever comes of that."""
+    try:
+        lake = tensorlake_spark.open(storage.uri, storage_options=storage.options)
+        done = lake.optimize([meta.spec.id for meta in outcome.metas], min_files=least)
+    except ConcurrentWriteError as error:
+        logger.warning("small files were not brought together: %s", error)
+        return outcome
+    return replace(outcome, compacted=done, version=done.version)
 
 
 def _check_arrays_only(path: str, resume: bool, skip_bad: bool) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensorlake_spark.delta.compact import OptimizeReport
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.row import Meta
 from tensorlake_spark.spec import TensorSpec
@@ -32,8 +33,8 @@ class Plan:
     records : int, or None
         Of cells how many records there are; None for arrays.
     tells_layout : bool
-        Whether layout and blocks are known; with ``layout="auto"`` and a tensor for each file, each is asked
-        how full it is when it is written.
+        Whether layout and blocks are known; of a tensor for each file, ``layout="auto"`` and the blocks of a
+        sparse layout follow how full it is, which is asked when it is written.
     """
 
     files: tuple[str, ...]
@@ -59,7 +60,7 @@ class Plan:
         out = [f"{len(self.files)} source(s), {size_text(bytes_of(self.files))}: {', '.join(some)}"]
         for spec, added in zip(self.tensors, self.added, strict=True):
             blocks = f" in blocks of {spec.block_shape}" if spec.block_shape else ""
-            stored = f"{spec.layout}{blocks}" if self.tells_layout else "layout by how full it is"
+            stored = f"{spec.layout}{blocks}" if self.tells_layout else "stored by how full it is"
             more = "" if added == spec.shape else f", of which {added} is added"
             if self.records is None:
                 size = f"{size_text(raw_bytes(added, spec))} before compression"
@@ -97,6 +98,8 @@ class Outcome:
         The sources that are bad and were left out.
     pieces, reused : int, or None
         Of a job that can be resumed in how many pieces it is written, and how many earlier runs had written.
+    compacted : OptimizeReport, or None
+        What was brought together afterwards; None where that was not asked for, or given up.
     """
 
     status: str
@@ -107,6 +110,7 @@ class Outcome:
     skipped: tuple[Skipped, ...] = ()
     pieces: int | None = None
     reused: int | None = None
+    compacted: OptimizeReport | None = None
 
 
 def raw_bytes(shape: Sequence[int], spec: TensorSpec) -> int:

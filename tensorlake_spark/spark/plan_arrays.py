@@ -66,7 +66,11 @@ def plan_tensors(
         for i, part in zip(ids, parts, strict=True)
     )
     files, shapes = tuple(p.path for p in parts), tuple(p.shape for p in parts)
-    return Plan(files, specs, shapes, 1, tells_layout=options.write.layout != "auto")
+    # Sparse blocks follow how full each array is.
+    told = options.write.layout != "auto" and (
+        options.write.block_shape is not None or not layout_of(options.write.layout).is_sparse
+    )
+    return Plan(files, specs, shapes, 1, tells_layout=told)
 
 
 def check_distinct(ids: Sequence[str]) -> None:

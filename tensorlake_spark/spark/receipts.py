@@ -82,8 +82,9 @@ class Resumption:
 
     def check(self, snapshot: Snapshot) -> None:
         """Raise ConcurrentWriteError if a tensor changed since the receipts were made."""
+        newest = snapshot.transactions([app_of(tensor_id) for tensor_id in self.numbers])
         for tensor_id, number in self.numbers.items():
-            if snapshot.transaction(app_of(tensor_id)) != number:
+            if newest[app_of(tensor_id)] != number:
                 raise ConcurrentWriteError(
                     f"another writer changed tensor {tensor_id!r} since the files were looked at; nothing "
                     "was written, run the job again"

@@ -137,7 +137,8 @@ def _numbers(storage: Storage, ids: Sequence[str]) -> dict[str, int | None]:
         snapshot = Snapshot.open(storage)
     except TableNotFoundError:
         return dict.fromkeys(ids)
-    return {i: snapshot.transaction(app_of(i)) for i in ids}
+    numbers = snapshot.transactions([app_of(i) for i in ids])
+    return {i: numbers[app_of(i)] for i in ids}
 
 
 def _stamps(parts: Sequence[Part]) -> list[list[int]]:

@@ -24,6 +24,7 @@ from tensorlake_spark.errors import (
     TableNotFoundError,
     TensorExistsError,
 )
+from tensorlake_spark.put import RECOMPUTE, kept_moving
 from tensorlake_spark.row import Meta
 from tensorlake_spark.spark.cells import Cells
 from tensorlake_spark.spark.columns import has_cells
@@ -68,13 +69,14 @@ class TensorWriter(DataSourceArrowWriter):
                 )
             options.resumption.check(snapshot)
         self.version = snapshot.version
+        self.file_bytes = snapshot.file_bytes
         self.done = transaction_done(snapshot, options.write.transaction)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Encode and write one partition; runs on an executor, perhaps more than once."""
         if self.done:
             return TensorCommitMessage()
-        writer = FileWriter(self.options.storage)
+        writer = FileWriter(self.options.storage, self.file_bytes)
         try:
             written = self.form.write(iterator, writer)
             message = TensorCommitMessage(tuple(writer.finish()), tuple(written))
@@ -93,53 +95,61 @@ class TensorWriter(DataSourceArrowWriter):
         storage, resumption = self.options.storage, self.options.resumption
         if resumption is not None:
             parts = [*resumption.taken(storage), *parts]
-        snapshot = Snapshot.open(storage)
-        writer = FileWriter(storage, schema=snapshot.schema)
         try:
+            snapshot = Snapshot.open(storage)
             files = [file for part in parts for file in part.files]
             metas = self.form.describe([w for m in parts for w in m.written], files, snapshot)
             if metas:
-                self._commit(snapshot, metas, files, writer)
+                self._commit(snapshot, metas, files)
         except StaleChange as stale:
-            writer.abort()
             self.abort(messages)
             raise ConcurrentWriteError(
-                f"another writer changed tensor {stale.tensor_id!r} while this job ran; nothing of it was "
-                "committed, run it again"
+                f"{stale} while this job ran; nothing of it was committed, run it again"
             ) from stale
         except BaseException:
-            writer.abort()
             self.abort(messages)
             raise
         if resumption is not None:
             resumption.clear(storage, files)
 
-    def _commit(
-        self,
-        snapshot: Snapshot,
-        metas: Sequence[Meta],
-        files: Sequence[DataFile],
-        writer: FileWriter,
-    ) -> None:
+    def _commit(self, snapshot: Snapshot, metas: Sequence[Meta], files: Sequence[DataFile]) -> None:
         storage = self.options.storage
-        planned = Snapshot.open(storage, self.version)
         ids = [meta.spec.id for meta in metas]
-        taken = [i for i in ids if catalog.find(snapshot, i) is not None]
-        if self.options.id is None and taken and not self.overwrite:
-            raise TensorExistsError(
-                f"tensor {taken[0]!r} exists in {storage.uri}; mode('overwrite') replaces it, and an "
-                "append of slabs (lo, tensor) with option('id', ...) continues it"
-            )
-        removes = edit.drop_tensors(snapshot, ids, writer) if self.overwrite else []
-        writer.add_meta([m.spec for m in metas], [m.seq for m in metas], [m.totals for m in metas])
-        change = Change(
-            tensors={i: planned.transaction(app_of(i)) for i in ids},
-            adds=[*files, *writer.finish()],
-            removes=removes,
-            operation="spark overwrite" if self.overwrite else "spark append",
-            transaction=self.options.write.transaction,
-        )
-        commit(storage, change)
+        if self.options.id is None and not self.overwrite:
+            present = set(catalog.ids(snapshot))
+            taken = [i for i in ids if i in present]
+            if taken:
+                raise TensorExistsError(
+                    f"tensor {taken[0]!r} exists in {storage.uri}; mode('overwrite') replaces it, and an "
+                    "append of slabs (lo, tensor) with option('id', ...) continues it"
+                )
+        planned = Snapshot.open(storage, self.version)
+        numbers = planned.transactions([app_of(i) for i in ids])
+        for _ in range(RECOMPUTE):
+            writer = FileWriter.into(snapshot)
+            try:
+                removes = edit.drop_tensors(snapshot, ids, writer) if self.overwrite else []
+                writer.add_meta(
+                    [m.spec for m in metas], [m.seq for m in metas], [m.totals for m in metas]
+                )
+                change = Change(
+                    tensors={i: numbers[app_of(i)] for i in ids},
+                    adds=[*files, *writer.finish()],
+                    removes=removes,
+                    operation="spark overwrite" if self.overwrite else "spark append",
+                    transaction=self.options.write.transaction,
+                )
+                commit(storage, change)
+                return
+            except StaleChange as stale:
+                writer.abort()
+                if not stale.moved:
+                    raise
+                snapshot = stale.snapshot
+            except BaseException:
+                writer.abort()
+                raise
+        raise kept_moving(ids[0])
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete the files of the tasks that ended well; those of the others are orphans for vacuum.

@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from workloads import photos
 
 SCRIPT = Path(__file__)
 PIECES = (1, 100, 10_000)
-ROUNDS = 3
+ROUNDS = 2
 
 
 def main() -> int:
@@ -171,9 +172,8 @@ def local(args: argparse.Namespace) -> dict[str, Any]:
     }
     collects = {
         "ingest, one file": lambda: ingest(spark, folder / "again", files[:1]),
-        "collect, one file": lambda: peers.collect_and_write(
-            spark, files[:1], folder / "collected"
-        ),
+        "collect, one file": lambda: peers.collect_and_write(spark, files[:1], collected, False),
+        "toArrow, one file": lambda: peers.collect_and_write(spark, files[:1], collected, True),
     }
     reads = {
         "all": lambda: size(tensor(small, ""), "tensor.data", one.nbytes),
@@ -218,6 +218,7 @@ def workers(args: argparse.Namespace) -> dict[str, Any]:
     files = inputs(folder)[:4]
     os.environ["SPARK_HOME"] = str(Path(__import__("pyspark").__file__).parent)
     spark = session_of(f"local-cluster[{args.count},1,1024]", **{"spark.driver.memory": "1g"})
+    pin_executors(spark, args.count)
     table = folder / f"workers-{args.count}"
 
     def read() -> None:
@@ -231,6 +232,28 @@ def workers(args: argparse.Namespace) -> dict[str, Any]:
     found = {"ingest": ingested, "read": statistics.median(timed(read) for _ in range(3))}
     spark.stop()
     return found
+
+
+def pin_executors(spark: Any, count: int) -> None:
+    """Give every executor a core of its own, with what it starts: its Python would take others as well."""
+    status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
+    while status().size() < count + 1:  # the driver is one of them
+        time.sleep(0.05)
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            command = (entry / "cmdline").read_bytes()
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            if b"CoarseGrainedExecutorBackend" in command and b"java" in command:
+                found.append((int(parent), entry))
+    ours = [entry for parent, entry in found if parent in _family()]
+    if len(ours) != count:
+        raise AssertionError(f"{len(ours)} executors of {count}")
+    cores = sorted(os.sched_getaffinity(0))
+    for number, entry in enumerate(ours):
+        for thread in (entry / "task").iterdir():
+            with suppress(OSError):
+                os.sched_setaffinity(int(thread.name), {cores[number % len(cores)]})
 
 
 def memory(args: argparse.Namespace) -> dict[str, Any]:
@@ -281,28 +304,31 @@ class Watch:
                     self.python = max(self.python, most)
 
 
+def _family() -> set[int]:
+    """Return the ids of this process and of all that it, or one of those, started."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            stat = (entry / "stat").read_text().rpartition(")")[2].split()
+            parents[int(entry.name)] = int(stat[1])
+    family, size = {os.getpid()}, 0
+    while size != len(family):
+        size = len(family)
+        family |= {pid for pid, parent in parents.items() if parent in family}
+    return family
+
+
 def _descendants() -> list[tuple[str, float]]:
     """Return the name and the peak in MB of every process that this one, or one of those, started."""
-    parents, found = {}, {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            lines = (entry / "status").read_text().splitlines()
-        except OSError:
-            continue  # it ended meanwhile
-        fields = dict(line.split(":", 1) for line in lines if ":" in line)
-        if "VmHWM" in fields:
-            pid = int(entry.name)
-            parents[pid] = int(fields["PPid"])
-            found[pid] = fields["Name"].strip(), int(fields["VmHWM"].split()[0]) * 1024 / 1e6
-
-    def ours(pid: int) -> bool:
-        while pid in parents and parents[pid] != os.getpid():
-            pid = parents[pid]
-        return pid in parents
-
-    return [figure for pid, figure in found.items() if ours(pid)]
+    out = []
+    for pid in _family() - {os.getpid()}:
+        with suppress(OSError):
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            fields = dict(line.split(":", 1) for line in lines if ":" in line)
+            if "VmHWM" in fields:
+                most = int(fields["VmHWM"].split()[0]) * 1024 / 1e6
+                out.append((fields["Name"].strip(), most))
+    return out
 
 
 if __name__ == "__main__":

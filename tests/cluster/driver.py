@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
@@ -196,6 +197,26 @@ def read(spark, lake, notes, trouble):
     np.save(Path(notes) / "cells.npy", out)
 
 
+def add_up(spark, lake, notes):
+    """Add up the elements of a tensor that no process holds, each task telling how much memory it took."""
+    frame = spark.read.format("tensor").options(id="large").load(lake)
+
+    def sums(batches):
+        total = 0
+        for batch in batches:
+            for data in pc.struct_field(batch.column("tensor"), "data"):
+                total += int(np.frombuffer(data.as_buffer(), "u1").sum(dtype="u8"))
+        status = dict(
+            line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
+        )
+        most = int(status["VmHWM"].split()[0]) << 10
+        yield pa.RecordBatch.from_pydict({"total": [total], "most": [most]})
+
+    rows = frame.mapInArrow(sums, "total bigint, most bigint").collect()
+    found = [sum(row.total for row in rows), max(row.most for row in rows)]
+    (Path(notes) / "found").write_text(json.dumps(found))
+
+
 def ingest(spark, lake, notes, options):
     """Stack files so that it can be resumed, and tell what came of it."""
     try:
@@ -215,7 +236,7 @@ def obey(spark, job, lake, notes, trouble, options):
         form = "troubled"
     status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
     wait_for(lambda: status().size() == 3, "two executors beside the driver")
-    batch = {"slabs": "1", "cells": "100", "read": "10000", "ingest": "1"}[job]
+    batch = {"slabs": "1", "cells": "100", "ingest": "1"}.get(job, "10000")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch)
     if job == "ingest":
         if trouble:
@@ -226,6 +247,8 @@ def obey(spark, job, lake, notes, trouble, options):
         save(slabs(spark), form, lake, id=job, **options)
     elif job == "cells":
         save(cells(spark), form, lake, id=job, shape=",".join(map(str, SIDES)), **options)
+    elif job == "add up":
+        add_up(spark, lake, notes)
     else:
         read(spark, lake, notes, trouble)
 

@@ -212,6 +212,16 @@ def test_two_executors_write_and_read_with_the_package_of_the_archive(
     check_read(read, slabs, cells)
 
 
+def test_a_tensor_larger_than_the_memory_of_an_executor(driver, tmp_path):
+    plane = np.arange(1 << 20, dtype=np.uint32).reshape(1, 1024, 1024).astype(np.uint8)
+    count = 768  # MiB; an executor's JVM has 512
+    tl.open(tmp_path / "lake").write("large", (plane + np.uint8(k % 7) for k in range(count)))
+    job = driver.do("add up", tmp_path / "lake")
+    total, most = json.loads((job.notes / "found").read_text())
+    assert total == sum(int((plane + np.uint8(k % 7)).sum(dtype="u8")) for k in range(count))
+    assert most < 400 << 20, "a task's Python holds a few row groups"
+
+
 @pytest.mark.parametrize("form", ["slabs", "cells"])
 def test_a_task_that_fails_twice(driver, tmp_path, slabs, cells, form):
     path = tmp_path / "lake"

@@ -29,12 +29,22 @@ class Run:
 
 
 @pytest.fixture(scope="session")
-def ingest_job():
+def module_of():
+    """What loads the module of a job, which lies in no package."""
+
+    def load(name):
+        spec = importlib.util.spec_from_file_location(f"{name}_job", ROOT / "jobs" / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def ingest_job(module_of):
     """The module of the job."""
-    spec = importlib.util.spec_from_file_location("ingest_job", ROOT / "jobs" / "ingest.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of("ingest")
 
 
 @pytest.fixture

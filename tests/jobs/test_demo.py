@@ -1,6 +1,5 @@
 """The demo: its flights by spark-submit, and what it says of wrong answers and of a missing package."""
 
-import importlib.util
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,11 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def demo():
-    spec = importlib.util.spec_from_file_location("demo", ROOT / "jobs" / "demo.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def demo(module_of):
+    return module_of("demo")
 
 
 @pytest.fixture

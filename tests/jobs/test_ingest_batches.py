@@ -87,6 +87,7 @@ def test_a_batch_that_makes_no_sense(job, files, words, says):
         (["--concat", 0, "--layout", "csr", "a.npy"], 1),
         (["--each", "--layout", "ftsf", "a.npy", "b.npy"], 2),
         (["--each", "a.npy"], 1),
+        (["--each", "--layout", "bsgs", "a.npy"], 1),
         ([*CELLS, "x.csv"], 1),
         ([*CELLS, "--layout", "coo", "--shape", "9,2", "x.csv"], 1),
     ],
@@ -118,6 +119,37 @@ def test_a_dry_run_writes_nothing_and_tells_what_would_be(job, files, words, cou
             assert (planned["block_shape"] or []) == list(spec.block_shape or [])
         else:
             assert "--each" in words
+
+
+def test_a_dry_run_of_cells_counts_records(job, files):
+    (files / "x.csv").write_text("day,kind,count\n0,a,1\n0,a,2\n5,a,7\n")
+    base = ["--table", files / "lake", "--id", "x", "--axis", "day", "--axis", "kind"]
+    dry = job(*base, "--value", "sum(count)", "--dry-run", files / "x.csv")
+    assert dry.json["records"] == 3, "two of them fall in one cell"
+    assert "3 records" in dry.out
+
+
+def test_small_files_are_brought_together_after_a_batch(job, files, photos):
+    words = ["--table", files / "lake", "--id", "x", "--concat", 0, "--mode", "append"]
+    tl.open(files / "lake").write("other", photos)
+    merged = []
+    for number in range(6):
+        np.save(files / "day.npy", photos[number : number + 1])
+        done = job(*words, "--compact-after", 6, files / "day.npy")
+        assert done.code == 0, done.err
+        merged.append(done.json.get("compacted"))
+        assert done.json["version"] == tl.open(files / "lake").version
+    # Each batch left a file of data and one of metadata.
+    assert [m["files"] for m in merged] == [0, 0, 6, 0, 0, 7]
+    assert [m["into"] for m in merged] == [0, 0, 1, 0, 0, 1]
+    ref = tl.open(files / "lake")["x"]
+    np.testing.assert_array_equal(ref[:], photos[:6])
+    assert len(ref.explain().files) == 1
+    dry = job(*words, "--compact-after", 2, "--dry-run", files / "day.npy")
+    assert "compacted" not in dry.json
+    few = job(*words, "--compact-after", 1, files / "day.npy")
+    assert few.code == 2
+    assert "--compact-after 1" in few.err
 
 
 def test_a_dry_run_of_an_append(job, files):
