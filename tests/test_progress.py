@@ -76,7 +76,7 @@ def test_long_work_on_a_terminal_reaches_the_end(tmp_path):
         assert percents == sorted(percents)
         assert percents[0] == 0
         assert percents[-1] == 100
-        assert len(set(percents)) > 3
+        assert len(set(percents)) > 2, "something between the beginning and the end"
     assert bars["write x"][1] == 64 * 256 * 256
 
 

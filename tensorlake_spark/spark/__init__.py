@@ -4,6 +4,7 @@
 shows; ``ingest`` files to tensors, for the job. Reading: ``reader``, and of sparse tensors ``elements`` and
 ``blocks``; ``overlap`` finds rows that have to be seen together. Writing: ``writer`` commits what the forms
 ``slabs`` and ``cells`` encode; ``columns`` of cells, ``grouping`` before they are written, ``unique`` after.
+Plain Delta: ``functions`` has ``slice_filter``, ``tensor_decode``, ``read_tensor`` and functions of tensors.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -238,7 +238,7 @@ def test_many_transactions_are_looked_up_at_once(lake):
     storage = Storage(lake.uri)
     many = {f"u/{i:02}": None for i in range(20)}
     commit(storage, Change(many, []))
-    with pytest.raises(StaleChange, match="'u/00' was changed"):
+    with pytest.raises(StaleChange, match="changed tensor 'u/00'"):
         commit(storage, Change(many, []))
     after = commit(storage, Change(dict.fromkeys(many, 1), []))
     assert set(after.transactions([app_of(name) for name in many]).values()) == {2}
