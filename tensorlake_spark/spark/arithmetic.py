@@ -1,0 +1,198 @@
+"""NumPy's operations on stacks: every array has a first axis more, along which the rows lie."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.indexing import select
+from tensorlake_spark.spark.decoding import check_runs
+from tensorlake_spark.spark.slice_sql import parts_of
+from tensorlake_spark.spark.stacks import Numbers
+from tensorlake_spark.spec import dtype_of
+
+Array = np.ndarray[Any, Any]
+
+
+def _axes(x: Array, axes: Sequence[int] | None) -> tuple[int, ...]:
+    """Return axes of a tensor as axes of a stack; all of them for none."""
+    ndim = x.ndim - 1
+    if axes is None:
+        return tuple(range(1, x.ndim))
+    for axis in axes:
+        if axis is None or not -ndim <= axis < ndim:
+            raise InvalidTensorError(f"axis {axis} is out of bounds for shape {x.shape[1:]}")
+    return tuple(axis % ndim + 1 for axis in axes)
+
+
+def _real(x: Array) -> Array:
+    """Return the elements as float64."""
+    if x.dtype.kind in "cmM":
+        raise InvalidTensorError(f"elements of dtype {x.dtype} are no real numbers")
+    return x.astype(np.float64)
+
+
+def _flat(x: Array) -> Array:
+    return _real(x).reshape(len(x), math.prod(x.shape[1:]))
+
+
+def _same_size(x: Array, y: Array) -> tuple[Array, Array]:
+    if x.shape != y.shape:
+        raise InvalidTensorError(f"shapes {x.shape[1:]} and {y.shape[1:]} differ")
+    return _flat(x), _flat(y)
+
+
+def _norm(x: Array, axis: tuple[int, ...]) -> Array:
+    x = np.abs(x) if x.dtype.kind == "c" else _real(x)
+    return np.asarray(np.sqrt(np.sum(x * x, axis=axis)))
+
+
+def _mean(x: Array, axis: tuple[int, ...]) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of no elements it is NaN
+        return np.asarray(np.mean(x, axis=axis))
+
+
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": np.sum, "mean": _mean, "min": np.min, "max": np.max, "norm": _norm,
+}  # fmt: skip
+
+
+def reduction(name: str) -> Callable[..., Array]:
+    """Return the function that makes one number of each tensor, as float64."""
+
+    def reduce(x: Array) -> Array:
+        if x.dtype.kind == "c" and name == "norm":
+            return _norm(x, _axes(x, None))
+        _real(x[:0])
+        return _real(np.asarray(REDUCTIONS[name](x, axis=_axes(x, None))))
+
+    return reduce
+
+
+def reduction_along(name: str) -> Callable[..., Array]:
+    """Return the function that reduces each tensor along some axes."""
+    return lambda x, axes: np.asarray(REDUCTIONS[name](x, axis=_axes(x, axes)))
+
+
+def argmax(x: Array) -> Array:
+    """Return the place in C order of the first of the greatest elements."""
+    return np.asarray(x.reshape(len(x), math.prod(x.shape[1:])).argmax(axis=1))
+
+
+def argmax_along(x: Array, axes: Sequence[int]) -> Array:
+    """Return along one axis the index of the first of the greatest elements."""
+    if len(axes) != 1:
+        raise InvalidTensorError(f"one axis, not {len(axes)}: {tuple(axes)}")
+    return np.asarray(x.argmax(axis=_axes(x, axes)[0]))
+
+
+def elementwise(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Return a function of two tensors that broadcast, or of a tensor and a number."""
+
+    def combine(x: Array | Numbers, y: Array | Numbers) -> Array:
+        if isinstance(x, Numbers):
+            if isinstance(y, Numbers):
+                raise InvalidTensorError("neither of the two is a tensor")
+            x = _weak(x, y)
+        elif isinstance(y, Numbers):
+            y = _weak(y, x)
+        if x.dtype.kind in "mM" or y.dtype.kind in "mM":
+            raise InvalidTensorError("datetime64 and timedelta64 have no arithmetic here")
+        return np.asarray(function(*_aligned(x, y)))
+
+    return combine
+
+
+def _weak(numbers: Numbers, tensors: Array) -> Array:
+    """Give numbers the dtype that NumPy gives Python's: that of the tensor, or a float."""
+    values = numbers.values
+    # What NumPy makes of it: result_type() knows less of the small floats.
+    dtype = (np.empty(0, tensors.dtype) + (0.0 if values.dtype.kind == "f" else 0)).dtype
+    cast = values.astype(dtype)
+    if dtype.kind in "iu" and (cast != values).any():
+        wrong = values[np.argmax(cast != values)]
+        raise InvalidTensorError(f"{wrong} does not fit dtype {dtype}; cast the tensor first")
+    return np.asarray(cast)
+
+
+def _aligned(*stacks: Array) -> list[Array]:
+    """Put axes of length 1 behind the first, so that tensors broadcast as they do alone."""
+    ndim = max(x.ndim for x in stacks)
+    return [x.reshape(len(x), *(1,) * (ndim - x.ndim), *x.shape[1:]) for x in stacks]
+
+
+def dot(x: Array, y: Array) -> Array:
+    """Return the sum of the products of all elements."""
+    x, y = _same_size(x, y)
+    return np.asarray(np.einsum("ni,ni->n", x, y))
+
+
+def cosine(x: Array, y: Array) -> Array:
+    """Return the cosine of the angle between two tensors; NaN where one is zero."""
+    x, y = _same_size(x, y)
+    return np.asarray(np.einsum("ni,ni->n", x, y) / (_norm(x, (1,)) * _norm(y, (1,))))
+
+
+def distance(x: Array, y: Array) -> Array:
+    """Return the Euclidean distance of two tensors."""
+    x, y = _same_size(x, y)
+    return _norm(x - y, (1,))
+
+
+def matmul(x: Array, y: Array) -> Array:
+    """Return NumPy's matrix product of each pair."""
+    if x.ndim == 1 or y.ndim == 1:
+        raise InvalidTensorError("a tensor of rank 0 is no matrix")
+    row, column = x.ndim == 2, y.ndim == 2  # vectors
+    x = x[:, None, :] if row else x
+    y = y[:, :, None] if column else y
+    out = np.matmul(*_aligned(x, y))
+    out = out[..., 0] if column else out
+    if row:
+        out = out[..., 0, :] if not column else out[..., 0]
+    return np.asarray(out)
+
+
+def take_slice(x: Array, text: str) -> Array:
+    """Return a slice of each tensor."""
+    key = parts_of(text)
+    check_runs(select(key, x.shape[1:]))
+    every: tuple[Any, ...] = (slice(None), *key)
+    return np.asarray(x[every])
+
+
+def get(x: Array, index: Sequence[int]) -> Array:
+    """Return one element of each tensor."""
+    if len(index) != x.ndim - 1 or None in index:
+        raise InvalidTensorError(f"one index for each of {x.ndim - 1} axes, not {tuple(index)}")
+    select(tuple(index), x.shape[1:])
+    every: tuple[Any, ...] = (slice(None), *index)
+    return _real(np.asarray(x[every]))
+
+
+def cast(x: Array, dtype: str) -> Array:
+    """Return each tensor in another dtype."""
+    return x.astype(dtype_of(dtype))
+
+
+def reshape(x: Array, shape: Sequence[int]) -> Array:
+    """Return each tensor in another shape of as many elements."""
+    return x.reshape(
+        len(x), *x[0].reshape(shape).shape
+    )  # of one alone, so that an error names its shape
+
+
+def to_array(x: Array) -> Array:
+    """Return the elements of each in C order, as float64."""
+    return _flat(x)
+
+
+def from_array(values: Array, shape: Sequence[int], dtype: str) -> Array:
+    """Return tensors of numbers in C order."""
+    return values.astype(dtype_of(dtype)).reshape(len(values), *shape)

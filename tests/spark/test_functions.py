@@ -1,0 +1,605 @@
+"""Plain Delta tables of tensors: rows to blocks, blocks to arrays, and functions of tensors beside NumPy."""
+
+import inspect
+import math
+import re
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import functions as f
+
+import tensorlake_spark as tl
+from tensorlake_spark.spark import functions as tf
+from tensorlake_spark.spark.row_functions import block_column
+from tensorlake_spark.spark.tensor_udfs import FUNCTIONS
+from tensorlake_spark.spark.views import BLOCKS, TENSOR, tensor_column, tensors_of
+
+SHAPE = (9, 7, 5)
+SPARSE = ("bsgs", "coo", "csr", "csc", "csf")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "plain_delta.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def x():
+    return np.random.default_rng(0).integers(-50, 50, SHAPE).astype("f4")
+
+
+@pytest.fixture(scope="module")
+def thin(x):
+    return np.where(np.random.default_rng(1).random(SHAPE) < 0.15, x, 0)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory, x, thin):
+    path = tmp_path_factory.mktemp("plain") / "lake"
+    lake = tl.open(path)
+    lake.write("dense", x, block_shape=(2, 3, 5), axes=("t", "y", "x"))
+    lake.write("filled", np.where(np.arange(9) < 4, 0, np.arange(9)), block_shape=(2,))
+    lake.write("number", np.float64(2.5))
+    for layout in SPARSE:
+        block = (4, 4, 4) if layout == "bsgs" else None
+        lake.write(layout, tl.SparseTensor.from_dense(thin), layout=layout, block_shape=block)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def table(spark, path):
+    return spark.read.format("delta").load(path)
+
+
+def tensors(table):
+    """The tensors of a column of Spark's, None where it is null."""
+    column = table.combine_chunks().column(0)
+    column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    known = iter(tensors_of(column.drop_null()))
+    return [next(known) if valid else None for valid in column.is_valid().to_pylist()]
+
+
+KEYS = [
+    ("", np.s_[:]),
+    ("3:5", np.s_[3:5]),
+    ("2, ..., 4", np.s_[2, ..., 4]),
+    ("1:8:3, :, ::2", np.s_[1:8:3, :, ::2]),
+    ("-2:, ::-2, None", np.s_[-2:, ::-2, None]),
+    ("0, 0, 0", np.s_[0, 0, 0]),
+    ("5:5", np.s_[5:5]),
+]
+
+
+@pytest.mark.parametrize("tensor_id", ["dense", *SPARSE])
+def test_blocks_lie_where_numpy_has_them(table, x, thin, tensor_id):
+    want = x if tensor_id == "dense" else thin
+    row = f.struct("*")
+    blocks = [tf.tensor_block(row, text, shape=SHAPE).alias(text or "all") for text, _ in KEYS]
+    found = table.where(f.col("id") == tensor_id).select(*blocks)
+    assert all(field.dataType == BLOCKS for field in found.schema)
+    rows = found.collect()
+    for place, (text, key) in enumerate(KEYS):
+        out = np.zeros(want[key].shape, "f4")
+        for block in (r[place] for r in rows if r[place] is not None):
+            part = np.frombuffer(block.tensor.data, "<f4").reshape(block.tensor.shape)
+            out[tuple(slice(a, a + n) for a, n in zip(block.offset, part.shape))] += part
+            if text in ("", "3:5"):
+                where = tuple(slice(a, a + n) for a, n in zip(block.lo, part.shape))
+                stored = part != 0
+                np.testing.assert_array_equal(want[where][stored], part[stored])
+        np.testing.assert_array_equal(out, want[key], err_msg=text)
+
+
+def test_rows_without_a_part_of_the_slice_are_null(table):
+    row = f.struct("*")
+    decoded = table.select("id", "nnz", "lo", "hi", tf.tensor_decode(row, "3:5, 0:2").alias("t"))
+    rows = decoded.where("id = 'dense'").collect()
+    for r in rows:
+        inside = r.nnz > 0 and r.lo.d0 < 5 and r.hi.d0 > 3 and r.lo.d1 < 2
+        assert (r.t is not None) == inside
+        if inside:
+            assert r.t.shape == [min(5, r.hi.d0) - max(3, r.lo.d0), 2 - r.lo.d1, 5]
+    assert sum(r.t is not None for r in rows) == 2
+    null = f.when(f.col("id") == "dense", row)
+    some = table.where("id IN ('dense', 'number')").select("id", tf.tensor_decode(null).alias("t"))
+    assert {r.id for r in some.where("t IS NOT NULL").collect()} == {"dense"}
+
+
+def test_sql_has_it_too(spark, table, x):
+    tf.register(spark)
+    table.withColumn("owner", f.lit("me")).createOrReplaceTempView("plain")
+    rows = spark.sql(
+        "SELECT tensor_decode(struct(*), '3, ::2') AS t, tensor_block(struct(*), '-1', array(9L, 7L, 5L)) AS b, "
+        "tensor_decode(struct(*), CAST(NULL AS STRING)) AS n, tensor_decode(struct(*)) AS w "
+        "FROM plain WHERE id = 'dense' AND nnz > 0"
+    ).collect()
+    assert sum(math.prod(r.t.shape) for r in rows if r.t) == x[3, ::2].size
+    assert sum(math.prod(r.b.tensor.shape) for r in rows if r.b) == x[-1].size
+    assert all(r.n is None and r.w is not None for r in rows)
+    assert all(r.b.lo[0] == 8 and len(r.b.offset) == 2 for r in rows if r.b)
+
+
+def test_dtypes_come_through(spark, tmp_path):
+    arrays = {
+        name: np.arange(12).astype(name).reshape(3, 4)
+        for name in ("bool", "int8", "uint64", "float16", "float64", "complex64", "datetime64[s]")
+    }
+    lake = tl.open(tmp_path / "lake")
+    for name, array in arrays.items():
+        lake.write(name, array)
+    frame = spark.read.format("delta").load(lake.uri).where("nnz > 0")
+    for row in frame.select("id", tf.tensor_decode(f.struct("*")).alias("t")).collect():
+        want = arrays[row.id]
+        np.testing.assert_array_equal(np.frombuffer(row.t.data, want.dtype).reshape(3, 4), want)
+        assert row.t.dtype == row.id
+
+
+def test_axes_past_the_eighth(spark, tmp_path):
+    x = np.arange(2**10).reshape((2,) * 10)
+    lake = tl.open(tmp_path / "lake")
+    lake.write("x", x, block_shape=(2,) * 8 + (1, 1))
+    for key in (np.s_[:], np.s_[1, ..., 0, ::-1]):
+        got = tf.collect_tensor(tf.read_tensor(spark, lake.uri, "x", key))
+        np.testing.assert_array_equal(got, x[key])
+
+
+def test_rows_of_several_versions_are_told_apart(spark, tmp_path, x):
+    lake = tl.open(tmp_path / "lake")
+    first = lake.write("x", x, block_shape=(4, 7, 5)).version
+    second = lake.write("x", -x, block_shape=(4, 7, 5), mode="overwrite").version
+    frames = [
+        spark.read.format("delta").option("versionAsOf", v).load(lake.uri) for v in (first, second)
+    ]
+    rows = frames[0].union(frames[1]).where("nnz > 0").coalesce(1)
+    parts = tensors(rows.select(tf.tensor_decode(f.struct("*"), "1")).toArrow())
+    found = [p for p in parts if p is not None]
+    assert sorted(float(p[0, 0]) for p in found) == sorted([float(x[1, 0, 0]), -float(x[1, 0, 0])])
+
+
+@pytest.mark.parametrize("tensor_id", ["dense", "bsgs"])
+def test_a_damaged_row_is_an_error(table, tensor_id):
+    rows = table.where(f"id = '{tensor_id}'").withColumn("crc", f.col("crc") + 1)
+    with pytest.raises(PythonException, match=f"tensor '{tensor_id}'.*fails its checksum"):
+        rows.select(tf.tensor_decode(f.struct("*"))).collect()
+
+
+def test_a_struct_that_is_no_row_is_an_error(table):
+    with pytest.raises(PythonException, match="a row has no column seq"):
+        table.select(tf.tensor_decode(f.struct("id", "nnz"))).collect()
+
+
+def test_a_key_that_no_block_answers_is_an_error(table):
+    row = f.struct("*")
+    with pytest.raises(tl.InvalidSliceError, match="index list"):
+        tf.tensor_decode(row, "[1, 3]")
+    with pytest.raises(tl.InvalidKeyError, match="give shape="):
+        tf.tensor_decode(row, "-1")
+    with pytest.raises(PythonException, match="too many indices"):
+        table.where("id = 'dense'").select(tf.tensor_decode(row, "1, 2, 3, 4")).collect()
+    with pytest.raises(PythonException, match="has 2 axes, and the tensor has 3"):
+        table.where("id = 'dense'").select(tf.tensor_decode(row, "1", shape=(9, 7))).collect()
+
+
+def test_a_sparse_block_that_is_too_large_names_the_cells(spark, tmp_path):
+    wide = tl.SparseTensor([[0, 9999], [0, 9999]], [1.0, 2.0], (10_000, 10_000))
+    lake = tl.open(tmp_path / "lake")
+    lake.write("wide", wide, layout="coo")
+    huge = tl.SparseTensor([[0, 2**31 - 1], [0, 2**31 - 1]], [1.0, 2.0], (2**31, 2**31))
+    lake.write("huge", huge, layout="coo")
+    for name in ("wide", "huge"):
+        with pytest.raises(PythonException, match=r"limit is 64.*'cells'"):
+            tf.read_tensor(spark, lake.uri, name).collect()
+    table = spark.read.format("delta").load(lake.uri)
+    with pytest.raises(PythonException, match=r"limit is 64.*'cells'"):
+        table.select(tf.tensor_decode(f.struct("*"))).collect()
+    found = table.select(tf.tensor_decode(f.struct("*"), f"{2**31 - 3}:, {2**31 - 2}:").alias("t"))
+    (row,) = found.where("t IS NOT NULL").collect()
+    assert np.frombuffer(row.t.data).reshape(row.t.shape).tolist() == [[0, 0], [0, 0], [0, 2]]
+    got = tf.collect_tensor(tf.read_tensor(spark, lake.uri, "wide", "9990:, 9990:"))
+    assert got[9, 9] == 2
+    assert got.sum() == 2
+
+
+def test_small_rows_are_decoded_many_at_once(spark, tmp_path):
+    """Also where a batch brings rows of several tensors, in any order."""
+    x = np.random.default_rng(0).integers(0, 9, (60, 8, 8)).astype("u1")
+    lake = tl.open(tmp_path / "lake")
+    lake.write("a", x, block_shape=(1, 8, 8))
+    lake.write("b", x[:50].astype("i4"), block_shape=(3, 5, 8))
+    rows = spark.read.format("delta").load(lake.uri).where("nnz > 0").coalesce(1)
+    block = tf.tensor_block(f.struct("*"), "7:41, 2")
+    found = rows.orderBy(f.rand(3)).select(block.alias("b")).where("b IS NOT NULL").select("b.*")
+    for name, want in (("a", x), ("b", x[:50].astype("i4"))):
+        part = found.where(f"id = '{name}'")
+        got = tf.collect_tensor(part, shape=(34, 8))
+        np.testing.assert_array_equal(got, want[7:41, 2], strict=True)
+
+
+@pytest.mark.parametrize("tensor_id", ["dense", "coo", "bsgs"])
+def test_a_tensor_is_collected(spark, path, x, thin, tensor_id):
+    want = x if tensor_id == "dense" else thin
+    for place, (text, key) in enumerate(KEYS):
+        frame = tf.read_tensor(spark, path, tensor_id, key if place % 2 else text)
+        np.testing.assert_array_equal(tf.collect_tensor(frame), want[key], text, strict=True)
+
+
+def test_what_is_not_stored_is_filled_in(spark, path):
+    want = np.where(np.arange(9) < 4, 0, np.arange(9))
+    frame = tf.read_tensor(spark, path, "filled")
+    assert frame.count() == 3
+    np.testing.assert_array_equal(tf.collect_tensor(frame), want)
+    assert tf.collect_tensor(tf.read_tensor(spark, path, "number"))[()] == 2.5
+
+
+def test_names_of_axes(spark, path, x):
+    got = tf.collect_tensor(tf.read_tensor(spark, path, "dense", "y=-1, t=2:4"))
+    np.testing.assert_array_equal(got, x[2:4, -1])
+    with pytest.raises(tl.InvalidSliceError, match="the axes are t, y, x"):
+        tf.read_tensor(spark, path, "dense", "z=1")
+
+
+def test_one_frame_with_several_filters(spark, path, x):
+    frame = tf.read_tensor(spark, path, "dense")
+    count = frame.count()
+    low = frame.where("lo[0] < 4")
+    high = frame.where("lo[0] >= 4").where(tf.tensor_max("tensor") > -1000)
+    assert low.count() + high.count() == frame.count() == count == 15
+    np.testing.assert_array_equal(tf.collect_tensor(frame), x)
+    np.testing.assert_array_equal(tf.collect_tensor(low, partial=True)[:4], x[:4])
+    assert not tf.collect_tensor(low, partial=True)[4:].any()
+    with pytest.raises(tl.CorruptDataError, match=r"140 elements, 315 are stored.*partial=True"):
+        tf.collect_tensor(low)
+    joined = low.join(
+        high.select(f.col("lo").alias("other")), f.col("lo") == f.col("other"), "left"
+    )
+    assert joined.count() == low.count()
+
+
+def test_a_frame_stays_at_its_version(spark, tmp_path, x):
+    lake = tl.open(tmp_path / "lake")
+    version = lake.write("x", x).version
+    frame = tf.read_tensor(spark, lake.uri, "x")
+    lake.write("x", x * 2, mode="overwrite")
+    np.testing.assert_array_equal(tf.collect_tensor(frame), x)
+    np.testing.assert_array_equal(tf.collect_tensor(tf.read_tensor(spark, lake.uri, "x")), x * 2)
+    old = tf.read_tensor(spark, lake.uri, "x", version=version)
+    np.testing.assert_array_equal(tf.collect_tensor(old), x)
+
+
+def test_a_table_of_the_catalogue(spark, path, x, tmp_path):
+    spark.sql(f"CREATE DATABASE plain_db LOCATION '{tmp_path}'")
+    spark.sql(f"CREATE TABLE plain_db.lake USING delta LOCATION '{path}'")
+    try:
+        got = tf.collect_tensor(tf.read_tensor(spark, "plain_db.lake", "dense", "3"))
+        np.testing.assert_array_equal(got, x[3])
+    finally:
+        spark.sql("DROP TABLE plain_db.lake")
+        spark.sql("DROP DATABASE plain_db")
+
+
+def test_errors_of_read_tensor(spark, path, tmp_path):
+    with pytest.raises(tl.TensorNotFoundError, match="did you mean 'dense'"):
+        tf.read_tensor(spark, path, "dens")
+    with pytest.raises(tl.InvalidKeyError, match="out of bounds"):
+        tf.read_tensor(spark, path, "dense", "9")
+    with pytest.raises(tl.InvalidSliceError, match="index list"):
+        tf.read_tensor(spark, path, "dense", "[1, 2]")
+    other = str(tmp_path / "other")
+    spark.range(3).write.format("delta").save(other)
+    with pytest.raises(tl.FormatError, match="no table of tensors"):
+        tf.read_tensor(spark, other, "x")
+    lake = tl.open(tmp_path / "lake")
+    twice = tl.SparseTensor([[1]], [2.0], (5,))
+    for _ in range(2):
+        kept = {"axis": None, "duplicates": "sum"}
+        lake.write("sum", twice, mode="append", layout="coo", **kept)
+    with pytest.raises(tl.InvalidOptionError, match=r"combines duplicates by 'sum'.*format"):
+        tf.read_tensor(spark, lake.uri, "sum")
+
+
+def test_errors_of_collect_tensor(spark, path):
+    frame = spark.read.format("tensor").option("id", "dense").load(path)
+    with pytest.raises(tl.InvalidTensorError, match="give shape="):
+        tf.collect_tensor(frame)
+    with pytest.raises(tl.InvalidTensorError, match="does not lie in"):
+        tf.collect_tensor(frame, shape=(2, 7, 5))
+    with pytest.raises(tl.InvalidTensorError, match="dtype float32, not int8"):
+        tf.collect_tensor(frame, shape=SHAPE, dtype="int8")
+    with pytest.raises(tl.InvalidTensorError, match="give dtype="):
+        tf.collect_tensor(frame.where("false"), shape=SHAPE)
+    assert tf.collect_tensor(frame.where("false"), SHAPE, "int8").dtype == "i1"
+    sparse = tf.read_tensor(spark, path, "coo")
+    with pytest.raises(tl.InvalidTensorError, match="stored twice"):
+        tf.collect_tensor(sparse.union(sparse))
+
+
+def test_a_batch_above_two_gibibytes_is_an_error(tmp_path):
+    """Ones compress well, so that the rows are small and the arrays are not."""
+    lake = tl.open(tmp_path / "lake")
+    lake.write("ones", np.broadcast_to(np.uint8(1), (64, 1 << 20)), block_shape=(32, 1 << 20))
+    from deltalake import DeltaTable
+
+    rows = DeltaTable(lake.uri).to_pyarrow_table().to_struct_array().combine_chunks()
+    rows = pa.concat_arrays([rows] * 40)
+    with pytest.raises(tl.InvalidOptionError, match=r"maxRecordsPerBatch"):
+        block_column(rows)
+
+
+def test_large_arrow_types(spark, path, x):
+    """Of texts and bytes, for columns above 2 GiB."""
+    name = "spark.sql.execution.arrow.useLargeVarTypes"
+    spark.conf.set(name, "true")
+    try:
+        frame = tf.read_tensor(spark, path, "dense", "3").select(
+            "offset", tf.tensor_slice("tensor", "::-1").alias("tensor")
+        )
+        got = tf.collect_tensor(frame, shape=(7, 5))
+        rows = spark.read.format("delta").load(path).where(tf.slice_filter("3", "dense"))
+        total = rows.agg(f.sum(tf.tensor_sum(tf.tensor_decode(f.struct("*"), "3")))).first()[0]
+    finally:
+        spark.conf.unset(name)
+    want = np.concatenate([x[3, a:b][::-1] for a, b in ((0, 3), (3, 6), (6, 7))])
+    np.testing.assert_array_equal(got, want)
+    assert total == x[3].sum()
+
+
+# ---------------------------------------------------------------- functions of tensors
+
+RNG = np.random.default_rng(5)
+DTYPES = ("bool", "int8", "uint8", "int64", "uint64", "float16", "float32", "float64", "bfloat16")
+SHAPES = ((), (4,), (3, 4), (2, 3, 4))
+
+
+def make(dtype, shape):
+    from tensorlake_spark.spec import dtype_of
+
+    return RNG.integers(0, 5, shape).astype(dtype_of(dtype))
+
+
+ARRAYS = [make(d, s) for d in DTYPES for s in SHAPES for _ in range(2)]
+
+
+@pytest.fixture(scope="module")
+def values(spark):
+    """Tensors of many dtypes and shapes, in any order, with nulls between."""
+    order = RNG.permutation(len(ARRAYS)).tolist()
+    places = [*order, None, None]
+    column = tensor_column(ARRAYS).take(pa.array(places))
+    frame = pa.table({"n": pa.array(places), "t": column})
+    return spark.createDataFrame(frame).repartition(2)
+
+
+def compare(frame, cases):
+    """Hold columns against NumPy, row by row; nulls give null."""
+    columns = [column.alias(f"c{i}") for i, (column, _) in enumerate(cases)]
+    rows = frame.select("n", *columns).toArrow()
+    numbers = rows.column("n").to_pylist()
+    assert {*numbers} > {None}
+    for i, (_, function) in enumerate(cases):
+        is_tensor = pa.types.is_struct(rows.schema.field(f"c{i}").type)
+        column = rows.select([f"c{i}"])
+        found = tensors(column) if is_tensor else column.column(0).to_pylist()
+        for n, got in zip(numbers, found, strict=True):
+            if n is None:
+                assert got is None
+                continue
+            with np.errstate(all="ignore"):
+                want = np.asarray(function(ARRAYS[n]))
+            case = f"case {i}: {ARRAYS[n].dtype}"
+            if is_tensor:
+                assert (got.dtype, got.shape) == (want.dtype, want.shape), case
+            got, want, size = np.asarray(got, "f8"), want.astype("f8"), want.itemsize
+            np.testing.assert_allclose(got, want, 2e-3 if size < 4 else 1e-6, err_msg=case)
+
+
+def norm(x, axis=None):
+    x = x.astype(np.float64)
+    return np.sqrt((x * x).sum(axis=axis))
+
+
+ANY = [
+    (tf.tensor_sum, np.sum),
+    (tf.tensor_mean, np.mean),
+    (tf.tensor_min, np.min),
+    (tf.tensor_max, np.max),
+    (tf.tensor_norm, norm),
+    (tf.tensor_argmax, np.argmax),
+    (tf.tensor_to_array, np.ravel),
+    (tf.tensor_shape, lambda x: np.array(x.shape)),
+    (lambda t: tf.tensor_cast(t, "float32"), lambda x: x.astype("f4")),
+    (lambda t: tf.tensor_cast(t, "int16"), lambda x: x.astype("i2")),
+    (lambda t: tf.tensor_reshape(t, (1, -1)), lambda x: x.reshape(1, -1)),
+    (lambda t: tf.tensor_slice(t, "..., None"), lambda x: x[..., None]),
+    (lambda t: tf.tensor_add(t, t), lambda x: x + x),
+    (lambda t: tf.tensor_mul(t, 3), lambda x: x * 3),
+    (lambda t: tf.tensor_mul(2.5, t), lambda x: 2.5 * x),
+    (lambda t: tf.tensor_div(t, t), lambda x: x / x),
+    (lambda t: tf.tensor_dot(t, t), lambda x: np.vdot(x.astype("f8"), x.astype("f8"))),
+    (lambda t: tf.tensor_distance(t, t), lambda x: 0.0),
+]
+
+
+def test_functions_of_all_dtypes_and_shapes(values):
+    compare(values, [(column(f.col("t")), function) for column, function in ANY])
+
+
+ALONG = [
+    (lambda t: tf.tensor_sum(t, -1), lambda x: x.sum(axis=-1)),
+    (lambda t: tf.tensor_mean(t, [0]), lambda x: x.mean(axis=0)),
+    (lambda t: tf.tensor_max(t, (0, 1)), lambda x: x.max(axis=(0, 1))),
+    (lambda t: tf.tensor_min(t, (-1, 0)), lambda x: x.min(axis=(-1, 0))),
+    (lambda t: tf.tensor_norm(t, 1), lambda x: norm(x, 1)),
+    (lambda t: tf.tensor_argmax(t, 1), lambda x: x.argmax(axis=1)),
+    (lambda t: tf.tensor_slice(t, "::-1, 1:3"), lambda x: x[::-1, 1:3]),
+    (lambda t: tf.tensor_slice(t, np.s_[-1, 0]), lambda x: x[-1, 0]),
+    (lambda t: tf.tensor_sub(t, tf.tensor_slice(t, "0")), lambda x: x - x[0]),
+    (lambda t: tf.tensor_cosine(t, tf.tensor_add(t, 1)), lambda x: _cosine(x, x + 1)),
+]
+
+
+def test_functions_along_axes(values):
+    wanted = [n for n, x in enumerate(ARRAYS) if x.ndim >= 2 and x.dtype != bool]
+    frame = values.where(f.col("n").isin(wanted) | f.col("n").isNull())
+    compare(frame, [(column(f.col("t")), function) for column, function in ALONG])
+
+
+def _cosine(x, y):
+    x, y = x.astype("f8").ravel(), y.astype("f8").ravel()
+    return x @ y / (norm(x) * norm(y))
+
+
+SIDES = [
+    ((2, 3), (3, 4)), ((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((5, 2, 3), (3, 4)),
+    ((2, 3), (5, 3, 4)), ((5, 2, 3), (3,)), ((3,), (5, 3, 4)),
+]  # fmt: skip
+
+
+def test_matmul(spark):
+    pairs = [(make("float32", a), make("float64", b)) for a, b in SIDES for _ in range(3)]
+    columns = [tensor_column([p[k] for p in pairs]) for k in (0, 1)]
+    frame = spark.createDataFrame(pa.table({"a": columns[0], "b": columns[1]})).coalesce(1)
+    found = tensors(frame.select(tf.tensor_matmul("a", "b")).toArrow())
+    for got, (a, b) in zip(found, pairs, strict=True):
+        np.testing.assert_allclose(got, a @ b, strict=True)
+
+
+def test_elements_and_arrays(spark, values):
+    cubes = values.where(f.size("t.shape") == 3)
+    rows = cubes.select("n", tf.tensor_get("t", 1, -1, 0).alias("v")).collect()
+    assert len(rows) == 2 * len(DTYPES)
+    for n, v in rows:
+        assert v == float(ARRAYS[n][1, -1, 0])
+    made = tf.tensor_from_array(tf.tensor_to_array("t"), tf.tensor_shape("t"), "float64")
+    compare(values, [(made, lambda x: x.astype("f8"))])
+    assert cubes.where(tf.tensor_dtype("t") == "uint8").count() == 2
+
+
+def test_numbers_of_columns_and_of_sql(spark, values):
+    tf.register(spark)
+    values.createOrReplaceTempView("tensor_values")
+    rows = spark.sql(
+        "SELECT n, tensor_add(t, n) AS a, tensor_mul(t, 2.5) AS b, tensor_sum_axes(t, array(0)) AS s, "
+        "tensor_argmax_axis(t, array(0)) AS m, tensor_get(t, array(1)) AS g, tensor_shape(t) AS shape, "
+        "tensor_dtype(t) AS dtype, tensor_mul(t, CAST(NULL AS DOUBLE)) AS none FROM tensor_values "
+        "WHERE tensor_dtype(t) = 'float32' AND size(tensor_shape(t)) = 1"
+    ).collect()
+    assert len(rows) == 2
+    for r in rows:
+        x = ARRAYS[r.n]
+        assert (r.shape, r.dtype, r.none) == ([4], "float32", None)
+        for got, want in ((r.a, x + r.n), (r.b, x * 2.5), (r.s, x.sum(0)), (r.m, x.argmax(0))):
+            assert got.dtype == want.dtype.name
+            np.testing.assert_array_equal(
+                np.frombuffer(got.data, got.dtype).reshape(got.shape), want
+            )
+        assert r.g == x[1]
+    made = spark.sql("SELECT tensor_from_array(array(1, 2), array(2, 1), 'int8') AS t").first().t
+    assert (made.dtype, made.shape, bytes(made.data)) == ("int8", [2, 1], b"\1\2")
+
+
+def test_every_name_is_in_sql(spark):
+    tf.register(spark)
+    known = {row.function for row in spark.sql("SHOW USER FUNCTIONS").collect()}
+    names = [n for n in tf.__all__ if n.startswith("tensor_")]
+    assert {*names, *FUNCTIONS} <= known | {f"spark_catalog.default.{n}" for n in known}
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        (lambda t: tf.tensor_add(t, 300), r"tensor_add: 300 does not fit dtype uint8.*\(2, 3, 4\)"),
+        (lambda t: tf.tensor_reshape(t, (7,)), r"tensor_reshape: cannot reshape.*\(7,\)"),
+        (lambda t: tf.tensor_sum(t, 3), r"tensor_sum_axes: axis 3 is out of bounds for shape"),
+        (lambda t: tf.tensor_slice(t, "5"), "tensor_slice: index 5 is out of bounds"),
+        (lambda t: tf.tensor_slice(t, "[0, 1]"), "tensor_slice: .*index list"),
+        (lambda t: tf.tensor_get(t, 1), "tensor_get: one index for each of 3 axes"),
+        (lambda t: tf.tensor_dot(t, tf.tensor_slice(t, "0")), "tensor_dot: shapes .* differ"),
+        (lambda t: tf.tensor_cast(t, "float33"), "tensor_cast: 'float33' is not a dtype"),
+        (lambda t: tf.tensor_add(f.lit(1), f.lit(2)), "tensor_add: neither of the two is a tensor"),
+        (lambda t: tf.tensor_sum(f.struct(f.lit(1))), "tensor_sum: a struct of col1 is no tensor"),
+        (lambda t: tf.tensor_max(t.withField("shape", f.array(f.lit(7).cast("long")))),
+         "tensor_max: row 0 of the batch has 24 bytes of data; shape .7,. and dtype uint8 need 7"),
+        (lambda t: tf.tensor_max(t.withField("data", f.lit(None).cast("binary"))), "null dtype, shape or data"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_function_and_the_shapes(values, column, text):
+    cubes = values.where((f.col("t.dtype") == "uint8") & (f.size("t.shape") == 3))
+    with pytest.raises(PythonException, match=text):
+        cubes.select(column(f.col("t"))).collect()
+
+
+def test_no_real_number_is_an_error(spark):
+    frame = spark.createDataFrame(pa.table({"t": tensor_column([np.ones(3, "c8")])}))
+    with pytest.raises(PythonException, match="tensor_sum: elements of dtype complex64"):
+        frame.select(tf.tensor_sum("t")).collect()
+    assert frame.select(tf.tensor_norm("t")).first()[0] == pytest.approx(math.sqrt(3))
+    assert frame.select(tf.tensor_sum("t", 0)).first()[0].dtype == "complex64"
+
+
+def test_no_elements(spark):
+    frame = spark.createDataFrame(pa.table({"t": tensor_column([np.ones((0, 3))] * 2)}))
+    row = frame.select(tf.tensor_sum("t"), tf.tensor_mean("t"), tf.tensor_to_array("t")).first()
+    assert row[0] == 0
+    assert math.isnan(row[1])
+    assert row[2] == []
+    with pytest.raises(PythonException, match=r"tensor_max: .*\(0, 3\)"):
+        frame.select(tf.tensor_max("t")).collect()
+
+
+# ---------------------------------------------------------------- documentation
+
+
+@pytest.fixture(scope="module")
+def example(spark, tmp_path_factory):
+    """What docstrings and the page speak of."""
+    lake = tl.open(tmp_path_factory.mktemp("page") / "lake")
+    photos = np.random.default_rng(0).integers(0, 256, (24, 3, 64, 96), np.uint8)
+    lake.write("photos", photos, block_shape=(2, 3, 32, 96))
+    rides = np.where(np.random.default_rng(0).random((20, 30)) < 0.05, 1.5, 0)
+    lake.write("rides", tl.SparseTensor.from_dense(rides))
+    return {"spark": spark, "path": lake.uri}, photos, rides
+
+
+def test_the_page_runs(example, capsys):
+    names, photos, rides = dict(example[0]), *example[1:]
+    code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert len(code) == 5
+    for block in code:
+        exec(compile(block, "plain_delta.md", "exec"), names)
+    assert "lo.d0 < 5 AND hi.d0 > 3" in capsys.readouterr().out
+    assert names["brightest"] == photos[3:5, :, :16].max()
+    assert len(names["means"].collect()) == 4
+    np.testing.assert_array_equal(names["array"], photos[-2:, :, ::-1])
+    np.testing.assert_array_equal(names["rides"], rides)
+    assert names["near"].first().cosine == pytest.approx(1)
+
+
+def test_the_page_names_every_function():
+    for name in tf.__all__:
+        assert name in PAGE
+
+
+DOCUMENTED = [getattr(tf, name) for name in tf.__all__]
+
+
+@pytest.mark.parametrize("function", DOCUMENTED, ids=lambda g: g.__name__)
+def test_examples_of_docstrings_run(example, function):
+    doc = inspect.getdoc(function)
+    assert "Examples\n--------" in doc
+    if ">>> " in doc:
+        return  # a doctest
+    names = {**vars(tf), **example[0], "f": f}
+    table = names["spark"].read.format("delta").load(names["path"])
+    rows = table.where(tf.slice_filter("3:5", "photos"))
+    over_rows = function in (tf.tensor_decode, tf.tensor_block)
+    tensor = tf.tensor_decode(f.struct("*"), "3:5").alias("tensor")
+    names["df"] = table if over_rows else rows.select(tensor)
+    for line in textwrap.dedent(doc.split("::\n", 1)[1]).strip().splitlines():
+        if line.startswith(("df.", "spark.")):
+            assert eval(line, names).collect()
+        else:
+            exec(line, names)
+
+
+def test_the_schema_of_a_tensor(table):
+    assert table.select(tf.tensor_decode(f.struct("*")).alias("t")).schema["t"].dataType == TENSOR
