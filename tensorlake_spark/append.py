@@ -40,8 +40,7 @@ def append(
     spec = replace(spec, segments=grid.segments)
     layout = layout_of(spec.layout)
     source = suited(source, layout.is_sparse, layout.leading_axis(spec))
-    writer = writer_of(snapshot, spec)
-    try:
+    with writer_of(snapshot, spec) as writer:
         seqs = count(old.seq + 1)
         totals = old.totals + put(writer, spec, source, offset, seqs, progress)
         added = length_of(source, source.shape)[axis]
@@ -50,9 +49,6 @@ def append(
         spec = replace(spec, shape=shape, attrs={**spec.attrs, **options.attrs}, labels=labels)
         writer.add_meta([spec], [next(seqs)], [totals])
         return commit_change(snapshot, spec.id, writer, [], "append", options.transaction)
-    except BaseException:
-        writer.abort()
-        raise
 
 
 def check_append(
@@ -136,15 +132,11 @@ def unite(
     source = suited(source, True, layout.leading_axis(spec))
     if spec.params.get("duplicates", "error") == "error" and isinstance(source, SparseSource):
         _check_new(snapshot, old, source.data)
-    writer = writer_of(snapshot, spec)
-    try:
+    with writer_of(snapshot, spec) as writer:
         seqs = count(old.seq + 1)
         totals = old.totals + put(writer, spec, source, (0,) * spec.ndim, seqs, progress)
         writer.add_meta([spec], [next(seqs)], [totals])
         return commit_change(snapshot, spec.id, writer, [], "append", options.transaction)
-    except BaseException:
-        writer.abort()
-        raise
 
 
 def _united_params(spec: TensorSpec, duplicates: str) -> dict[str, Any]:

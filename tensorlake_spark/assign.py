@@ -17,7 +17,7 @@ from tensorlake_spark.delta.write import FileWriter
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError
 from tensorlake_spark.indexing import Box, Run, Selection
 from tensorlake_spark.layouts import AnySelection, grid_of, layout_of
-from tensorlake_spark.put import RECOMPUTE, commit_change, writer_of
+from tensorlake_spark.put import commit_change, recomputed, writer_of
 from tensorlake_spark.row import Meta, Row, Totals, corners, data_batch
 from tensorlake_spark.spec import TensorSpec
 
@@ -100,25 +100,24 @@ def commit_assignment(
         f"tensor {spec.id!r} changed after version {snapshot.version}, which this reference shows; nothing "
         "was committed, take a new reference with lake[id] and assign again"
     )
-    for _ in range(RECOMPUTE):
-        newest = Snapshot.open(snapshot.storage)
-        newest.check_writable()
-        if newest.transaction(app) != snapshot.transaction(app):
-            raise stale
-        if selection.is_empty:
-            return newest
-        writer = writer_of(newest, spec)
-        try:
+    newest = Snapshot.open(snapshot.storage)
+    newest.check_writable()
+    if newest.transaction(app) != snapshot.transaction(app):
+        raise stale
+    if selection.is_empty:
+        return newest
+
+    def assigned(now: Snapshot) -> Snapshot:
+        with writer_of(now, spec) as writer:
             seqs = count(meta.seq + 1)
-            removes, totals = change(newest, writer, seqs)
+            removes, totals = change(now, writer, seqs)
             writer.add_meta([spec], [next(seqs)], [totals])
-            return commit_change(newest, spec.id, writer, removes, "assign", None)
-        except StaleChange:  # looked at again
-            writer.abort()
-        except BaseException:
-            writer.abort()
-            raise
-    raise stale
+            return commit_change(now, spec.id, writer, removes, "assign", None)
+
+    try:
+        return recomputed(newest, spec.id, assigned)
+    except StaleChange as error:
+        raise stale from error
 
 
 def _assign_rows(

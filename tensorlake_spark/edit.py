@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
@@ -29,7 +30,7 @@ from tensorlake_spark.errors import (
     did_you_mean,
 )
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.put import RECOMPUTE, commit_change, kept_moving, length_of, put, writer_of
+from tensorlake_spark.put import RECOMPUTE, commit_change, length_of, put, recomputed, writer_of
 from tensorlake_spark.put import encode as encode
 from tensorlake_spark.row import Meta
 from tensorlake_spark.source import Source, suited
@@ -103,17 +104,13 @@ def _write_new(
     spec = new_spec(tensor_id, source, options)
     layout = layout_of(spec.layout)
     source = suited(source, layout.is_sparse, layout.leading_axis(spec))
-    writer = writer_of(snapshot, spec)
-    try:
+    with writer_of(snapshot, spec) as writer:
         seqs = count()
         totals = put(writer, spec, source, (0,) * spec.ndim, seqs, progress)
         spec = replace(spec, shape=length_of(source, spec.shape))
         removes = drop_tensors(snapshot, [tensor_id], writer) if old is not None else []
         writer.add_meta([spec], [next(seqs)], [totals])
         return commit_change(snapshot, tensor_id, writer, removes, "write", options.transaction)
-    except BaseException:
-        writer.abort()
-        raise
 
 
 def convert(
@@ -125,15 +122,14 @@ def convert(
     """Write a tensor anew in another layout, slab by slab; see `TensorLake.convert`."""
     snapshot.check_writable()
     old = catalog.get(snapshot, tensor_id)
-    for _ in range(RECOMPUTE):
-        source = StoredSource(snapshot, old)
-        try:
-            return _write_new(snapshot, tensor_id, old, source, options, progress)
-        except StaleChange as stale:
-            if not stale.moved:
-                raise ConcurrentWriteError(f"{stale}; it was not converted") from stale
-            snapshot = stale.snapshot
-    raise kept_moving(tensor_id)
+
+    def write_anew(now: Snapshot) -> Snapshot:
+        return _write_new(now, tensor_id, old, StoredSource(now, old), options, progress)
+
+    try:
+        return recomputed(snapshot, tensor_id, write_anew)
+    except StaleChange as stale:
+        raise ConcurrentWriteError(f"{stale}; it was not converted") from stale
 
 
 def drop_tensors(snapshot: Snapshot, ids: Sequence[str], writer: FileWriter) -> list[str]:
@@ -160,20 +156,16 @@ def delete(storage: Storage, tensor_id: str) -> Snapshot:
     snapshot = Snapshot.open(storage)
     snapshot.check_writable()
     catalog.get(snapshot, tensor_id)
-    for _ in range(RECOMPUTE):
-        writer = FileWriter.into(snapshot)
-        try:
-            removes = drop_tensors(snapshot, [tensor_id], writer)
-            return commit_change(snapshot, tensor_id, writer, removes, "delete", None)
-        except StaleChange as stale:
-            writer.abort()
-            if not stale.moved:
-                raise ConcurrentWriteError(f"{stale}; it was not deleted") from stale
-            snapshot = stale.snapshot
-        except BaseException:
-            writer.abort()
-            raise
-    raise kept_moving(tensor_id)
+
+    def drop(now: Snapshot) -> Snapshot:
+        with FileWriter.into(now) as writer:
+            removes = drop_tensors(now, [tensor_id], writer)
+            return commit_change(now, tensor_id, writer, removes, "delete", None)
+
+    try:
+        return recomputed(snapshot, tensor_id, drop)
+    except StaleChange as stale:
+        raise ConcurrentWriteError(f"{stale}; it was not deleted") from stale
 
 
 def describe(
@@ -184,13 +176,7 @@ def describe(
         snapshot = Snapshot.open(storage)
         snapshot.check_writable()
         meta = catalog.get(snapshot, tensor_id)
-        writer = FileWriter.into(snapshot)
-        try:
+        with suppress(StaleChange), FileWriter.into(snapshot) as writer:
             writer.add_meta([change(meta.spec)], [meta.seq + 1], [meta.totals])
             return commit_change(snapshot, tensor_id, writer, [], "describe", None)
-        except StaleChange:
-            writer.abort()
-        except BaseException:
-            writer.abort()
-            raise
     raise ConcurrentWriteError(f"tensor {tensor_id!r} changed during each of {RECOMPUTE} attempts")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from tensorlake_spark.delta.commit import Change, app_of, commit
+from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import FileWriter
 from tensorlake_spark.errors import ConcurrentWriteError
@@ -21,6 +21,7 @@ from tensorlake_spark.source import Source
 from tensorlake_spark.sparse import SparseTensor
 from tensorlake_spark.spec import TensorSpec
 
+T = TypeVar("T")
 Region = np.ndarray[Any, Any] | SparseTensor
 
 RECOMPUTE = 20
@@ -113,8 +114,32 @@ def commit_change(
     return commit(snapshot.storage, change)
 
 
-def kept_moving(tensor_id: str) -> ConcurrentWriteError:
-    """Return the error of a change that other writers kept from being computed."""
-    return ConcurrentWriteError(
+def recomputed(snapshot: Snapshot, tensor_id: str, change: Callable[[Snapshot], T]) -> T:
+    """Return what a change returns; it is called anew while other writers move the files that it removes.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        What the change is computed from first; later from the newest one.
+    tensor_id : str
+        The tensor that changes, for messages.
+    change : callable
+        Takes the snapshot, and commits.
+
+    Raises
+    ------
+    StaleChange
+        If the tensor itself changed.
+    ConcurrentWriteError
+        If files were moved during every attempt.
+    """
+    for _ in range(RECOMPUTE):
+        try:
+            return change(snapshot)
+        except StaleChange as stale:
+            if not stale.moved:
+                raise
+            snapshot = stale.snapshot
+    raise ConcurrentWriteError(
         f"files of tensor {tensor_id!r} were moved during each of {RECOMPUTE} attempts; nothing was committed"
     )

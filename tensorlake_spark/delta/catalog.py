@@ -43,7 +43,7 @@ def _meta_rows(snapshot: Snapshot, place: int) -> pa.Table:
         _cache[key] = table
         while len(_cache) > _KEEP:
             _cache.popitem(last=False)
-    keep = snapshot.deletions.get(name.rsplit("/", 1)[-1])
+    keep = snapshot.kept(name)
     if keep is not None:
         table = table.filter(pa.array(keep[table["row"].to_numpy()]))
     return table
@@ -126,7 +126,7 @@ def ids(snapshot: Snapshot) -> list[str]:
     found: set[str] = set()
     for place in np.flatnonzero(files.least_nnz == 0).tolist():
         first, last = files.first_id[place], files.last_id[place]
-        marked = files.path[place].rsplit("/", 1)[-1] in snapshot.deletions
+        marked = snapshot.kept(files.path[place]) is not None
         known = files.most_nnz[place] < np.iinfo(np.int64).max  # and so the least is
         if first is not None and first == last and known and not marked:
             found.add(first)

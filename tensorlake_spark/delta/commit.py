@@ -162,7 +162,7 @@ def _check_removes(snapshot: Snapshot, change: Change) -> None:
     if not change.removes:
         return
     live = set(snapshot.files.path)
-    marked = [path for path in change.removes if path.rsplit("/", 1)[-1] in snapshot.deletions]
+    marked = [path for path in change.removes if snapshot.kept(path) is not None]
     moved = marked and not change.data_change
     if moved or any(path not in live for path in change.removes):
         raise StaleChange(next(iter(change.tensors), None), snapshot, moved=True)

@@ -39,7 +39,7 @@ def live_batches(
     """
     place = snapshot.files.path.index(path)
     records = int(snapshot.files.rows[place])
-    keep = snapshot.deletions.get(path.rsplit("/", 1)[-1])
+    keep = snapshot.kept(path)
     footer = footer_of(snapshot.storage, path, records if records >= 0 else None)
     with (
         reading(snapshot.storage, path),
@@ -67,7 +67,7 @@ def boxes(
     read_plan = plan(snapshot, tensor_id, selection)
     out = []
     for piece in pieces(snapshot, read_plan):
-        keep = snapshot.deletions.get(piece.path.rsplit("/", 1)[-1])
+        keep = snapshot.kept(piece.path)
         for batch in read_piece(snapshot.storage, piece, tensor_id, columns, keep):
             out.append((piece.path, *corners(batch, ndim)))
     return out

@@ -240,7 +240,7 @@ def read(
         If a file or a row is not what was written; names the file.
     """
     storage = snapshot.storage
-    deletions = snapshot.deletions
+    keeps = {file.path: snapshot.kept(file.path) for file in read_plan.files}  # before threads ask
     names = leaves(columns, len(read_plan.selection.shape))
 
     maps: dict[str, pa.Buffer | None] = {}
@@ -249,7 +249,7 @@ def read(
             maps[file.path] = storage.map_file(file.path)
 
     def work(piece: ScanPiece) -> list[Any]:
-        keep = deletions.get(piece.path.rsplit("/", 1)[-1])
+        keep = keeps[piece.path]
         out = []
         batches = read_piece(storage, piece, read_plan.predicate.id, names, keep, maps[piece.path])
         for batch in batches:

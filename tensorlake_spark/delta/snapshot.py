@@ -117,6 +117,10 @@ class Snapshot:
         self.writer_features = frozenset(protocol.writer_features or ())
         self._check(protocol.min_reader_version)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A DeltaTable does not pickle: an executor opens the same version itself.
+        return Snapshot.open, (self.storage, self.version)
+
     @classmethod
     def open(
         cls,
@@ -309,6 +313,10 @@ class Snapshot:
         table: Any = pa.schema(self.table.schema().to_arrow())
         extra = [field for field in table if field.name not in SCHEMA.names]
         return pa.schema([*SCHEMA, *extra])
+
+    def kept(self, path: str) -> Array | None:
+        """Return which rows of a data file are still there, None if it has no deletion vector."""
+        return self.deletions.get(path.rsplit("/", 1)[-1])
 
     @cached_property
     def deletions(self) -> Mapping[str, Array]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow.fs as pafs
 
-from tensorlake_spark.delta.storage import Storage, _filesystem, reaching
+from tensorlake_spark.delta.storage import Storage, reaching
 
 ROOT = "_tensorlake/ingest"
 
@@ -39,7 +39,7 @@ class Staging:
 
     def write(self, name: str, text: str) -> None:
         """Write a note, which others see when all of it is there."""
-        filesystem, base = _place(self.storage)
+        filesystem, base = self.storage.place
         path = f"{base}/{ROOT}/{self.folder}/{name}"
         with reaching(self.storage):
             if not self.storage.is_local:  # an object appears when its upload is complete
@@ -54,7 +54,7 @@ class Staging:
 
     def read(self) -> dict[str, str]:
         """Return all notes by their names; one that is no text is left out."""
-        filesystem, _ = _place(self.storage)
+        filesystem, _ = self.storage.place
         out = {}
         with reaching(self.storage):
             for info in _files(self.storage, self.folder):
@@ -67,7 +67,7 @@ class Staging:
 
     def delete(self) -> None:
         """Delete the folder with all notes; one that is gone already is fine."""
-        filesystem, base = _place(self.storage)
+        filesystem, base = self.storage.place
         with reaching(self.storage):
             # One by one: not every S3 server takes the request that deletes many.
             for info in _files(self.storage, self.folder):
@@ -86,10 +86,9 @@ def folders(storage: Storage) -> list[str]:
 
 def sizes(storage: Storage, names: Sequence[str]) -> list[int | None]:
     """Return the bytes of files of a table, None for one that is not there."""
-    filesystem, base = _place(storage)
     with reaching(storage):
-        found = filesystem.get_file_info([f"{base}/{name}" for name in names])
-    return [int(info.size) if info.type == pafs.FileType.File else None for info in found]
+        found = storage.infos(names)
+    return [int(info.size) if info.is_file else None for info in found]
 
 
 def expire(storage: Storage, hours: float | None, dry_run: bool) -> list[str]:
@@ -109,17 +108,13 @@ def expire(storage: Storage, hours: float | None, dry_run: bool) -> list[str]:
     return out
 
 
-def _place(storage: Storage) -> tuple[pafs.FileSystem, str]:
-    return _filesystem(storage.uri, tuple(sorted(storage.options.items())))
-
-
 def _files(storage: Storage, folder: str = "") -> list[pafs.FileInfo]:
-    filesystem, base = _place(storage)
+    filesystem, base = storage.place
     where = pafs.FileSelector(
         f"{base}/{ROOT}/{folder}".rstrip("/"), allow_not_found=True, recursive=True
     )
     found = filesystem.get_file_info(where)
-    return [info for info in found if info.type == pafs.FileType.File]
+    return [info for info in found if info.is_file]
 
 
 def _folder_of(info: pafs.FileInfo) -> str:

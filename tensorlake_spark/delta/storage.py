@@ -80,20 +80,25 @@ class Storage:
         """Whether the table lies on a file system of this machine."""
         return not _SCHEME.match(self.uri)
 
+    @property
+    def place(self) -> tuple[pafs.FileSystem, str]:
+        """The file system that the table lies on, and its path there."""
+        return _filesystem(self.uri, tuple(sorted(self.options.items())))
+
     def file_uri(self, name: str) -> str:
         """Return where a data file lies, for messages."""
         return f"{self.uri}/{name}"
 
     def open_output(self, name: str) -> Any:
         """Return a writable binary stream for a new data file."""
-        filesystem, base = _filesystem(self.uri, tuple(sorted(self.options.items())))
+        filesystem, base = self.place
         if self.is_local:
             os.makedirs(base, exist_ok=True)
         return filesystem.open_output_stream(f"{base}/{name}")
 
     def open_parquet(self, name: str, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
         """Open a data file; with its footer at hand nothing is read until a row group is."""
-        filesystem, base = _filesystem(self.uri, tuple(sorted(self.options.items())))
+        filesystem, base = self.place
         path = f"{base}/{name}"
         if self.is_local:
             return pq.ParquetFile(path, metadata=metadata, memory_map=True)
@@ -108,7 +113,7 @@ class Storage:
 
     def read_tail(self, name: str, nbytes: int) -> pa.Buffer:
         """Return the last bytes of a data file, all of it if it is shorter."""
-        filesystem, base = _filesystem(self.uri, tuple(sorted(self.options.items())))
+        filesystem, base = self.place
         with filesystem.open_input_file(f"{base}/{name}") as file:
             size = file.size()
             return pa.py_buffer(file.read_at(min(size, nbytes), max(0, size - nbytes)))
@@ -119,7 +124,7 @@ class Storage:
 
     def delete(self, name: str) -> None:
         """Delete a data file that no commit ever named; one that is gone already is fine."""
-        filesystem, base = _filesystem(self.uri, tuple(sorted(self.options.items())))
+        filesystem, base = self.place
         try:
             filesystem.delete_file(f"{base}/{name}")
         except FileNotFoundError:
@@ -127,14 +132,16 @@ class Storage:
 
     def size_of(self, name: str) -> int:
         """Return the size of a data file in bytes."""
-        filesystem, base = _filesystem(self.uri, tuple(sorted(self.options.items())))
-        return int(filesystem.get_file_info(f"{base}/{name}").size)
+        return int(self.infos([name])[0].size)
 
     def modified(self, names: Sequence[str]) -> tuple[int | None, ...]:
         """Return for each file when it was modified, in nanoseconds, None where there is no such file."""
-        filesystem, base = _filesystem(self.uri, tuple(sorted(self.options.items())))
-        found = filesystem.get_file_info([f"{base}/{name}" for name in names])
-        return tuple(info.mtime_ns if info.is_file else None for info in found)
+        return tuple(info.mtime_ns if info.is_file else None for info in self.infos(names))
+
+    def infos(self, names: Sequence[str]) -> list[pafs.FileInfo]:
+        """Return what the store says of each file, also of one that is not there."""
+        filesystem, base = self.place
+        return list(filesystem.get_file_info([f"{base}/{name}" for name in names]))
 
 
 @contextmanager

@@ -180,7 +180,7 @@ class FileWriter:
     """Writes rows to new data files of a table, none of which any commit names yet.
 
     Memory is bounded by one row group: what is full goes to storage at once. Rows come in the order
-    (``id``, ``seq``).
+    (``id``, ``seq``). As a context manager it aborts when an error leaves it.
 
     Parameters
     ----------
@@ -218,6 +218,13 @@ class FileWriter:
     def into(cls, snapshot: Snapshot, row_group_bytes: int = ROW_GROUP_BYTES) -> FileWriter:
         """Return a writer of files as a table wants them: of its size, with its columns."""
         return cls(snapshot.storage, snapshot.file_bytes, row_group_bytes, snapshot.schema)
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.abort()
 
     def add(self, spec: TensorSpec, seq: int, row: Row) -> None:
         """Add one encoded row of a tensor."""

@@ -128,7 +128,7 @@ class SparseReader(TensorReader):
         spec = self.spec
         columns = scan.leaves(layout_of(spec.layout).columns, spec.ndim)
         for piece in partition.pieces:
-            keep = partition.keeps.get(piece.path.rsplit("/", 1)[-1])
+            keep = partition.keeps.get(piece.path)
             for batch in scan.read_piece(self.storage, piece, spec.id, columns, keep):
                 lo, hi = corners(batch, spec.ndim)
                 nnz, seq = (batch.column(name).to_numpy() for name in ("nnz", "seq"))

@@ -60,7 +60,7 @@ def row_boxes(snapshot: Snapshot, spec: TensorSpec, selection: Selection) -> Row
     columns = scan.leaves(names, spec.ndim)
     parts = []
     for piece in scan.pieces(snapshot, scan.plan(snapshot, spec.id, selection)):
-        keep = snapshot.deletions.get(piece.path.rsplit("/", 1)[-1])
+        keep = snapshot.kept(piece.path)
         for batch in scan.read_piece(snapshot.storage, piece, spec.id, columns, keep):
             lo, hi = corners(batch, spec.ndim)
             nnz, seq = (batch.column(name).to_numpy() for name in ("nnz", "seq"))

@@ -169,8 +169,8 @@ class TensorReader(DataSourceReader):
         return [self._partition(group) for group in groups if group]
 
     def _partition(self, group: Sequence[scan.ScanPiece], **more: Any) -> TensorPartition:
-        names = {p.path.rsplit("/", 1)[-1] for p in group}
-        keeps = {n: k for n, k in self.snapshot.deletions.items() if n in names}
+        found = {p.path: self.snapshot.kept(p.path) for p in group}
+        keeps = {path: keep for path, keep in found.items() if keep is not None}
         return TensorPartition(tuple(group), keeps, **more)
 
     def _fills(self) -> list[TensorPartition]:
@@ -220,7 +220,7 @@ class TensorReader(DataSourceReader):
         layout = layout_of(spec.layout)
         columns = scan.leaves(layout.columns, spec.ndim)
         for piece in partition.pieces:
-            keep = partition.keeps.get(piece.path.rsplit("/", 1)[-1])
+            keep = partition.keeps.get(piece.path)
             for batch in scan.read_piece(self.storage, piece, spec.id, columns, keep):
                 lo, hi = corners(batch, spec.ndim)
                 for i in np.flatnonzero(selection.hits(lo, hi)).tolist():

@@ -201,7 +201,7 @@ def _keys(snapshot: Snapshot, spec: TensorSpec, box: Box, seqs: Array) -> Iterat
     selection = box_selection(spec.shape, box)
     columns = scan.leaves(layout.columns, spec.ndim)
     for piece in scan.pieces(snapshot, scan.plan(snapshot, spec.id, selection)):
-        keep = snapshot.deletions.get(piece.path.rsplit("/", 1)[-1])
+        keep = snapshot.kept(piece.path)
         for batch in scan.read_piece(snapshot.storage, piece, spec.id, columns, keep):
             seq = batch.column("seq").to_numpy()
             place = np.minimum(np.searchsorted(seqs, seq), len(seqs) - 1)

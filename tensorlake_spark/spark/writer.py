@@ -24,7 +24,7 @@ from tensorlake_spark.errors import (
     TableNotFoundError,
     TensorExistsError,
 )
-from tensorlake_spark.put import RECOMPUTE, kept_moving
+from tensorlake_spark.put import recomputed
 from tensorlake_spark.row import Meta
 from tensorlake_spark.spark.cells import Cells
 from tensorlake_spark.spark.columns import has_cells
@@ -76,16 +76,12 @@ class TensorWriter(DataSourceArrowWriter):
         """Encode and write one partition; runs on an executor, perhaps more than once."""
         if self.done:
             return TensorCommitMessage()
-        writer = FileWriter(self.options.storage, self.file_bytes)
-        try:
+        with FileWriter(self.options.storage, self.file_bytes) as writer:
             written = self.form.write(iterator, writer)
             message = TensorCommitMessage(tuple(writer.finish()), tuple(written))
             if self.options.resumption is not None and written:
                 self.options.resumption.leave(self.options.storage, message)
             return message
-        except BaseException:
-            writer.abort()
-            raise
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make all that the tasks wrote visible in one commit; runs on the driver."""
@@ -125,10 +121,10 @@ class TensorWriter(DataSourceArrowWriter):
                 )
         planned = Snapshot.open(storage, self.version)
         numbers = planned.transactions([app_of(i) for i in ids])
-        for _ in range(RECOMPUTE):
-            writer = FileWriter.into(snapshot)
-            try:
-                removes = edit.drop_tensors(snapshot, ids, writer) if self.overwrite else []
+
+        def appended(now: Snapshot) -> None:
+            with FileWriter.into(now) as writer:
+                removes = edit.drop_tensors(now, ids, writer) if self.overwrite else []
                 writer.add_meta(
                     [m.spec for m in metas], [m.seq for m in metas], [m.totals for m in metas]
                 )
@@ -140,16 +136,8 @@ class TensorWriter(DataSourceArrowWriter):
                     transaction=self.options.write.transaction,
                 )
                 commit(storage, change)
-                return
-            except StaleChange as stale:
-                writer.abort()
-                if not stale.moved:
-                    raise
-                snapshot = stale.snapshot
-            except BaseException:
-                writer.abort()
-                raise
-        raise kept_moving(ids[0])
+
+        recomputed(snapshot, ids[0], appended)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete the files of the tasks that ended well; those of the others are orphans for vacuum.
