@@ -35,7 +35,6 @@ from tensorlake_spark.put import encode as encode
 from tensorlake_spark.row import Meta
 from tensorlake_spark.source import Source, suited
 from tensorlake_spark.spec import TensorSpec, check_id
-from tensorlake_spark.stored import StoredSource
 
 logger = logging.getLogger("tensorlake_spark")
 
@@ -111,25 +110,6 @@ def _write_new(
         removes = drop_tensors(snapshot, [tensor_id], writer) if old is not None else []
         writer.add_meta([spec], [next(seqs)], [totals])
         return commit_change(snapshot, tensor_id, writer, removes, "write", options.transaction)
-
-
-def convert(
-    snapshot: Snapshot,
-    tensor_id: str,
-    options: WriteOptions,
-    progress: Callable[[int], None],
-) -> Snapshot:
-    """Write a tensor anew in another layout, slab by slab; see `TensorLake.convert`."""
-    snapshot.check_writable()
-    old = catalog.get(snapshot, tensor_id)
-
-    def write_anew(now: Snapshot) -> Snapshot:
-        return _write_new(now, tensor_id, old, StoredSource(now, old), options, progress)
-
-    try:
-        return recomputed(snapshot, tensor_id, write_anew)
-    except StaleChange as stale:
-        raise ConcurrentWriteError(f"{stale}; it was not converted") from stale
 
 
 def drop_tensors(snapshot: Snapshot, ids: Sequence[str], writer: FileWriter) -> list[str]:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from tensorlake_spark import edit
 from tensorlake_spark.choose import DENSE_FROM, WriteOptions, new_spec
+from tensorlake_spark.convert import convert
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
@@ -279,7 +280,7 @@ class TensorLake(Upkeep):
             order, row_axes, "error", threshold, ref._meta.spec.labels,
         )  # fmt: skip
         with progress(f"convert {tensor_id}", ref.stored_bytes) as done:
-            snapshot = edit.convert(ref._snapshot, tensor_id, options, done)
+            snapshot = convert(ref._snapshot, tensor_id, options, done)
         return self._ref(snapshot, tensor_id)
 
     def delete(self, tensor_id: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.write import FileWriter
+from tensorlake_spark.delta.write import DataFile, FileWriter
 from tensorlake_spark.errors import ConcurrentWriteError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import layout_of
@@ -107,10 +107,12 @@ def commit_change(
     removes: Sequence[str],
     operation: str,
     transaction: tuple[str, int] | None,
+    adds: Sequence[DataFile] = (),
 ) -> Snapshot:
-    """Commit what a writer has written, from the tensor's number in `snapshot`."""
+    """Commit what a writer has written, and others in `adds`, from the tensor's number in `snapshot`."""
     number = snapshot.transaction(app_of(tensor_id))
-    change = Change({tensor_id: number}, writer.finish(), removes, operation, transaction)
+    files = [*adds, *writer.finish()]
+    change = Change({tensor_id: number}, files, removes, operation, transaction)
     return commit(snapshot.storage, change)
 
 

@@ -60,7 +60,7 @@ class ArraySource:
             return 1.0
         size = math.prod(self.shape)
         if isinstance(self.data, np.ndarray) and size <= _SAMPLE_BOXES * _SAMPLE_CELLS:
-            return _count(self.data) / size
+            return count_nonzero(self.data) / size
         side = [min(n, max(1, round(_SAMPLE_CELLS ** (1 / len(self.shape))))) for n in self.shape]
         rng = np.random.default_rng(0)
         seen = found = 0
@@ -68,7 +68,7 @@ class ArraySource:
             lo = [int(rng.integers(0, n - s + 1)) for n, s in zip(self.shape, side, strict=True)]
             key = tuple(slice(a, a + s) for a, s in zip(lo, side, strict=True))
             part = np.asarray(self.data[key])
-            seen, found = seen + part.size, found + _count(part)
+            seen, found = seen + part.size, found + count_nonzero(part)
         return found / seen
 
 
@@ -89,7 +89,7 @@ def bands(shape: Sequence[int], block: Sequence[int], itemsize: int) -> Iterator
         yield Box(lo, tuple(min(a + s, n) for a, s, n in zip(lo, step, shape, strict=True)))
 
 
-def _count(array: Array) -> int:
+def count_nonzero(array: Array) -> int:
     """Return how many elements are not zero."""
     if array.dtype.kind in "mMV":
         array = array.view(f"i{array.dtype.itemsize}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,42 @@ from tensorlake_spark.indexing import Box, select
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.read import read
 from tensorlake_spark.row import Meta
-from tensorlake_spark.source import bands
+from tensorlake_spark.source import bands, count_nonzero
+
+_LOOKED_AT = 8  # regions of a dense tensor from which its density is taken
 
 
 class StoredSource:
-    """A tensor of the lake, read slab by slab."""
+    """A tensor of the lake, or a run of its regions, read slab by slab.
 
-    def __init__(self, snapshot: Snapshot, meta: Meta) -> None:
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version of the table.
+    meta : Meta
+        The tensor in it.
+    first, stop : int
+        Which regions, by their numbers; all of them by default.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, meta: Meta, first: int = 0, stop: int | None = None
+    ) -> None:
         self._snapshot, self._meta = snapshot, meta
+        self._first, self._stop = first, stop
         self.shape, self.dtype = meta.spec.shape, meta.spec.dtype
         self.nbytes = None
 
     def density(self) -> float:
-        """Return the share of elements that are stored."""
-        return self._meta.totals.nnz / max(1, self._meta.spec.size)
+        """Return the share of elements that are not zero; of a dense tensor that of some of its regions."""
+        spec = self._meta.spec
+        if layout_of(spec.layout).is_sparse:
+            return self._meta.totals.nnz / max(1, spec.size)
+        every = max(1, self.count(spec.block_shape or ()) // _LOOKED_AT)
+        seen = [
+            self._read(box) for box in islice(self._bands(spec.block_shape or ()), 0, None, every)
+        ]
+        return sum(map(count_nonzero, seen)) / max(1, sum(part.size for part in seen))
 
     def _read(self, box: Box) -> Any:
         return read(self._snapshot, self._meta, select(box.slices(), self.shape))
@@ -39,8 +62,15 @@ class StoredSource:
 
     def regions(self, block: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Any]]:
         """Yield ``(offset, region)``, whole blocks of about the size of other sources' regions."""
-        for box in bands(self.shape, block or (1,) * len(self.shape), self._cell_bytes()):
+        for box in islice(self._bands(block), self._first, self._stop):
             yield box.lo, self._read(box)
+
+    def count(self, block: Sequence[int]) -> int:
+        """Return how many regions the whole tensor has."""
+        return sum(1 for _ in self._bands(block))
+
+    def _bands(self, block: Sequence[int]) -> Iterator[Box]:
+        return bands(self.shape, block or (1,) * len(self.shape), self._cell_bytes())
 
     def _cell_bytes(self) -> int:
         """Bytes that a cell takes in a region: of a sparse tensor a share of what an element takes."""

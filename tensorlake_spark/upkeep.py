@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensorlake_spark.delta import catalog, maintenance
-from tensorlake_spark.delta.compact import OptimizeReport, compact
+from tensorlake_spark.delta.compact import OptimizeReport
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
-from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.optimize import optimize
 from tensorlake_spark.ref import TensorRef
 
 
@@ -67,28 +67,34 @@ class Upkeep:
         self,
         ids: str | Sequence[str] | None = None,
         *,
+        zorder: Sequence[str | int] | None = None,
         min_files: int = 2,
         target_bytes: int | None = None,
         max_bytes: int | None = None,
         dry_run: bool = False,
     ) -> OptimizeReport:
-        """Bring small data files together, as many small appends or tensors leave them.
+        """Bring small data files together, or rows that are near each other on some axes.
 
         Files below half of `target_bytes` are written anew, rows in storage order and as they are: nothing
         is decoded, no tensor changes, and writers beside it go on. Every new file is a commit of its own.
         Older versions keep their files until `vacuum`. A second call finds nothing to do.
 
+        With `zorder` the rows of each tensor are written in Morton order of their boxes on these axes, in one
+        commit a tensor: for slices on inner axes, which in C order meet a part of every row group.
+
         Parameters
         ----------
         ids : str or sequence of str, optional
             Only files that hold rows of these tensors.
+        zorder : sequence of str or int, optional
+            Names or numbers of axes. Without `ids`, tensors that have no such axes stay as they are.
         min_files : int
             Do nothing while there are fewer small files; for calls after every batch.
         target_bytes : int, optional
             Size of the files to make, at most 1 GiB; the table's ``delta.targetFileSize``, or 128 MiB, if
             not given.
         max_bytes : int, optional
-            Read no more than this; the next call goes on.
+            Read no more than this; the next call goes on. With `zorder`, tensors that need more stay.
         dry_run : bool
             Only say what would be done.
 
@@ -105,7 +111,7 @@ class Upkeep:
         TableNotFoundError
             If there is no table yet.
         InvalidOptionError
-            If a number makes no sense.
+            If a number makes no sense, or a tensor has no such axis, or combines duplicates.
         ConcurrentWriteError
             If other writers won too many commits in a row; files that are done stay.
 
@@ -124,13 +130,9 @@ class Upkeep:
         0
         """
         self._check_writable()
-        names = [ids] if isinstance(ids, str) else ids
-        snapshot = Snapshot.open(self._storage)
-        for name in names or ():
-            catalog.get(snapshot, name)
-        return compact(
-            self._storage, names, lambda name: layout_of(name).row_group_bytes,
-            min_files=min_files, target_bytes=target_bytes, max_bytes=max_bytes, dry_run=dry_run,
+        return optimize(
+            self._storage, ids, zorder=zorder, min_files=min_files, target_bytes=target_bytes,
+            max_bytes=max_bytes, dry_run=dry_run,
         )  # fmt: skip
 
     def vacuum(self, retention_hours: float | None = None, *, dry_run: bool = False) -> list[str]:

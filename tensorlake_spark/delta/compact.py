@@ -47,6 +47,16 @@ class OptimizeReport:
     rows: int
     version: int
 
+    def __add__(self, later: OptimizeReport) -> OptimizeReport:
+        return OptimizeReport(
+            self.files_before + later.files_before,
+            self.files_after + later.files_after,
+            self.bytes_before + later.bytes_before,
+            self.bytes_after + later.bytes_after,
+            self.rows + later.rows,
+            later.version,
+        )
+
 
 def compact(
     storage: Storage,

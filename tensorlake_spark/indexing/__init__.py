@@ -8,12 +8,14 @@
 ``text``       the same keys as text;
 ``predicate``  which rows a selection needs;
 ``plan``       what a read will touch;
+``morton``     an order in which neighbours on several axes stay near each other;
 ``locate``     which stored elements of a sparse tensor are picked, and where they go.
 """
 
 from tensorlake_spark.indexing.box import Box
 from tensorlake_spark.indexing.grid import Grid, cells_along
 from tensorlake_spark.indexing.key import select, select_orthogonal, select_points
+from tensorlake_spark.indexing.morton import morton_order
 from tensorlake_spark.indexing.picking import lift, locate, place
 from tensorlake_spark.indexing.plan import FilePlan, ReadPlan
 from tensorlake_spark.indexing.point_selection import PointSelection
@@ -35,6 +37,7 @@ __all__ = [
     "format_key",
     "lift",
     "locate",
+    "morton_order",
     "named_key",
     "parse_key",
     "place",

@@ -1,4 +1,4 @@
-"""The job of ``jobs/ingest.py``, run in the process of the tests."""
+"""The jobs, run in the process of the tests."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 import tensorlake_spark as tl
+from tensorlake_spark.jobs import ingest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,21 +42,25 @@ def module_of():
     return load
 
 
-@pytest.fixture(scope="session")
-def ingest_job(module_of):
-    """The module of the job."""
-    return module_of("ingest")
+@pytest.fixture
+def run_job(capsys):
+    """What runs a job with the arguments of a command line."""
+
+    def run(job, *arguments, session=None):
+        capsys.readouterr()
+        code = job.main([str(a) for a in arguments], session)
+        out, err = capsys.readouterr()
+        return Run(code, out, err, json.loads(out.splitlines()[-1]))
+
+    return run
 
 
 @pytest.fixture
-def job(ingest_job, spark, capsys):
-    """What runs the job with the arguments of a command line."""
+def job(run_job, spark):
+    """What runs the ingestion with the arguments of a command line."""
 
     def run(*arguments):
-        capsys.readouterr()
-        code = ingest_job.main([str(a) for a in arguments], spark)
-        out, err = capsys.readouterr()
-        return Run(code, out, err, json.loads(out.splitlines()[-1]))
+        return run_job(ingest, *arguments, session=spark)
 
     return run
 

@@ -227,13 +227,11 @@ def test_mistakes_in_a_list_name_the_line(job, files, text, says):
     ("error", "code", "lines"),
     [(ConcurrentWriteError("another"), 1, 1), (ZeroDivisionError("odd"), 1, 2)],
 )
-def test_the_exit_code_of_what_nobody_expected(
-    job, ingest_job, files, monkeypatch, error, code, lines
-):
+def test_the_exit_code_of_what_nobody_expected(job, files, monkeypatch, error, code, lines):
     def fail(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr(ingest_job, "run", fail)
+    monkeypatch.setattr("tensorlake_spark.jobs.ingest.run", fail)
     done = job("--table", files / "lake", "--id", "x", files / "a.npy")
     assert done.code == done.json["exit_code"] == code
     assert done.err.count("\n") == 1 if lines == 1 else "Traceback" in done.err

@@ -10,7 +10,8 @@ from PIL import Image
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.spark.job_config import parse
+from tensorlake_spark.jobs import ingest
+from tensorlake_spark.jobs.config import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "conf" / "examples").glob("*.yaml"))
@@ -44,11 +45,10 @@ def inputs(tmp_path, photos, monkeypatch):
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
-def test_an_example_is_the_command_line_that_it_names(job, ingest_job, inputs, example):
+def test_an_example_is_the_command_line_that_it_names(job, inputs, example):
     words = command_of(example)
     by_file, by_line = (
-        vars(parse(ingest_job.parser, a, ingest_job._DEFAULTS))
-        for a in (["--config", str(example)], words)
+        vars(parse(ingest.parser, a, ingest._DEFAULTS)) for a in (["--config", str(example)], words)
     )
     attrs = [a.pop("attrs") for a in (by_file, by_line)]
     assert by_file.pop("config") == str(example)
@@ -72,23 +72,23 @@ def test_there_are_examples():
     assert {p.stem for p in EXAMPLES} >= {"photographs", "flights"}
 
 
-def read(ingest_job, tmp_path, text, *words):
+def read(tmp_path, text, *words):
     (tmp_path / "job.yaml").write_text(text)
     arguments = ["--config", str(tmp_path / "job.yaml"), *words]
-    return parse(ingest_job.parser, arguments, ingest_job._DEFAULTS)
+    return parse(ingest.parser, arguments, ingest._DEFAULTS)
 
 
-def test_the_command_line_wins(ingest_job, tmp_path):
+def test_the_command_line_wins(tmp_path):
     text = "table: a\nid: x\nstack: true\nmode: append\naxis: [one, two]\nsources: [a.npy, b.npy]\ncodec: zstd"
-    args = read(ingest_job, tmp_path, text, "--id", "y", "--each", "--axis", "three", "c.npy")
+    args = read(tmp_path, text, "--id", "y", "--each", "--axis", "three", "c.npy")
     assert (args.table, args.id, args.mode, args.codec) == ("a", "y", "append", "zstd")
     assert (args.stack, args.each) == (False, True)
     assert (args.axis, args.sources) == (["three"], ["c.npy"])
-    args = read(ingest_job, tmp_path, text)
+    args = read(tmp_path, text)
     assert (args.stack, args.each, args.sources) == (True, False, ["a.npy", "b.npy"])
 
 
-def test_values_in_yaml(ingest_job, tmp_path):
+def test_values_in_yaml(tmp_path):
     text = """
 id: 7
 txn-version: 20240131
@@ -100,7 +100,7 @@ storage-option: {region: eu, key: "a=b"}
 attrs: {a: [1, null]}
 sources: -odd.npy
 """
-    args = read(ingest_job, tmp_path, text)
+    args = read(tmp_path, text)
     assert (args.id, args.txn_version, args.concat, args.stack) == ("7", 20240131, 0, False)
     assert args.column == ["late=delay > 15", "day=to_date(t)"]
     assert args.storage_option == ["region=eu", "key=a=b"]
@@ -132,9 +132,9 @@ sources: -odd.npy
         ("id: \x07", "is no YAML"),
     ],
 )
-def test_mistakes_are_one_line(ingest_job, tmp_path, text, says):
+def test_mistakes_are_one_line(tmp_path, text, says):
     with pytest.raises(InvalidOptionError) as caught:
-        read(ingest_job, tmp_path, text)
+        read(tmp_path, text)
     said = str(caught.value)
     assert says in said
     assert "job.yaml" in said
@@ -158,7 +158,10 @@ def test_a_file_that_is_not_there(job, tmp_path):
         (["--table", "x", "--id", "x"], "no SOURCE is given"),
         (["--tabel", "x"], "unrecognized arguments: --tabel; did you mean '--table'"),
         (["--stack", "--each"], "not allowed with argument"),
-        (["--storage-option", "key", "--id", "x", "--table", "x", "a"], "'key' is not NAME=VALUE"),
+        (
+            ["--storage-option", "key", "--id", "x", "--table", "x", "a"],
+            "a --storage-option is not NAME=VALUE",
+        ),
     ],
 )
 def test_mistakes_on_the_command_line(job, words, says):

@@ -3,13 +3,12 @@
 python troubled.py before|after ARGUMENTS-OF-THE-JOB
 """
 
-import importlib.util
 import os
 import signal
 import sys
-from pathlib import Path
 
 import tensorlake_spark.spark.writer
+from tensorlake_spark.jobs import ingest
 from tensorlake_spark.spark.session import local_session
 from tensorlake_spark.spark.source import TensorDataSource
 from tensorlake_spark.spark.writer import TensorWriter
@@ -46,16 +45,11 @@ class TroubledWriter(TensorWriter):
 
 def main(when, *arguments):
     """Run the job in a session of its own."""
-    spec = importlib.util.spec_from_file_location(
-        "ingest_job", Path(__file__).resolve().parents[2] / "jobs" / "ingest.py"
-    )
-    job = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(job)
     session = local_session("local[2]", **{"spark.sql.session.timeZone": "UTC"})
     jvm = session._jvm.java.lang.ProcessHandle.current().pid()
     Troubled.when, Troubled.driver = when, (jvm, os.getpid())
     session.dataSource.register(Troubled)
-    return job.main(list(arguments), session)
+    return ingest.main(list(arguments), session)
 
 
 if __name__ == "__main__":

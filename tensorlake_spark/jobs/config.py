@@ -42,7 +42,7 @@ def parse(
     Parameters
     ----------
     parser : Parser
-        Of the command line, with an option ``--config`` and arguments ``sources``.
+        Of the command line, with an option ``--config``; arguments, if any, are ``sources``.
     arguments : sequence of str, or None
         The command line; None for that of the process.
     defaults : mapping
@@ -65,6 +65,7 @@ def parse(
 
 def read_config(parser: Parser, path: str) -> dict[str, Any]:
     """Return what a file says, under the names that the parser gives its options."""
+    has_sources = any(action.dest == "sources" for action in parser._actions)
     actions = {
         name[2:]: action
         for action in parser._actions
@@ -76,13 +77,14 @@ def read_config(parser: Parser, path: str) -> dict[str, Any]:
     found = _load(path)
     for key, value in found.items():
         place = f"{path}: {key}"
-        if key == "sources":
+        if key == "sources" and has_sources:
             sources = _texts(value, place)
         elif key not in actions:
-            known = (*actions, "sources")
+            known = (*actions, "sources") if has_sources else tuple(actions)
+            also = ", and sources" if has_sources else ""
             raise InvalidOptionError(
                 f"{path}: unknown key {key!r}{did_you_mean(str(key), known)}; keys are the long options of the "
-                "command line without --, and sources"
+                f"command line without --{also}"
             )
         else:
             words += _words(f"--{key}", actions[key], value, place)

@@ -1,0 +1,32 @@
+"""The command line: ``python -m tensorlake_spark VERB ...``; each verb is a job."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from tensorlake_spark.errors import did_you_mean
+
+VERBS = ("ingest", "optimize", "vacuum")
+
+
+def main(arguments: list[str]) -> int:
+    """Run a job and return its exit code."""
+    verb = arguments[0] if arguments else "--help"
+    if verb in ("-h", "--help"):
+        print(
+            f"usage: python -m tensorlake_spark {{{','.join(VERBS)}}} [options]; VERB --help has more"
+        )
+        return 0
+    if verb not in VERBS:
+        known = ", ".join(VERBS)
+        print(
+            f"unknown verb {verb!r}{did_you_mean(verb, VERBS)}; known are {known}", file=sys.stderr
+        )
+        return 2
+    code: int = import_module(f"tensorlake_spark.jobs.{verb}").main(arguments[1:])
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,283 @@
+"""The rows of a tensor in Morton order, for slices on inner axes; rows move as they are, none is decoded.
+
+A row group of rows in C order spans whole inner axes, so a box on these reads a part of every row group. In
+Morton order a row group holds rows that are near each other on all chosen axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.delta import catalog, scan
+from tensorlake_spark.delta.commit import Change, commit
+from tensorlake_spark.delta.compact import OptimizeReport
+from tensorlake_spark.delta.footer import footer_of
+from tensorlake_spark.delta.output import Output, Run, run_here
+from tensorlake_spark.delta.rewrite import live_batches
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.write import DataFile, FileWriter, discard
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.indexing import morton_order
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.put import recomputed
+from tensorlake_spark.row import PAYLOAD, corners
+from tensorlake_spark.spec import STORED_AXES, TensorSpec
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Where the data rows of a tensor are: a place in every array for each row."""
+
+    file: Array
+    group: Array
+    seq: Array
+    lo: Array
+    nbytes: Array
+
+    def take(self, places: Array) -> _Rows:
+        return _Rows(*(getattr(self, name)[places] for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One file to write: its rows by their old places, in the new order, and where to find them.
+
+    The new places are the old ones sorted: no append that goes on meanwhile can have taken them.
+    """
+
+    old: Array
+    new: Array
+    groups: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def axes_of(spec: TensorSpec, names: Sequence[str | int]) -> tuple[int, ...]:
+    """Return the numbers of the axes by which rows of a tensor can be put in order.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the tensor has no such axis, if it is one of those whose corners are not compared, or if the order
+        of the rows means something (duplicates).
+    """
+    if spec.params.get("duplicates", "error") != "error":
+        raise InvalidOptionError(
+            f"tensor {spec.id!r} combines duplicates by {spec.params['duplicates']!r} in the order of its rows, "
+            "which must stay; lake.convert() combines them for good"
+        )
+    out = []
+    for name in names:
+        text = str(name)
+        if spec.axes is not None and text in spec.axes:
+            axis = spec.axes.index(text)
+        elif text.lstrip("-").isdigit() and -spec.ndim <= int(text) < spec.ndim:
+            axis = int(text) % spec.ndim
+        else:
+            known = (
+                f"its axes are {', '.join(spec.axes)}" if spec.axes else f"it has {spec.ndim} axes"
+            )
+            raise InvalidOptionError(f"tensor {spec.id!r} has no axis {text!r}; {known}")
+        if axis >= STORED_AXES:
+            raise InvalidOptionError(
+                f"axis {text} of tensor {spec.id!r} is past the first {STORED_AXES}, by which rows are found"
+            )
+        out.append(axis)
+    if not out or len(set(out)) < len(out):
+        raise InvalidOptionError(f"zorder {list(names)} should name axes, each of them once")
+    return tuple(out)
+
+
+def arrange(
+    snapshot: Snapshot,
+    tensor_id: str,
+    names: Sequence[str | int],
+    *,
+    target_bytes: int | None = None,
+    max_bytes: int | None = None,
+    dry_run: bool = False,
+    run: Run = run_here,
+) -> OptimizeReport:
+    """Write a tensor's rows anew in Morton order, in one commit; see `TensorLake.optimize`.
+
+    Only files that are not in that order, and small ones, are written anew; one with a deletion vector stays.
+
+    Raises
+    ------
+    InvalidOptionError
+        As `axes_of`.
+    ConcurrentWriteError
+        If other writers removed files of it during every attempt.
+    """
+
+    def change(now: Snapshot) -> OptimizeReport:
+        return _arranged(now, tensor_id, names, target_bytes, max_bytes, dry_run, run)
+
+    return recomputed(snapshot, tensor_id, change)
+
+
+def _arranged(
+    snapshot: Snapshot,
+    tensor_id: str,
+    names: Sequence[str | int],
+    target_bytes: int | None,
+    max_bytes: int | None,
+    dry_run: bool,
+    run: Run,
+) -> OptimizeReport:
+    spec = catalog.get(snapshot, tensor_id).spec
+    axes = axes_of(spec, names)
+    target = snapshot.file_bytes if target_bytes is None else target_bytes
+    files = snapshot.files
+    rows = _rows_of(snapshot, spec)
+    # Corners become numbers of boxes along each axis, whatever their sizes.
+    places = np.stack([np.unique(rows.lo[:, k], return_inverse=True)[1] for k in axes], axis=1)
+    loose = np.array([snapshot.kept(path) is None for path in files.path], bool)  # may be removed
+    chosen = _unordered(np.where(loose, files.size, -1), rows, places, target)
+    size = int(files.size[chosen].sum())
+    if not len(chosen) or (max_bytes is not None and size > max_bytes):
+        return OptimizeReport(0, 0, 0, 0, 0, snapshot.version)
+    mine = np.flatnonzero(np.isin(rows.file, chosen))
+    rows = rows.take(mine)
+    tasks = _tasks(files.path, rows.take(_order(rows, places[mine])), target)
+    if dry_run:
+        count = len(rows.seq)
+        return OptimizeReport(len(chosen), len(tasks), size, size, count, snapshot.version)
+    return _swap(snapshot, spec, [files.path[i] for i in chosen.tolist()], size, tasks, run)
+
+
+def _swap(
+    snapshot: Snapshot,
+    spec: TensorSpec,
+    paths: Sequence[str],
+    size: int,
+    tasks: Sequence[_Task],
+    run: Run,
+) -> OptimizeReport:
+    """Write the new files and swap them for the old ones."""
+    made: list[DataFile] = []
+    try:
+        for _, output in run(partial(_gather, snapshot, spec), tasks):
+            made += output.files
+        with FileWriter.into(snapshot) as writer:
+            for path in paths:
+                for batch in live_batches(snapshot, path):
+                    rest = batch.filter(pc.invert(_is_data(batch, spec)))
+                    if rest.num_rows:
+                        writer.add_batch(rest)
+            made += writer.finish()
+        change = Change({}, made, paths, "zorder", data_change=False)
+        after = commit(snapshot.storage, change)
+    except BaseException:
+        discard(snapshot.storage, [file.path for file in made])
+        raise
+    rows = sum(file.rows for file in made)
+    nbytes = sum(file.size for file in made)
+    return OptimizeReport(len(paths), len(made), size, nbytes, rows, after.version)
+
+
+def _rows_of(snapshot: Snapshot, spec: TensorSpec) -> _Rows:
+    """Return where all data rows of a tensor are; no payload is read."""
+    files = snapshot.files
+    columns = scan.leaves(("seq", "lo", "hi", "params"), spec.ndim)
+    parts: list[_Rows] = []
+    for place in np.flatnonzero(files.may_hold(spec.id, data=True)).tolist():
+        path = files.path[place]
+        footer = footer_of(snapshot.storage, path)
+        keep = snapshot.kept(path)
+        for group in np.flatnonzero(footer.may_hold(spec.id, data=True)).tolist():
+            piece = scan.ScanPiece(path, (group,), int(footer.nbytes[group]))
+            for batch in scan.read_piece(snapshot.storage, piece, spec.id, columns, keep):
+                n = batch.num_rows
+                each = int(footer.nbytes[group]) // max(1, int(footer.rows[group]))
+                lo, _ = corners(batch, spec.ndim)
+                where = np.full(n, place), np.full(n, group), batch.column("seq").to_numpy()
+                parts.append(_Rows(*where, lo, np.full(n, each)))
+    if not parts:
+        empty = np.zeros(0, np.int64)
+        return _Rows(empty, empty, empty, np.zeros((0, spec.ndim), np.int64), empty)
+    names = _Rows.__dataclass_fields__
+    return _Rows(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def _order(rows: _Rows, places: Array) -> Array:
+    """Return rows in Morton order of their places; where these are alike, in storage order."""
+    stored = np.argsort(rows.seq, kind="stable")
+    return stored[morton_order(places[stored])]
+
+
+def _unordered(sizes: Array, rows: _Rows, places: Array, target: int) -> Array:
+    """Return the files that are small or not in Morton order; none if that is one small file in order.
+
+    A file whose size is negative stays.
+    """
+    chosen, in_order = [], True
+    for file in np.unique(rows.file).tolist():
+        if sizes[file] < 0:
+            continue
+        mine = np.flatnonzero(rows.file == file)
+        some = rows.take(mine)
+        ordered = bool((np.diff(some.seq[_order(some, places[mine])]) > 0).all())
+        if not ordered or sizes[file] < target // 2:
+            chosen.append(file)
+            in_order &= ordered
+    if len(chosen) == 1 and in_order:
+        return np.zeros(0, np.int64)
+    return np.array(chosen, np.int64)
+
+
+def _tasks(paths: Sequence[str], rows: _Rows, target: int) -> list[_Task]:
+    """Cut rows in their new order into files of about `target` bytes."""
+    number = np.cumsum(rows.nbytes) // max(1, target)
+    cuts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(rows.seq)]
+    new = np.sort(rows.seq)
+    tasks = []
+    for first, stop in pairwise(cuts):
+        groups: dict[str, set[int]] = {}
+        for place, group in {*zip(rows.file[first:stop].tolist(), rows.group[first:stop].tolist())}:
+            groups.setdefault(paths[place], set()).add(group)
+        found = tuple((path, tuple(sorted(groups[path]))) for path in sorted(groups))
+        tasks.append(_Task(rows.seq[first:stop], new[first:stop], found))
+    return tasks
+
+
+def _gather(snapshot: Snapshot, spec: TensorSpec, task: _Task) -> Output:
+    """Bring the rows of one new file together, and write them with their new places."""
+    by_seq = np.argsort(task.old)
+    seqs = task.old[by_seq]
+    parts, places = [], []
+    for path, groups in task.groups:
+        for batch in live_batches(snapshot, path, groups):
+            batch = batch.filter(_is_data(batch, spec))
+            seq = batch.column("seq").to_numpy()
+            at = np.minimum(np.searchsorted(seqs, seq), len(seqs) - 1)
+            ours = np.flatnonzero(seqs[at] == seq)
+            if len(ours):
+                parts.append(batch.take(pa.array(ours)))
+                places.append(by_seq[at[ours]])
+    rows = pa.concat_batches(parts)
+    order = np.argsort(np.concatenate(places))
+    del parts
+    limit = layout_of(spec.layout).row_group_bytes
+    with FileWriter(snapshot.storage, 1 << 62, schema=snapshot.schema) as writer:
+        size = sum(np.asarray(pc.fill_null(pc.binary_length(rows.column(n)), 0)) for n in PAYLOAD)
+        number = np.cumsum(np.asarray(size, np.int64)[order]) // limit
+        cuts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(order)]
+        for first, stop in pairwise(cuts):
+            group = rows.take(pa.array(order[first:stop]))
+            place = group.schema.get_field_index("seq")
+            seq = pa.array(task.new[first:stop])
+            writer.add_batch(group.set_column(place, group.schema.field(place), seq))
+        return Output(tuple(writer.finish()))
+
+
+def _is_data(batch: pa.RecordBatch, spec: TensorSpec) -> pa.BooleanArray:
+    return pc.and_(pc.equal(batch.column("id"), spec.id), pc.greater(batch.column("nnz"), 0))

@@ -1,0 +1,204 @@
+"""Keep a table's files as reads want them: few, in order, in other blocks or another codec.
+
+spark-submit jobs/optimize.py --table URI [--id ID]... [--min-files N] [--max-bytes N]
+spark-submit jobs/optimize.py --table URI --id ID --zorder AXIS,AXIS
+spark-submit jobs/optimize.py --table URI --id ID --rechunk 1,3,256,256 | --recode CODEC | --layout NAME
+python -m tensorlake_spark optimize --table URI
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import tensorlake_spark as tl
+from tensorlake_spark.choose import WriteOptions, choose_layout
+from tensorlake_spark.convert import convert
+from tensorlake_spark.delta import catalog
+from tensorlake_spark.delta.compact import OptimizeReport
+from tensorlake_spark.delta.output import Run, run_here
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.jobs.config import parse
+from tensorlake_spark.jobs.frame import (
+    EXIT_CODES,
+    carry_out,
+    defaults_of,
+    lake_of,
+    table_parser,
+)
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.optimize import optimize
+from tensorlake_spark.row import Meta
+from tensorlake_spark.spec import TensorSpec
+from tensorlake_spark.stored import StoredSource
+
+_NOTES = """
+Without further options small files become files near the target, rows in storage order and as they are. No
+tensor changes, other writers go on, every new file is a commit of its own, and a second run finds nothing to do.
+
+--zorder brings the rows of a tensor into Morton order of their boxes on these axes, by name or number, for slices on
+inner axes. Only files that are not in that order, and small ones, are written anew, in one commit a tensor.
+
+--rechunk, --recode and --layout write tensors anew, in one commit each, if they are not so already; small files are
+brought together after that. --layout auto decides by the share of non-zeros.
+
+Under spark-submit the executors do the work; plain Python does it in one process.
+
+"""
+
+parser = table_parser("optimize.py", __doc__.splitlines()[0], _NOTES + EXIT_CODES.format(third="-"))
+parser.add_argument("--id", action="append", metavar="ID", help="which tensors; all if not given")
+parser.add_argument("--zorder", metavar="AXES", help="axes, as y,x")
+parser.add_argument("--rechunk", metavar="SHAPE", help="shape of a chunk or block, as 1,3,256,256")
+parser.add_argument("--recode", metavar="CODEC", help="how chunks are coded; auto tries candidates")
+parser.add_argument("--layout", help="how tensors are stored, or auto")
+parser.add_argument(
+    "--min-files", type=int, metavar="N", help="do nothing while there are fewer small files"
+)
+parser.add_argument("--target-bytes", type=int, metavar="N", help="size of the files to make")
+parser.add_argument("--max-bytes", type=int, metavar="N", help="read no more than this in one run")
+
+_DEFAULTS = defaults_of(parser, min_files=2)
+
+PIECE_BYTES = 128 << 20
+"""What a task writes anew of a large tensor: about a file."""
+
+
+def main(arguments: list[str] | None = None, session: Any = None) -> int:
+    """Run the job and return its exit code; the last line of standard output is JSON.
+
+    `session` stands for the one that the job would start, and stop.
+    """
+
+    def work() -> dict[str, Any]:
+        args = parse(parser, arguments, _DEFAULTS)
+        lake = lake_of(args)
+        with _runner(session) as (run, pieces):
+            converted = [] if args.zorder else _convert(lake, args, run, pieces)
+            left = args.max_bytes
+            if left is not None:
+                left = max(1, left - sum(c["bytes"] for c in converted))
+            report = optimize(
+                lake._storage,
+                args.id or None,
+                zorder=args.zorder.split(",") if args.zorder else None,
+                min_files=args.min_files,
+                target_bytes=args.target_bytes,
+                max_bytes=left,
+                dry_run=args.dry_run,
+                run=run,
+            )
+        return _tell(args, converted, report)
+
+    return carry_out("optimize.py", work)
+
+
+@contextmanager
+def _runner(session: Any) -> Iterator[tuple[Run, Callable[[int], int]]]:
+    """Yield who does the work, and what says into how many pieces so many bytes are cut."""
+    if session is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        yield run_here, lambda nbytes: 1
+        return
+    from tensorlake_spark.spark.ingest import job_session
+    from tensorlake_spark.spark.runner import run_in
+    from tensorlake_spark.spark.session import local_session
+
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    used = session or job_session(local_session)
+    try:
+        yield run_in(used), lambda nbytes: nbytes // PIECE_BYTES + 1
+    finally:
+        if session is None:
+            used.stop()
+
+
+def _convert(
+    lake: tl.TensorLake, args: argparse.Namespace, run: Run, pieces: Callable[[int], int]
+) -> list[dict[str, Any]]:
+    """Write tensors anew that are not stored as the command line wants them."""
+    wanted = (args.rechunk, args.recode, args.layout)
+    if not any(wanted):
+        return []
+    snapshot = Snapshot.open(lake._storage)
+    block = None if args.rechunk is None else _shape(args.rechunk)
+    done, left = [], args.max_bytes
+    for name in args.id or catalog.ids(snapshot):
+        meta = catalog.get(snapshot, name)
+        spec, nbytes = meta.spec, meta.totals.nbytes
+        layout = _layout(snapshot, meta) if args.layout == "auto" else args.layout
+        options = _options(spec, block, args.recode, layout)
+        if _is_so(spec, options) or (left is not None and nbytes > left):
+            continue
+        left = None if left is None else left - nbytes
+        about = {"id": name, "bytes": nbytes, "layout": options.layout, "block_shape": block}
+        if not args.dry_run:
+            snapshot = convert(snapshot, name, options, lambda _: None, run, pieces(nbytes))
+            spec = catalog.get(snapshot, name).spec
+            about |= {"layout": spec.layout, "block_shape": spec.block_shape, "codec": spec.codec}
+        done.append(about)
+    return done
+
+
+def _layout(snapshot: Snapshot, meta: Meta) -> str:
+    """Return the layout that suits a tensor: only between dense chunks and sparse ones it is worth a change."""
+    spec = meta.spec
+    chosen = choose_layout(spec.id, StoredSource(snapshot, meta), WriteOptions(), spec.fill)
+    alike = layout_of(chosen).is_sparse == layout_of(spec.layout).is_sparse
+    return spec.layout if alike else chosen
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(n) for n in text.split(","))
+    except ValueError:
+        raise InvalidOptionError(f"--rechunk {text!r} is no shape such as 1,3,256,256") from None
+
+
+def _options(
+    spec: TensorSpec, block: tuple[int, ...] | None, codec: str | None, layout: str | None
+) -> WriteOptions:
+    """Return how a tensor is written anew; what is not given stays as it is."""
+    same = layout in (None, spec.layout)
+    return WriteOptions(
+        layout=spec.layout if layout is None else layout,
+        block_shape=block or (spec.block_shape if same else None),
+        codec=codec or (spec.codec if same else "auto"),
+        fill_value=spec.fill_value,
+        axes=spec.axes,
+        attrs=dict(spec.attrs),
+        order=spec.params.get("order") if same else None,
+        row_axes=spec.params.get("row_axes") if same else None,
+        labels=spec.labels,
+    )
+
+
+def _is_so(spec: TensorSpec, options: WriteOptions) -> bool:
+    """Whether a tensor is stored like that already, its chunks on one grid."""
+    return (
+        options.layout == spec.layout
+        and options.block_shape in (None, spec.block_shape)
+        and options.codec in (spec.codec, "auto")
+        and not any(len(segment) > 1 for segment in spec.segments or ())
+    )
+
+
+def _tell(
+    args: argparse.Namespace, converted: list[dict[str, Any]], report: OptimizeReport
+) -> dict[str, Any]:
+    """Print what was done, and return it for who reads it by program."""
+    will = "would be" if args.dry_run else "was"
+    for one in converted:
+        print(f"{one['id']}: {size_text(one['bytes'])} {will} written anew as {one['layout']}")
+    print(
+        f"{report.files_before} file(s) of {size_text(report.bytes_before)} "
+        f"{'would become' if args.dry_run else 'became'} {report.files_after}"
+    )
+    status = "planned" if args.dry_run else "done"
+    return {"status": status, "converted": converted, **asdict(report)}

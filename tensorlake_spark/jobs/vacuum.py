@@ -1,0 +1,51 @@
+"""Delete files that no version within the retention needs, and what crashed writers left.
+
+spark-submit jobs/vacuum.py --table URI [--retention-hours N] [--dry-run]
+python -m tensorlake_spark vacuum --table URI
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorlake_spark.jobs.config import parse
+from tensorlake_spark.jobs.frame import (
+    EXIT_CODES,
+    carry_out,
+    defaults_of,
+    lake_of,
+    table_parser,
+)
+
+_NOTES = """
+The retention is the table's own, a week if it says nothing. Versions that are older can no longer be read, but for
+those that have a tag. With 0 hours files of writers that are at work now are deleted too: stop them first.
+
+"""
+
+parser = table_parser("vacuum.py", __doc__.splitlines()[0], _NOTES + EXIT_CODES.format(third="-"))
+parser.add_argument(
+    "--retention-hours",
+    type=float,
+    metavar="N",
+    help="keep what left the table within so many hours",
+)
+
+_DEFAULTS = defaults_of(parser)
+
+
+def main(arguments: list[str] | None = None, session: Any = None) -> int:
+    """Run the job and return its exit code; the last line of standard output is JSON.
+
+    It needs no executor: `session` is not used.
+    """
+
+    def work() -> dict[str, Any]:
+        args = parse(parser, arguments, _DEFAULTS)
+        gone = lake_of(args).vacuum(args.retention_hours, dry_run=args.dry_run)
+        for name in gone:
+            print(name)
+        print(f"{len(gone)} file(s) {'would be' if args.dry_run else 'were'} deleted")
+        return {"status": "planned" if args.dry_run else "done", "files": len(gone)}
+
+    return carry_out("vacuum.py", work)

@@ -1,0 +1,191 @@
+"""The jobs that keep a table, from command lines, with executors and without."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.__main__ import VERBS
+from tensorlake_spark.__main__ import main as command
+from tensorlake_spark.jobs import optimize, vacuum
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def model(lake):
+    """Two tensors that grew by days, and one that is mostly zeros in dense chunks."""
+    rng = np.random.default_rng(0)
+    photos = rng.integers(0, 256, (6, 64, 64), np.uint8)
+    for day in photos:
+        lake.write(
+            "photos", day[None], mode="append", block_shape=(1, 16, 16), axes=("t", "y", "x")
+        )
+    hits = np.zeros((40, 300), np.float32)
+    hits[rng.integers(0, 40, 50), rng.integers(0, 300, 50)] = 2.5
+    lake.write("hits", tl.SparseTensor.from_dense(hits), layout="bsgs", block_shape=(8, 50))
+    sparse = np.zeros((50, 200))
+    sparse[3, 5:20] = 1
+    lake.write("mostly zero", sparse, layout="ftsf", block_shape=(25, 100))
+    return {"photos": photos, "hits": hits, "mostly zero": sparse}
+
+
+def check(lake, model):
+    assert sorted(lake) == sorted(model)
+    for name, x in model.items():
+        got = lake[name][...]
+        np.testing.assert_array_equal(got if isinstance(got, np.ndarray) else got.todense(), x)
+
+
+@pytest.fixture(params=["here", "spark"])
+def job(request, run_job, lake):
+    """What runs the job: in this process, or by executors."""
+    session = request.getfixturevalue("spark") if request.param == "spark" else None
+
+    def run(*arguments, code=0):
+        done = run_job(optimize, "--table", lake.uri, *arguments, session=session)
+        assert done.code == code, done.err
+        return done
+
+    return run
+
+
+def test_small_files_become_one_and_a_second_run_does_nothing(job, lake, model):
+    plan = job("--dry-run").json
+    assert (plan["status"], plan["files_before"], plan["version"]) == ("planned", 8, lake.version)
+    done = job()
+    assert (done.json["files_before"], done.json["files_after"]) == (8, 1)
+    assert "8 file(s)" in done.out
+    check(lake, model)
+    assert job().json["files_before"] == 0
+
+
+def test_several_groups_of_files(job, lake, model):
+    done = job("--target-bytes", 25_000)
+    assert done.json["files_after"] > 1
+    check(lake, model)
+
+
+def test_zorder(job, lake, model):
+    done = job("--id", "photos", "--zorder", "y,x")
+    assert (done.json["files_before"], done.json["files_after"]) == (6, 2)
+    check(lake, model)
+    assert job("--id", "photos", "--zorder", "y,x").json["files_before"] == 0
+
+
+def test_rechunk_recode_and_layout(job, lake, model):
+    done = job("--id", "photos", "--rechunk", "6,32,32", "--recode", "zstd").json
+    assert done["converted"][0]["block_shape"] == [6, 32, 32]
+    assert (lake["photos"].block_shape, lake["photos"].codec) == ((6, 32, 32), "zstd")
+    check(lake, model)
+    assert job("--id", "photos", "--rechunk", "6,32,32").json["converted"] == []
+    job("--id", "hits", "--layout", "csr")
+    assert lake["hits"].layout == "csr"
+    check(lake, model)
+    done = job("--layout", "auto").json
+    assert [c["id"] for c in done["converted"]] == ["mostly zero"]
+    assert lake["mostly zero"].layout == "bsgs"
+    check(lake, model)
+    assert job("--layout", "auto").json["converted"] == []
+
+
+def test_large_tensors_are_written_by_several_tasks(lake, run_job, spark, monkeypatch):
+    x = np.random.default_rng(1).integers(0, 256, (96, 1024, 1024), np.uint8)
+    kept = {"axes": ("t", "y", "x"), "attrs": {"by": "me"}, "codec": "raw"}
+    lake.write("x", x, block_shape=(1, 1024, 1024), **kept)
+    monkeypatch.setattr(optimize, "PIECE_BYTES", 32 << 20)
+    done = run_job(optimize, "--table", lake.uri, "--rechunk", "8,256,256",
+                   "--target-bytes", 1 << 25, session=spark)  # fmt: skip
+    assert done.code == 0, done.err
+    assert done.json["converted"][0]["codec"] == "raw"
+    ref = lake["x"]
+    assert (ref.axes, ref.attrs, ref.block_shape) == (*list(kept.values())[:2], (8, 256, 256))
+    assert ref.explain().n_files == 3, "one for each task; none is small"
+    np.testing.assert_array_equal(ref[...], x)
+    np.testing.assert_array_equal(ref[5:40:3, 4, ::-2], x[5:40:3, 4, ::-2])
+    lake.write("x", x[:3], mode="append")
+    np.testing.assert_array_equal(lake["x"][94:], x[[94, 95, 0, 1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--zorder", "depth", "--id", "photos"], "has no axis 'depth'; its axes are t, y, x"),
+        (["--rechunk", "1,x"], "--rechunk '1,x' is no shape"),
+        (["--rechunk", "1,2", "--id", "photos"], "does not fit shape"),
+        (["--id", "fotos"], "did you mean 'photos'?"),
+        (["--layout", "zarr"], "unknown layout 'zarr'"),
+        (["--target-bytes", "0"], "target_bytes is 0"),
+        (["--max-byte", "1"], "did you mean '--max-bytes'"),
+        (["--storage-option", "secret"], "a --storage-option is not NAME=VALUE"),
+    ],
+)
+def test_mistakes_are_one_line_and_change_nothing(lake, model, run_job, arguments, says):
+    version = lake.version
+    done = run_job(optimize, "--table", lake.uri, *arguments)
+    assert done.code == done.json["exit_code"] == 2
+    assert done.err.startswith("optimize.py: ")
+    assert done.err.count("\n") == 1
+    assert says in done.err
+    assert lake.version == version
+
+
+def test_a_table_that_is_not_there(tmp_path, run_job):
+    for job in (optimize, vacuum):
+        done = run_job(job, "--table", tmp_path / "nothing")
+        assert done.code == 2
+        assert "there is no Delta table" in done.err
+        assert "--table is missing" in run_job(job).err
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_configuration_file(lake, model, run_job, tmp_path):
+    text = f"table: {lake.uri}\nid: photos\nzorder: [y, x]\ndry-run: true\n"
+    (tmp_path / "job.yaml").write_text(text)
+    assert run_job(optimize, "--config", tmp_path / "job.yaml").json["files_before"] == 6
+    (tmp_path / "job.yaml").write_text(text + "sources: [a]\n")
+    assert "unknown key 'sources'" in run_job(optimize, "--config", tmp_path / "job.yaml").err
+
+
+def test_vacuum(lake, model, run_job):
+    lake.optimize()
+    assert run_job(vacuum, "--table", lake.uri).json["files"] == 0
+    plan = run_job(vacuum, "--table", lake.uri, "--retention-hours", 0, "--dry-run")
+    assert (plan.json["status"], plan.json["files"]) == ("planned", 8)
+    done = run_job(vacuum, "--table", lake.uri, "--retention-hours", 0)
+    assert (done.json["status"], done.json["files"]) == ("done", 8)
+    assert done.out.count(".parquet") == 8
+    check(lake, model)
+
+
+def test_the_command_line(lake, model, capsys):
+    assert command(["optimize", "--table", lake.uri]) == 0
+    assert command([]) == command(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(verb in said for verb in VERBS)
+    assert command(["optimise"]) == 2
+    assert "did you mean 'optimize'?" in capsys.readouterr().err
+    done = subprocess.run(
+        [sys.executable, "-m", "tensorlake_spark", "vacuum", "--table", lake.uri],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert '"status": "done"' in done.stdout
+
+
+def test_spark_submit(lake, model):
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [
+            str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]",
+            "--conf", "spark.ui.enabled=false", str(ROOT / "jobs" / "optimize.py"),
+            "--table", lake.uri,
+        ],
+        capture_output=True, text=True, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert '"files_before": 8, "files_after": 1' in done.stdout
+    check(lake, model)

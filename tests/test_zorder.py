@@ -1,0 +1,147 @@
+"""Rows in Morton order: slices on inner axes read less, and nothing else changes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark import arrange
+from tensorlake_spark.delta.rewrite import live_batches
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
+
+BOX = np.s_[:, 64:128, 64:128]
+SMALL = 4 << 20  # of files, so that there are several
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(0).integers(0, 256, (128, 384, 384), np.uint8)
+
+
+@pytest.fixture
+def tiles(lake, x):
+    lake.write("tiles", x, block_shape=(2, 32, 32), axes=("t", "y", "x"), codec="raw")
+    return lake
+
+
+def rows_of(lake, name):
+    """What is stored in every data row but for its place, sorted."""
+    snapshot = Snapshot.open(Storage(lake.uri))
+    batches = [b for path in snapshot.files.path for b in live_batches(snapshot, path)]
+    table = pa.Table.from_batches(batches)
+    table = table.filter(pa.compute.equal(table["id"], name))
+    table = table.filter(pa.compute.greater(table["nnz"], 0))
+    seqs = table["seq"].to_pylist()
+    assert len(set(seqs)) == len(seqs)
+    return sorted(map(repr, table.drop(["seq"]).to_pylist())), sorted(seqs)
+
+
+def test_a_box_on_inner_axes_reads_a_third_or_less(tiles, x):
+    before = tiles["tiles"].explain(BOX).n_bytes
+    rows = rows_of(tiles, "tiles")
+    done = tiles.optimize("tiles", zorder=("y", "x"), target_bytes=SMALL)
+    assert done.files_before == 1
+    assert done.files_after > 1
+    after = tiles["tiles"].explain(BOX).n_bytes
+    assert after <= before / 3
+    assert rows_of(tiles, "tiles") == rows, "payloads, checksums and the set of places"
+    assert np.array_equal(tiles["tiles"][BOX], x[BOX])
+    assert np.array_equal(tiles["tiles"][...], x)
+    again = tiles.optimize("tiles", zorder=("y", "x"), target_bytes=SMALL)
+    assert (again.files_before, again.version) == (0, done.version)
+
+
+def test_the_log_says_that_no_data_changed_and_no_tensor_did(tiles):
+    ref = tiles["tiles"]
+    version = tiles.optimize(zorder=["y", "x"]).version
+    log = Path(tiles.uri, "_delta_log", f"{version:020}.json").read_text().splitlines()
+    actions = [json.loads(line) for line in log]
+    moves = [a.get("add") or a["remove"] for a in actions if "add" in a or "remove" in a]
+    assert moves
+    assert not any(action["dataChange"] for action in moves)
+    assert not any("txn" in action for action in actions)
+    ref[0, 0] = 7  # from before: computed anew, for the tensor is what it was
+    assert (tiles["tiles"][0, 0] == 7).all()
+
+
+def test_only_new_rows_are_arranged_later(tiles, x):
+    tiles.optimize(zorder=("y", "x"), target_bytes=SMALL)
+    old = set(Snapshot.open(Storage(tiles.uri)).files.path)
+    tiles.write("tiles", x[:8], mode="append")
+    done = tiles.optimize(zorder=("y", "x"), target_bytes=SMALL)
+    assert 0 < done.files_before <= 3, "the append, and what was small"
+    assert len(old & set(Snapshot.open(Storage(tiles.uri)).files.path)) >= len(old) - 2
+    assert np.array_equal(tiles["tiles"][...], np.concatenate([x, x[:8]]))
+    tiles.optimize()
+    for files in (1, 0):  # one file of two runs is brought into one order, and stays so
+        assert tiles.optimize(zorder=("y", "x")).files_before == files
+        tiles.optimize()
+
+
+def test_sparse_blocks_and_neighbours_in_the_same_file(lake):
+    rng = np.random.default_rng(1)
+    dense = np.where(rng.random((20, 60, 60)) < 0.02, rng.integers(1, 9, (20, 60, 60)), 0)
+    lake.write("hits", tl.SparseTensor.from_dense(dense), layout="bsgs", block_shape=(1, 10, 10))
+    lake.write("small", np.ones(3))
+    lake.optimize()
+    lake.optimize("hits", zorder=(1, -1))
+    assert np.array_equal(lake["hits"][...].todense(), dense)
+    assert np.array_equal(lake["hits"][:, 11, 5:20].todense(), dense[:, 11, 5:20])
+    assert lake["small"][...].tolist() == [1, 1, 1]
+    assert sorted(lake) == ["hits", "small"]
+
+
+def test_a_dry_run_and_a_bound(tiles):
+    plan = tiles.optimize(zorder=("y",), target_bytes=SMALL, dry_run=True)
+    assert plan.files_before == 1
+    assert plan.version == tiles.version
+    assert tiles.optimize(zorder=("y", "x"), max_bytes=1000).files_before == 0
+    assert tiles.version == plan.version
+
+
+@pytest.mark.parametrize("names", [("depth",), (3,), (), ("y", 1), ("y", "y")])
+def test_axes_that_are_not_there(tiles, names):
+    with pytest.raises(tl.InvalidOptionError, match="ax"):
+        tiles.optimize("tiles", zorder=names)
+
+
+def test_tensors_that_have_no_such_axes_stay(tiles):
+    tiles.write("flat", np.ones(4))
+    version = tiles.optimize(zorder=("y", "x")).version
+    with pytest.raises(tl.InvalidOptionError, match="'flat' has no axis 'y'; it has 1 axes"):
+        tiles.optimize("flat", zorder=("y",))
+    assert tiles.version == version
+
+
+def test_the_order_of_duplicates_means_something(lake):
+    one = tl.SparseTensor([[0], [0]], [1.0], (4, 4))
+    lake.write("sums", one, layout="bsgs", duplicates="sum")
+    lake.write("sums", one, mode="append", axis=None)
+    with pytest.raises(tl.InvalidOptionError, match="combines duplicates by 'sum'"):
+        lake.optimize("sums", zorder=(0, 1))
+    assert lake.optimize(zorder=(0, 1)).files_before == 0
+
+
+def test_an_append_beside_it_lands_and_one_that_moves_its_files_makes_it_anew(
+    tiles, x, monkeypatch
+):
+    commit, done = arrange.commit, []
+
+    def beside(storage, change):
+        if not done:
+            other = tl.open(tiles.uri)
+            other.write("tiles", x[:2], mode="append")
+            other["tiles"][0, 3] = 9
+            done.append(1)
+        return commit(storage, change)
+
+    monkeypatch.setattr(arrange, "commit", beside)
+    tiles.optimize("tiles", zorder=("y", "x"))
+    want = np.concatenate([x, x[:2]])
+    want[0, 3] = 9
+    assert np.array_equal(tiles["tiles"][...], want)
+    assert tiles.vacuum(0) == [] or np.array_equal(tiles["tiles"][...], want)
