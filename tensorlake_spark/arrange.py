@@ -52,11 +52,13 @@ class _Rows:
 class _Task:
     """One file to write: its rows by their old places, in the new order, and where to find them.
 
-    The new places are the old ones sorted: no append that goes on meanwhile can have taken them.
+    The new places are the old ones sorted: no append that goes on meanwhile can have taken them. `step` says
+    how far the curve goes to each row, as `_steps` has it.
     """
 
     old: Array
     new: Array
+    step: Array
     groups: tuple[tuple[str, tuple[int, ...]], ...]
 
 
@@ -147,7 +149,8 @@ def _arranged(
         return OptimizeReport(0, 0, 0, 0, 0, snapshot.version)
     mine = np.flatnonzero(np.isin(rows.file, chosen))
     rows = rows.take(mine)
-    tasks = _tasks(files.path, rows.take(_order(rows, places[mine])), target)
+    order = _order(rows, places[mine])
+    tasks = _tasks(files.path, rows.take(order), _steps(places[mine][order]), target)
     if dry_run:
         count = len(rows.seq)
         return OptimizeReport(len(chosen), len(tasks), size, size, count, snapshot.version)
@@ -234,10 +237,35 @@ def _unordered(sizes: Array, rows: _Rows, places: Array, target: int) -> Array:
     return np.array(chosen, np.int64)
 
 
-def _tasks(paths: Sequence[str], rows: _Rows, target: int) -> list[_Task]:
+def _steps(places: Array) -> Array:
+    """Return for each row in Morton order the size, as a power of two, of the cube that it leaves behind."""
+    steps = np.zeros(len(places), np.int8)
+    changed = places[1:] ^ places[:-1]
+    steps[1:] = np.frexp(changed.max(axis=1).astype(np.float64))[1]
+    return steps
+
+
+def _cuts(nbytes: Array, steps: Array, limit: int) -> list[int]:
+    """Return where rows are cut into runs of at most `limit` bytes: where the curve makes its widest step.
+
+    So a run is a cube, or few of them, where its last half has such a place.
+    """
+    ends = np.cumsum(nbytes)
+    cuts = [0]
+    while cuts[-1] < len(ends):
+        first = cuts[-1]
+        done = int(ends[first - 1]) if first else 0
+        most = max(first + 1, int(np.searchsorted(ends, done + limit, side="right")))
+        if most < len(ends):
+            least = first + (most - first + 1) // 2
+            most -= int(np.argmax(steps[least : most + 1][::-1]))
+        cuts.append(most)
+    return cuts
+
+
+def _tasks(paths: Sequence[str], rows: _Rows, steps: Array, target: int) -> list[_Task]:
     """Cut rows in their new order into files of about `target` bytes."""
-    number = np.cumsum(rows.nbytes) // max(1, target)
-    cuts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(rows.seq)]
+    cuts = _cuts(rows.nbytes, steps, target)
     new = np.sort(rows.seq)
     tasks = []
     for first, stop in pairwise(cuts):
@@ -245,7 +273,7 @@ def _tasks(paths: Sequence[str], rows: _Rows, target: int) -> list[_Task]:
         for place, group in {*zip(rows.file[first:stop].tolist(), rows.group[first:stop].tolist())}:
             groups.setdefault(paths[place], set()).add(group)
         found = tuple((path, tuple(sorted(groups[path]))) for path in sorted(groups))
-        tasks.append(_Task(rows.seq[first:stop], new[first:stop], found))
+        tasks.append(_Task(rows.seq[first:stop], new[first:stop], steps[first:stop], found))
     return tasks
 
 
@@ -269,8 +297,7 @@ def _gather(snapshot: Snapshot, spec: TensorSpec, task: _Task) -> Output:
     limit = layout_of(spec.layout).row_group_bytes
     with FileWriter(snapshot.storage, 1 << 62, schema=snapshot.schema) as writer:
         size = sum(np.asarray(pc.fill_null(pc.binary_length(rows.column(n)), 0)) for n in PAYLOAD)
-        number = np.cumsum(np.asarray(size, np.int64)[order]) // limit
-        cuts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(order)]
+        cuts = _cuts(np.asarray(size, np.int64)[order], task.step, limit)
         for first, stop in pairwise(cuts):
             group = rows.take(pa.array(order[first:stop]))
             place = group.schema.get_field_index("seq")

@@ -10,20 +10,23 @@ from PIL import Image
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.jobs import ingest
+from tensorlake_spark.jobs import ingest, optimize, purge
 from tensorlake_spark.jobs.config import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "conf" / "examples").glob("*.yaml"))
+INGESTIONS = [path for path in EXAMPLES if "jobs/ingest.py" in path.read_text()]
+UPKEEP = {"optimize": optimize, "purge": purge}
 
 
 def command_of(path):
-    """The command line that the comment at the head of an example says it is the same as."""
+    """The command line that the comment at the head of an example says it is the same as, and its job."""
     lines = [line[1:].strip() for line in path.read_text().splitlines() if line.startswith("#")]
     start = lines.index("The same as") + 2
     stop = lines.index("", start)
     words = shlex.split(" ".join(line.removesuffix("\\") for line in lines[start:stop]))
-    return words[words.index("jobs/ingest.py") + 1 :]
+    (place,) = (i for i, word in enumerate(words) if word.startswith("jobs/"))
+    return Path(words[place]).stem, words[place + 1 :]
 
 
 @pytest.fixture
@@ -44,9 +47,9 @@ def inputs(tmp_path, photos, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("example", INGESTIONS, ids=lambda p: p.stem)
 def test_an_example_is_the_command_line_that_it_names(job, inputs, example):
-    words = command_of(example)
+    _, words = command_of(example)
     by_file, by_line = (
         vars(parse(ingest.parser, a, ingest._DEFAULTS)) for a in (["--config", str(example)], words)
     )
@@ -68,8 +71,18 @@ def test_an_example_is_the_command_line_that_it_names(job, inputs, example):
     assert done[0].json["tensors"][0]["shape"] == plans[0].json["tensors"][0]["shape"]
 
 
+@pytest.mark.parametrize("example", sorted({*EXAMPLES} - {*INGESTIONS}), ids=lambda p: p.stem)
+def test_an_example_of_upkeep_is_the_command_line_that_it_names(example):
+    name, words = command_of(example)
+    module = UPKEEP[name]
+    by_file, by_line = (
+        vars(parse(module.parser, a, module._DEFAULTS)) for a in (["--config", str(example)], words)
+    )
+    assert {**by_file, "config": None} == by_line
+
+
 def test_there_are_examples():
-    assert {p.stem for p in EXAMPLES} >= {"photographs", "flights"}
+    assert {p.stem for p in EXAMPLES} >= {"photographs", "flights", "optimize", "purge"}
 
 
 def read(tmp_path, text, *words):

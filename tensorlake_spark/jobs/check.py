@@ -1,0 +1,56 @@
+"""Hold every file, row, statistic and total of a table against each other, and mend what needs no guess.
+
+spark-submit jobs/check.py --table URI [--id ID]... [--repair]
+python -m tensorlake_spark check --table URI
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.jobs.config import parse
+from tensorlake_spark.jobs.frame import (
+    EXIT_CODES,
+    carry_out,
+    defaults_of,
+    lake_of,
+    table_parser,
+)
+
+_NOTES = """
+All data files of the newest version are read. Without --repair nothing is changed; with it, totals and statistics that
+do not agree with the rows are written anew. What is damaged is named with what could bring it back.
+
+"""
+
+parser = table_parser(
+    "check.py",
+    __doc__.splitlines()[0],
+    _NOTES + EXIT_CODES.format(third="something is wrong that was not repaired, as the lines tell"),
+)
+parser.add_argument("--id", action="append", metavar="ID", help="which tensors; all if not given")
+parser.add_argument("--repair", action="store_true", help="mend what can be mended without a guess")
+
+_DEFAULTS = defaults_of(parser)
+
+
+def main(arguments: list[str] | None = None, session: Any = None) -> int:
+    """Run the job and return its exit code; the last line of standard output is JSON.
+
+    It needs no executor: `session` is not used.
+    """
+
+    def work() -> dict[str, Any]:
+        args = parse(parser, arguments, _DEFAULTS)
+        if args.repair and args.dry_run:
+            raise InvalidOptionError(
+                "--repair and --dry-run exclude each other; a check changes nothing"
+            )
+        report = lake_of(args).check(args.id or None, repair=args.repair)
+        print(report)
+        status = {} if report.ok else {"exit_code": 3}
+        return {"status": "good" if report.ok else "bad", **status, **asdict(report)}
+
+    return carry_out("check.py", work)

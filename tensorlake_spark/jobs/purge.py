@@ -1,0 +1,104 @@
+"""Remove a tensor, or a part of one, from every file and every old version, with a receipt.
+
+spark-submit jobs/purge.py --table URI --id ID [--now] --receipt FILE
+spark-submit jobs/purge.py --table URI --id ID --region 'user=42' | --coords FILE.npy
+python -m tensorlake_spark purge --table URI --id ID --dry-run
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.jobs.config import parse
+from tensorlake_spark.jobs.frame import (
+    EXIT_CODES,
+    carry_out,
+    defaults_of,
+    lake_of,
+    table_parser,
+)
+
+_NOTES = """
+The newest version loses it at once. Files of old versions that hold it are deleted when the retention of the table is
+over, so the same command, given again, completes the purge; --now deletes them at once. Old versions that need such a
+file can no longer be read, of any tensor. The receipt says what was done, with digests of the files, and whether a
+search of the table's folder found nothing of it; --key-file signs it (HMAC-SHA256).
+
+"""
+
+parser = table_parser(
+    "purge.py",
+    __doc__.splitlines()[0],
+    _NOTES
+    + EXIT_CODES.format(
+        third="purged, but not verified, as the receipt says why: files that are pending too"
+    ),
+)
+parser.add_argument("--id", help="which tensor")
+parser.add_argument("--region", metavar="SLICE", help="a part of it, as '3:5, :' or 'user=42'")
+parser.add_argument(
+    "--coords",
+    metavar="FILE.npy",
+    help="elements of a sparse tensor: integers, a row for every axis",
+)
+parser.add_argument("--now", action="store_true", help="do not wait until the retention is over")
+parser.add_argument("--receipt", metavar="FILE", help="where the receipt goes; it is printed, too")
+parser.add_argument("--key-file", metavar="FILE", help="whose bytes sign the receipt")
+
+_DEFAULTS = defaults_of(parser)
+
+
+def main(arguments: list[str] | None = None, session: Any = None) -> int:
+    """Run the job and return its exit code; the last line of standard output is JSON.
+
+    It needs no executor: `session` is not used.
+    """
+
+    def work() -> dict[str, Any]:
+        args = parse(parser, arguments, _DEFAULTS)
+        if args.id is None:
+            raise InvalidOptionError("--id is missing; --help tells what there is")
+        key = None if args.key_file is None else _read(args.key_file)
+        coords = None if args.coords is None else _coords(args.coords)
+        if args.receipt is not None and Path(args.receipt).exists():
+            raise InvalidOptionError(
+                f"--receipt {args.receipt} is there already; name another file"
+            )
+        lake = lake_of(args)
+        receipt = lake.purge(
+            args.id, args.region, coords=coords, now=args.now, dry_run=args.dry_run
+        )
+        text = receipt.to_json(key)
+        print(receipt)
+        if args.receipt is not None:
+            Path(args.receipt).write_text(text + "\n", "utf-8")
+        good = receipt.verified or args.dry_run
+        status = "planned" if args.dry_run else "verified" if good else "unverified"
+        return {"status": status, "receipt": json.loads(text), **({} if good else {"exit_code": 3})}
+
+    return carry_out("purge.py", work)
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidOptionError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _coords(path: str) -> Any:
+    _read(path)
+    try:
+        coords = np.load(path, allow_pickle=False)
+    except ValueError as error:
+        raise InvalidOptionError(f"{path} is no .npy file: {error}") from None
+    if coords.ndim != 2 or coords.dtype.kind not in "iu":
+        raise InvalidOptionError(
+            f"{path} has shape {coords.shape} and dtype {coords.dtype}; it should hold integers, a row for every axis"
+        )
+    return coords
