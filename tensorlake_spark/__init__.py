@@ -1,9 +1,14 @@
 """Tensors in Delta Lake, read by slices.
 
 ``open`` a lake, ``write`` an array, index the `TensorRef` like NumPy. Spark's side is
-`tensorlake_spark.spark`; importing this package does not import pyspark.
+`tensorlake_spark.spark`, found as ``spark`` here; importing this package does not import pyspark.
 """
 
+import importlib
+from types import ModuleType
+
+from tensorlake_spark.audit.check import CheckReport, Finding
+from tensorlake_spark.audit.receipt import PurgedFile, PurgeReceipt, verify_receipt
 from tensorlake_spark.delta.compact import OptimizeReport
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
@@ -33,8 +38,10 @@ from tensorlake_spark.spec import TensorSpec
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckReport",
     "ConcurrentWriteError",
     "CorruptDataError",
+    "Finding",
     "FormatError",
     "InvalidKeyError",
     "InvalidOptionError",
@@ -43,6 +50,8 @@ __all__ = [
     "MissingDataError",
     "MissingDependencyError",
     "OptimizeReport",
+    "PurgeReceipt",
+    "PurgedFile",
     "SparseTensor",
     "StorageError",
     "TableNotFoundError",
@@ -57,4 +66,11 @@ __all__ = [
     "UnsupportedFeatureError",
     "estimate",
     "open",
+    "verify_receipt",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name == "spark":  # late, for it is of no use without pyspark
+        return importlib.import_module("tensorlake_spark.spark")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

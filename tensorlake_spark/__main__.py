@@ -7,7 +7,7 @@ from importlib import import_module
 
 from tensorlake_spark.errors import did_you_mean
 
-VERBS = ("ingest", "optimize", "vacuum")
+VERBS = ("ingest", "optimize", "purge", "vacuum", "check")
 
 
 def main(arguments: list[str]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -63,6 +63,8 @@ def fitted(spec: TensorSpec, selection: AnySelection, values: Any) -> np.ndarray
     """
     given = np.asarray(values)
     check_dtype(spec, given.dtype, np.isscalar(values))
+    if not given.ndim:  # the same everywhere takes no memory
+        return np.broadcast_to(given.astype(spec.dtype), selection.storage_shape)
     target = np.empty(selection.storage_shape, spec.dtype)
     view = target if selection.is_scalar else selection.finish(target)
     try:
@@ -198,7 +200,7 @@ def touched_cells(
 
 
 def uncovered(
-    cells: Sequence[Box], lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]
+    cells: Iterable[Box], lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]
 ) -> Iterator[Box]:
     """Yield what of the cells no stored row covers: whole cells of fill, mostly."""
     whole = {(tuple(a), tuple(b)) for a, b in zip(lo.tolist(), hi.tolist(), strict=True)}

@@ -23,13 +23,14 @@ from tensorlake_spark.progress import progress
 from tensorlake_spark.ref import TensorRef
 from tensorlake_spark.source import source_of
 from tensorlake_spark.upkeep import Upkeep
+from tensorlake_spark.versions import Versions
 
 
 def open(  # noqa: A001 - tl.open() is the door's name
     uri: str | os.PathLike[str],
     *,
     storage_options: Mapping[str, str] | None = None,
-    version: int | None = None,
+    version: int | str | None = None,
     timestamp: str | dt.datetime | None = None,
     create: bool = True,
     verify: bool = True,
@@ -42,8 +43,8 @@ def open(  # noqa: A001 - tl.open() is the door's name
         A local path, or a URL such as ``s3://bucket/lake``.
     storage_options : mapping of str to str, optional
         Credentials and endpoint, under the names that deltalake uses (``AWS_ACCESS_KEY_ID``, ...).
-    version, timestamp : int; str or datetime, optional
-        Open the table as it was then, for reading only.
+    version, timestamp : int or str; str or datetime, optional
+        Open the table as it was then, for reading only: at a version, at a tag, or at a time.
     create : bool
         Whether a path without a table is an empty lake, which the first write creates.
     verify : bool
@@ -54,6 +55,8 @@ def open(  # noqa: A001 - tl.open() is the door's name
     ------
     TableNotFoundError
         If there is no table, and `create` is False or a version is asked for.
+    InvalidOptionError
+        If the version, the tag or the time is not one that the log still has.
     FormatError
         If the table is not a tensor table.
 
@@ -79,7 +82,7 @@ def open(  # noqa: A001 - tl.open() is the door's name
     return lake
 
 
-class TensorLake(Upkeep):
+class TensorLake(Upkeep, Versions):
     """A Delta table of tensors: a mapping from id to `TensorRef`, with `write` and `delete`.
 
     Made by `open`. Every look-up sees the newest version, unless the lake was opened at one.

@@ -45,11 +45,12 @@ class StoredSource:
         spec = self._meta.spec
         if layout_of(spec.layout).is_sparse:
             return self._meta.totals.nnz / max(1, spec.size)
+        found = looked_at = 0
         every = max(1, self.count(spec.block_shape or ()) // _LOOKED_AT)
-        seen = [
-            self._read(box) for box in islice(self._bands(spec.block_shape or ()), 0, None, every)
-        ]
-        return sum(map(count_nonzero, seen)) / max(1, sum(part.size for part in seen))
+        for box in islice(self._bands(spec.block_shape or ()), 0, None, every):
+            found += count_nonzero(self._read(box))
+            looked_at += math.prod(box.shape)
+        return found / max(1, looked_at)
 
     def _read(self, box: Box) -> Any:
         return read(self._snapshot, self._meta, select(box.slices(), self.shape))

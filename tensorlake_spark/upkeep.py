@@ -1,67 +1,22 @@
-"""What keeps a table well: what every door of a lake has in common, and the care that it takes."""
+"""The care that a table takes: few files, nothing left over, nothing damaged, nothing that should be gone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from tensorlake_spark.delta import catalog, maintenance
+from tensorlake_spark.audit import check, purge
+from tensorlake_spark.audit.check import CheckReport
+from tensorlake_spark.audit.receipt import PurgeReceipt
+from tensorlake_spark.delta import maintenance
 from tensorlake_spark.delta.compact import OptimizeReport
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
 from tensorlake_spark.optimize import optimize
-from tensorlake_spark.ref import TensorRef
+from tensorlake_spark.table import Table
 
 
-class Upkeep:
-    """A table at its newest version, or at the one that it was opened at; base of `TensorLake`."""
-
-    def __init__(self, storage: Storage, verify: bool = True) -> None:
-        self._storage = storage
-        self._verify = verify
-        self._pinned: Snapshot | None = None
-        self._newest: tuple[Snapshot, int | None] | None = None
-
-    @property
-    def uri(self) -> str:
-        """Where the table is."""
-        return self._storage.uri
-
-    @property
-    def version(self) -> int | None:
-        """Version of the table that is shown, None while there is no table."""
-        snapshot = self._snapshot()
-        return None if snapshot is None else snapshot.version
-
-    def _snapshot(self) -> Snapshot | None:
-        if self._pinned is not None:
-            return self._pinned
-        if self._newest is not None:
-            snapshot, stamp = self._newest
-            if stamp is not None and snapshot.stamp() == stamp:
-                return snapshot
-        try:
-            return self._show(Snapshot.open(self._storage))
-        except TableNotFoundError:
-            self._newest = None
-            return None
-
-    def _show(self, snapshot: Snapshot) -> Snapshot:
-        """Keep a snapshot: while it is the newest, its log need not be read again."""
-        self._newest = snapshot, snapshot.stamp()
-        return snapshot
-
-    def _ref(self, snapshot: Snapshot, tensor_id: str) -> TensorRef:
-        """Return a reference to a tensor at the version that a change has made."""
-        self._show(snapshot)
-        return TensorRef(snapshot, catalog.get(snapshot, tensor_id), self._verify)
-
-    def _check_writable(self) -> None:
-        if self._pinned is not None:
-            raise InvalidOptionError(
-                f"this lake shows version {self._pinned.version} of {self.uri}, for reading only; open it "
-                "without version and timestamp to write"
-            )
+class Upkeep(Table):
+    """A table that is kept well."""
 
     def optimize(
         self,
@@ -138,6 +93,10 @@ class Upkeep:
     def vacuum(self, retention_hours: float | None = None, *, dry_run: bool = False) -> list[str]:
         """Delete files that no version within the retention needs; orphans of crashed writers too.
 
+        Files of versions that have a tag stay, as long as the log has these versions
+        (``delta.logRetentionDuration``, 30 days by default); a warning names those that it has not. Files of
+        deletion vectors stay too; Spark's VACUUM takes them.
+
         Parameters
         ----------
         retention_hours : float, optional
@@ -152,3 +111,133 @@ class Upkeep:
         """
         self._check_writable()
         return maintenance.vacuum(Snapshot.open(self._storage), retention_hours, dry_run)
+
+    def check(self, ids: str | Sequence[str] | None = None, *, repair: bool = False) -> CheckReport:
+        """Hold every file, row and total of the table against each other; nothing is trusted or decoded.
+
+        - Files: each is there, has the size and number of rows of the log, its footer the seal.
+        - Rows: checksum, a box that is none of nothing, a layout, dtype and codec that are known and the
+          tensor's, within its shape.
+        - Statistics of the log and of row groups: none may rule out a row that is there. Wider ones, and
+          missing ones, are as Delta allows them.
+        - Tensors: totals, places in the storage order, rows without a metadata row, boxes of dense rows that
+          meet, elements that a sparse tensor stores twice and may not. These are decoded, where boxes meet.
+        - Orphans: files that no version names, and notes of ingestions. They are notices and no errors,
+          for other writers may be at work.
+
+        A chunk of a dense tensor without a row is full of the fill value, so a hole is no error as such. Where
+        the totals say that rows are missing, a ``gap`` is what has to be theirs: any box without a row in a
+        tensor that rows should cover, else only holes that are smaller than a chunk.
+
+        Memory is bounded by a row group for each thread, and some hundred bytes for each row of the table.
+
+        Parameters
+        ----------
+        ids : str or sequence of str, optional
+            Only these tensors, in the files that the log's statistics name for them.
+        repair : bool
+            Mend what needs no guess, each by a commit of its own: totals are counted anew, as after rows were
+            added or deleted with plain Delta, if all rows are sound and all files there; files of which
+            the log or the footer say something wrong are written anew, as they are. A damaged row, a missing
+            file or an overlap is told with its place, and left as it is.
+
+        Returns
+        -------
+        CheckReport
+            ``ok``, ``findings`` (each with ``kind, place, text, repaired``), ``files``, ``rows``, ``nbytes``
+            that were looked at.
+
+        Raises
+        ------
+        TensorNotFoundError
+            If there is no tensor of one of the ids.
+        TableNotFoundError
+            If there is no table yet.
+        StorageError
+            If the store refuses, or does not answer.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> lake = tl.open(tempfile.mkdtemp())
+        >>> ref = lake.write("x", np.ones((4, 4)))
+        >>> report = lake.check()
+        >>> report.ok, report.files, report.rows, report.findings
+        (True, 1, 2, ())
+        """
+        if repair:
+            self._check_writable()
+        snapshot = self._pinned or Snapshot.open(self._storage)
+        return check.check(snapshot, [ids] if isinstance(ids, str) else ids, repair)
+
+    def purge(
+        self,
+        id: str,  # noqa: A002
+        region: Any = None,
+        *,
+        coords: Any = None,
+        now: bool = False,
+        dry_run: bool = False,
+    ) -> PurgeReceipt:
+        """Remove a tensor, or a part of it, from the table and from every file of its old versions.
+
+        It leaves the newest version by one commit: the tensor is deleted, a part of a dense one becomes fill
+        value, elements of a sparse one are removed. Then every data file in the table's folder that holds
+        rows of it is deleted from the store, whether a version names it or not; rows are read to tell,
+        statistics are not trusted. **Versions that need such a file can no longer be read**, nor can other
+        tensors in it at these versions; the newest version keeps all others. Tags do not protect them.
+
+        Files that left the table less than ``delta.deletedFileRetentionDuration`` ago (a week) are pending:
+        a reader may be at work in them. The receipt says from when on the same call deletes them. It may be
+        repeated at any time, also after an interruption, and finds what is left; what was written there
+        since is purged too.
+
+        At the end all files that are left, the log included, are searched for the payloads that were
+        deleted. What remains is the tensor's name in the log's transactions and statistics, with bounds of its
+        rows there. Attributes and labels go with the files. Of a part, the metadata stays.
+
+        Parameters
+        ----------
+        id : str
+            Which tensor.
+        region : key or str, optional
+            A part of it, as in ``ref[key]`` or as text; all of it by default.
+        coords : integer array, shape (ndim, n), optional
+            Single elements instead of a region.
+        now : bool
+            Delete pending files too. A reader of an older version, or a writer at work, may miss them.
+        dry_run : bool
+            Only say which files would go.
+
+        Returns
+        -------
+        PurgeReceipt
+            ``verified`` and ``reason``; ``deleted``, ``pending``, ``rewritten`` and ``uncertified`` files;
+            ``versions_lost``. ``to_json(key)`` seals and signs it, `verify_receipt` reads it.
+
+        Raises
+        ------
+        TensorNotFoundError
+            If there is no such tensor, and no file holds rows of it; or if a part is named of one that is gone.
+        UnsupportedFeatureError
+            If a file that has to be replaced has a deletion vector; nothing is done then.
+        ConcurrentWriteError
+            If another writer changed the same tensor meanwhile; nothing is done then.
+        CorruptDataError
+            If a file that has to be replaced cannot be read, or statistics hide rows of a part.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> lake = tl.open(tempfile.mkdtemp())
+        >>> ref = lake.write("faces", np.arange(900.0).reshape(3, 300), block_shape=(1, 300))
+        >>> receipt = lake.purge("faces", "1", now=True)
+        >>> receipt.verified, receipt.versions_lost, float(lake["faces"][1].sum())
+        (True, '1', 0.0)
+        >>> lake.purge("faces").verified  # a week has to pass
+        False
+        >>> lake.purge("faces", now=True).verified, list(lake)
+        (True, [])
+        """
+        self._check_writable()
+        return purge.purge(self._storage, id, region, coords, now, dry_run)

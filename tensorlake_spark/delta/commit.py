@@ -179,12 +179,13 @@ def _check_removes(snapshot: Snapshot, change: Change) -> None:
 def _commit_once(snapshot: Snapshot, change: Change) -> None:
     now = int(time.time() * 1000)
     actions = [RemoveAction(path, change.data_change, now) for path in change.removes]
+    # With a time: a checkpoint of Spark's may drop transactions that have none.
     transactions = [
-        Transaction(app_of(tensor_id), 1 if number is None else number + 1)
+        Transaction(app_of(tensor_id), 1 if number is None else number + 1, now)
         for tensor_id, number in change.tensors.items()
     ]
     if change.transaction is not None:
-        transactions.append(Transaction(*change.transaction))
+        transactions.append(Transaction(*change.transaction, now))
     snapshot.table.create_write_transaction(
         [*actions, *(file.add_action(change.data_change) for file in change.adds)],
         "append",

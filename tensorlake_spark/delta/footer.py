@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from tensorlake_spark.delta.payload import PayloadViews, plain_column
 from tensorlake_spark.delta.seal import read_footer
 from tensorlake_spark.delta.storage import Storage, is_refusal, refusal
+from tensorlake_spark.delta.travel import FILES_KEPT
 from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
 from tensorlake_spark.row import SCHEMA
 from tensorlake_spark.spec import STORED_AXES
@@ -234,8 +235,8 @@ class reading:  # noqa: N801 - reads as a statement: with reading(storage, name)
                 raise type(error)(f"{error} (data file {where})") from error
         elif isinstance(error, FileNotFoundError):
             raise MissingDataError(
-                f"data file {where} is in the Delta log but not there: a VACUUM with too short a "
-                "retention, or somebody deleted it; restore it, or open a version that does not need it"
+                f"data file {where} is in the Delta log but not there; open a version that does not need it. "
+                f"{FILES_KEPT}"
             ) from error
         elif isinstance(error, TensorLakeError):
             return

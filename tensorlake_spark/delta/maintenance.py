@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+import re
+
 from tensorlake_spark.delta import staging
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import reaching
+from tensorlake_spark.delta.tags import tags
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.pool import threads
+
+logger = logging.getLogger("tensorlake_spark")
+
+_VECTOR = re.compile(r"deletion_vector_.*\.bin")
 
 
 def vacuum(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> list[str]:
     """Delete files that no version within the retention needs, orphans of crashed writers included.
 
-    What an ingestion left to be resumed goes when it is older, a week where `retention_hours` is None.
+    Files of tagged versions stay, and those of deletion vectors, which Spark's VACUUM takes. What an ingestion
+    left to be resumed goes when it is older, a week where `retention_hours` is None.
 
     Parameters
     ----------
@@ -27,13 +38,31 @@ def vacuum(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> 
     list of str
         Paths of the files.
     """
+    vectors = "deletionVectors" in snapshot.reader_features
     with reaching(snapshot.storage):
         gone = list(
             snapshot.table.vacuum(
                 retention_hours=None if retention_hours is None else int(retention_hours),
-                dry_run=dry_run,
+                dry_run=dry_run or vectors,
                 enforce_retention_duration=False,
                 full=True,
+                keep_versions=_tagged(snapshot) or None,
             )
         )
+        if vectors:
+            # deltalake takes the files of deletion vectors for orphans, even of those that are in use.
+            gone = [name for name in gone if not _VECTOR.fullmatch(name.rsplit("/", 1)[-1])]
+            if not dry_run:
+                list(threads().map(snapshot.storage.delete, gone))
     return gone + staging.expire(snapshot.storage, retention_hours, dry_run)
+
+
+def _tagged(snapshot: Snapshot) -> list[int]:
+    """Return the versions that have a tag; one that the log does not have any more is logged and left out."""
+    out = []
+    for name, version in tags(snapshot).items():
+        try:
+            out.append(Snapshot.open(snapshot.storage, version).version)
+        except InvalidOptionError as error:
+            logger.warning("files of tag %r cannot be kept: %s", name, error)
+    return out

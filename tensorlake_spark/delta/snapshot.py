@@ -17,9 +17,11 @@ from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
 from tensorlake_spark.delta.storage import Storage, listed, reaching
 from tensorlake_spark.delta.transactions import all_transactions
+from tensorlake_spark.delta.travel import FILES_KEPT, as_time, travel
 from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
+    MissingDataError,
     TableNotFoundError,
     UnsupportedFeatureError,
 )
@@ -125,17 +127,17 @@ class Snapshot:
     def open(
         cls,
         storage: Storage,
-        version: int | None = None,
+        version: int | str | None = None,
         timestamp: str | dt.datetime | None = None,
     ) -> Snapshot:
-        """Open a table, at its newest version unless one is named.
+        """Open a table, at its newest version unless one is named: by a number, a tag, or a time.
 
         Raises
         ------
         TableNotFoundError
             If there is no Delta table at that place.
         InvalidOptionError
-            If the version or the time is not one that the log still has.
+            If the version, the tag or the time is not one that the log still has.
         FormatError
             If the table is not a tensor table.
         UnsupportedFeatureError
@@ -158,15 +160,10 @@ class Snapshot:
                     f"the table at {storage.uri} cannot be opened: {error}"
                 ) from error
         _met.add(storage.uri)
-        newest = int(table.version())
         if version is not None:
-            if not 0 <= version <= newest:
-                raise InvalidOptionError(
-                    f"version {version} of {storage.uri} does not exist; it has versions 0 to {newest}"
-                )
-            _travel(table, storage, version)
+            travel(table, storage, version)
         elif timestamp is not None:
-            _travel(table, storage, _as_time(timestamp))
+            travel(table, storage, as_time(timestamp))
         return cls(storage, table)
 
     @classmethod
@@ -287,6 +284,22 @@ class Snapshot:
             hi=corner("max.hi", _HIGH),
         )
 
+    def statistics(self, place: int) -> dict[str, Any]:
+        """Return what the log says of our columns in one of `files`, in the form of the log."""
+        row = self._actions.slice(place, 1).to_pylist()[0]
+        out: dict[str, Any] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+        if row["num_records"] is not None:
+            out["numRecords"] = row["num_records"]
+        kinds = {"min": "minValues", "max": "maxValues", "null_count": "nullCount"}
+        for name, value in row.items():
+            kind, *column = name.split(".")
+            if kind in kinds and column[0] in SCHEMA.names and value is not None:
+                inner = out[kinds[kind]]
+                for part in column[:-1]:
+                    inner = inner.setdefault(part, {})
+                inner[column[-1]] = value
+        return out
+
     @property
     def file_bytes(self) -> int:
         """Target size of new data files: ``delta.targetFileSize``, as ``268435456`` or ``256mb``.
@@ -324,7 +337,15 @@ class Snapshot:
         if "deletionVectors" not in self.reader_features:
             return {}
         with reaching(self.storage):
-            vectors: Any = pa.table(self.table.deletion_vectors())
+            try:
+                vectors: Any = pa.table(self.table.deletion_vectors())
+            except (DeltaError, OSError) as error:
+                if "not found" not in str(error).lower():
+                    raise
+                raise MissingDataError(
+                    f"a deletion vector of version {self.version} of {self.storage.uri} is in the Delta log "
+                    f"but not there: {error}. {FILES_KEPT}"
+                ) from error
         out = {}
         for path, keep in zip(vectors["filepath"].to_pylist(), vectors.column(1), strict=True):
             out[path.rsplit("/", 1)[-1]] = np.asarray(
@@ -340,25 +361,3 @@ def _relative(path: str, storage: Storage) -> str:
             "spark.read.format('delta') reads it"
         )
     return path
-
-
-def _as_time(timestamp: str | dt.datetime) -> dt.datetime:
-    if isinstance(timestamp, str):
-        try:
-            timestamp = dt.datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
-        except ValueError as error:
-            raise InvalidOptionError(
-                f"timestamp {timestamp!r} is not of the form 2026-01-31T12:00:00+00:00"
-            ) from error
-    # Delta's own readers take a time without a zone as the session's; here that is the machine's.
-    return timestamp.astimezone(dt.timezone.utc)
-
-
-def _travel(table: DeltaTable, storage: Storage, to: int | dt.datetime) -> None:
-    with reaching(storage):
-        try:
-            listed(lambda: table.load_as_version(to))
-        except DeltaError as error:
-            raise InvalidOptionError(
-                f"the log of {storage.uri} has no version for {to}: {error}"
-            ) from error

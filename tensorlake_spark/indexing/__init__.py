@@ -9,6 +9,7 @@
 ``predicate``  which rows a selection needs;
 ``plan``       what a read will touch;
 ``morton``     an order in which neighbours on several axes stay near each other;
+``overlaps``   which of many boxes meet;
 ``locate``     which stored elements of a sparse tensor are picked, and where they go.
 """
 

@@ -4,7 +4,8 @@
 shows; ``ingest`` files to tensors, for the job. Reading: ``reader``, and of sparse tensors ``elements`` and
 ``blocks``; ``overlap`` finds rows that have to be seen together. Writing: ``writer`` commits what the forms
 ``slabs`` and ``cells`` encode; ``columns`` of cells, ``grouping`` before they are written, ``unique`` after.
-Plain Delta: ``functions`` has ``slice_filter``, ``tensor_decode``, ``read_tensor`` and functions of tensors.
+Plain Delta: ``read_tensor``; ``functions`` has ``slice_filter``, ``tensor_decode``, ``tensor_encode``, functions of
+tensors and aggregates.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,10 @@ from tensorlake_spark.spark.session import local_session
 
 if TYPE_CHECKING:
     from tensorlake_spark.spark.grouping import group_cells
+    from tensorlake_spark.spark.plain import read_tensor
     from tensorlake_spark.spark.source import TensorDataSource, register
 
-__all__ = ["TensorDataSource", "group_cells", "local_session", "register"]
+__all__ = ["TensorDataSource", "group_cells", "local_session", "read_tensor", "register"]
 
 
 def __getattr__(name: str) -> Any:
@@ -28,4 +30,8 @@ def __getattr__(name: str) -> Any:
         from tensorlake_spark.spark.grouping import group_cells
 
         return group_cells
+    if name == "read_tensor":
+        from tensorlake_spark.spark.plain import read_tensor
+
+        return read_tensor
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

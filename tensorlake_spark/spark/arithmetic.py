@@ -18,6 +18,8 @@ from tensorlake_spark.spec import dtype_of
 
 Array = np.ndarray[Any, Any]
 
+_PIECE = 1 << 15  # elements: as float64 they fit a core's cache
+
 
 def _axes(x: Array, axes: Sequence[int] | None) -> tuple[int, ...]:
     """Return axes of a tensor as axes of a stack; all of them for none."""
@@ -38,13 +40,29 @@ def _real(x: Array) -> Array:
 
 
 def _flat(x: Array) -> Array:
-    return _real(x).reshape(len(x), math.prod(x.shape[1:]))
+    return x.reshape(len(x), math.prod(x.shape[1:]))
 
 
-def _same_size(x: Array, y: Array) -> tuple[Array, Array]:
-    if x.shape != y.shape:
-        raise InvalidTensorError(f"shapes {x.shape[1:]} and {y.shape[1:]} differ")
-    return _flat(x), _flat(y)
+def _inner(x: Array, y: Array) -> Array:
+    return np.asarray(np.einsum("ni,ni->n", x, y))
+
+
+def _added(function: Callable[..., Sequence[Array]], *stacks: Array) -> list[Array]:
+    """Add up what a function makes of tensors of one shape, by pieces: float64 copies of whole ones are slow."""
+    if len({x.shape for x in stacks}) > 1:
+        shapes = " and ".join(str(x.shape[1:]) for x in stacks)
+        raise InvalidTensorError(f"shapes {shapes} differ")
+    flat = [_flat(x) for x in stacks]
+    count, size = flat[0].shape
+    step = max(1, _PIECE // max(1, size))
+    out = []
+    for row in range(0, count, step):
+        parts = [
+            function(*(_real(x[row : row + step, at : at + _PIECE]) for x in flat))
+            for at in range(0, max(1, size), _PIECE)
+        ]
+        out.append(np.sum(parts, axis=0))
+    return list(np.concatenate(out, axis=1))
 
 
 def _norm(x: Array, axis: tuple[int, ...]) -> Array:
@@ -67,8 +85,9 @@ def reduction(name: str) -> Callable[..., Array]:
     """Return the function that makes one number of each tensor, as float64."""
 
     def reduce(x: Array) -> Array:
-        if x.dtype.kind == "c" and name == "norm":
-            return _norm(x, _axes(x, None))
+        if name == "norm":
+            x = np.abs(x) if x.dtype.kind == "c" else x
+            return np.asarray(np.sqrt(_added(lambda a: [_inner(a, a)], x)[0]))
         _real(x[:0])
         return _real(np.asarray(REDUCTIONS[name](x, axis=_axes(x, None))))
 
@@ -129,20 +148,18 @@ def _aligned(*stacks: Array) -> list[Array]:
 
 def dot(x: Array, y: Array) -> Array:
     """Return the sum of the products of all elements."""
-    x, y = _same_size(x, y)
-    return np.asarray(np.einsum("ni,ni->n", x, y))
+    return _added(lambda a, b: [_inner(a, b)], x, y)[0]
 
 
 def cosine(x: Array, y: Array) -> Array:
     """Return the cosine of the angle between two tensors; NaN where one is zero."""
-    x, y = _same_size(x, y)
-    return np.asarray(np.einsum("ni,ni->n", x, y) / (_norm(x, (1,)) * _norm(y, (1,))))
+    xy, xx, yy = _added(lambda a, b: [_inner(a, b), _inner(a, a), _inner(b, b)], x, y)
+    return np.asarray(xy / (np.sqrt(xx) * np.sqrt(yy)))
 
 
 def distance(x: Array, y: Array) -> Array:
     """Return the Euclidean distance of two tensors."""
-    x, y = _same_size(x, y)
-    return _norm(x - y, (1,))
+    return np.asarray(np.sqrt(_added(lambda a, b: [_inner(a - b, a - b)], x, y)[0]))
 
 
 def matmul(x: Array, y: Array) -> Array:
@@ -190,7 +207,7 @@ def reshape(x: Array, shape: Sequence[int]) -> Array:
 
 def to_array(x: Array) -> Array:
     """Return the elements of each in C order, as float64."""
-    return _flat(x)
+    return _flat(_real(x))
 
 
 def from_array(values: Array, shape: Sequence[int], dtype: str) -> Array:

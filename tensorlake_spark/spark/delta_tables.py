@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
@@ -22,8 +20,6 @@ from tensorlake_spark.spark.records import WRONG, Records, of_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_VERSION = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet)")
 
 
 def delta_records(session: SparkSession, paths: Sequence[str], version: int | None) -> Records:
@@ -50,15 +46,16 @@ def delta_records(session: SparkSession, paths: Sequence[str], version: int | No
     frames = []
     unread: dict[str, str] = {}
     for path in paths:
-        newest = newest_version(path)
-        if version is not None and not 0 <= version <= newest:
-            raise InvalidOptionError(
-                f"--source-version {version}: {path} has versions up to {newest}"
-            )
-        wanted = newest if version is None else version
-        reader = session.read.format("delta").option("versionAsOf", wanted)
+        place = f"file://{path}"  # taken literally, unlike Spark's own formats
         try:
-            read = reader.load(f"file://{path}")  # taken literally, unlike Spark's own formats
+            session.read.format("delta").load(place)  # says so if the session does not know Delta
+            newest = newest_version(session, f"delta.{quoted(place)}")
+            if version is not None and not 0 <= version <= newest:
+                raise InvalidOptionError(
+                    f"--source-version {version}: {path} has versions up to {newest}"
+                )
+            wanted = newest if version is None else version
+            read = session.read.format("delta").option("versionAsOf", wanted).load(place)
         except AnalysisException as error:
             said = str(error).splitlines()[0]
             if "DATA_SOURCE_NOT_FOUND" in said:
@@ -82,19 +79,9 @@ def delta_records(session: SparkSession, paths: Sequence[str], version: int | No
     return Records(made.frame, made.columns, {**made.absent, **unread})
 
 
-def newest_version(path: str) -> int:
-    """Return the newest version that the log of a Delta table names.
-
-    Raises
-    ------
-    InvalidTensorError
-        If it names none.
-    """
-    names = (_VERSION.fullmatch(entry.name) for entry in Path(path, "_delta_log").iterdir())
-    versions = [int(name[1]) for name in names if name]
-    if not versions:
-        raise InvalidTensorError(f"{path} cannot be read: its _delta_log names no version")
-    return max(versions)
+def newest_version(session: SparkSession, table: str) -> int:
+    """Return the newest version of a Delta table, by its name in SQL: ``lake.photos``, or ``delta.`path` ``."""
+    return int(session.sql(f"DESCRIBE HISTORY {table} LIMIT 1").select("version").collect()[0][0])
 
 
 def _is_use(kind: t.DataType) -> bool:

@@ -7,8 +7,8 @@ For tables that Spark reads with ``format("delta")`` or by their name in a catal
     rows = spark.read.format("delta").load(path).where(tf.slice_filter("30:40", "photos"))
     rows.select(tf.tensor_mean(tf.tensor_decode(f.struct("*"), "30:40")))
 
-`row_functions` are of rows, `tensor_functions` of tensors; `read_tensor` and `collect_tensor` take a tensor as a
-whole. docs/plain_delta.md has a tour.
+`row_functions` are of rows, `tensor_functions` of tensors, `aggregates` of the tensors of a group; `encoding` makes
+rows of tensors; `read_tensor` and `collect_tensor` take a tensor as a whole. docs/plain_delta.md has a tour.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tensorlake_spark.spark.aggregates import (
+    AGGREGATES,
+    aggregate,
+    tensor_mean_agg,
+    tensor_stack,
+    tensor_sum_agg,
+)
 from tensorlake_spark.spark.collecting import collect_tensor
+from tensorlake_spark.spark.encoding import ROWS, encoded_column, metadata_rows, tensor_encode
 from tensorlake_spark.spark.plain import read_tensor
 from tensorlake_spark.spark.row_functions import (
     block_column,
@@ -58,6 +66,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "collect_tensor",
+    "metadata_rows",
     "read_tensor",
     "register",
     "slice_filter",
@@ -71,19 +80,23 @@ __all__ = [
     "tensor_div",
     "tensor_dot",
     "tensor_dtype",
+    "tensor_encode",
     "tensor_from_array",
     "tensor_get",
     "tensor_matmul",
     "tensor_max",
     "tensor_mean",
+    "tensor_mean_agg",
     "tensor_min",
     "tensor_mul",
     "tensor_norm",
     "tensor_reshape",
     "tensor_shape",
     "tensor_slice",
+    "tensor_stack",
     "tensor_sub",
     "tensor_sum",
+    "tensor_sum_agg",
     "tensor_to_array",
 ]
 
@@ -114,6 +127,7 @@ def register(session: SparkSession) -> None:
     rows = {
         "tensor_decode": (decoded_column, TENSOR),
         "tensor_block": (block_column, BLOCKS),
+        "tensor_encode": (encoded_column, ROWS),
         "tensor_shape": (shape_column, TENSOR["shape"].dataType),
         "tensor_dtype": (dtype_column, TENSOR["dtype"].dataType),
     }
@@ -121,3 +135,5 @@ def register(session: SparkSession) -> None:
         session.udf.register(name, arrow_udf(name, function, kind))
     for name in FUNCTIONS:
         session.udf.register(name, udf(name))
+    for name in AGGREGATES:
+        session.udf.register(name, aggregate(name))

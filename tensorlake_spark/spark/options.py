@@ -91,8 +91,8 @@ class ReadOptions:
         One of `VIEWS`.
     labels : bool
         Whether the view ``cells`` shows the labels of axes in place of indices.
-    version, timestamp
-        ``versionAsOf`` and ``timestampAsOf``, as Delta has them.
+    version, timestamp : str, or None
+        ``versionAsOf`` and ``timestampAsOf``, as Delta has them; the version may be a tag.
     partition_bytes : int
         Bytes of stored data that one partition reads at the most.
     """
@@ -102,7 +102,7 @@ class ReadOptions:
     slice: str
     view: str
     labels: bool
-    version: int | None
+    version: str | None
     timestamp: str | None
     partition_bytes: int
 
@@ -133,7 +133,7 @@ class ReadOptions:
             slice=given.get("slice", ""),
             view=view,
             labels=labels == "true",
-            version=_integer(given, "versionAsOf"),
+            version=given.get("versionAsOf"),
             timestamp=given.get("timestampAsOf"),
             partition_bytes=size or 32 << 20,
         )

@@ -25,7 +25,9 @@ from tensorlake_spark.spark.blocks import runs_of
 from tensorlake_spark.spark.collecting import NOTE
 from tensorlake_spark.spark.columns import quoted
 from tensorlake_spark.spark.decoding import COLUMNS, check_runs, groups
+from tensorlake_spark.spark.delta_tables import newest_version
 from tensorlake_spark.spark.slice_sql import parts_of, rows_sql, select_parts
+from tensorlake_spark.spark.tagged import version_of
 from tensorlake_spark.spark.views import BLOCKS
 from tensorlake_spark.spec import check_id, dtype_name
 
@@ -39,8 +41,8 @@ def read_tensor(
     spark: SparkSession,
     table: str | os.PathLike[str],
     id: str,  # noqa: A002 -- as the option of format("tensor")
-    key: Any = "",
-    version: int | None = None,
+    slice: Any = "",  # noqa: A002
+    version: int | str | None = None,
 ) -> DataFrame:
     """Return the blocks of a tensor as a DataFrame, read through Spark's own Delta reader.
 
@@ -55,10 +57,10 @@ def read_tensor(
         A path, which has a ``/``, or the name of a table in the catalogue.
     id : str
         The tensor.
-    key : object
-        A slice, as a NumPy key or its text; names of axes and negative numbers are those of the tensor.
-    version : int, optional
-        Of the table; the newest if not given.
+    slice : object
+        What is read, as a NumPy key or its text; names of axes and negative numbers are those of the tensor.
+    version : int or str, optional
+        Of the table, or a tag; the newest if not given.
 
     Raises
     ------
@@ -69,7 +71,8 @@ def read_tensor(
     InvalidKeyError, InvalidSliceError
         If the slice does not fit the tensor, or has an index list.
     InvalidOptionError
-        If the tensor combines duplicates: what is stored of an element may lie in several rows.
+        If the tensor combines duplicates: what is stored of an element may lie in several rows. Or if there
+        is no such tag.
 
     Notes
     -----
@@ -92,7 +95,7 @@ def read_tensor(
             f"tensor {id!r} combines duplicates by {spec.params['duplicates']!r}, and rows are decoded one by "
             "one here; read it with spark.read.format('tensor'), which brings them together"
         )
-    parts = parse_key(key, spec.axes) if isinstance(key, str) else parts_of(key)
+    parts = parse_key(slice, spec.axes) if isinstance(slice, str) else parts_of(slice)
     selection = select_parts(parts, spec.shape)
     check_runs(selection)
     rows = frame.where(rows_sql(parts, id, spec.shape)).select(*COLUMNS)
@@ -109,18 +112,15 @@ def read_tensor(
 
 
 def _load(
-    spark: SparkSession, table: str | os.PathLike[str], version: int | None
+    spark: SparkSession, table: str | os.PathLike[str], version: int | str | None
 ) -> tuple[DataFrame, int]:
     """Return a table at a version that does not move: a Delta DataFrame looks for a newer one on every use."""
     name = os.fspath(table)
     is_path = "/" in name or os.sep in name
-    if version is None:
-        place = f"delta.{quoted(name)}" if is_path else ".".join(map(quoted, name.split(".")))
-        version = int(
-            spark.sql(f"DESCRIBE HISTORY {place} LIMIT 1").select("version").collect()[0][0]
-        )
-    reader = spark.read.format("delta").option("versionAsOf", version)
-    return (reader.load(name) if is_path else reader.table(name)), version
+    place = f"delta.{quoted(name)}" if is_path else ".".join(map(quoted, name.split(".")))
+    at = newest_version(spark, place) if version is None else version_of(spark, place, version)
+    reader = spark.read.format("delta").option("versionAsOf", at)
+    return (reader.load(name) if is_path else reader.table(name)), at
 
 
 def _meta(frame: DataFrame, tensor_id: str, place: str) -> Meta:

@@ -14,14 +14,14 @@ from tensorlake_spark.spark.decoding import Group, check_runs, groups
 from tensorlake_spark.spark.slice_sql import parts_of, rows_sql, select_parts
 from tensorlake_spark.spark.stacks import check_bytes, spread
 from tensorlake_spark.spark.tensor_udfs import arrow_udf
-from tensorlake_spark.spark.views import BLOCKS, arrow_schema
+from tensorlake_spark.spark.views import BLOCKS, arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 Array = np.ndarray[Any, Any]
 
-_STRUCT = pa.struct(list(arrow_schema(BLOCKS)))
+_STRUCT = arrow_type(BLOCKS)
 
 
 @overload

@@ -12,14 +12,9 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, TensorLakeError
 from tensorlake_spark.indexing.plan import size_text
-from tensorlake_spark.source import native_dtype
-from tensorlake_spark.spark.views import TENSOR, arrow_schema, tensor_column
-from tensorlake_spark.spec import dtype_of, native
+from tensorlake_spark.spark.views import TensorColumn, stack_column
 
 Array = np.ndarray[Any, Any]
-
-TENSOR_TYPE = pa.struct(list(arrow_schema(TENSOR)))
-"""`TENSOR` as Arrow has it."""
 
 _MOST_BYTES = 2**31 - 1  # Arrow's offsets have 32 bits
 
@@ -44,45 +39,8 @@ class _Column:
 
 
 def _tensors(column: pa.StructArray) -> _Column:
-    fields = [field.name for field in column.type]
-    if not set(TENSOR.names) <= set(fields):
-        raise InvalidTensorError(
-            f"a struct of {', '.join(fields)} is no tensor; a tensor is a struct of {', '.join(TENSOR.names)}"
-        )
-    names, shapes, data = (column.flatten()[fields.index(name)] for name in TENSOR.names)
-    valid = column.is_valid().to_numpy(zero_copy_only=False)
-    kinds = [
-        (name, None if shape is None else tuple(shape))
-        for name, shape in zip(names.to_pylist(), shapes.to_pylist(), strict=True)
-    ]
-    data = data.cast(pa.large_binary())
-    raw = np.frombuffer(data.buffers()[2] or b"", np.uint8)
-    ends = np.frombuffer(data.buffers()[1], np.int64)[data.offset : data.offset + len(data) + 1]
-    given = data.is_valid().to_numpy(zero_copy_only=False)
-
-    def take(numbers: Array) -> Array:
-        name, shape = kinds[numbers[0]]
-        first = int(numbers[0])
-        if name is None or shape is None or None in shape or not given[numbers].all():
-            raise InvalidTensorError(f"row {first} of the batch has a null dtype, shape or data")
-        dtype = dtype_of(name)
-        size = int(np.prod([1, *map(int, shape)], dtype=object)) * dtype.itemsize
-        sizes = ends[numbers + 1] - ends[numbers]
-        if min(shape, default=0) < 0 or (sizes != size).any():
-            wrong = int(numbers[np.argmax(sizes != size)])
-            raise InvalidTensorError(
-                f"row {wrong} of the batch has {int(ends[wrong + 1] - ends[wrong])} bytes of data; shape "
-                f"{shape} and dtype {name} need {size}"
-            )
-        start, stop = int(ends[first]), int(ends[numbers[-1] + 1])
-        if stop - start == size * len(numbers):  # one after the other: no copy
-            flat = raw[start:stop]
-        else:
-            flat = np.concatenate([raw[ends[i] : ends[i + 1]] for i in numbers.tolist()])
-        stack = native(flat.view(dtype.newbyteorder("<"))).astype(native_dtype(dtype), copy=False)
-        return stack.reshape(len(numbers), *shape)
-
-    return _Column(valid, kinds, take)
+    tensors = TensorColumn(column)
+    return _Column(tensors.valid, tensors.kinds, tensors.stack)
 
 
 def _numbers(column: pa.Array) -> _Column:
@@ -164,7 +122,7 @@ def apply(
     columns : sequence of pyarrow.Array
         All of one length.
     kind : pyarrow.DataType
-        Of the result: `TENSOR_TYPE`, a list, or a number.
+        Of the result: that of tensors, a list, or a number.
 
     Raises
     ------
@@ -198,8 +156,8 @@ def _described(value: Value) -> str:
 
 def _packed(out: Array, kind: pa.DataType) -> pa.Array:
     check_bytes(out.nbytes, len(out))
-    if kind == TENSOR_TYPE:
-        return tensor_column([np.asarray(x) for x in out]).cast(kind)
+    if pa.types.is_struct(kind):
+        return stack_column(out).cast(kind)
     if pa.types.is_list(kind):
         ends = np.arange(len(out) + 1) * (out.size // max(1, len(out)))
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(out.reshape(-1)))

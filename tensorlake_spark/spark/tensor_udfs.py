@@ -12,7 +12,7 @@ from pyspark.sql import types as t
 
 from tensorlake_spark.spark import arithmetic
 from tensorlake_spark.spark.stacks import apply
-from tensorlake_spark.spark.views import TENSOR, arrow_schema
+from tensorlake_spark.spark.views import TENSOR, arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -64,8 +64,7 @@ def udf(name: str) -> Callable[..., Column]:
     def of_stacks(*columns: pa.Array) -> pa.Array:
         if name == "tensor_from_array":  # SQL makes integers or decimals of array(1, 2)
             columns = (columns[0].cast(pa.list_(pa.float64())), *columns[1:])
-        arrow = arrow_schema(t.StructType([t.StructField("out", kind)])).field(0).type
-        return apply(name, function, columns, arrow)
+        return apply(name, function, columns, arrow_type(kind))
 
     return arrow_udf(name, of_stacks, kind)
 

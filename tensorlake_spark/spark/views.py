@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import Points, Selection
@@ -115,6 +116,17 @@ def arrow_schema(schema: t.StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
+def arrow_type(kind: t.DataType) -> pa.DataType:
+    """Return the Arrow type in which Spark has a type of its own.
+
+    Examples
+    --------
+    >>> arrow_type(BLOCKS) == pa.struct(list(arrow_schema(BLOCKS)))
+    True
+    """
+    return to_arrow_type(kind, timezone="UTC")
+
+
 def _binary(parts: Sequence[Array]) -> pa.Array:
     """Return arrays as one binary column: one copy, straight into Arrow's buffer."""
     ends = np.cumsum([0, *(p.nbytes for p in parts)]).astype(np.int32)
@@ -139,6 +151,101 @@ def tensor_column(parts: Sequence[Array]) -> pa.StructArray:
     )
 
 
+def stack_column(stack: Array) -> pa.StructArray:
+    """Return the arrays along the first axis of one array as a column of type `TENSOR`, without a copy.
+
+    Examples
+    --------
+    >>> stack_column(np.ones((2, 3), "f4"))[1]["shape"]
+    <pyarrow.ListScalar: [3]>
+    """
+    count, shape = len(stack), stack.shape[1:]
+    flat = np.ascontiguousarray(stack).reshape(-1).view(np.uint8)
+    ends, marks = (
+        np.arange(count + 1, dtype=np.int32) * n for n in (flat.size // max(1, count), len(shape))
+    )
+    lengths = pa.array(np.tile(np.array(shape, np.int64), count))
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(flat)]
+    return pa.StructArray.from_arrays(
+        [
+            pa.repeat(dtype_name(stack.dtype), count),
+            pa.ListArray.from_arrays(pa.array(marks), lengths),
+            pa.Array.from_buffers(pa.binary(), count, buffers),
+        ],
+        names=["dtype", "shape", "data"],
+    )
+
+
+class TensorColumn:
+    """A column of type `TENSOR` as arrays.
+
+    Parameters
+    ----------
+    column : pyarrow.StructArray
+        With the fields of `TENSOR`, and perhaps others.
+
+    Attributes
+    ----------
+    valid : bool ndarray
+        Which rows are not null.
+    kinds : list of (str, tuple of int)
+        Dtype and shape of every row; None for what is null.
+
+    Raises
+    ------
+    InvalidTensorError
+        If a field is missing.
+    """
+
+    def __init__(self, column: pa.StructArray) -> None:
+        fields = [field.name for field in column.type]
+        if not set(TENSOR.names) <= set(fields):
+            raise InvalidTensorError(
+                f"a struct of {', '.join(fields)} is no tensor; a tensor is a struct of "
+                f"{', '.join(TENSOR.names)}"
+            )
+        names, shapes, data = (column.flatten()[fields.index(name)] for name in TENSOR.names)
+        self.valid: Array = column.is_valid().to_numpy(zero_copy_only=False)
+        self.kinds = [
+            (name, None if shape is None else tuple(shape))
+            for name, shape in zip(names.to_pylist(), shapes.to_pylist(), strict=True)
+        ]
+        data = data.cast(pa.large_binary())
+        self._raw = np.frombuffer(data.buffers()[2] or b"", np.uint8)
+        ends = np.frombuffer(data.buffers()[1] or b"", np.int64)
+        self._ends = ends[data.offset : data.offset + len(data) + 1]
+        self._given: Array = data.is_valid().to_numpy(zero_copy_only=False)
+
+    def stack(self, numbers: Array) -> Array:
+        """Return rows of one dtype and shape as one array with a first axis more; a view where they adjoin.
+
+        Raises
+        ------
+        InvalidTensorError
+            If a field of a row is null, or the bytes do not fit dtype and shape.
+        """
+        first, ends = int(numbers[0]), self._ends
+        name, shape = self.kinds[first]
+        if name is None or shape is None or None in shape or not self._given[numbers].all():
+            raise InvalidTensorError(f"row {first} of the batch has a null dtype, shape or data")
+        dtype = dtype_of(name)
+        size = math.prod(shape) * dtype.itemsize
+        sizes = ends[numbers + 1] - ends[numbers]
+        if min(shape, default=0) < 0 or (sizes != size).any():
+            wrong = int(numbers[np.argmax(sizes != size)])
+            raise InvalidTensorError(
+                f"row {wrong} of the batch has {int(ends[wrong + 1] - ends[wrong])} bytes of data; shape "
+                f"{shape} and dtype {name} need {size}"
+            )
+        start, stop = int(ends[first]), int(ends[numbers[-1] + 1])
+        if stop - start == size * len(numbers):  # one after the other: no copy
+            flat = self._raw[start:stop]
+        else:
+            flat = np.concatenate([self._raw[ends[i] : ends[i + 1]] for i in numbers.tolist()])
+        stack = native(flat.view(dtype.newbyteorder("<"))).astype(native_dtype(dtype), copy=False)
+        return stack.reshape(len(numbers), *shape)
+
+
 def tensors_of(column: pa.StructArray) -> Iterator[Array]:
     """Yield the arrays of a column of type `TENSOR`.
 
@@ -147,23 +254,9 @@ def tensors_of(column: pa.StructArray) -> Iterator[Array]:
     InvalidTensorError
         If a part is null, or the bytes do not fit dtype and shape.
     """
-    dtypes, shapes = column.field("dtype").to_pylist(), column.field("shape").to_pylist()
-    data = column.field("data")
-    for i, (name, shape) in enumerate(zip(dtypes, shapes, strict=True)):
-        payload = data[i].as_buffer() if data[i].is_valid and column[i].is_valid else None
-        if payload is None or name is None or shape is None or None in shape:
-            raise InvalidTensorError("a tensor of the DataFrame has a null dtype, shape or data")
-        dtype = dtype_of(name)
-        count = 1
-        for n in shape:
-            count *= n
-        if min(shape, default=0) < 0 or payload.size != count * dtype.itemsize:
-            raise InvalidTensorError(
-                f"a tensor of the DataFrame has {payload.size} bytes of data; shape {tuple(shape)} and dtype "
-                f"{name} need {count * dtype.itemsize}"
-            )
-        little = np.frombuffer(payload, dtype.newbyteorder("<"))
-        yield native(little).astype(native_dtype(dtype), copy=False).reshape(shape)
+    tensors = TensorColumn(column)
+    for number in range(len(column)):
+        yield tensors.stack(np.array([number]))[0]
 
 
 def cell_batches(

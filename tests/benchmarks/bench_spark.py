@@ -1,8 +1,8 @@
 """The Spark benchmark: ingestion, reading, two workers beside one, the driver's memory.
 
-``make bench-spark`` writes a table and a plot. Three kinds of process: a warm session on local[2], in which
-the measures take turns; clusters of one and of two workers of one core; and drivers that ingest 1 to
-10,000 pieces.
+``make bench-spark`` writes a table and a plot. Four kinds of process: a warm session on local[2], in which
+the measures take turns; one that optimises tables and runs functions; clusters of one and of two workers of one
+core; and drivers that ingest 1 to 10,000 pieces.
 """
 
 from __future__ import annotations
@@ -41,17 +41,21 @@ def main() -> int:
     parser.add_argument("--files", type=positive, default=10, help="of 201 MB each")
     parser.add_argument("--images", type=positive, default=64, help="in a file")
     parser.add_argument("--out", type=Path, default=Path("bench-output"))
-    parser.add_argument("--child", choices=("local", "workers", "memory"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--child", choices=("local", "workers", "memory", "upkeep"), help=argparse.SUPPRESS
+    )
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        tell({"local": local, "workers": workers, "memory": memory}[args.child](args))
+        parts = {"local": local, "workers": workers, "memory": memory, "upkeep": upkeep}
+        tell(parts[args.child](args))
         return 0
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), args.files, args.images)
         shared = ["--repeat", str(args.repeat), "--folder", folder]
         found: dict[str, Any] = {"local": start_child(SCRIPT, ["local", *shared])}
+        found["upkeep"] = start_child(SCRIPT, ["upkeep", *shared])
         for rounds in range(ROUNDS):
             for count in (1, 2):
                 part = start_child(SCRIPT, ["workers", *shared, "--count", str(count)])
@@ -135,8 +139,10 @@ def ingest(spark: Any, table: Path, sources: Sequence[str]) -> None:
 def local(args: argparse.Namespace) -> dict[str, Any]:
     """Measure ingestion and reading in one session on two cores."""
     import spark_peers as peers
+    from pyspark.sql import functions as f
 
     import tensorlake_spark as tl
+    from tensorlake_spark.spark import functions as tf
 
     folder = Path(args.folder)
     files = inputs(folder)
@@ -159,6 +165,10 @@ def local(args: argparse.Namespace) -> dict[str, Any]:
             .load(str(table))
         )
 
+    def plain(table: Path, text: str) -> Any:
+        rows = spark.read.format("delta").load(str(table)).where(tf.slice_filter(text, "photos"))
+        return rows.select(tf.tensor_decode(f.struct("*"), text).alias("tensor"))
+
     def size(frame: Any, column: str, nbytes: int) -> None:
         found = frame.selectExpr(f"sum(length({column}))").collect()[0][0]
         if found != nbytes:
@@ -177,6 +187,9 @@ def local(args: argparse.Namespace) -> dict[str, Any]:
     }
     reads = {
         "all": lambda: size(tensor(small, ""), "tensor.data", one.nbytes),
+        "all, plain Delta and functions": lambda: size(
+            plain(small, ""), "tensor.data", one.nbytes
+        ),
         "all, plain Parquet": lambda: size(
             spark.read.parquet(str(parquet)), "values", one.nbytes
         ),
@@ -184,6 +197,9 @@ def local(args: argparse.Namespace) -> dict[str, Any]:
         "to Arrow, plain Parquet": lambda: spark.read.parquet(str(parquet)).toArrow(),
         "ten images": lambda: size(tensor(small, f"0:{ten}"), "tensor.data", ten * item),
         "1 %": lambda: size(tensor(lake, few), "tensor.data", part * item),
+        "1 %, plain Delta and functions": lambda: size(
+            plain(lake, few), "tensor.data", part * item
+        ),
         "one row": lambda: spark.read.format("onerow").load().collect(),
     }  # fmt: skip
     times = turns(writes, min(args.repeat, 3)) | turns(collects, min(args.repeat, 3))
@@ -210,6 +226,16 @@ def needed(lake: Path, key: str) -> int:
     inside = pc.and_(pc.less(first, stop), pc.greater(last, start))
     inside = pc.and_(inside, pc.greater(rows["nnz"], 0))
     return int(pc.sum(pc.binary_length(rows.filter(inside)["values"])).as_py())
+
+
+def upkeep(args: argparse.Namespace) -> dict[str, Any]:
+    """Measure in a session on two cores what keeps a table fast, and functions on a core."""
+    import spark_upkeep
+
+    spark = session_of("local[2]")
+    found = spark_upkeep.upkeep(spark, Path(args.folder))
+    spark.stop()
+    return found
 
 
 def workers(args: argparse.Namespace) -> dict[str, Any]:

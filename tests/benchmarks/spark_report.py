@@ -72,6 +72,19 @@ def bounds(report: dict[str, Any]) -> Iterator[Bound]:
     yield Bound("ten images, over one row", s["ten images"] - s["one row"], 0.15, unit=" s")
     yield Bound("slice of 1 %, over one row", s["1 %"] - s["one row"], 0.1, unit=" s")
     yield Bound("slice of 1 %, bytes planned", piece["planned"] / piece["needed"], 1.5)
+    for name, what in (("1 %", "slice of 1 %"), ("all", "full read")):
+        yield Bound(
+            f"{what} by plain Delta and functions, times format('tensor')",
+            s[f"{name}, plain Delta and functions"] / s[name], 1.3,
+        )  # fmt: skip
+    small, order = (report["found"]["upkeep"][name] for name in ("compaction", "zorder"))
+    yield Bound("10,000 small files optimised", small["rate"], 100, least=True, unit=" MB/s")
+    yield Bound("files that a day's slice reads afterwards", small["files of a day"], 1)
+    yield Bound(
+        "box on inner axes, bytes after Morton order", order["after"] / order["before"], 1 / 3
+    )
+    for name, rate in report["found"]["upkeep"]["functions"].items():
+        yield Bound(f"functions, {name}, one task", rate, 200, least=True, unit=" MB/s")
     for name, what in (("peak", "driver"), ("workers", "largest Python worker")):
         yield Bound(
             f"memory of the {what}, {min(memory)} to {max(memory)} pieces",
@@ -97,7 +110,7 @@ def table(report: dict[str, Any]) -> str:
         sign = ">=" if bound.least else "<="
         met = "yes" if bound.met else "no"
         lines.append(
-            f"| {bound.what} | {bound.figure:.2f}{bound.unit} | {sign} {bound.must:g}{bound.unit} | {met} |"
+            f"| {bound.what} | {bound.figure:.2f}{bound.unit} | {sign} {bound.must:.3g}{bound.unit} | {met} |"
         )
     lines += ["", f"| local[2], warm; {found['bytes'] / 1e9:.1f} GB ingested | s |", "|---|---|"]
     lines += [f"| {name} | {seconds:.3f} |" for name, seconds in medians(report).items()]

@@ -23,7 +23,8 @@ def report(**changes):
     times = {
         "ingest": 1.2, "plain Delta": 1.0, "ingest, one file": 1.0, "collect, one file": 5.0, "toArrow, one file": 3.0, "all": 1.4,
         "all, plain Parquet": 1.0, "to Arrow": 1.2, "to Arrow, plain Parquet": 1.0, "ten images": 0.2,
-        "1 %": 0.15, "one row": 0.1, **changes,
+        "1 %": 0.15, "one row": 0.1, "all, plain Delta and functions": 1.5,
+        "1 %, plain Delta and functions": 0.15, **changes,
     }  # fmt: skip
     local = {
         "bytes": 2e9,
@@ -35,11 +36,16 @@ def report(**changes):
         for count in (1, 2)
         for k in range(3)
     }
+    upkeep = {
+        "functions": {"reduction": 300.0},
+        "compaction": {"rate": 150.0, "files of a day": 1},
+        "zorder": {"before": 100, "after": 6},
+    }
     memory = {"peak": 200.0, "workers": 200.0, "jvm": 400.0, "seconds": 1.0}
     pieces = {f"pieces-{count}": memory for count in (1, 10_000)}
     return {
         "date": "2026-01-01", "cpus": 2, "machine": "x", "python": "3", "versions": {"a": "1"}, "command": "c",
-        "found": {"local": local, **workers, **pieces},
+        "found": {"local": local, "upkeep": upkeep, **workers, **pieces},
     }  # fmt: skip
 
 

@@ -14,7 +14,9 @@ from hypothesis.stateful import (
     consumes,
     initialize,
     invariant,
+    precondition,
     rule,
+    run_state_machine_as_test,
 )
 
 import tensorlake_spark as tl
@@ -26,7 +28,10 @@ from tensorlake_spark.layouts.laws import bits
 from tensorlake_spark.put import encode
 from tensorlake_spark.source import source_of
 
+TENSOR = "struct<dtype: string, shape: array<bigint>, data: binary>"
 IDS = st.sampled_from(["a", "b", "group/c"])
+NAMES = st.integers(0, 2)
+"""Of the tensors that are there, by their place."""
 LAYOUTS = st.sampled_from(["auto", "ftsf", "bsgs", "coo", "csr", "csc", "csf"])
 SEEDS = st.integers(0, 2**31)
 SHAPES = st.lists(st.integers(0, 6), min_size=1, max_size=3).map(tuple)
@@ -43,12 +48,18 @@ class LakeMachine(RuleBasedStateMachine):
 
     versions = Bundle("versions")
 
-    @initialize()
-    def start(self):
+    @initialize(target=versions, seed=SEEDS)
+    def start(self, seed):
         self.path = tempfile.mkdtemp()
         self.lake = tl.open(self.path)
         self.model = {}
         self.past = {}
+        self.write("a", seed, (3, 5), 2, "ftsf")
+        return self.write("b", seed + 1, (4, 2, 3), 2, "bsgs")
+
+    def there(self, name):
+        """One of the tensors that are there."""
+        return sorted(self.model)[name % len(self.model)]
 
     def teardown(self):
         shutil.rmtree(getattr(self, "path", ""), ignore_errors=True)
@@ -74,17 +85,17 @@ class LakeMachine(RuleBasedStateMachine):
         assert bits(ref[...]) == bits(x)
         return self.remember()
 
+    @precondition(lambda self: self.model)
     @rule(
         target=versions,
-        name=IDS,
+        name=NAMES,
         seed=SEEDS,
         size=st.integers(0, 5),
         axis=st.integers(0, 2),
         slabs=st.booleans(),
     )
     def append(self, name, seed, size, axis, slabs):
-        if name not in self.model:
-            return self.remember() if self.model else 0
+        name = self.there(name)
         old = self.model[name]
         axis %= old.ndim
         shape = tuple(size if k == axis else n for k, n in enumerate(old.shape))
@@ -96,10 +107,12 @@ class LakeMachine(RuleBasedStateMachine):
         self.model[name] = np.concatenate([old, more], axis)
         return self.remember()
 
-    @rule(target=versions, name=IDS, seed=SEEDS, rule=st.sampled_from(["error", "sum", "last"]))
+    @precondition(lambda self: self.model)
+    @rule(target=versions, name=NAMES, seed=SEEDS, rule=st.sampled_from(["error", "sum", "last"]))
     def add_elements(self, name, seed, rule):
-        if name not in self.model or self.lake[name].layout == "ftsf":
-            return self.remember() if self.model else 0
+        name = self.there(name)
+        if self.lake[name].layout == "ftsf":
+            return self.remember()
         old = self.model[name]
         more = random_array(seed, old.shape)
         rules = {self.lake[name]._meta.spec.params.get("duplicates", "error"), rule} - {"error"}
@@ -117,18 +130,18 @@ class LakeMachine(RuleBasedStateMachine):
         self.model[name] = added.astype(old.dtype)
         return self.remember()
 
-    @rule(target=versions, name=IDS, layout=LAYOUTS)
+    @precondition(lambda self: self.model)
+    @rule(target=versions, name=NAMES, layout=LAYOUTS)
     def convert(self, name, layout):
-        if name not in self.model:
-            return self.remember() if self.model else 0
+        name = self.there(name)
         ref = self.lake.convert(name, layout=layout)
         assert layout in ("auto", ref.layout)
         return self.remember()
 
-    @rule(target=versions, name=IDS, seed=SEEDS, data=st.data())
+    @precondition(lambda self: self.model)
+    @rule(target=versions, name=NAMES, seed=SEEDS, data=st.data())
     def assign(self, name, seed, data):
-        if name not in self.model:
-            return self.remember() if self.model else 0
+        name = self.there(name)
         x = self.model[name]
         key = tuple(data.draw(st.slices(n)) for n in x.shape)
         values = random_array(seed, x[key].shape)
@@ -140,12 +153,81 @@ class LakeMachine(RuleBasedStateMachine):
 
     @rule(target=versions, target_bytes=st.sampled_from([1 << 14, 1 << 27]))
     def optimize(self, target_bytes):
-        if self.lake.version is None:
-            return 0
         done = self.lake.optimize(target_bytes=target_bytes)
         assert done.files_after < done.files_before or done.files_before == 0
         assert self.lake.optimize(target_bytes=target_bytes).files_before == 0
         return self.remember()
+
+    @precondition(lambda self: self.model)
+    @rule(target=versions, name=NAMES, axis=st.integers(0, 2))
+    def arrange(self, name, axis):
+        """Rows in Morton order; a second run finds nothing to do."""
+        name = self.there(name)
+        axes = range(min(axis + 1, self.model[name].ndim))
+        rule = self.lake[name]._meta.spec.params.get("duplicates", "error")
+        try:
+            self.lake.optimize(name, zorder=axes)
+            assert rule == "error"
+        except tl.InvalidOptionError:
+            assert rule != "error"
+            return self.remember()
+        assert self.lake.optimize(name, zorder=axes).files_before == 0
+        return self.remember()
+
+    @rule(target=versions, name=IDS, version=versions)
+    def restore(self, name, version):
+        if version not in self.past:
+            return self.remember()
+        try:
+            self.lake.restore(name, version)
+            self.model[name] = self.past[version][name].copy()
+        except tl.TensorNotFoundError:
+            assert name not in self.past[version]
+        return self.remember()
+
+    @rule(version=versions)
+    def tag(self, version):
+        if version in self.past and version > 0:
+            assert self.lake.tag("kept", version, replace=True) == version
+            self.remember()
+
+    @rule()
+    def vacuum(self):
+        """Old versions go, but for the one that has a tag."""
+        tagged = self.lake.tags().values()
+        self.lake.vacuum(0)
+        kept = {*tagged, self.lake.version}
+        self.past = {v: model for v, model in self.past.items() if v in kept}
+
+    @precondition(lambda self: self.model)
+    @rule(target=versions, name=NAMES, data=st.data())
+    def purge(self, name, data):
+        """A tensor, or a part of it, leaves all versions; what is left of them is what it was."""
+        name = self.there(name)
+        x = self.model[name]
+        part = None if data.draw(st.booleans()) else tuple(data.draw(st.slices(n)) for n in x.shape)
+        receipt = self.lake.purge(name, part, now=True)
+        assert not receipt.pending
+        assert all("another rank" in why for _, why in receipt.uncertified)
+        if part is None:
+            del self.model[name]
+        else:
+            x[part] = 0
+        lost = set()
+        for run in filter(None, receipt.versions_lost.split(", ")):
+            first, _, last = run.partition("-")
+            lost |= set(range(int(first), int(last or first) + 1))
+        assert self.lake.version not in lost
+        self.past = {v: model for v, model in self.past.items() if v not in lost}
+        for model in self.past.values():
+            if part is None:
+                assert name not in model
+        return self.remember()
+
+    @rule()
+    def check(self):
+        report = self.lake.check()
+        assert report.ok, report
 
     @rule(target=versions, name=IDS)
     def delete(self, name):
@@ -156,7 +238,7 @@ class LakeMachine(RuleBasedStateMachine):
         try:
             self.lake.delete(name)
         except tl.TensorNotFoundError:
-            return self.remember() if self.lake.version is not None else 0
+            return self.remember()
         raise AssertionError("deleted what was not there")
 
     @rule()
@@ -183,12 +265,13 @@ class LakeMachine(RuleBasedStateMachine):
         for name, x in self.past[version].items():
             assert bits(old[name][...]) == bits(x)
 
-    @rule(name=IDS, data=st.data())
+    @precondition(lambda self: self.model)
+    @rule(name=NAMES, data=st.data())
     def slice(self, name, data):
-        if name in self.model:
-            x = self.model[name]
-            key = tuple(data.draw(st.slices(n)) for n in x.shape)
-            assert bits(self.lake[name][key]) == bits(x[key])
+        name = self.there(name)
+        x = self.model[name]
+        key = tuple(data.draw(st.slices(n)) for n in x.shape)
+        assert bits(self.lake[name][key]) == bits(x[key])
 
     @invariant()
     def the_lake_equals_the_model(self):
@@ -201,3 +284,46 @@ class LakeMachine(RuleBasedStateMachine):
 
 TestLake = LakeMachine.TestCase
 TestLake.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+
+
+def test_with_changes_made_by_delta_spark(spark):
+    """The same, with another writer in between, which knows nothing of tensors."""
+
+    class WithSpark(LakeMachine):
+        @rule(target=LakeMachine.versions, order=st.sampled_from(["", " ZORDER BY (id, seq)"]))
+        def spark_optimize(self, order):
+            spark.sql(f"OPTIMIZE delta.`{self.path}`{order}")
+            return self.remember()
+
+        @precondition(lambda self: self.model)
+        @rule(target=LakeMachine.versions, name=NAMES)
+        def spark_delete(self, name):
+            name = self.there(name)
+            spark.sql(f"DELETE FROM delta.`{self.path}` WHERE id = '{name}'")
+            del self.model[name]
+            return self.remember()
+
+        @rule(target=LakeMachine.versions, version=LakeMachine.versions)
+        def spark_restore(self, version):
+            if version in self.past and version > 0:
+                spark.sql(f"RESTORE TABLE delta.`{self.path}` TO VERSION AS OF {version}")
+                self.model = {k: v.copy() for k, v in self.past[version].items()}
+            return self.remember()
+
+        @precondition(lambda self: self.model)
+        @rule(target=LakeMachine.versions, name=NAMES, seed=SEEDS)
+        def spark_append(self, name, seed):
+            """A row a day through the data source."""
+            name = self.there(name)
+            old = self.model[name]
+            more = random_array(seed, (1, *old.shape[1:]))
+            tensor = ("int32", list(more.shape), more.tobytes())
+            lo = [0] * more.ndim
+            frame = spark.createDataFrame([(lo, tensor)], f"lo array<bigint>, tensor {TENSOR}")
+            frame.write.format("tensor").option("id", name).mode("append").save(self.path)
+            self.model[name] = np.concatenate([old, more])
+            return self.remember()
+
+    run_state_machine_as_test(
+        WithSpark, settings=settings(max_examples=4, stateful_step_count=12, deadline=None)
+    )

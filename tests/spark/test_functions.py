@@ -3,6 +3,8 @@
 import inspect
 import math
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -236,6 +238,41 @@ def test_names_of_axes(spark, path, x):
     np.testing.assert_array_equal(got, x[2:4, -1])
     with pytest.raises(tl.InvalidSliceError, match="the axes are t, y, x"):
         tf.read_tensor(spark, path, "dense", "z=1")
+
+
+def test_one_load_of_several_filters_and_slices(spark, path, x):
+    """Filters of one use do not reach another: those of the Python data sources of Spark do."""
+    frame = tl.spark.read_tensor(spark, path, "dense", slice="2:8")
+    halves = [frame.where(f.col("lo")[0] == low) for low in (2, 4, 6)]
+    counts = [half.count() for half in halves]
+    assert [frame.count(), *(half.count() for half in halves)] == [9, 3, 3, 3] == [9, *counts]
+    both = halves[0].union(halves[2]).select("offset", "tensor")
+    got = tf.collect_tensor(both, shape=(6, 7, 5), partial=True)
+    np.testing.assert_array_equal(got[[0, 1, 4, 5]], x[[2, 3, 6, 7]])
+    assert not got[2:4].any()
+    np.testing.assert_array_equal(tf.collect_tensor(frame), x[2:8])
+
+
+def test_the_room_of_spark_is_found_late():
+    code = """
+import sys, tensorlake_spark as tl
+assert callable(tl.spark.local_session) and not hasattr(tl, "sparks")
+assert "pyspark" not in sys.modules
+tl.spark.read_tensor
+assert "pyspark" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_it_is_lazy(spark, tmp_path, x):
+    lake = tl.open(tmp_path / "lake")
+    ref = lake.write("x", x, block_shape=(2, 7, 5))
+    frame = tf.read_tensor(spark, lake.uri, "x").where("lo[0] > 2").select("tensor")
+    for file in (tmp_path / "lake").glob("*.parquet"):
+        file.write_bytes(b"")  # nothing was read yet, so nothing was wrong yet
+    assert ref.shape == SHAPE
+    with pytest.raises(Exception, match="parquet"):
+        frame.collect()
 
 
 def test_one_frame_with_several_filters(spark, path, x):
@@ -563,7 +600,7 @@ def example(spark, tmp_path_factory):
 def test_the_page_runs(example, capsys):
     names, photos, rides = dict(example[0]), *example[1:]
     code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(code) == 5
+    assert len(code) == 7
     for block in code:
         exec(compile(block, "plain_delta.md", "exec"), names)
     assert "lo.d0 < 5 AND hi.d0 > 3" in capsys.readouterr().out
@@ -572,6 +609,11 @@ def test_the_page_runs(example, capsys):
     np.testing.assert_array_equal(names["array"], photos[-2:, :, ::-1])
     np.testing.assert_array_equal(names["rides"], rides)
     assert names["near"].first().cosine == pytest.approx(1)
+    mean = names["mean"].first().mean
+    halves = photos[3:5, :, :16].mean(axis=0, keepdims=True)
+    np.testing.assert_array_equal(np.frombuffer(mean.data).reshape(mean.shape), halves)
+    assert names["stack"].first().stack.shape == [4, 1, 3, 32, 96]
+    np.testing.assert_array_equal(tl.open(names["path"])["copy"][:], photos[:8])
 
 
 def test_the_page_names_every_function():

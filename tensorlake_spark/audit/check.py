@@ -1,0 +1,281 @@
+"""Check: every file, row and total of a table held against each other, and what can be mended without a guess."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.audit.inventory import Description, Part, RowFault, take_stock
+from tensorlake_spark.audit.mend import count_anew, write_anew
+from tensorlake_spark.audit.tensor_check import Problem, Stock, check_tensor
+from tensorlake_spark.delta import catalog, staging
+from tensorlake_spark.delta.folder import listing, named
+from tensorlake_spark.delta.inspect import (
+    RECORDS,
+    SIZE,
+    STATISTICS,
+    Inspection,
+    inspect_file,
+)
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.pool import threads
+
+NOTICES = ("orphan", "staging")
+"""Kinds of findings that are no errors: other writers may be at work."""
+
+_SHOWN = 10  # findings of one kind in one place
+_REORG = "it has a deletion vector: REORG TABLE ... APPLY (PURGE) of Spark writes it anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check has found.
+
+    Attributes
+    ----------
+    kind : str
+        Of a file ``missing``, ``file`` (it cannot be read), ``size``, ``records``, ``statistics``; ``row``;
+        of a tensor ``metadata``, ``seq``, ``order``, ``totals``, ``overlap``, ``duplicate``, ``gap``; the notices
+        ``orphan`` and ``staging``.
+    place : str
+        The file, or the tensor and the box.
+    text : str
+        What is wrong, and what could bring it right.
+    repaired : bool
+        Whether this check has mended it.
+    """
+
+    kind: str
+    place: str
+    text: str
+    repaired: bool = False
+
+    @property
+    def is_notice(self) -> bool:
+        """Whether it is no error."""
+        return self.kind in NOTICES
+
+    def __str__(self) -> str:
+        how = "repaired" if self.repaired else "notice" if self.is_notice else "ERROR"
+        return f"{how} [{self.kind}] {self.place}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What `TensorLake.check` has found.
+
+    Attributes
+    ----------
+    uri : str
+        Where the table is.
+    version : int
+        Version that was checked.
+    files, rows, nbytes : int
+        What was looked at: data files, live rows, bytes of the files.
+    tensors : int
+        Tensors that have a row in them.
+    findings : tuple of Finding
+        Errors first.
+    """
+
+    uri: str
+    version: int
+    files: int
+    rows: int
+    nbytes: int
+    tensors: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong, or all of it is repaired. Notices do not count."""
+        return all(finding.repaired or finding.is_notice for finding in self.findings)
+
+    def __str__(self) -> str:
+        errors = sum(not (f.repaired or f.is_notice) for f in self.findings)
+        state = "no error" if not errors else f"{errors} errors"
+        head = (
+            f"{self.uri}, version {self.version}: {state} in {self.files} files, {self.rows} rows of "
+            f"{self.tensors} tensors, {size_text(self.nbytes)}"
+        )
+        return "\n".join([head, *map(str, self.findings)])
+
+
+def check(snapshot: Snapshot, ids: Sequence[str] | None, repair: bool) -> CheckReport:
+    """Check a version of a table; see `TensorLake.check`."""
+    files = snapshot.files
+    places = list(range(len(files.path)))
+    if ids is not None:
+        held = [files.may_hold(i, data) for i in ids for data in (True, False)]
+        places = np.flatnonzero(np.any(held, axis=0)).tolist() if held else []
+    snapshot.kept("")  # deletion vectors are read before threads ask
+    looks = list(threads().map(lambda place: _Look(snapshot, place), places))
+    stocks: dict[str, Stock] = {}
+    for look in looks:
+        for tensor_id, parts in look.parts.items():
+            stocks.setdefault(tensor_id, Stock()).parts.extend(parts)
+        for description in look.descriptions:
+            stocks.setdefault(description.tensor_id, Stock()).descriptions.append(description)
+    if ids is not None:
+        for tensor_id in ids:
+            if tensor_id not in stocks and all(look.inspection.is_read for look in looks):
+                catalog.get(snapshot, tensor_id)  # raises, with the nearest names
+        stocks = {tensor_id: stock for tensor_id, stock in stocks.items() if tensor_id in ids}
+    verdict = _Verdict(snapshot, looks, stocks)
+    findings = verdict.findings(repair)
+    if ids is None:
+        findings += _left_over(snapshot)
+    return CheckReport(
+        snapshot.storage.uri,
+        snapshot.version,
+        len(looks),
+        sum(look.inspection.rows for look in looks),
+        sum(look.inspection.nbytes for look in looks),
+        len(stocks),
+        tuple(sorted(_few(findings), key=lambda finding: finding.is_notice)),
+    )
+
+
+class _Look:
+    """What one file has shown."""
+
+    def __init__(self, snapshot: Snapshot, place: int) -> None:
+        self.parts: dict[str, list[Part]] = {}
+        self.descriptions: list[Description] = []
+        self.faults: list[RowFault] = []
+        self.inspection: Inspection = inspect_file(snapshot, place, self._visit)
+
+    @property
+    def path(self) -> str:
+        """Path of the file."""
+        return self.inspection.path
+
+    def _visit(self, path: str, batch: pa.RecordBatch) -> None:
+        parts, descriptions, faults = take_stock(path, batch)
+        for tensor_id, some in parts.items():
+            self.parts.setdefault(tensor_id, []).extend(some)
+        self.descriptions += descriptions
+        self.faults += faults
+
+
+class _Verdict:
+    """All that is wrong, and which of it can be mended."""
+
+    def __init__(
+        self, snapshot: Snapshot, looks: Sequence[_Look], stocks: dict[str, Stock]
+    ) -> None:
+        self.snapshot, self.looks, self.stocks = snapshot, looks, stocks
+        self.damaged = {fault.tensor_id for look in looks for fault in look.faults}
+        self.broken = {
+            look.path
+            for look in looks
+            if not look.inspection.is_read
+            or any(fault.kind == RECORDS for fault in look.inspection.faults)
+        }
+        self.problems = {
+            name: check_tensor(snapshot, name, stocks[name], self.is_sound(name))
+            for name in sorted(stocks)
+        }
+
+    def is_sound(self, tensor_id: str) -> bool:
+        """Whether each row of a tensor is what was written, and each file that may hold one is read."""
+        if tensor_id in self.damaged:
+            return False
+        if not self.broken:
+            return True
+        files = self.snapshot.files
+        held = files.may_hold(tensor_id, True) | files.may_hold(tensor_id, False)
+        return all(files.path[i] not in self.broken for i in np.flatnonzero(held).tolist())
+
+    def findings(self, repair: bool) -> list[Finding]:
+        """Return all of it, mended where that is asked for and needs no guess."""
+        out = []
+        for look in self.looks:
+            mended = repair and self._is_mendable(look) and write_anew(self.snapshot, look.path)
+            for fault in look.inspection.faults:
+                text = fault.text
+                if self.snapshot.kept(look.path) is not None and fault.kind in _OF_THE_LOG:
+                    text += f"; {_REORG}"
+                out.append(Finding(fault.kind, look.path, text, mended))
+            for wrong in look.faults:
+                place = f"tensor {wrong.tensor_id!r}, {wrong.place}"
+                text = (
+                    f"{wrong.text} ({wrong.path}); lake.restore(id, version) brings an earlier version of the "
+                    "tensor back"
+                )
+                out.append(Finding("row", place, text))
+        for tensor_id, problems in self.problems.items():
+            stock = self.stocks[tensor_id]
+            counted = (
+                repair
+                and bool(problems)
+                and all(problem.kind in _COUNTED for problem in problems)
+                and self.is_sound(tensor_id)
+                and count_anew(self.snapshot, stock)
+            )
+            out += [Finding(p.kind, p.place, p.text, counted) for p in problems]
+        return out
+
+    def _is_mendable(self, look: _Look) -> bool:
+        """Whether only what is said of a file is wrong, and all that is in it is sure."""
+        kinds = {fault.kind for fault in look.inspection.faults}
+        if not kinds or not kinds <= _OF_THE_LOG or look.faults:
+            return False
+        if self.snapshot.kept(look.path) is not None:
+            return False
+        # Rows may have come or gone after the commit; where the totals of all tensors hold, none has.
+        tensors = {*look.parts, *(d.tensor_id for d in look.descriptions)}
+        wrong = any(p.kind in _NOT_SURE for i in tensors for p in self.problems.get(i, [_UNKNOWN]))
+        return RECORDS not in kinds or not wrong
+
+
+_OF_THE_LOG = {SIZE, RECORDS, STATISTICS}
+_COUNTED = {"totals", "order", "gap"}
+_NOT_SURE = {"totals", "seq", "order", "metadata"}
+_UNKNOWN = Problem("metadata", "", "")
+
+
+def _left_over(snapshot: Snapshot) -> list[Finding]:
+    """Return what lies in the folder and that no version names."""
+    files = listing(snapshot.storage)
+    known = named(snapshot.storage, files)
+    now = dt.datetime.now(dt.timezone.utc)
+    out = []
+    for file in files:
+        if file.may_have_rows and file.path not in known:
+            hours = (now - file.modified).total_seconds() / 3600
+            text = (
+                f"{size_text(file.size)}, {hours:.1f} hours old: no version names it; a writer is at work or was "
+                "interrupted, lake.vacuum() deletes it when it is old enough"
+            )
+            out.append(Finding("orphan", file.path, text))
+    for folder in staging.folders(snapshot.storage):
+        text = "notes of an ingestion that can be resumed; lake.vacuum() deletes them when they are old"
+        out.append(Finding("staging", f"{staging.ROOT}/{folder}", text))
+    return out
+
+
+def _few(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the first findings of each kind and place, and how many more there are."""
+
+    def key(finding: Finding) -> tuple[str, str, bool]:
+        place = finding.place.partition(", row ")[0]  # rows of one tensor are one place
+        return finding.kind, place, finding.repaired
+
+    counts: Counter[tuple[str, str, bool]] = Counter()
+    out = []
+    for finding in findings:
+        counts[key(finding)] += 1
+        if counts[key(finding)] <= _SHOWN:
+            out.append(finding)
+    for (kind, place, repaired), count in counts.items():
+        if count > _SHOWN:
+            text = f"and {count - _SHOWN} more of this kind"
+            out.append(Finding(kind, place, text, repaired))
+    return out

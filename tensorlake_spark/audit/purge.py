@@ -1,0 +1,204 @@
+"""Purge: a tensor, or a part of it, leaves the newest version and every file of the old ones."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.assign import assign
+from tensorlake_spark.assign_sparse import assign_elements
+from tensorlake_spark.audit.held import Target
+from tensorlake_spark.audit.receipt import PurgeReceipt, ranges_text
+from tensorlake_spark.audit.traces import Traces
+from tensorlake_spark.delta import catalog, staging
+from tensorlake_spark.delta.commit import StaleChange
+from tensorlake_spark.delta.folder import retention
+from tensorlake_spark.delta.residue import Probes
+from tensorlake_spark.delta.rewrite import rewrite
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.tags import tags
+from tensorlake_spark.delta.write import FileWriter
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    CorruptDataError,
+    InvalidOptionError,
+    UnsupportedFeatureError,
+)
+from tensorlake_spark.indexing import format_key, parse_key, select, select_points
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.put import commit_change, recomputed
+from tensorlake_spark.row import Meta
+
+
+def purge(
+    storage: Storage, tensor_id: str, region: Any, coords: Any, now: bool, dry_run: bool
+) -> PurgeReceipt:
+    """Remove a tensor, or a part of it, for good; see `TensorLake.purge`."""
+    before = Snapshot.open(storage)
+    before.check_writable()
+    meta = catalog.find(before, tensor_id)
+    target, text = _target(before, meta, tensor_id, region, coords)
+    tagged: dict[str, int] = {}
+    with suppress(UnsupportedFeatureError):  # a log that does not list them is no hindrance
+        tagged = tags(before)
+    traces = Traces(storage, target)
+    traces.look()
+    if meta is None and not traces.held and not traces.uncertified:
+        catalog.get(before, tensor_id)  # raises, with the nearest names
+    replaced = traces.held_by(before)
+    _check_vectors(before, replaced)
+    _check_readable(before, traces)
+    after = before
+    if replaced and not dry_run:
+        after = _remove(before, meta, traces)
+        traces.look()
+        _check_gone(after, traces)
+    due = traces.due(after, dt.timedelta(0) if now else retention(after))
+    probes = Probes()
+    records = [
+        traces.record(path, when, None if when else probes, dry_run) for path, when in due.items()
+    ]
+    files = [record for record in records if record is not None]
+    gone = {file.path for file in files if file.due is None}
+    versions = traces.versions(gone, after.version)
+    notes: tuple[str, ...] = ()
+    searched: dict[str, int] = {}
+    found: tuple[str, ...] = ()
+    late: list[str] = []
+    if not dry_run:
+        traces.delete(gone)
+        notes = _forget_staging(storage, tensor_id)
+        traces.look()
+        kept = {file.path for file in files if file.due is not None}
+        late = [path for path in traces.held if path not in kept]
+        searched, found = traces.search(probes, kept)
+    pending = len(files) - len(gone)
+    reasons = {
+        "this is a dry run, nothing was done": dry_run,
+        f"{pending} files are kept by the retention": pending,
+        f"{len(traces.uncertified)} files cannot be certified": traces.uncertified,
+        f"{len(late)} files hold it that were written meanwhile, or could not be deleted": late,
+        f"{len(found)} files have identical payloads": found,
+    }
+    reason = "; ".join(text for text, holds in reasons.items() if holds)
+    return PurgeReceipt(
+        table=storage.uri,
+        tensor_id=tensor_id,
+        region=text,
+        at=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
+        dry_run=dry_run,
+        version_before=before.version,
+        version_after=after.version,
+        rewritten=tuple(replaced),
+        deleted=tuple(file for file in files if file.due is None),
+        pending=tuple(file for file in files if file.due is not None),
+        uncertified=tuple(sorted(traces.uncertified.items())),
+        staging=notes,
+        versions_lost=ranges_text(versions),
+        tags_lost=tuple(name for name, version in tagged.items() if version in versions),
+        searched=searched,
+        found_elsewhere=found,
+        verified=not reason,
+        reason=reason,
+    )
+
+
+def _target(
+    snapshot: Snapshot, meta: Meta | None, tensor_id: str, region: Any, coords: Any
+) -> tuple[Target, str | None]:
+    """Return what is purged, and its text for the receipt."""
+    if region is not None and coords is not None:
+        raise InvalidOptionError("region and coords exclude each other; give one of them")
+    if region is None and coords is None:
+        return Target(tensor_id), None
+    spec = (meta or catalog.get(snapshot, tensor_id)).spec
+    if coords is not None:
+        points = np.asarray(coords)
+        selection = select_points(tuple(points), spec.shape)
+        digest = hashlib.sha256(points.astype("<i8").tobytes()).hexdigest()
+        return Target(tensor_id, spec, selection), f"{selection.size} elements, sha256 {digest}"
+    key = parse_key(region, spec.axes) if isinstance(region, str) else region
+    return Target(tensor_id, spec, select(key, spec.shape)), format_key(key)
+
+
+def _check_vectors(snapshot: Snapshot, paths: Sequence[str]) -> None:
+    """Raise if a file that has to be replaced has a deletion vector: its bytes have what was deleted, too."""
+    marked = [path for path in paths if snapshot.kept(path) is not None]
+    if marked:
+        raise UnsupportedFeatureError(
+            f"{len(marked)} files that hold what should be purged, such as {marked[0]}, have deletion vectors, "
+            f"and deltalake cannot remove such a file; run REORG TABLE delta.`{snapshot.storage.uri}` APPLY "
+            "(PURGE) with Spark first, then purge again; nothing was done"
+        )
+
+
+def _check_readable(snapshot: Snapshot, traces: Traces) -> None:
+    """Raise if a live file cannot be read that may hold the target: nothing can be taken from it."""
+    files, name = snapshot.files, traces.target.tensor_id
+    held = files.may_hold(name, True) | files.may_hold(name, False)
+    for i in np.flatnonzero(held).tolist():
+        if files.path[i] in traces.uncertified:
+            raise CorruptDataError(
+                f"{traces.uncertified[files.path[i]]}; it may hold tensor {name!r}, and nothing was purged: "
+                "bring the file back from a backup, then purge again"
+            )
+
+
+def _check_gone(snapshot: Snapshot, traces: Traces) -> None:
+    left = traces.held_by(snapshot)
+    if left:
+        raise CorruptDataError(
+            f"{len(left)} files of version {snapshot.version} still hold what should be purged of tensor "
+            f"{traces.target.tensor_id!r}, such as {left[0]}: the statistics of the log hide them; run "
+            "lake.check(repair=True), then purge again"
+        )
+
+
+def _forget_staging(storage: Storage, tensor_id: str) -> tuple[str, ...]:
+    """Delete the notes of ingestions that name a tensor; return their folders."""
+    name = json.dumps(tensor_id)[1:-1]
+    out = []
+    for folder in staging.folders(storage):
+        notes = staging.Staging(storage, folder)
+        if any(f'"{name}"' in text or f'\\"{name}\\"' in text for text in notes.read().values()):
+            notes.delete()
+            out.append(f"{staging.ROOT}/{folder}")
+    return tuple(out)
+
+
+def _remove(snapshot: Snapshot, meta: Meta | None, traces: Traces) -> Snapshot:
+    """Commit a version without the target; a writer of another tensor that moves files is no hindrance."""
+    target = traces.target
+    if target.selection is not None:
+        assert meta is not None
+        sparse = layout_of(meta.spec.layout).is_sparse
+        put = assign_elements if sparse else assign
+        nothing = np.zeros((), meta.spec.dtype) if sparse else meta.spec.fill_value
+        return put(snapshot, meta, target.selection, nothing)
+
+    def rest(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.filter(pc.not_equal(batch.column("id"), target.tensor_id))
+
+    def drop(now: Snapshot) -> Snapshot:
+        traces.look()
+        removes = traces.held_by(now)
+        with FileWriter.into(now) as writer:
+            for path in removes:
+                rewrite(now, path, writer, rest)
+            return commit_change(now, target.tensor_id, writer, removes, "purge", None)
+
+    try:
+        return recomputed(snapshot, target.tensor_id, drop)
+    except StaleChange as stale:
+        raise ConcurrentWriteError(
+            f"{stale}; nothing was purged, run it again if it still holds"
+        ) from stale

@@ -1,0 +1,180 @@
+"""What lies in a table's folder, and which versions of its log name it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.fs as pafs
+
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage, reaching
+from tensorlake_spark.errors import FormatError
+
+LOG = "_delta_log/"
+
+_COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
+_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.(?:.*\.)?(?:parquet|json)")
+_INTERVAL = re.compile(r"\s*(?:interval\s+)?(\d+)\s+([a-z]+?)s?\s*", re.IGNORECASE)
+_UNITS = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
+_WEEK = dt.timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file in the folder of a table.
+
+    Attributes
+    ----------
+    path : str
+        Path in the table.
+    size : int
+        Bytes.
+    modified : datetime.datetime
+        When it was written, in UTC.
+    """
+
+    path: str
+    size: int
+    modified: dt.datetime
+
+    @property
+    def may_have_rows(self) -> bool:
+        """Whether it may be a data file, one of the change data feed included."""
+        return self.path.endswith(".parquet") and not self.path.startswith(LOG)
+
+
+@dataclass(slots=True)
+class Naming:
+    """In which versions the log names a data file.
+
+    Attributes
+    ----------
+    spans : list of [int, int or None]
+        First version that has it, and the first one after that has not; None while it is live.
+    removed_at : int or None
+        When it last left the table, in milliseconds since 1970, None where the log does not say.
+    """
+
+    spans: list[list[int | None]] = field(default_factory=list)
+    removed_at: int | None = None
+
+    def versions(self, newest: int) -> set[int]:
+        """Return the versions that need the file."""
+        return {
+            version
+            for first, stop in self.spans
+            for version in range(first or 0, newest + 1 if stop is None else stop)
+        }
+
+    def _add(self, version: int) -> None:
+        if not self.spans or self.spans[-1][1] is not None:
+            self.spans.append([version, None])
+        self.removed_at = None
+
+    def _remove(self, version: int, when: int | None) -> None:
+        if self.spans and self.spans[-1][1] is None:
+            self.spans[-1][1] = version
+        self.removed_at = when
+
+
+def listing(storage: Storage) -> list[StoredFile]:
+    """Return all files in a table's folder, its log and hidden folders included, by path."""
+    filesystem, base = storage.place
+    with reaching(storage):
+        found = filesystem.get_file_info(
+            pafs.FileSelector(base, allow_not_found=True, recursive=True)
+        )
+    files = [
+        StoredFile(str(info.path)[len(base) :].lstrip("/"), int(info.size), info.mtime)
+        for info in found
+        if info.is_file
+    ]
+    return sorted(files, key=lambda file: file.path)
+
+
+def named(storage: Storage, files: list[StoredFile]) -> dict[str, Naming]:
+    """Return every data file that a version in the log names, and when.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    files : list of StoredFile
+        As `listing` returned them.
+    """
+    out: dict[str, Naming] = {}
+    commits = {int(m[1]): f.path for f in files if (m := _COMMIT.fullmatch(f.path))}
+    start = -1
+    if 0 not in commits:  # what the log has forgotten, its oldest checkpoint still knows
+        checkpoints = [(int(m[1]), f.path) for f in files if (m := _CHECKPOINT.fullmatch(f.path))]
+        start = min((version for version, _ in checkpoints), default=-1)
+        sidecars = [f.path for f in files if f.path.startswith(f"{LOG}_sidecars/")]
+        for path in [path for version, path in checkpoints if version == start] + sidecars:
+            with reaching(storage), suppress(FileNotFoundError):
+                _replay(out, start, _checkpoint(storage, path))
+    for version, path in sorted(commits.items()):
+        if version > start:
+            with reaching(storage), suppress(FileNotFoundError):  # the log was tidied up meanwhile
+                _replay(out, version, _lines(storage, path))
+    return out
+
+
+def _replay(out: dict[str, Naming], version: int, actions: Iterator[dict[str, Any]]) -> None:
+    """Take in one commit: removals first, for a file may leave and come back with other deletions."""
+    added = []
+    for action in actions:
+        if action.get("add"):
+            added.append(unquote(action["add"]["path"]))
+        if action.get("cdc"):  # no version needs it
+            out.setdefault(unquote(action["cdc"]["path"]), Naming())
+        if action.get("remove"):
+            gone = action["remove"]
+            naming = out.setdefault(unquote(gone["path"]), Naming())
+            naming._remove(version, gone.get("deletionTimestamp"))
+    for path in added:
+        out.setdefault(path, Naming())._add(version)
+
+
+def _lines(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
+    for line in storage.read_whole(path).splitlines():
+        head = line[:16]
+        if b'"add"' in head or b'"remove"' in head or b'"cdc"' in head:
+            yield json.loads(line)
+
+
+def _checkpoint(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
+    if path.endswith(".json"):
+        yield from _lines(storage, path)
+        return
+    with storage.open_parquet(path) as file:
+        leaves = {file.metadata.schema.column(i).path for i in range(file.metadata.num_columns)}
+        wanted = ["add.path", "remove.path", "remove.deletionTimestamp"]
+        for batch in file.iter_batches(columns=[name for name in wanted if name in leaves]):
+            yield from batch.to_pylist()
+
+
+def retention(snapshot: Snapshot) -> dt.timedelta:
+    """Return how long files that left the table are kept: ``delta.deletedFileRetentionDuration``, or a week.
+
+    Raises
+    ------
+    FormatError
+        If that is no duration.
+    """
+    text = snapshot.table.metadata().configuration.get("delta.deletedFileRetentionDuration")
+    if text is None:
+        return _WEEK
+    found = _INTERVAL.fullmatch(text)
+    if found is None or found[2].lower() not in _UNITS:
+        raise FormatError(
+            f"the table at {snapshot.storage.uri} has delta.deletedFileRetentionDuration = {text!r}, which is "
+            "no duration such as 'interval 1 week'; set another one with ALTER TABLE ... SET TBLPROPERTIES"
+        )
+    return dt.timedelta(seconds=int(found[1]) * _UNITS[found[2].lower()])

@@ -1,0 +1,544 @@
+"""A check finds what is wrong with real files and logs, says where, and mends what needs no guess."""
+
+import json
+import os
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import deltalake
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.audit import check, tensor_check
+from tensorlake_spark.delta import catalog
+from tensorlake_spark.delta import footer as footers
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.staging import Staging
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.indexing.overlaps import meeting
+from tensorlake_spark.row import meta_batch
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(0).integers(0, 9, (64, 100)).astype("i4")
+
+
+@pytest.fixture
+def full(lake, x):
+    """Eight rows, which cover all of the tensor, and a metadata row."""
+    lake.write("x", x, block_shape=(8, 100), codec="zstd")
+    return lake
+
+
+def forget():
+    """Drop what is kept of files: these tests change what was thought immutable."""
+    footers._cache.clear()
+    catalog._cache.clear()
+
+
+def live(lake):
+    return Snapshot.open(Storage(lake.uri)).files.path
+
+
+def only_file(lake):
+    (name,) = live(lake)
+    forget()
+    return Path(lake.uri, name)
+
+
+def kinds(report):
+    return sorted({finding.kind for finding in report.findings})
+
+
+def doctor(lake, change):
+    """Change the add actions of the newest commit that has one."""
+    forget()
+    for path in sorted(Path(lake.uri, "_delta_log").glob("*.json"), reverse=True):
+        actions = [json.loads(line) for line in path.read_text().splitlines()]
+        if any("add" in action for action in actions):
+            for action in actions:
+                if "add" in action:
+                    stats = json.loads(action["add"]["stats"])
+                    change(action["add"], stats)
+                    action["add"]["stats"] = json.dumps(stats)
+            path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+            return
+
+
+def append_plain(lake, table):
+    deltalake.write_deltalake(lake.uri, table, mode="append")
+    forget()
+
+
+def rows_of(lake, name="x"):
+    table = pq.read_table(only_file(lake))
+    return table.filter(pa.compute.equal(table["id"], name))
+
+
+def data_rows(table):
+    return table.filter(pa.compute.greater(table["nnz"], 0))
+
+
+def stored(lake, name):
+    """The data rows of a tensor in whatever files, as they are."""
+    tables = [pq.read_table(Path(lake.uri, path)) for path in live(lake)]
+    table = pa.concat_tables(tables, promote_options="permissive")
+    return data_rows(table.filter(pa.compute.equal(table["id"], name)))
+
+
+def with_column(table, name, values):
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, name, pa.array(values, table.schema.field(name).type))
+
+
+def sparse(seed=0, shape=(20, 30, 40), count=300):
+    rng = np.random.default_rng(seed)
+    flat = np.sort(rng.choice(np.prod(shape), count, replace=False))
+    coords = np.stack(np.unravel_index(flat, shape))
+    return tl.SparseTensor(coords, rng.random(count), shape)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sound_lake_has_no_findings_whatever_was_done_to_it(lake, x):
+    lake.write("x", x, block_shape=(8, 30))
+    lake.write("x", x[:5], mode="append")
+    lake["x"][3:11, 7] = 0
+    lake.write("zeros", np.zeros((40, 40)), layout="ftsf")
+    lake.write("scalar", np.float32(3))
+    lake.write("none", np.zeros((0, 4)))
+    lake.write("deep", np.ones((2,) * 9))
+    lake.write("fill", np.full((9, 9), 7), fill_value=7)
+    for layout in ("coo", "csr", "csc", "csf", "bsgs"):
+        lake.write(f"sparse/{layout}", sparse(), layout=layout)
+        more = tl.SparseTensor([[1], [1], [1]], [5.0], (20, 30, 40))
+        lake.write(f"sparse/{layout}", more, mode="append", axis=None, duplicates="sum")
+        lake[f"sparse/{layout}"][2] = 0
+    lake.write("grown", sparse(1), layout="bsgs")
+    lake.write("grown", sparse(2), mode="append")
+    version = lake.version
+    lake.write("x", x[:9] + 1, mode="overwrite")
+    lake.restore("x", version)
+    lake.convert("zeros", layout="coo")
+    lake["x"].update_attrs({"a": 1})
+    lake.delete("scalar")
+    for _ in range(2):
+        report = lake.check()
+        assert report.findings == (), str(report)
+        assert report.ok
+        assert report.files == len(live(lake))
+        assert report.nbytes == sum(Path(lake.uri, name).stat().st_size for name in live(lake))
+        assert report.rows == sum(
+            pq.read_metadata(Path(lake.uri, name)).num_rows for name in live(lake)
+        )
+        assert report.tensors == len(list(lake)) == 11
+        lake.optimize()
+    assert "no error" in str(report)
+    assert tl.open(lake.uri, version=1).check().ok
+
+
+def test_a_changed_payload_byte_is_one_row_with_its_box(full):
+    path = only_file(full)
+    data = bytearray(path.read_bytes())
+    group = pq.read_metadata(path).row_group(0)
+    column = next(
+        c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == "values"
+    )
+    data[column.data_page_offset + column.total_compressed_size - 40] ^= 1
+    path.write_bytes(data)
+    report = full.check()
+    (finding,) = report.findings
+    assert finding.kind == "row"
+    assert "tensor 'x'" in finding.place
+    assert "box [56:64, 0:100]" in finding.place
+    assert "checksum" in finding.text
+    assert path.name in finding.text
+    assert "restore" in finding.text
+    assert not report.ok
+    assert "ERROR [row]" in str(report)
+    repaired = full.check(repair=True)
+    assert repaired.findings == report.findings, "nothing is guessed"
+    assert full.version == 1
+
+
+def test_no_changed_byte_passes_a_check_and_changes_what_is_read(lake, x):
+    lake.write("x", x[:16], block_shape=(8, 100), codec="zstd")
+    path = only_file(lake)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(1)
+    found = 0
+    for place in rng.choice(len(whole), 250, replace=False).tolist():
+        data = bytearray(whole)
+        data[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(data)
+        forget()
+        report = lake.check()
+        found += not report.ok
+        if report.ok:
+            forget()
+            np.testing.assert_array_equal(lake["x"][:], x[:16])
+    assert found > 150
+
+
+def test_a_truncated_file_a_missing_one_and_one_that_was_swapped(full, x):
+    full.write("y", x, block_shape=(8, 100))
+    first, second = sorted(live(full), key=lambda name: Path(full.uri, name).stat().st_mtime_ns)
+    forget()
+    whole = Path(full.uri, first).read_bytes()
+    os.truncate(Path(full.uri, first), len(whole) // 2)
+    Path(full.uri, second).unlink()
+    report = full.check(repair=True)
+    assert kinds(report) == ["file", "missing", "size"]
+    assert {f.place for f in report.findings} == {first, second}
+    assert not any(f.repaired for f in report.findings)
+    table = pq.read_table(pa.BufferReader(whole))
+    pq.write_table(table.slice(1), Path(full.uri, first))
+    report = full.check("x", repair=True)
+    assert {"records", "size", "totals"} <= set(kinds(report))
+    assert not report.ok
+    assert not any(f.repaired for f in report.findings)
+
+
+def test_a_footer_that_fails_its_seal(full):
+    path = only_file(full)
+    data = bytearray(path.read_bytes())
+    data[-60] ^= 4
+    path.write_bytes(data)
+    (finding,) = full.check().findings
+    assert (finding.kind, finding.place) == ("file", path.name)
+    assert "checksum" in finding.text
+
+
+def narrow_min(add, stats):
+    stats["minValues"]["lo"]["d0"] = 8
+
+
+def narrow_max(add, stats):
+    stats["maxValues"]["hi"]["d0"] = 9
+
+
+def wrong_id(add, stats):
+    stats["minValues"]["id"] = "xa"
+    stats["maxValues"]["id"] = "xb"
+
+
+def wrong_nulls(add, stats):
+    stats["nullCount"]["lo"]["d0"] = stats["numRecords"]
+
+
+def wrong_nnz(add, stats):
+    stats["minValues"]["nnz"] = 1
+
+
+def wrong_seq(add, stats):
+    stats["maxValues"]["seq"] = 2
+
+
+@pytest.mark.parametrize(
+    "change", [narrow_min, narrow_max, wrong_id, wrong_nulls, wrong_nnz, wrong_seq]
+)
+def test_statistics_that_hide_rows_are_found_and_written_anew(full, x, change):
+    doctor(full, change)
+    report = full.check()
+    (finding,) = report.findings
+    assert (finding.kind, finding.place) == ("statistics", live(full)[0])
+    before = live(full)
+    fixed = full.check(repair=True)
+    assert fixed.ok
+    assert [f.repaired for f in fixed.findings] == [True]
+    assert "repaired [statistics]" in str(fixed)
+    assert live(full) != before
+    assert full.check().findings == ()
+    np.testing.assert_array_equal(full["x"][:], x)
+    assert not full.history().iloc[0]["data_change"]
+    assert full.check(repair=True).findings == ()
+
+
+def test_sizes_and_counts_of_the_log_are_mended_where_the_totals_hold(full, x):
+    def change(add, stats):
+        add["size"] += 1
+        stats["numRecords"] += 1
+
+    doctor(full, change)
+    with pytest.raises(tl.CorruptDataError):
+        full["x"][:]
+    report = full.check(repair=True)
+    assert kinds(report) == ["records", "size"]
+    assert report.ok
+    forget()
+    assert full.check().findings == ()
+    np.testing.assert_array_equal(full["x"][:], x)
+
+
+def test_statistics_that_are_wider_or_missing_are_fine(full):
+    def wider(add, stats):
+        stats["minValues"]["id"] = "a"
+        stats["maxValues"]["id"] = "zz"
+        stats["minValues"]["seq"] = -5
+        del stats["minValues"]["lo"], stats["nullCount"]["hi"]
+
+    doctor(full, wider)
+    assert full.check().findings == ()
+    doctor(full, lambda add, stats: stats.clear())
+    assert full.check().findings == ()
+
+
+def test_statistics_of_row_groups_are_held_against_the_rows(lake, x):
+    lake.write("abcdefgh", x, block_shape=(8, 100))
+    path = only_file(lake)
+    data = path.read_bytes()
+    (length,) = struct.unpack("<I", data[-8:-4])
+    start = len(data) - 8 - length
+    footer = data[start:-8].replace(b"abcdefgh", b"zbcdefgh", 2)
+    body = footer + data[-8:]
+    path.write_bytes(data[: start - 4] + struct.pack("<I", zlib.crc32(body)) + body)
+    forget()
+    report = lake.check()
+    (finding,) = report.findings
+    assert finding.kind == "statistics"
+    assert "footer, row group 0" in finding.text
+    assert lake.check(repair=True).ok
+    assert lake.check().findings == ()
+    np.testing.assert_array_equal(lake["abcdefgh"][:], x)
+
+
+def test_rows_deleted_with_plain_delta_are_counted_anew(full, x):
+    deltalake.DeltaTable(full.uri).delete("id = 'x' and lo.d0 = 8")
+    forget()
+    report = full.check()
+    assert kinds(report) == ["gap", "totals"]
+    (gap,) = [f for f in report.findings if f.kind == "gap"]
+    assert gap.place == "tensor 'x', box [8:16, 0:100]"
+    with pytest.raises(tl.CorruptDataError, match="verify=False"):
+        full["x"][:]
+    fixed = full.check(repair=True)
+    assert fixed.ok
+    assert all(f.repaired for f in fixed.findings)
+    assert full.check().findings == ()
+    x[8:16] = 0
+    np.testing.assert_array_equal(full["x"][:], x)
+    np.testing.assert_array_equal(
+        full.write("x", x[:4], mode="append")[:], np.concatenate([x, x[:4]])
+    )
+    assert full.check().ok
+
+
+def test_a_hole_smaller_than_a_chunk_is_a_gap_where_rows_are_missing(lake, x):
+    """Rows of half a chunk, as another writer may make them, of which one is lost."""
+    x[32:] = 0
+    lake.write("x", x, block_shape=(4, 100))
+    meta = catalog.get(Snapshot.open(Storage(lake.uri)), "x")
+    spec = replace(meta.spec, block_shape=(8, 100))  # the grid becomes coarser than the rows
+    coarse = meta_batch([spec], [meta.seq + 1], [meta.totals])
+    append_plain(lake, pa.Table.from_batches([coarse]))
+    assert lake.check().findings == (), "a chunk without a row is full of the fill value"
+    deltalake.DeltaTable(lake.uri).delete("id = 'x' and lo.d0 = 12")
+    forget()
+    report = lake.check()
+    assert kinds(report) == ["gap", "totals"]
+    assert "tensor 'x', box [12:16, 0:100]" in {f.place for f in report.findings}
+
+
+def test_rows_that_are_there_twice_overlap_and_stay(full):
+    rows = data_rows(rows_of(full)).slice(2, 1)
+    append_plain(full, rows)
+    for repair in (False, True):
+        report = full.check(repair=repair)
+        assert kinds(report) == ["overlap", "seq", "totals"]
+        assert not report.ok
+        assert not any(f.repaired for f in report.findings)
+    (overlap,) = [f for f in report.findings if f.kind == "overlap"]
+    assert overlap.place == "tensor 'x', box [16:24, 0:100]"
+
+
+def test_rows_added_to_a_sparse_tensor_with_plain_delta_are_counted_anew(lake):
+    first = tl.SparseTensor([[1], [2]], [5.0], (64, 64))
+    second = tl.SparseTensor([[40], [40]], [7.0], (64, 64))
+    lake.write("y", second, layout="bsgs", block_shape=(8, 8))
+    rows = data_rows(rows_of(lake, "y"))
+    lake.delete("y")
+    lake.write("x", first, layout="bsgs", block_shape=(8, 8))
+    rows = with_column(with_column(rows, "id", ["x"]), "seq", [9])
+    append_plain(lake, rows)
+    report = lake.check()
+    assert kinds(report) == ["order", "totals"]
+    assert lake.check(repair=True).ok
+    assert lake.check().findings == ()
+    assert lake["x"][...].nnz == 2
+    # The same element once more is no matter of counting.
+    append_plain(lake, with_column(rows, "seq", [30]))
+    report = lake.check(repair=True)
+    assert kinds(report) == ["duplicate", "order", "totals"]
+    assert not report.ok
+    (duplicate,) = [f for f in report.findings if f.kind == "duplicate"]
+    assert "stored more than once" in duplicate.text
+
+
+def test_duplicates_are_looked_for_region_by_region(lake, monkeypatch):
+    some = sparse(3, (40, 40, 40), 4000)
+    lake.write("x", some, layout="coo")
+    again = tl.SparseTensor(some.coords[:, 7:8], some.values[7:8], some.shape)
+    lake.write("y", again, layout="coo")
+    rows = stored(lake, "y")
+    append_plain(lake, with_column(with_column(rows, "id", ["x"]), "seq", [77]))
+    monkeypatch.setattr(tensor_check, "_AT_ONCE", 500)
+    places = [f.place for f in lake.check().findings if f.kind == "duplicate"]
+    (place,) = places
+    at = again.coords[:, 0].tolist()
+    sides = [side.split(":") for side in place.split("[")[1].rstrip("]").split(", ")]
+    assert all(int(a) <= n < int(b) for n, (a, b) in zip(at, sides, strict=True))
+    assert sides != [["0", "40"]] * 3
+
+
+def test_rows_without_a_metadata_row_and_rows_of_another_kind(full, x):
+    rows = data_rows(rows_of(full)).slice(0, 2)
+    append_plain(full, with_column(rows, "id", ["ghost"] * 2))
+    report = full.check(repair=True)
+    (finding,) = report.findings
+    assert (finding.kind, finding.place) == ("metadata", "tensor 'ghost'")
+    assert not finding.repaired
+    full.write("z", x.astype("f8"), block_shape=(8, 100))
+    z = stored(full, "z").slice(0, 1)
+    append_plain(full, with_column(with_column(z, "id", ["x"]), "seq", [5000]))
+    report = full.check("x")
+    assert "row" in kinds(report)
+    assert any("float64" in f.text for f in report.findings)
+    assert not report.ok
+
+
+def test_a_row_outside_of_the_tensor(lake, x):
+    lake.write("x", x, block_shape=(8, 100))
+    rows = data_rows(rows_of(lake)).slice(7, 1)
+    lake.write("x", x[:32], mode="overwrite", block_shape=(8, 100))
+    append_plain(lake, rows)
+    report = lake.check(repair=True)
+    assert any(
+        "outside of shape (32, 100), such as [56:64, 0:100]" in f.text for f in report.findings
+    )
+    assert not report.ok
+
+
+def test_a_damaged_metadata_row(full):
+    path = only_file(full)
+    table = pq.read_table(path)
+    attrs = [a and a.replace('"rows":8', '"rows":9') for a in table["attrs"].to_pylist()]
+    pq.write_table(with_column(table, "attrs", attrs), path)
+    report = full.check(repair=True)
+    assert {"metadata", "row"} <= set(kinds(report))
+    assert not report.ok
+    assert not any(f.repaired for f in report.findings)
+
+
+def test_orphans_and_notes_are_notices(full):
+    Path(full.uri, "part-orphan.parquet").write_bytes(only_file(full).read_bytes())
+    Staging(Storage(full.uri), "a-job").write("receipt", "something")
+    full.write("x", np.zeros((3, 3)), mode="overwrite")
+    report = full.check()
+    assert report.ok, "a file that an old version names is no orphan"
+    assert [(f.kind, f.place) for f in report.findings] == [
+        ("orphan", "part-orphan.parquet"),
+        ("staging", "_tensorlake/ingest/a-job"),
+    ]
+    assert "0.0 hours old" in report.findings[0].text
+    assert full.check("x").findings == ()
+
+
+def test_files_named_by_a_checkpoint_alone_are_no_orphans(lake, x):
+    for i in range(12):
+        lake.write("x", x[i : i + 1], mode="append" if i else "error", layout="ftsf")
+    lake.optimize()
+    for path in Path(lake.uri, "_delta_log").glob("*.json"):
+        if int(path.stem) <= 9:
+            path.unlink()
+    assert lake.check().findings == ()
+
+
+def test_what_cannot_be_asked(lake, full, x):
+    with pytest.raises(tl.TensorNotFoundError, match="'xx'"):
+        full.check(["x", "xx"])
+    old = tl.open(full.uri, version=1)
+    assert old.check("x").ok
+    with pytest.raises(tl.InvalidOptionError, match="reading only"):
+        old.check(repair=True)
+    with pytest.raises(tl.TableNotFoundError):
+        tl.open(Path(full.uri).parent / "nothing").check()
+
+
+def test_many_findings_are_told_in_few_lines(lake):
+    lake.write("x", np.arange(400).reshape(40, 10), block_shape=(1, 10), codec="raw")
+    path = only_file(lake)
+    table = pq.read_table(path)
+    values = [v and v[:-1] + b"\xff" for v in table["values"].to_pylist()]
+    pq.write_table(with_column(table, "values", values), path)
+    report = lake.check()
+    rows = [f for f in report.findings if f.kind == "row"]
+    assert len(rows) == 11
+    assert rows[-1].text == "and 30 more of this kind"
+
+
+def test_a_change_of_another_writer_meanwhile_is_not_counted_over(full, x, monkeypatch):
+    deltalake.DeltaTable(full.uri).delete("id = 'x' and lo.d0 = 8")
+    forget()
+    count = check.count_anew
+
+    def late(snapshot, stock):
+        tl.open(full.uri, verify=False).write("x", x, mode="overwrite")
+        return count(snapshot, stock)
+
+    monkeypatch.setattr(check, "count_anew", late)
+    assert not full.check(repair=True).ok
+    np.testing.assert_array_equal(full["x"][:], x)
+    assert full.check().findings == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_meeting_boxes_are_those_that_all_pairs_show(seed):
+    rng = np.random.default_rng(seed)
+    ndim, count = int(rng.integers(1, 4)), int(rng.integers(2, 400))
+    lo = rng.integers(0, 60, (count, ndim))
+    hi = lo + rng.integers(1, 9 if seed % 2 else 3, (count, ndim))
+    meets = ((lo[:, None] < hi[None]) & (hi[:, None] > lo[None])).all(axis=2)
+    want = sorted((i, j) for i, j in np.argwhere(meets).tolist() if i < j)
+    assert meeting(lo, hi, 10**6) == want
+    assert len(meeting(lo, hi, 3)) >= min(3, len(want))
+
+
+def test_a_hundred_thousand_boxes_are_looked_through():
+    cells = np.stack(np.unravel_index(np.random.default_rng(0).permutation(100_000), (100, 50, 20)))
+    lo = cells.T * np.array([4, 8, 16])
+    hi = lo + np.array([4, 8, 16])
+    assert meeting(lo, hi) == []
+    lo[70_000], hi[70_000] = lo[5] + 1, hi[5] + 1
+    lo[70_000, 0], hi[70_000, 0] = lo[5, 0], hi[5, 0]
+    assert (5, 70_000) in meeting(lo, hi)
+    assert len(meeting(np.zeros((100_000, 2), int), np.full((100_000, 2), 3))) >= 16
+    assert meeting(np.zeros((2, 0), int), np.zeros((2, 0), int)) == [(0, 1)]
+
+
+def test_spark_made_rows_deletion_vectors_and_files_pass(spark, full, x):
+    full.write("y", x, block_shape=(8, 100))
+    uri = full.uri
+    spark.sql(f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
+    full.write("z", x[:9], block_shape=(1, 100))
+    full.write(f"long/{'n' * 100}", x, block_shape=(8, 100))
+    spark.sql(f"DELETE FROM delta.`{uri}` WHERE id = 'z' AND lo.d0 = 3")
+    assert Snapshot.open(Storage(uri)).deletions
+    report = full.check()
+    assert kinds(report) == ["gap", "totals"], str(report)
+    assert {f.place for f in report.findings} == {"tensor 'z'", "tensor 'z', box [3:4, 0:100]"}
+    assert full.check(repair=True).ok
+    assert full.check().findings == ()
+    spark.sql(f"OPTIMIZE delta.`{uri}`")
+    report = full.check()
+    assert report.findings == (), str(report)
+    frame = spark.createDataFrame(
+        [([0, 0], ("int32", [2, 4], np.arange(8, dtype="<i4").tobytes()))],
+        "lo array<bigint>, tensor struct<dtype: string, shape: array<bigint>, data: binary>",
+    )
+    frame.write.format("tensor").option("id", "slab").mode("append").save(uri)
+    assert full.check().findings == ()

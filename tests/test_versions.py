@@ -1,0 +1,698 @@
+"""Versions: what the log tells of them, a tensor that becomes what it was, and names for them."""
+
+import json
+import logging
+import multiprocessing
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta.commit import app_of
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.tags import check_tag
+from tensorlake_spark.layouts.laws import bits
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(0).integers(1, 50, (8, 6, 4)).astype("f4")
+
+
+def files(lake):
+    return set(Snapshot.open(Storage(lake.uri)).files.path)
+
+
+def make_shared(lake, arrays, tensor_id="x"):
+    """Write tensors of a slab each, and bring all of them into one file."""
+    for name, array in arrays.items():
+        lake.write(name, array, block_shape=(1, *array.shape[1:]), layout="ftsf")
+    lake.optimize()
+    assert len(files(lake)) == 1
+    return lake.version
+
+
+def set_property(lake, name, value):
+    table = Snapshot.open(Storage(lake.uri)).table
+    table.alter.set_table_properties({name: value})
+
+
+def age_log(lake, start=1.6e9):
+    """Make the commits that there are a hundred seconds apart, and years old."""
+    for version in range(lake.version + 1):
+        name = f"{lake.uri}/_delta_log/{version:020}.json"
+        os.utime(name, (start + 100 * version,) * 2)
+    return start
+
+
+# ---------------------------------------------------------------------------------------------- history
+
+
+def test_history_of_a_tensor_through_all_changes(lake, x):
+    lake.write("other", x)
+    ref = lake.write("x", x, axes=("a", "b", "c"))
+    before = ref.version
+    lake.write("x", x, mode="append")
+    lake.write("other", x, mode="append")
+    lake["x"][0] = 7
+    lake["x"].update_attrs({"by": "me"})
+    lake.convert("x", layout="bsgs")
+    lake.optimize()
+    lake.delete("x")
+    lake.restore("x", before)
+    table = lake.history("x")
+    assert [*table["operation"]] == [
+        "restore", "delete", "convert", "describe", "assign", "append", "write",
+    ]  # fmt: skip
+    assert all(ids == ("x",) for ids in table["tensors"])
+    assert not table["foreign"].any()
+    whole = lake.history()
+    assert [*whole["version"]] == [*range(lake.version, -1, -1)]
+    assert whole["operation"].iloc[-1] == "CREATE TABLE"
+    assert {"other"} == set(lake.history("other")["tensors"].explode())
+    assert whole["operation"].isin(["optimize"]).any()
+    assert not whole.loc[whole["operation"] == "optimize", "data_change"].any()
+
+
+def test_history_has_the_types_of_a_table(lake, x):
+    lake.write("x", x)
+    table = lake.history()
+    assert str(table["timestamp"].dtype) == "datetime64[ms, UTC]"
+    assert table["version"].dtype == "int64"
+    now = pd.Timestamp.now("UTC")
+    assert (now - table["timestamp"]).max() < pd.Timedelta("1h")
+    assert [*table["files_added"]] == [1, 0]
+    empty = lake.history(limit=0)
+    assert [*empty.columns] == [*table.columns]
+    assert (empty.dtypes == table.dtypes).all()
+
+
+def test_a_time_of_the_history_opens_its_version(lake, x):
+    for _ in range(3):
+        lake.write("x", x, mode="append")
+    table = lake.history()
+    newest = table.groupby("timestamp")["version"].max()
+    for timestamp in table["timestamp"]:
+        found = tl.open(lake.uri, timestamp=timestamp.isoformat())
+        assert found.version == newest[timestamp]
+
+
+def test_history_up_to_a_limit_or_a_version(lake, x):
+    lake.write("x", x)
+    for _ in range(4):
+        lake.write("y", x, mode="append")
+        lake.write("x", x, mode="append")
+    assert [*lake.history(limit=2)["version"]] == [9, 8]
+    assert [*lake.history("y", limit=2)["version"]] == [8, 6]
+    assert [*tl.open(lake.uri, version=6).history("y")["version"]] == [6, 4, 2]
+    with pytest.raises(tl.InvalidOptionError, match="limit is -1"):
+        lake.history(limit=-1)
+
+
+def test_history_of_what_never_was(lake, x):
+    with pytest.raises(tl.TableNotFoundError):
+        lake.history()
+    lake.write("photos", x)
+    with pytest.raises(tl.TensorNotFoundError, match="did you mean 'photos'"):
+        lake.history("fotos")
+
+
+def test_history_shows_what_the_log_still_has(lake, x):
+    lake.write("x", x[:1])
+    for _ in range(10):
+        lake.write("x", x[:1], mode="append")
+    age_log(lake)
+    for _ in range(12):
+        lake.write("x", x[:1], mode="append")
+    versions = [*lake.history()["version"]]
+    assert versions[0] == lake.version
+    assert 0 not in versions
+    lake.delete("x")
+    assert lake.history("x")["operation"].iloc[0] == "delete"
+
+
+# ---------------------------------------------------------------------------------------------- restore
+
+
+def test_a_restore_adds_old_files_as_they_are(lake, x):
+    ref = lake.write("x", x, block_shape=(2, 6, 4))
+    (old,) = files(lake)
+    content = Path(lake.uri, old).read_bytes()
+    stats = Snapshot.open(Storage(lake.uri)).statistics(0)
+    lake.write("x", x + 1, mode="overwrite")
+    lake.write("x", x + 2, mode="append")
+    back = lake.restore("x", ref.version)
+    np.testing.assert_array_equal(back[...], x)
+    assert old in files(lake)
+    assert len(files(lake)) == 2  # and the metadata row
+    assert Path(lake.uri, old).read_bytes() == content
+    snapshot = Snapshot.open(Storage(lake.uri))
+    assert snapshot.statistics(snapshot.files.path.index(old)) == stats
+    assert back.explain(np.s_[2:4]).n_rows == ref.explain(np.s_[2:4]).n_rows
+    assert lake.history("x", 1)["operation"].item() == "restore"
+    assert lake.history("x", 1)["files_removed"].item() == 2
+
+
+def test_files_that_are_there_in_both_versions_stay(lake, x):
+    lake.write("x", x, block_shape=(2, 6, 4))
+    for _ in range(3):
+        lake.write("x", x, mode="append")
+    version, before = lake.version, files(lake)
+    lake.write("x", x, mode="append")
+    lake.restore("x", version)
+    commit = lake.history(limit=1).iloc[0]
+    assert (commit["files_added"], commit["files_removed"]) == (1, 1)
+    assert before < files(lake)
+    assert lake["x"].shape == (32, 6, 4)
+
+
+def test_restore_twice_and_go_on(lake, x):
+    first = lake.write("x", x, attrs={"by": "me"}, axes=("a", "b", "c")).version
+    second = lake.write("x", x.astype("i2")[:3] * 2, mode="overwrite").version
+    for _ in range(2):
+        back = lake.restore("x", first)
+        assert bits(back[...]) == bits(x)
+        assert back.attrs == {"by": "me"}
+        back = lake.restore("x", second)
+        assert bits(back[...]) == bits(x.astype("i2")[:3] * 2)
+        assert back.axes is None
+    lake.restore("x", first)
+    lake.restore("x", first)
+    longer = lake.write("x", x[:2], mode="append")
+    longer[0] = 0
+    want = np.concatenate([x * 1, x[:2]])
+    want[0] = 0
+    np.testing.assert_array_equal(lake["x"][...], want)
+    np.testing.assert_array_equal(lake["x"][5:9, ::2, -1], want[5:9, ::2, -1])
+    assert lake["x"].axes == ("a", "b", "c")
+
+
+def test_the_number_and_the_seq_go_on(lake, x):
+    version = lake.write("x", x).version
+    for _ in range(3):
+        lake.write("x", x, mode="append")
+    snapshot = Snapshot.open(Storage(lake.uri))
+    number, seq = snapshot.transaction(app_of("x")), lake["x"]._meta.seq
+    lake.restore("x", version)
+    snapshot = Snapshot.open(Storage(lake.uri))
+    assert snapshot.transaction(app_of("x")) == number + 1
+    assert lake["x"]._meta.seq > seq
+
+
+def test_a_tensor_that_was_deleted_comes_back(lake, x):
+    version = lake.write("x", x).version
+    lake.write("y", x)
+    lake.delete("x")
+    lake.write("x", x[:2] * 3)
+    lake.delete("x")
+    assert "x" not in lake
+    np.testing.assert_array_equal(lake.restore("x", version)[...], x)
+    assert [*lake] == ["x", "y"]
+    with pytest.raises(tl.TensorNotFoundError, match=f"'y' in version {version}"):
+        lake.restore("y", version)
+
+
+@pytest.mark.parametrize("layout", ["bsgs", "coo", "csr", "csc", "csf"])
+def test_sparse_tensors(lake, layout):
+    rng = np.random.default_rng(1)
+    dense = np.where(rng.random((20, 30)) < 0.1, rng.integers(1, 9, (20, 30)), 0).astype("f8")
+    lake.write("rides", tl.SparseTensor.from_dense(dense), layout=layout)
+    more = tl.SparseTensor([[0, 19], [0, 29]], [2.0, 3.0], (20, 30))
+    version = lake.write("rides", more, mode="append", axis=None, duplicates="sum").version
+    want = lake["rides"][...]
+    lake["rides"][3:7] = 0
+    lake.write("rides", more, mode="append", axis=None, duplicates="sum")
+    lake.convert("rides", layout="ftsf")
+    back = lake.restore("rides", version)
+    assert back.layout == layout
+    assert back[...] == want
+    again = lake.write("rides", more, mode="append", axis=None, duplicates="sum")
+    np.testing.assert_array_equal(again[...].todense(), want.todense() + more.todense())
+
+
+def test_the_last_of_duplicates_stays_the_last(lake):
+    first, second, third = (tl.SparseTensor([[0], [1]], [v], (2, 3)) for v in (1.0, 2.0, 3.0))
+    lake.write("s", first, layout="coo")
+    version = lake.write("s", second, mode="append", axis=None, duplicates="last").version
+    lake.write("s", first, mode="overwrite", layout="coo")
+    assert lake.restore("s", version)[0, 1] == 2
+    assert lake.write("s", third, mode="append", axis=None, duplicates="last")[0, 1] == 3
+
+
+def test_other_tensors_of_a_shared_file_do_not_change(lake, x):
+    version = make_shared(lake, {"a": x, "b": x + 1, "c": x + 2})
+    (shared,) = files(lake)
+    lake["b"][0] = 0  # writes the shared file anew
+    lake.write("c", x, mode="append")
+    lake["c"][1] = 5
+    others = {name: lake[name][...] for name in ("a", "c")}
+    np.testing.assert_array_equal(lake.restore("b", version)[...], x + 1)
+    for name, want in others.items():
+        np.testing.assert_array_equal(lake[name][...], want)
+    assert shared not in files(lake)
+    np.testing.assert_array_equal(lake.restore("c", version)[...], x + 2)
+    np.testing.assert_array_equal(lake["b"][...], x + 1)
+    np.testing.assert_array_equal(lake["a"][...], x)
+
+
+def test_across_a_compaction(lake, x):
+    """Files of before come back, those that rows were moved to are written without them."""
+    lake.write("y", x[:1])
+    for i in range(6):
+        version = lake.write("x", x[i : i + 1], mode="append").version
+    lake.write("x", x[6:7], mode="append")
+    old = set(Snapshot.open(Storage(lake.uri), version).files.path)
+    lake.optimize()
+    np.testing.assert_array_equal(lake.restore("x", version)[...], x[:6])
+    np.testing.assert_array_equal(lake["y"][...], x[:1])
+    assert len(files(lake) & old) == 6
+    lake.optimize()
+    np.testing.assert_array_equal(lake["x"][...], x[:6])
+    np.testing.assert_array_equal(lake["x"][2:4, 1], x[2:4, 1])
+
+
+def test_a_tensor_without_rows(lake):
+    version = lake.write("x", np.zeros((4, 5)), layout="ftsf").version
+    lake.write("x", np.ones((4, 5)), mode="overwrite")
+    assert not lake.restore("x", version)[...].any()
+    scalar = lake.write("s", np.float32(3)).version
+    lake.write("s", np.float32(4), mode="overwrite")
+    assert lake.restore("s", scalar)[...] == 3
+
+
+def test_columns_that_users_added_are_kept(lake, x):
+    version = make_shared(lake, {"a": x, "b": x + 1})
+    table = Snapshot.open(Storage(lake.uri)).table
+    from deltalake import Field
+
+    table.alter.add_columns([Field("note", "string")])
+    lake["b"][0] = 1
+    np.testing.assert_array_equal(lake.restore("b", version)[...], x + 1)
+    assert Snapshot.open(Storage(lake.uri)).schema.names[-1] == "note"
+
+
+def test_a_restored_file_survives_checkpoints_and_vacuum(lake, x):
+    """Its tombstone is in the log, too."""
+    version = lake.write("x", x).version
+    (old,) = files(lake)
+    lake.write("x", x + 1, mode="overwrite")
+    lake.restore("x", version)
+    lake.vacuum(0)
+    assert old in os.listdir(lake.uri)
+    for _ in range(11):
+        lake.write("y", x[:1], mode="append")
+    assert any("checkpoint" in name for name in os.listdir(f"{lake.uri}/_delta_log"))
+    assert old not in lake.vacuum(0)
+    np.testing.assert_array_equal(tl.open(lake.uri)["x"][...], x)
+
+
+def test_a_lake_at_a_version_is_for_reading(lake, x):
+    version = lake.write("x", x).version
+    old = tl.open(lake.uri, version=version)
+    for change in (lambda: old.restore("x", version), lambda: old.tag("a"), lambda: old.untag("a")):
+        with pytest.raises(tl.InvalidOptionError, match="for reading only"):
+            change()
+
+
+# ------------------------------------------------------------------------------------ beside other writers
+
+
+def test_beside_writers_of_other_tensors(lake, x):
+    """They share files with it, and compaction moves files meanwhile."""
+    version = make_shared(lake, {f"t{k}": x + k for k in range(4)})
+    failed = []
+
+    def work(k):
+        try:
+            other = tl.open(lake.uri)
+            for i in range(5):
+                other[f"t{k}"][i] = 100 * k + i
+                if k == 2:
+                    other.optimize()
+        except Exception as error:
+            failed.append(error)
+
+    lake["t0"][:] = 0
+    threads = [threading.Thread(target=work, args=(k,)) for k in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        np.testing.assert_array_equal(lake.restore("t0", version)[...], x)
+        lake["t0"][0] = 0
+    for thread in threads:
+        thread.join()
+    assert not failed
+    lake.restore("t0", version)
+    for k in range(4):
+        want = x + k
+        for i in range(5 if k else 0):
+            want[i] = 100 * k + i
+        np.testing.assert_array_equal(lake[f"t{k}"][...], want)
+
+
+def test_a_change_of_the_same_tensor_meanwhile(lake, x, monkeypatch):
+    """The other writer commits when the restore has read what the tensor is, and before it commits."""
+    version = lake.write("x", x).version
+    lake.write("x", x + 1, mode="overwrite")
+    from tensorlake_spark import restore
+
+    def interrupted(storage, change):
+        monkeypatch.undo()
+        tl.open(lake.uri)["x"][0] = 9
+        return restore.commit(storage, change)
+
+    monkeypatch.setattr(restore, "commit", interrupted)
+    with pytest.raises(tl.ConcurrentWriteError, match="while it was restored"):
+        lake.restore("x", version)
+    want = x + 1
+    want[0] = 9
+    np.testing.assert_array_equal(lake["x"][...], want)
+    assert lake.history("x", 1)["operation"].item() == "assign"
+    names = {name for name in os.listdir(lake.uri) if name.endswith(".parquet")}
+    live = {
+        p for v in range(lake.version + 1) for p in Snapshot.open(Storage(lake.uri), v).files.path
+    }
+    assert names == live  # what it had written is gone
+    np.testing.assert_array_equal(lake.restore("x", version)[...], x)
+
+
+def _restore(uri, version, results):
+    try:
+        tl.open(uri).restore("x", version)
+        results.put("restored")
+    except tl.ConcurrentWriteError:
+        results.put("refused")
+
+
+def test_restores_in_several_processes(lake, x):
+    versions = [lake.write("x", x + k, mode="overwrite").version for k in range(3)]
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    workers = [context.Process(target=_restore, args=(lake.uri, v, results)) for v in versions]
+    for worker in workers:
+        worker.start()
+    said = [results.get(timeout=120) for _ in workers]
+    for worker in workers:
+        worker.join()
+    assert set(said) <= {"restored", "refused"}
+    operations = [*lake.history("x")["operation"]]
+    assert operations.count("restore") == said.count("restored") >= 1
+    got = lake["x"][...]
+    assert any(np.array_equal(got, x + k) for k in range(3))
+
+
+# --------------------------------------------------------------------------------- what retention takes
+
+
+def test_restore_of_a_version_that_was_vacuumed(lake, x):
+    version = lake.write("x", x).version
+    lake.write("x", x + 1, mode="overwrite")
+    set_property(lake, "delta.deletedFileRetentionDuration", "interval 3 days")
+    lake.vacuum(0)
+    before = lake.version
+    with pytest.raises(tl.MissingDataError) as caught:
+        lake.restore("x", version)
+    said = str(caught.value)
+    for part in (
+        f"version {version} of {lake.uri}", "VACUUM", "delta.deletedFileRetentionDuration", "a week",
+        "interval 3 days", "lake.tag",
+    ):  # fmt: skip
+        assert part in said
+    assert lake.version == before
+    np.testing.assert_array_equal(lake["x"][...], x + 1)
+
+
+def test_a_file_that_goes_while_rows_are_written_anew(lake, x, monkeypatch):
+    version = lake.write("x", x).version
+    (old,) = files(lake)
+    lake.write("x", x + 1, mode="overwrite")
+    from tensorlake_spark import restore
+
+    real, before = restore.catalog.find, lake.version
+
+    def find(snapshot, tensor_id):
+        if snapshot.version == before:
+            os.remove(f"{lake.uri}/{old}")
+        return real(snapshot, tensor_id)
+
+    monkeypatch.setattr(restore.catalog, "find", find)
+    with pytest.raises(tl.MissingDataError, match="cannot be restored"):
+        lake.restore("x", version)
+    monkeypatch.undo()
+    assert lake.version == before
+
+
+def test_a_slice_of_a_version_that_was_vacuumed(lake, x):
+    version = lake.write("x", x).version
+    lake.write("x", x + 1, mode="overwrite")
+    ref = tl.open(lake.uri, version=version)["x"]
+    lake.vacuum(0)
+    with pytest.raises(
+        tl.MissingDataError, match=r"deletedFileRetentionDuration, a week .* lake.tag"
+    ):
+        ref[2:4]
+
+
+def test_a_version_whose_log_is_gone(lake, x, caplog):
+    for i in range(10):
+        lake.write("x", x[i % 6 : i % 6 + 1], mode="overwrite")
+    lake.tag("early", 2)
+    start = age_log(lake)
+    for i in range(6):
+        lake.write("x", x[i : i + 1], mode="overwrite")
+    for version in (2, "2", "early"):
+        with pytest.raises(
+            tl.InvalidOptionError, match=r"logRetentionDuration, 30 days by default"
+        ):
+            tl.open(lake.uri, version=version)
+    with pytest.raises(tl.InvalidOptionError, match="logRetentionDuration"):
+        lake.restore("x", "early")
+    with pytest.raises(tl.InvalidOptionError, match="logRetentionDuration"):
+        lake.tag("two", 2)
+    old = pd.Timestamp(start + 250, unit="s", tz="UTC").to_pydatetime()
+    with pytest.raises(tl.InvalidOptionError, match="its first is of"):
+        tl.open(lake.uri, timestamp=old)
+    assert lake.tags() == {"early": 2}
+    with caplog.at_level(logging.WARNING, "tensorlake_spark"):
+        assert lake.vacuum(0)
+    assert "files of tag 'early' cannot be kept" in caplog.text
+    np.testing.assert_array_equal(lake["x"][...], x[5:6])
+
+
+def test_a_time_chooses_a_version(lake, x):
+    for i in range(3):
+        lake.write("x", x[: i + 1], mode="overwrite")
+    start = age_log(lake)
+    for offset, length in ((100, 1), (199, 1), (200, 2), (1000, 3)):
+        at = pd.Timestamp(start + offset, unit="s", tz="UTC")
+        for timestamp in (at.to_pydatetime(), at.isoformat()):
+            assert len(tl.open(lake.uri, timestamp=timestamp)["x"]) == length
+    with pytest.raises(tl.InvalidOptionError, match="no version at"):
+        tl.open(lake.uri, timestamp=pd.Timestamp(start - 1, unit="s", tz="UTC").isoformat())
+    with pytest.raises(tl.InvalidOptionError, match="not of the form"):
+        tl.open(lake.uri, timestamp="yesterday")
+
+
+# ------------------------------------------------------------------------------------------------- tags
+
+
+def test_a_tag_opens_its_version(lake, x):
+    version = lake.write("x", x).version
+    assert lake.tag("release/1") == version
+    lake.write("x", x + 1, mode="overwrite")
+    assert lake.tag("new") == version + 2
+    assert lake.tags() == {"new": version + 2, "release/1": version}
+    np.testing.assert_array_equal(tl.open(lake.uri, version="release/1")["x"][...], x)
+    np.testing.assert_array_equal(tl.open(lake.uri, version=str(version))["x"][...], x)
+    np.testing.assert_array_equal(lake.restore("x", "release/1")[...], x)
+    assert lake.tag("same", "release/1") == version
+    with pytest.raises(tl.InvalidOptionError, match="did you mean 'release/1'"):
+        tl.open(lake.uri, version="release/2")
+
+
+def test_a_tag_is_moved_only_where_that_is_said(lake, x):
+    version = lake.write("x", x).version
+    lake.tag("a")
+    with pytest.raises(
+        tl.InvalidOptionError, match=f"names version {version} already; replace=True"
+    ):
+        lake.tag("a")
+    at = lake.version
+    assert lake.tag("a", version) == version  # a repeated call changes nothing
+    assert lake.version == at
+    assert lake.tag("a", 0, replace=True) == 0
+    assert lake.tags() == {"a": 0}
+    lake.untag("a")
+    assert lake.tags() == {}
+    with pytest.raises(tl.InvalidOptionError, match="no tag"):
+        tl.open(lake.uri, version="a")
+    with pytest.raises(tl.InvalidOptionError, match="there is no tag 'a'"):
+        lake.untag("a")
+    assert lake.tag("a", version) == version
+
+
+@pytest.mark.parametrize("name", ["", "12", "a//b", "..", "a\n", "x" * 513, 5])
+def test_names_that_will_not_do(lake, x, name):
+    lake.write("x", x)
+    with pytest.raises(tl.InvalidOptionError, match="tag"):
+        lake.tag(name)
+    assert check_tag("v1") == "v1"
+
+
+def test_a_tag_of_what_is_not_there(lake, x):
+    with pytest.raises(tl.TableNotFoundError):
+        lake.tag("a")
+    with pytest.raises(tl.TableNotFoundError):
+        lake.tags()
+    lake.write("x", x)
+    with pytest.raises(tl.InvalidOptionError, match=r"version 99 .* does not exist"):
+        lake.tag("a", 99)
+    for version in (-1, 99, "99"):
+        with pytest.raises(tl.InvalidOptionError, match="does not exist"):
+            tl.open(lake.uri, version=version)
+
+
+def test_tags_survive_checkpoints(lake, x):
+    version = lake.write("x", x[:1]).version
+    lake.tag("a", version)
+    lake.tag("b", 0)
+    lake.untag("b")
+    for _ in range(25):
+        lake.write("x", x[:1], mode="append")
+    lake.tag("c", 20)
+    assert lake.tags() == {"a": version, "c": 20}
+    assert len(tl.open(lake.uri, version="a")["x"]) == 1
+
+
+def test_tags_are_in_no_writers_way(lake, x):
+    """Two that move one tag: one is told. A tag and a write both land."""
+    lake.write("x", x)
+    stale = Snapshot.open(Storage(lake.uri))
+    lake.tag("a", 0)
+    lake.write("x", x, mode="append")
+    from tensorlake_spark.delta import tags
+
+    with pytest.raises(tl.ConcurrentWriteError, match="another writer changed tag 'a'"):
+        tags._commit(stale, "a", 1, "tag")
+    assert lake.tags() == {"a": 0}
+    tags._commit(stale, "b", 1, "tag")
+    assert lake.tags() == {"a": 0, "b": 1}
+    assert len(lake["x"]) == 16
+
+
+def test_vacuum_keeps_files_of_tagged_versions(lake, x):
+    versions = [lake.write("x", x + k, mode="overwrite").version for k in range(4)]
+    lake.write("y", x)
+    shared = make_shared(lake, {"z": x})
+    lake["z"][0] = 0
+    lake.tag("one", versions[1])
+    lake.tag("shared", shared)
+    Path(lake.uri, "part-orphan.parquet").touch()
+    assert set(lake.vacuum(0, dry_run=True)) == set(gone := lake.vacuum(0))
+    assert "part-orphan.parquet" in gone
+    np.testing.assert_array_equal(tl.open(lake.uri, version="one")["x"][...], x + 1)
+    old = tl.open(lake.uri, version="shared")
+    np.testing.assert_array_equal(old["z"][...], x)
+    np.testing.assert_array_equal(old["x"][...], x + 3)
+    for version in (versions[0], versions[2]):
+        with pytest.raises(tl.MissingDataError):
+            tl.open(lake.uri, version=version)["x"][...]
+    np.testing.assert_array_equal(lake.restore("x", "one")[...], x + 1)
+    lake.write("x", x, mode="overwrite")
+    lake.untag("one")
+    lake.vacuum(0)
+    with pytest.raises(tl.MissingDataError):
+        lake.restore("x", versions[1])
+    np.testing.assert_array_equal(lake["z"][1:], x[1:])
+
+
+def test_a_log_with_a_checkpoint_in_parts(lake, x):
+    """As Spark writes it with ``checkpoint.partSize``: what the log says must be the same."""
+    lake.write("x", x)
+    lake.tag("a")
+    table = Snapshot.open(Storage(lake.uri)).table
+    table.create_checkpoint()
+    log = f"{lake.uri}/_delta_log"
+    version = lake.version
+    whole = f"{log}/{version:020}.checkpoint.parquet"
+    import pyarrow.parquet as pq
+
+    actions = pq.read_table(whole)
+    for part, rows in enumerate((actions.slice(0, 2), actions.slice(2)), start=1):
+        pq.write_table(rows, f"{log}/{version:020}.checkpoint.{part:010}.{2:010}.parquet")
+    os.remove(whole)
+    last = json.loads(Path(log, "_last_checkpoint").read_text())
+    Path(log, "_last_checkpoint").write_text(json.dumps({**last, "parts": 2}))
+    assert lake.tags() == {"a": 1}
+    lake.tag("b", 0)
+    assert lake.tags() == {"a": 1, "b": 0}
+
+
+# ------------------------------------------------------------------------------------------ all at random
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["write", "append", "assign", "delete", "convert", "optimize", "restore", "tag"]
+        ),
+        st.sampled_from(["a", "b"]),
+        st.integers(0, 2**16),
+    ),
+    min_size=4,
+    max_size=14,
+)
+
+
+@settings(max_examples=40)
+@given(steps=STEPS)
+def test_a_restore_gives_what_numpy_had(tmp_path_factory, steps):
+    lake = tl.open(tmp_path_factory.mktemp("lakes") / "lake")
+    lake.write("a", np.arange(12).reshape(4, 3), block_shape=(2, 3), layout="ftsf")
+    model = {"a": np.arange(12).reshape(4, 3)}
+    past = {lake.version: dict(model)}
+    for step, name, seed in steps:
+        rng = np.random.default_rng(seed)
+        rows = rng.integers(0, 3, (int(rng.integers(1, 4)), 3)) * 5
+        have = model.get(name)
+        if step == "write" or (have is None and step in ("append", "assign")):
+            layout = str(rng.choice(["ftsf", "bsgs", "coo"]))
+            lake.write(name, rows, mode="overwrite", layout=layout)
+            model[name] = rows
+        elif step == "append":
+            lake.write(name, rows, mode="append")
+            model[name] = np.concatenate([have, rows])
+        elif step == "assign":
+            model[name] = have.copy()
+            model[name][seed % len(have)] = 7
+            lake[name][seed % len(have)] = 7
+        elif step == "optimize":
+            lake.optimize()
+        elif step == "tag":
+            lake.tag(f"t{seed}", replace=True)
+        elif step == "restore":
+            version = sorted(past)[seed % len(past)]
+            if name in past[version]:
+                lake.restore(name, version)
+                model[name] = past[version][name]
+        elif have is not None:
+            if step == "delete":
+                lake.delete(name)
+                del model[name]
+            else:
+                lake.convert(name, layout=str(rng.choice(["ftsf", "bsgs", "csr"])))
+        past[lake.version] = dict(model)
+        assert [*lake] == sorted(model)
+        for key, want in model.items():
+            np.testing.assert_array_equal(np.asarray(dense(lake[key][...])), want)
+    assert [*lake.history()["version"]] == [*range(lake.version, -1, -1)]
+
+
+def dense(value):
+    return value.todense() if isinstance(value, tl.SparseTensor) else value
