@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as f
 
+from tensorlake_spark.delta.travel import as_time
 from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
@@ -43,6 +45,7 @@ def read_tensor(
     id: str,  # noqa: A002 -- as the option of format("tensor")
     slice: Any = "",  # noqa: A002
     version: int | str | None = None,
+    timestamp: str | dt.datetime | None = None,
 ) -> DataFrame:
     """Return the blocks of a tensor as a DataFrame, read through Spark's own Delta reader.
 
@@ -61,6 +64,8 @@ def read_tensor(
         What is read, as a NumPy key or its text; names of axes and negative numbers are those of the tensor.
     version : int or str, optional
         Of the table, or a tag; the newest if not given.
+    timestamp : str or datetime, optional
+        In place of `version`: the one that was the newest then. Without a zone it is the machine's.
 
     Raises
     ------
@@ -72,7 +77,7 @@ def read_tensor(
         If the slice does not fit the tensor, or has an index list.
     InvalidOptionError
         If the tensor combines duplicates: what is stored of an element may lie in several rows. Or if there
-        is no such tag.
+        is no such tag, or if version and timestamp are given.
 
     Notes
     -----
@@ -87,8 +92,10 @@ def read_tensor(
         array = collect_tensor(blocks)
     """
     check_id(id)
-    frame, at = _load(spark, table, version)
-    meta = _meta(frame, id, f"version {at} of {table}")
+    if version is not None and timestamp is not None:
+        raise InvalidOptionError("version and timestamp exclude each other; give one of them")
+    frame, at = _load(spark, table, version, timestamp)
+    meta = _meta(frame, id, f"{at} of {table}")
     spec = meta.spec
     if spec.params.get("duplicates", "error") != "error":
         raise InvalidOptionError(
@@ -112,15 +119,23 @@ def read_tensor(
 
 
 def _load(
-    spark: SparkSession, table: str | os.PathLike[str], version: int | str | None
-) -> tuple[DataFrame, int]:
-    """Return a table at a version that does not move: a Delta DataFrame looks for a newer one on every use."""
+    spark: SparkSession,
+    table: str | os.PathLike[str],
+    version: int | str | None,
+    timestamp: str | dt.datetime | None,
+) -> tuple[DataFrame, str]:
+    """Return a table at a version that does not move, for a Delta DataFrame looks for a newer one on every use."""
     name = os.fspath(table)
     is_path = "/" in name or os.sep in name
     place = f"delta.{quoted(name)}" if is_path else ".".join(map(quoted, name.split(".")))
-    at = newest_version(spark, place) if version is None else version_of(spark, place, version)
-    reader = spark.read.format("delta").option("versionAsOf", at)
-    return (reader.load(name) if is_path else reader.table(name)), at
+    reader = spark.read.format("delta")
+    if timestamp is not None:
+        time = as_time(timestamp).strftime("%Y-%m-%dT%H:%M:%S.%f+00:00")
+        reader, what = reader.option("timestampAsOf", time), f"the version at {time}"
+    else:
+        at = newest_version(spark, place) if version is None else version_of(spark, place, version)
+        reader, what = reader.option("versionAsOf", at), f"version {at}"
+    return (reader.load(name) if is_path else reader.table(name)), what
 
 
 def _meta(frame: DataFrame, tensor_id: str, place: str) -> Meta:

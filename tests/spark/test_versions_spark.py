@@ -58,8 +58,8 @@ def test_every_door_takes_a_version_a_tag_and_a_time(spark, lake, x):
         assert [(r.id, r["shape"][0]) for r in rows] == [("x", 8)]
         narrow = read(id="x", view="cells").schema("value float").load(lake.uri)
         assert narrow.count() == x.size
-    for version in (str(first), "first/one"):
-        found = tf.read_tensor(spark, lake.uri, "x", version=version)
+    for option in ({"version": str(first)}, {"version": "first/one"}, {"timestamp": at}):
+        found = tf.read_tensor(spark, lake.uri, "x", **option)
         np.testing.assert_array_equal(tf.collect_tensor(found), x)
     np.testing.assert_array_equal(tl.open(lake.uri, timestamp=at)["x"][...], x)
     assert spark.read.format("tensor").option("view", "catalog").load(lake.uri).count() == 2
@@ -67,6 +67,8 @@ def test_every_door_takes_a_version_a_tag_and_a_time(spark, lake, x):
         spark.read.format("tensor").options(id="x", versionAsOf="first").load(lake.uri)
     with pytest.raises(tl.InvalidOptionError, match="no tag of"):
         tf.read_tensor(spark, lake.uri, "x", version="first")
+    with pytest.raises(tl.InvalidOptionError, match="exclude each other"):
+        tf.read_tensor(spark, lake.uri, "x", version=first, timestamp=at)
 
 
 def test_plain_delta_finds_tags_behind_checkpoints(spark, lake, x):
