@@ -39,8 +39,8 @@ demo: $(STAMP) ## Ingest photographs and flights with Spark, read slices back, c
 	$(BIN)/python jobs/demo.py
 
 .PHONY: test
-test: lint ## Linters and all tests, in two processes, with coverage
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term $(PYTEST_ARGS)
+test: lint ## Linters and all tests, in three processes, with coverage
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(STAMP) ## ruff, mypy and import-linter

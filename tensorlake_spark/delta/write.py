@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
@@ -81,6 +82,9 @@ def create_table(storage: Storage) -> DeltaTable:
                 raise failed from None
 
 
+_PART = "part-"  # what the names of data files begin with
+
+
 def discard(storage: Storage, names: Sequence[str]) -> None:
     """Delete data files of a change that failed, unless they are in the log all the same.
 
@@ -99,6 +103,15 @@ def discard(storage: Storage, names: Sequence[str]) -> None:
         for name in names:
             if name not in live:
                 storage.delete(name)
+
+
+def marked(storage: Storage, mark: str) -> list[str]:
+    """Return the data files whose writer has a mark; none where the store does not answer."""
+    filesystem, base = storage.place
+    with suppress(OSError):
+        found = filesystem.get_file_info(pafs.FileSelector(base, allow_not_found=True))
+        return [f.base_name for f in found if f.base_name.startswith(f"{_PART}{mark}")]
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +203,8 @@ class FileWriter:
         Target sizes in bytes of payload.
     schema : pyarrow.Schema
         Columns of the files; a table's own where users added some.
+    mark : str
+        What the names of its files begin with, so that others find them.
     """
 
     def __init__(
@@ -198,11 +213,13 @@ class FileWriter:
         file_bytes: int = FILE_BYTES,
         row_group_bytes: int = ROW_GROUP_BYTES,
         schema: pa.Schema = SCHEMA,
+        mark: str = "",
     ) -> None:
         self.storage = storage
         self.file_bytes = file_bytes  # a file is closed when it has grown to this
         self.row_group_bytes = row_group_bytes
         self.schema = schema
+        self.mark = mark
         self.files: list[DataFile] = []
         self._rows: list[Row] = []
         self._seqs: list[int] = []
@@ -289,7 +306,7 @@ class FileWriter:
 
     def _write(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
-            self._name = f"part-{uuid.uuid4()}.parquet"
+            self._name = f"{_PART}{self.mark}{uuid.uuid4()}.parquet"
             self._sink = SealedOutput(self.storage.open_output(self._name))
             self._stats = _Stats()
             self._written = 0

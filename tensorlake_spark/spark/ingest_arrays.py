@@ -1,17 +1,19 @@
 """Arrays of files as slabs or tensors: images, NumPy, Zarr, HDF5, NetCDF-4, TIFF.
 
-Executors share the bands of a large file, read them one by one, and hand slabs to ``format("tensor")``.
+Executors share the bands of a large file, read them one by one, and make slabs of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import types as t
+from pyspark.sql.types import StructType
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing.plan import size_text
@@ -30,10 +32,35 @@ Array = np.ndarray[Any, Any]
 
 _ROW_BYTES = (2 << 30) - (1 << 20)  # what a row of Arrow holds, and a little less
 
+SLABS = StructType().add("lo", t.ArrayType(t.LongType())).add("tensor", TENSOR)
+TENSORS = StructType().add("id", t.StringType()).add("tensor", TENSOR)
+
 _RUNS = 16
 """So many runs of bands are made for every core, to be spread evenly."""
 
 _LONGEST_RUN = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What tasks do.
+
+    Attributes
+    ----------
+    tasks : DataFrame
+        What they take.
+    make : callable
+        Takes batches of it, yields batches of `schema`.
+    schema : StructType
+        What they make.
+    partitions : int
+        How many tasks there are.
+    """
+
+    tasks: DataFrame
+    make: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    schema: StructType
+    partitions: int
 
 
 def joined_shape(parts: Sequence[Part], axis: int | None) -> tuple[int, ...]:
@@ -187,8 +214,8 @@ def slab_frame(
     block: Sequence[int],
     channels_first: bool,
     done: Collection[tuple[int, ...]] = (),
-) -> tuple[DataFrame, int]:
-    """Return slabs of all parts but for the bands in `done`, and in how many partitions they are."""
+) -> Work:
+    """Return how slabs of all parts are made, but for the bands in `done`."""
     inner = tuple(block)[1:] if axis is None else tuple(block)
     rows = slab_rows(parts, axis, block, cores_of(session), done)
 
@@ -204,11 +231,10 @@ def slab_frame(
                         names=["lo", "tensor"],
                     )
 
-    schema = f"lo array<bigint>, tensor {TENSOR.simpleString()}"
     frame = spread(
         session, rows, "index bigint, part string, start bigint, first bigint, last bigint"
     )
-    return frame.mapInArrow(read, schema), partitions_of(session, len(rows))
+    return Work(frame, read, SLABS, partitions_of(session, len(rows)))
 
 
 def tensor_frame(
@@ -217,8 +243,8 @@ def tensor_frame(
     ids: Sequence[str],
     channels_first: bool,
     done: Collection[str] = (),
-) -> tuple[DataFrame, int]:
-    """Return a row for every part, its id and the whole of it, and in how many partitions they are.
+) -> Work:
+    """Return how a row for every part is made, its id and the whole of it.
 
     Parts whose id is in `done` are left out.
     """
@@ -241,6 +267,5 @@ def tensor_frame(
                     [pa.array([name]), tensor_column([array])], names=["id", "tensor"]
                 )
 
-    schema = f"id string, tensor {TENSOR.simpleString()}"
     frame = spread(session, rows, "index bigint, path string, member string, id string")
-    return frame.mapInArrow(read, schema), partitions_of(session, len(rows))
+    return Work(frame, read, TENSORS, partitions_of(session, len(rows)))

@@ -13,7 +13,9 @@ from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.row import Meta
 from tensorlake_spark.spark.batches import check_free, state, there, transaction_of
+from tensorlake_spark.spark.direct import save
 from tensorlake_spark.spark.ingest_arrays import (
+    Work,
     bands_of,
     fitting,
     joined_shape,
@@ -27,7 +29,7 @@ from tensorlake_spark.spark.plan_arrays import check_distinct, plan_slabs, plan_
 from tensorlake_spark.spark.resume import Resumed, resumed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class _Ready:
     """A job that is looked at: what Spark reads and how it is written."""
 
     plan: Plan
-    frame: DataFrame
+    work: Work
     settings: Mapping[str, str]
     resumed: Resumed | None
 
@@ -76,18 +78,15 @@ def write_arrays(
         )
     ready = (_tensors if job.how == "each" else _slabs)(session, job, parts)
     if not job.dry_run:
-        # Spark knows no mode "error" for such a source, and an append of whole tensors is one.
-        mode = "overwrite" if job.mode == "overwrite" else "append"
-        writer = ready.frame.write.format("tensor").mode(mode).options(**ready.settings)
-        if ready.resumed is None:
-            writer.save(job.storage.uri)
-        else:
+        work, settings = ready.work, {**ready.settings, "path": job.storage.uri}
+        if ready.resumed is not None:
             ready.resumed.begin()
-            try:
-                writer.save(job.storage.uri)
-            except BaseException:
+        try:
+            save(work.tasks, work.make, work.schema, settings, job.mode == "overwrite")
+        except BaseException:
+            if ready.resumed is not None:
                 ready.resumed.give_up()
-                raise
+            raise
     outcome = _outcome(job.storage, ready.plan, job.dry_run)
     if ready.resumed is not None:
         done, pieces = len(ready.resumed.done), ready.resumed.pieces
@@ -134,8 +133,8 @@ def _slabs(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> _Read
         earlier = _resumed(job, parts, bands_of(parts, join, block), [job.tensor_id])
         settings["resumption"] = earlier.option.to_json()
     done = earlier.done if earlier is not None else ()
-    frame, count = slab_frame(session, parts, join, block, job.channels_first, done)
-    return _Ready(replace(plan, partitions=count), frame, settings, earlier)
+    work = slab_frame(session, parts, join, block, job.channels_first, done)
+    return _Ready(replace(plan, partitions=work.partitions), work, settings, earlier)
 
 
 def _tensors(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> _Ready:
@@ -151,8 +150,8 @@ def _tensors(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> _Re
         earlier = _resumed(job, parts, Whole({i: k for k, i in enumerate(ids)}), ids)
         settings["resumption"] = earlier.option.to_json()
     done = earlier.done if earlier is not None else ()
-    frame, count = tensor_frame(session, parts, ids, job.channels_first, done)
-    return _Ready(replace(plan, partitions=count), frame, settings, earlier)
+    work = tensor_frame(session, parts, ids, job.channels_first, done)
+    return _Ready(replace(plan, partitions=work.partitions), work, settings, earlier)
 
 
 def _resumed(

@@ -7,6 +7,7 @@ receipt for every task that ends well, and one that fails deletes none of their 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -17,7 +18,13 @@ from tensorlake_spark import edit
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit, transaction_done
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.write import DataFile, FileWriter, create_table, discard
+from tensorlake_spark.delta.write import (
+    DataFile,
+    FileWriter,
+    create_table,
+    discard,
+    marked,
+)
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     InvalidOptionError,
@@ -69,6 +76,7 @@ class TensorWriter(DataSourceArrowWriter):
                 )
             options.resumption.check(snapshot)
         self.version = snapshot.version
+        self.mark = f"{uuid.uuid4().hex[:16]}-"  # names of the job's files begin with it
         self.file_bytes = snapshot.file_bytes
         self.done = transaction_done(snapshot, options.write.transaction)
 
@@ -76,7 +84,7 @@ class TensorWriter(DataSourceArrowWriter):
         """Encode and write one partition; runs on an executor, perhaps more than once."""
         if self.done:
             return TensorCommitMessage()
-        with FileWriter(self.options.storage, self.file_bytes) as writer:
+        with FileWriter(self.options.storage, self.file_bytes, mark=self.mark) as writer:
             written = self.form.write(iterator, writer)
             message = TensorCommitMessage(tuple(writer.finish()), tuple(written))
             if self.options.resumption is not None and written:
@@ -140,14 +148,12 @@ class TensorWriter(DataSourceArrowWriter):
         recomputed(snapshot, ids[0], appended)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete the files of the tasks that ended well; those of the others are orphans for vacuum.
+        """Delete the files of all tasks, whether they ended well or not; what comes later is for vacuum.
 
         Those of a job that can be resumed stay, for the next run has use for them.
         """
-        if self.options.resumption is not None:
-            return
-        parts = [m for m in messages if isinstance(m, TensorCommitMessage)]
-        discard(self.options.storage, [file.path for part in parts for file in part.files])
+        if self.options.resumption is None:
+            discard(self.options.storage, marked(self.options.storage, self.mark))
 
 
 def _kind(schema: t.StructType, options: SparkWriteOptions) -> str:

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 import tensorlake_spark
 import tensorlake_spark.spark.writer
+from tensorlake_spark.spark import direct
 from tensorlake_spark.spark.ingest import run
 from tensorlake_spark.spark.source import TensorDataSource, register
 from tensorlake_spark.spark.views import TENSOR, tensor_column
@@ -69,18 +70,13 @@ class Troubled(TensorDataSource):
         return "troubled"
 
     def writer(self, schema, overwrite):
-        made = super().writer(schema, overwrite)
-        made.__class__ = TroubledWriter
-        made.trouble, made.notes, made.driver = self.trouble, self.notes, self.driver
-        return made
-
-
-class TroubledTensors(Troubled):
-    """The same under the name that the ingestion writes to."""
+        return self.in_trouble(super().writer(schema, overwrite))
 
     @classmethod
-    def name(cls):
-        return "tensor"
+    def in_trouble(cls, made):
+        made.__class__ = TroubledWriter
+        made.trouble, made.notes, made.driver = cls.trouble, cls.notes, cls.driver
+        return made
 
 
 class TroubledWriter(TensorWriter):
@@ -222,7 +218,7 @@ def ingest(spark, lake, notes, options):
     try:
         done = run(spark, lake, "stack", [options["sources"]], resume=True)
     finally:
-        register(spark)  # without trouble
+        direct.TensorWriter = TensorWriter  # without trouble
     (Path(notes) / "outcome").write_text(json.dumps([done.pieces, done.reused]))
 
 
@@ -240,8 +236,7 @@ def obey(spark, job, lake, notes, trouble, options):
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch)
     if job == "ingest":
         if trouble:
-            TroubledTensors.trouble, TroubledTensors.notes = trouble, notes
-            spark.dataSource.register(TroubledTensors)
+            direct.TensorWriter = lambda *given: Troubled.in_trouble(TensorWriter(*given))
         ingest(spark, lake, notes, options)
     elif job == "slabs":
         save(slabs(spark), form, lake, id=job, **options)

@@ -22,11 +22,12 @@ SETTINGS = {
 @pytest.fixture(scope="module", autouse=True)
 def _small_tables(spark):
     """Few tasks for few rows, and VACUUM at once."""
+    before = {name: spark.conf.get(name, None) for name in SETTINGS}
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
     yield
-    for name in SETTINGS:
-        spark.conf.unset(name)
+    for name, value in before.items():
+        spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="module")

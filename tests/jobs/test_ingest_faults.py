@@ -8,7 +8,7 @@ import pytest
 from pyspark import TaskContext
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.source import TensorDataSource, register
+from tensorlake_spark.spark import direct
 from tensorlake_spark.spark.writer import TensorWriter
 
 SHAPE = (3, 40, 50)
@@ -117,14 +117,8 @@ def test_a_file_that_goes_bad_after_it_was_read_fails_the_job(
     check_lake(files / "lake", y=arrays)
 
 
-def test_a_disk_that_is_full(job, spark, tmp_path, check_lake):
+def test_a_disk_that_is_full(job, tmp_path, check_lake, monkeypatch):
     """A task may write no more than some bytes to a file, as on a disk that is full."""
-
-    class Limited(TensorDataSource):
-        def writer(self, schema, overwrite):
-            made = super().writer(schema, overwrite)
-            made.__class__ = LimitedWriter
-            return made
 
     class LimitedWriter(TensorWriter):
         def write(self, iterator):
@@ -142,14 +136,12 @@ def test_a_disk_that_is_full(job, spark, tmp_path, check_lake):
     lake = tmp_path / "lake"
     tl.open(lake).write("y", x[0, 0])
     words = ["--table", lake, "--id", "x", "--resume", tmp_path / "?.npy"]
-    spark.dataSource.register(Limited)
-    try:
+    with monkeypatch.context() as patch:
+        patch.setattr(direct, "TensorWriter", LimitedWriter)
         done = job(*words)
         assert (done.code, done.json["error"]["type"]) == (1, "StorageError"), done.err
         assert "File too large" in done.err
         assert list(tl.open(lake)) == ["y"]
-    finally:
-        register(spark)
     done = job(*words)
     assert done.code == 0, done.err
     assert done.json["reused"] >= 1

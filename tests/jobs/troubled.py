@@ -9,25 +9,15 @@ import sys
 
 import tensorlake_spark.spark.writer
 from tensorlake_spark.jobs import ingest
+from tensorlake_spark.spark import direct
 from tensorlake_spark.spark.session import local_session
-from tensorlake_spark.spark.source import TensorDataSource
 from tensorlake_spark.spark.writer import TensorWriter
-
-
-class Troubled(TensorDataSource):
-    """The data source, its writer in trouble."""
-
-    when, driver = "", ()
-
-    def writer(self, schema, overwrite):
-        made = super().writer(schema, overwrite)
-        made.__class__ = TroubledWriter
-        made.when, made.driver = self.when, self.driver
-        return made
 
 
 class TroubledWriter(TensorWriter):
     """All tasks end well, and then somebody pulls the plug."""
+
+    when, driver = "", ()
 
     def commit(self, messages):
         room = tensorlake_spark.spark.writer
@@ -47,8 +37,8 @@ def main(when, *arguments):
     """Run the job in a session of its own."""
     session = local_session("local[2]", **{"spark.sql.session.timeZone": "UTC"})
     jvm = session._jvm.java.lang.ProcessHandle.current().pid()
-    Troubled.when, Troubled.driver = when, (jvm, os.getpid())
-    session.dataSource.register(Troubled)
+    TroubledWriter.when, TroubledWriter.driver = when, (jvm, os.getpid())
+    direct.TensorWriter = TroubledWriter
     return ingest.main(list(arguments), session)
 
 
