@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OUTPUT = "index bigint, output string"
+_WAVE = 8  # tasks for every core, after which commits are made
 
 
 def run_in(session: SparkSession) -> Run:
-    """Return what has tasks done by a session's executors: two for every core at a time.
+    """Return what has tasks done by a session's executors: some for every core at a time.
 
     A task that is done twice leaves files that nothing names.
     """
@@ -29,7 +30,7 @@ def run_in(session: SparkSession) -> Run:
                     text = work(tasks[number]).to_json()
                     yield pa.RecordBatch.from_pydict({"index": [number], "output": [text]})
 
-        wave = 2 * cores_of(session)
+        wave = _WAVE * cores_of(session)
         for first in range(0, len(tasks), wave):
             rows = [(i,) for i in range(first, min(first + wave, len(tasks)))]
             frame = session.createDataFrame(rows, "index bigint")

@@ -210,6 +210,7 @@ def local(args: argparse.Namespace) -> dict[str, Any]:
     spark.stop()
     return {
         "bytes": sum(np.load(f, mmap_mode="r").nbytes for f in files),
+        "bytes of a file": one.nbytes,
         "times": times,
         "slice": {"planned": plan.n_bytes, "needed": needed(lake, few)},
     }

@@ -28,6 +28,7 @@ def report(**changes):
     }  # fmt: skip
     local = {
         "bytes": 2e9,
+        "bytes of a file": 2e9,
         "times": {name: [0.0, seconds, 99.0] for name, seconds in times.items()},
         "slice": {"planned": 14, "needed": 10},
     }
