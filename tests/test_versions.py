@@ -696,3 +696,10 @@ def test_a_restore_gives_what_numpy_had(tmp_path_factory, steps):
 
 def dense(value):
     return value.todense() if isinstance(value, tl.SparseTensor) else value
+
+
+def test_a_part_of_an_hour_keeps_what_left_a_moment_ago(lake):
+    lake.write("x", np.arange(4))
+    lake.write("x", np.arange(5), mode="overwrite")
+    assert lake.vacuum(0.5) == []
+    assert len(lake.vacuum(0)) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 
 from tensorlake_spark.delta import staging
@@ -29,7 +30,8 @@ def vacuum(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> 
         The newest version.
     retention_hours : float, optional
         Files that left the table, or were never committed, are deleted when they are older; the table's
-        own retention (a week) where None. 0 also takes files of writers that are at work now.
+        own retention (a week) where None. 0 also takes files of writers that are at work now. Whole hours, so a
+        part of one counts as one.
     dry_run : bool
         Only name them.
 
@@ -42,7 +44,7 @@ def vacuum(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> 
     with reaching(snapshot.storage):
         gone = list(
             snapshot.table.vacuum(
-                retention_hours=None if retention_hours is None else int(retention_hours),
+                retention_hours=None if retention_hours is None else math.ceil(retention_hours),
                 dry_run=dry_run or vectors,
                 enforce_retention_duration=False,
                 full=True,
