@@ -41,9 +41,19 @@ def photos() -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session with Delta, shared by all tests that need Spark."""
-    from tensorlake_spark.spark import local_session
+    """A local session with Delta, shared by all tests that need Spark.
 
-    session = local_session(**{"spark.driver.memory": "2g", "spark.sql.session.timeZone": "UTC"})
+    Its queries are small: a thorough compiler costs more than it gains.
+    """
+    from tensorlake_spark.spark import local_session
+    from tensorlake_spark.spark.session import CONF
+
+    logging = f"-Dlog4j2.configurationFile={(Path(str(CONF)) / 'log4j2.properties').as_uri()}"
+    settings = {
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f"{logging} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    session = local_session(**settings)
     yield session
     session.stop()

@@ -34,6 +34,7 @@ def submit(*arguments):
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     command = [
         str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]",

@@ -177,7 +177,12 @@ def test_the_command_line(lake, model, capsys):
 
 
 def test_spark_submit(lake, model):
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
     done = subprocess.run(
         [
             str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]",

@@ -77,7 +77,9 @@ def test_spark_submit_takes_the_same_file(tmp_path):
         "print('answer', n, m.load(sys.argv[1] + '/lake').count(), size)\n"
     )
     submit = Path(sys.executable).with_name("spark-submit")
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    place = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {**os.environ, **place, **quick}
     done = subprocess.run(
         [submit, "--master", "local[1]", "--properties-file", "conf/spark-defaults.conf", job, tmp_path],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
