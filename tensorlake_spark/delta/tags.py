@@ -57,7 +57,12 @@ def tags(snapshot: Snapshot) -> dict[str, int]:
     UnsupportedFeatureError
         If the log lacks files that follow from its last checkpoint.
     """
-    found = all_transactions(snapshot.storage, snapshot.version)
+    found = None
+    for wait in (0, 0.1, 0.3, 1):  # a listing that is made while others commit may have a gap
+        time.sleep(wait)
+        found = all_transactions(snapshot.storage, snapshot.version)
+        if found is not None:
+            break
     if found is None:
         raise UnsupportedFeatureError(
             f"the tags of {snapshot.storage.uri} cannot be listed: its log has no checkpoint of a kind that "
