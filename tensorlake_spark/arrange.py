@@ -172,7 +172,11 @@ def _swap(
             made += output.files
         with FileWriter.into(snapshot) as writer:
             for path in paths:
-                for batch in live_batches(snapshot, path):
+                footer = footer_of(snapshot.storage, path)
+                shared = [
+                    g for g in range(len(footer.rows)) if not footer.holds_only(spec.id, g)
+                ]  # the others were read already
+                for batch in live_batches(snapshot, path, shared):
                     rest = batch.filter(pc.invert(_is_data(batch, spec)))
                     if rest.num_rows:
                         writer.add_batch(rest)
