@@ -17,7 +17,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.commit import app_of
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.tags import check_tag
+from tensorlake_spark.delta.tags import check_tag, tags
 from tensorlake_spark.layouts.laws import bits
 
 
@@ -703,3 +703,13 @@ def test_a_part_of_an_hour_keeps_what_left_a_moment_ago(lake):
     lake.write("x", np.arange(5), mode="overwrite")
     assert lake.vacuum(0.5) == []
     assert len(lake.vacuum(0)) == 1
+
+
+def test_tags_while_another_writer_makes_a_checkpoint(lake):
+    lake.write("x", np.arange(3))
+    lake.tag("first")
+    before = Snapshot.open(Storage(lake.uri))
+    for _ in range(12):
+        lake.write("x", np.arange(3), mode="append")
+    assert Path(lake.uri, "_delta_log", "_last_checkpoint").exists()
+    assert tags(before) == {"first": 1}

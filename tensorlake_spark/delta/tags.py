@@ -25,6 +25,7 @@ from tensorlake_spark.errors import (
 from tensorlake_spark.spec import check_id
 
 _REMOVED = -1
+_ATTEMPTS = 5
 
 
 def check_tag(name: str) -> str:
@@ -57,12 +58,13 @@ def tags(snapshot: Snapshot) -> dict[str, int]:
     UnsupportedFeatureError
         If the log lacks files that follow from its last checkpoint.
     """
-    found = None
-    for wait in (0, 0.1, 0.3, 1):  # a listing that is made while others commit may have a gap
-        time.sleep(wait)
-        found = all_transactions(snapshot.storage, snapshot.version)
+    found = all_transactions(snapshot.storage, snapshot.version)
+    for _ in range(_ATTEMPTS):
         if found is not None:
             break
+        # The last checkpoint is later than the snapshot: another writer was faster, tags of now will do.
+        snapshot = Snapshot.open(snapshot.storage)
+        found = all_transactions(snapshot.storage, snapshot.version)
     if found is None:
         raise UnsupportedFeatureError(
             f"the tags of {snapshot.storage.uri} cannot be listed: its log has no checkpoint of a kind that "
