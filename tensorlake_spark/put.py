@@ -24,8 +24,11 @@ from tensorlake_spark.spec import TensorSpec
 T = TypeVar("T")
 Region = np.ndarray[Any, Any] | SparseTensor
 
-RECOMPUTE = 20
-"""How often a change is computed anew because another writer was faster."""
+RECOMPUTE = 60
+"""How often a change is computed anew because another writer was faster.
+
+Each time another commit landed, so the table gets on; beside an optimisation that never stops, a purge
+loses about every second time."""
 
 
 def writer_of(snapshot: Snapshot, spec: TensorSpec) -> FileWriter:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from tensorlake_spark.audit.held import Target, held_rows
 from tensorlake_spark.audit.receipt import PurgedFile
-from tensorlake_spark.delta.folder import StoredFile, listing, named
+from tensorlake_spark.delta.folder import Naming, StoredFile, listing, named
 from tensorlake_spark.delta.footer import reading
 from tensorlake_spark.delta.residue import Probes, Search, sha256_of
 from tensorlake_spark.delta.snapshot import Array, Snapshot
@@ -43,6 +43,7 @@ class Traces:
         self.uncertified: dict[str, str] = {}
         self._clean: set[str] = set()
         self._files: dict[str, StoredFile] = {}
+        self._naming: dict[str, Naming] = {}
 
     def look(self) -> None:
         """Read the files that are there; one that was read before never changes."""
@@ -50,6 +51,9 @@ class Traces:
         paths = [path for path, file in self._files.items() if file.may_have_rows]
         self.held = {path: self.held[path] for path in paths if path in self.held}
         self.uncertified = {}
+        self._read(paths)
+
+    def _read(self, paths: Sequence[str]) -> None:
         new = [path for path in paths if path not in self._clean and path not in self.held]
         for path, found in zip(new, threads().map(self._rows, new), strict=True):
             if isinstance(found, str):
@@ -68,9 +72,10 @@ class Traces:
             return str(error)
 
     def held_by(self, snapshot: Snapshot) -> list[str]:
-        """Return the live files of a version that hold something of the target."""
-        live = set(snapshot.files.path)
-        return sorted(path for path in self.held if path in live)
+        """Return the live files of a version that hold something of the target; new ones are read."""
+        live = snapshot.files.path
+        self._read(live)
+        return sorted(self.held.keys() & set(live))
 
     def due(self, snapshot: Snapshot, retention: dt.timedelta) -> dict[str, str | None]:
         """Return for each file that holds something from when on it may be deleted, None for now.
@@ -84,7 +89,7 @@ class Traces:
         """
         now = dt.datetime.now(dt.timezone.utc)
         live = set(snapshot.files.path)
-        naming = named(self.storage, list(self._files.values()))
+        self._naming = naming = named(self.storage, list(self._files.values()))
         out: dict[str, str | None] = {}
         for path in sorted(self.held):
             left = self._files[path].modified
@@ -98,8 +103,8 @@ class Traces:
         return out
 
     def versions(self, paths: Iterable[str], newest: int) -> set[int]:
-        """Return the versions that need one of some files."""
-        naming = named(self.storage, list(self._files.values()))
+        """Return the versions that need one of some files, as the log was when `due` was asked."""
+        naming = self._naming
         return {
             version for path in paths if path in naming for version in naming[path].versions(newest)
         }
