@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.footer import Footer, plain_types, reading
 from tensorlake_spark.delta.seal import read_footer
 from tensorlake_spark.delta.snapshot import Array, Snapshot
+from tensorlake_spark.delta.statistics import BOUNDED, Statistics, flat
 from tensorlake_spark.delta.storage import reaching
 from tensorlake_spark.delta.write import widen
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.spec import STORED_AXES
 
 MISSING, DAMAGED, SIZE, RECORDS, STATISTICS = "missing", "file", "size", "records", "statistics"
 """Kinds of faults of a file."""
-
-BOUNDED = (
-    "id", "seq", "nnz", *(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES)),
-)  # fmt: skip
-"""Leaf columns that have statistics."""
 
 _SHOWN = 4  # columns that a message names
 
@@ -61,45 +54,6 @@ class Inspection:
     def is_read(self) -> bool:
         """Whether all of its rows were read."""
         return not any(fault.kind in (MISSING, DAMAGED) for fault in self.faults)
-
-
-@dataclass(slots=True)
-class _Bounds:
-    """Bounds of the live rows, and nulls of all of them, by column."""
-
-    least: dict[str, Any] = field(default_factory=dict)
-    most: dict[str, Any] = field(default_factory=dict)
-    nulls: dict[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, rows: pa.RecordBatch) -> _Bounds:
-        out = cls()
-        for name in BOUNDED:
-            leaf = _leaf(rows, name)
-            out.nulls[name] = leaf.null_count
-            bounds = pc.min_max(leaf)
-            if bounds["min"].is_valid:
-                out.least[name], out.most[name] = bounds["min"].as_py(), bounds["max"].as_py()
-        return out
-
-    def add(self, live: _Bounds, nulls: dict[str, int]) -> None:
-        for name, low in live.least.items():
-            high = live.most[name]
-            self.least[name] = min(low, self.least.get(name, low))
-            self.most[name] = max(high, self.most.get(name, high))
-        for name, count in nulls.items():
-            self.nulls[name] = self.nulls.get(name, 0) + count
-
-    def passed(self, least: dict[str, Any], most: dict[str, Any]) -> list[str]:
-        """Return what lies outside of the bounds that are said; those may be wider, or missing."""
-        out = []
-        for name, low in self.least.items():
-            high = self.most[name]
-            if least.get(name) is not None and low < least[name]:
-                out.append(f"min of {name} is {least[name]!r:.60}, and a row has {low!r:.60}")
-            if most.get(name) is not None and high > most[name]:
-                out.append(f"max of {name} is {most[name]!r:.60}, and a row has {high!r:.60}")
-        return out
 
 
 def inspect_file(
@@ -157,7 +111,7 @@ def _hold(
         text = f"the file has {footer.metadata.num_rows} rows, the log says {records}"
         out.faults.append(Fault(RECORDS, text))
     keep = snapshot.kept(path)
-    whole = _Bounds()
+    whole = Statistics()
     for group in range(len(footer.rows)):
         try:
             rows = _read(snapshot, path, file, group)
@@ -168,19 +122,19 @@ def _hold(
             out.faults.append(Fault(DAMAGED, f"row group {group}: {error}"))
             continue
         out.rows += live.num_rows
-        own = _Bounds.of(rows)
+        own = Statistics.of(rows)
         bounds = {name: footer.bounds(name) for name in BOUNDED}
         least = {name: low[group] for name, (low, _) in bounds.items()}
         most = {name: high[group] for name, (_, high) in bounds.items()}
         if wrong := own.passed(least, most):
             out.faults.append(Fault(STATISTICS, f"footer, row group {group}: {_few(wrong)}"))
-        whole.add(own if live is rows else _Bounds.of(live), own.nulls)
+        whole.add(own if live is rows else replace(Statistics.of(live), nulls=own.nulls))
     if out.is_read:
-        wrong = whole.passed(_flat(said["minValues"]), _flat(said["maxValues"]))
+        wrong = whole.passed(flat(said["minValues"]), flat(said["maxValues"]))
         if keep is None:  # under a deletion vector Delta lets counts be those of before
             wrong += [
                 f"nullCount of {name} is {count}, and {whole.nulls[name]} rows have null"
-                for name, count in _flat(said["nullCount"]).items()
+                for name, count in flat(said["nullCount"]).items()
                 if name in whole.nulls and count != whole.nulls[name]
             ]
         if wrong:
@@ -216,24 +170,6 @@ def _read(snapshot: Snapshot, path: str, file: pq.ParquetFile, group: int) -> pa
 def _part(keep: Array, footer: Footer, group: int) -> Array:
     start = int(footer.first_row[group])
     return np.asarray(keep[start : start + int(footer.rows[group])])
-
-
-def _leaf(rows: pa.RecordBatch, name: str) -> pa.Array:
-    # struct_field, unlike .field(), knows the nulls of the struct itself.
-    if "." in name:
-        return pc.struct_field(rows.column(name[:2]), name[3:])
-    return rows.column(name)
-
-
-def _flat(nested: dict[str, Any]) -> dict[str, Any]:
-    """Return statistics by the names of the leaves."""
-    out: dict[str, Any] = {}
-    for name, value in nested.items():
-        if isinstance(value, dict):
-            out |= {f"{name}.{leaf}": inner for leaf, inner in value.items()}
-        else:
-            out[name] = value
-    return out
 
 
 def _few(texts: list[str]) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable
@@ -20,6 +19,7 @@ from deltalake.transaction import AddAction
 
 from tensorlake_spark.delta.seal import SealedOutput
 from tensorlake_spark.delta.snapshot import FILE_BYTES, Snapshot
+from tensorlake_spark.delta.statistics import BOUNDED, Statistics
 from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
 from tensorlake_spark.row import SCHEMA, Row, Totals, data_batch, meta_batch
@@ -33,12 +33,6 @@ _PACKED = (
     *_STRINGS, "seq", "nnz", "crc", "shape.list.element", "block_shape.list.element", "attrs",
     *(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES)),
 )  # fmt: skip
-_BOUNDED = (
-    "id",
-    "seq",
-    "nnz",
-    *(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES)),
-)
 
 TABLE_PROPERTIES = {
     "delta.dataSkippingStatsColumns": "id,seq,lo,hi,nnz",
@@ -142,53 +136,6 @@ class DataFile:
         return AddAction(self.path, self.size, {}, int(time.time() * 1000), data_change, self.stats)
 
 
-class _Stats:
-    """Collects a file's statistics for the log."""
-
-    def __init__(self) -> None:
-        self.records = 0
-        self.least: dict[str, Any] = {}
-        self.most: dict[str, Any] = {}
-        self.nulls: dict[str, int] = {}
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        self.records += batch.num_rows
-        for name in _BOUNDED:
-            # struct_field, unlike .field(), knows the nulls of the struct itself.
-            column = (
-                pc.struct_field(batch.column(name[:2]), name[3:])
-                if "." in name
-                else batch.column(name)
-            )
-            self.nulls[name] = self.nulls.get(name, 0) + column.null_count
-            if column.null_count == len(column):
-                continue
-            bounds = pc.min_max(column)
-            low, high = bounds["min"].as_py(), bounds["max"].as_py()
-            self.least[name] = min(low, self.least.get(name, low))
-            self.most[name] = max(high, self.most.get(name, high))
-
-    def to_json(self) -> str:
-        def nest(flat: dict[str, Any]) -> dict[str, Any]:
-            out: dict[str, Any] = {}
-            for name, value in flat.items():
-                if "." in name:
-                    out.setdefault(name[:2], {})[name[3:]] = value
-                else:
-                    out[name] = value
-            return out
-
-        return json.dumps(
-            {
-                "numRecords": self.records,
-                "minValues": nest(self.least),
-                "maxValues": nest(self.most),
-                "nullCount": nest(self.nulls),
-            },
-            separators=(",", ":"),
-        )
-
-
 class FileWriter:
     """Writes rows to new data files of a table, none of which any commit names yet.
 
@@ -228,7 +175,7 @@ class FileWriter:
         self._name = ""
         self._sink: Any = None
         self._writer: pq.ParquetWriter | None = None
-        self._stats = _Stats()
+        self._stats = Statistics()
         self._written = 0
 
     @classmethod
@@ -308,7 +255,7 @@ class FileWriter:
         if self._writer is None:
             self._name = f"{_PART}{self.mark}{uuid.uuid4()}.parquet"
             self._sink = SealedOutput(self.storage.open_output(self._name))
-            self._stats = _Stats()
+            self._stats = Statistics()
             self._written = 0
             self._writer = pq.ParquetWriter(
                 self._sink,
@@ -316,7 +263,7 @@ class FileWriter:
                 # Payloads are compressed already, and are read where they lie.
                 compression=dict.fromkeys(_PACKED, "zstd"),
                 use_dictionary=list(_STRINGS),
-                write_statistics=list(_BOUNDED),
+                write_statistics=list(BOUNDED),
                 # Page size is looked at only after this many rows; a payload row may be megabytes.
                 write_batch_size=8,
                 data_page_size=1 << 20,
@@ -324,7 +271,7 @@ class FileWriter:
             )
         batch = widen(batch, self.schema)
         self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
-        self._stats.add(batch)
+        self._stats.add(Statistics.of(batch))
         self._written += batch.nbytes
 
     def _close(self) -> None:
