@@ -16,7 +16,7 @@ from tensorlake_spark.errors import ConcurrentWriteError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.pool import THREADS, threads
-from tensorlake_spark.row import Row, Totals
+from tensorlake_spark.row import Row, Totals, checked
 from tensorlake_spark.source import Source
 from tensorlake_spark.sparse import SparseTensor
 from tensorlake_spark.spec import TensorSpec
@@ -45,6 +45,9 @@ def encode(
     """
     layout = layout_of(spec.layout)
 
+    def rows_of(values: Region, lo: tuple[int, ...]) -> list[Row]:
+        return checked(spec, layout.encode(values, lo, spec))
+
     def parts() -> Iterator[tuple[Region, tuple[int, ...]]]:
         for offset, region in regions:
             box = Box(
@@ -62,9 +65,9 @@ def encode(
     waiting: deque[tuple[int, Any]] = deque()
     pool = threads()
     for values, lo in parts():
-        waiting.append((values.nbytes, pool.submit(layout.encode, values, lo, spec)))
+        waiting.append((values.nbytes, pool.submit(rows_of, values, lo)))
         del values
-        if len(waiting) > 2 * THREADS:
+        if len(waiting) > 4 * THREADS:
             nbytes, done = waiting.popleft()
             yield nbytes, done.result()
     while waiting:

@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.errors import CorruptDataError, FormatError, InvalidTensorError
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    FormatError,
+    InvalidTensorError,
+    UnsupportedDtypeError,
+)
 from tensorlake_spark.labels import labels_of
 from tensorlake_spark.spec import FORMAT_VERSION, STORED_AXES, TensorSpec, dtype_name, dtype_of
 
@@ -47,6 +52,8 @@ SCHEMA = pa.schema(
 PAYLOAD = ("index", "values")
 """Columns that are compressed by us and carry no Parquet statistics."""
 
+_VIEWED = 16 << 10  # bytes from which a chunk of its own costs less than a copy
+_MOST = (1 << 31) - 1  # bytes of an Arrow binary
 _NULL = b"\xff\xff\xff\xff"
 
 
@@ -66,6 +73,8 @@ class Row:
         The payload; `index` is None where the box is dense.
     params : str, or None
         JSON that the layout needs to decode this row.
+    crc : int, or None
+        Its checksum, once `checked` has made it.
     """
 
     lo: tuple[int, ...]
@@ -75,6 +84,7 @@ class Row:
     values: Any
     index: Any = None
     params: str | None = None
+    crc: int | None = None
 
     @property
     def nbytes(self) -> int:
@@ -185,6 +195,19 @@ def _block_of(spec: TensorSpec) -> tuple[int, ...] | None:
     return None if spec.ndim and not spec.block_shape else spec.block_shape
 
 
+def checked(spec: TensorSpec, rows: Sequence[Row]) -> list[Row]:
+    """Return encoded rows of a tensor with their checksums."""
+    stored = min(spec.ndim, STORED_AXES)
+    name = dtype_name(spec.dtype)
+
+    def crc(row: Row) -> int:
+        params = box_params(row.lo, row.hi, row.params)
+        corners = (*row.lo[:stored], *row.hi[:stored])
+        return crc_of(spec.layout, params, name, row.codec, corners, row.index, row.values)
+
+    return [row if row.crc is not None else replace(row, crc=crc(row)) for row in rows]
+
+
 def data_batch(spec: TensorSpec, seqs: Sequence[int], rows: Sequence[Row]) -> pa.RecordBatch:
     """Return encoded rows of one tensor as a batch of the table's schema.
 
@@ -197,33 +220,59 @@ def data_batch(spec: TensorSpec, seqs: Sequence[int], rows: Sequence[Row]) -> pa
     rows : sequence of Row
         What to store.
     """
-    count, ndim = len(rows), spec.ndim
-    name = dtype_name(spec.dtype)
-    stored = min(ndim, STORED_AXES)
-    params = [box_params(r.lo, r.hi, r.params) for r in rows]
-    crcs = [
-        crc_of(spec.layout, p, name, r.codec, (*r.lo[:stored], *r.hi[:stored]), r.index, r.values)
-        for r, p in zip(rows, params, strict=True)
-    ]
+    return pa.RecordBatch.from_arrays(_columns(spec, seqs, rows, _copied), schema=SCHEMA)
+
+
+def data_table(spec: TensorSpec, seqs: Sequence[int], rows: Sequence[Row]) -> pa.Table:
+    """Return encoded rows of one tensor as a table, large payloads where they lie; see `data_batch`."""
+    return pa.Table.from_arrays(_columns(spec, seqs, rows, _viewed), schema=SCHEMA)
+
+
+def _columns(
+    spec: TensorSpec,
+    seqs: Sequence[int],
+    rows: Sequence[Row],
+    binary: Callable[[Sequence[Any]], pa.Array | pa.ChunkedArray],
+) -> list[pa.Array | pa.ChunkedArray]:
+    count = len(rows)
+    stored = min(spec.ndim, STORED_AXES)
     lists = pa.list_(pa.int64())
-    columns = [
+    return [
         pa.repeat(spec.id, count),
         pa.array(seqs, pa.int64()),
         _corner_array([r.lo[:stored] for r in rows], stored),
         _corner_array([r.hi[:stored] for r in rows], stored),
         pa.array([r.nnz for r in rows], pa.int64()),
         pa.repeat(spec.layout, count),
-        pa.array(params, pa.string()),
-        pa.repeat(name, count),
+        pa.array([box_params(r.lo, r.hi, r.params) for r in rows], pa.string()),
+        pa.repeat(dtype_name(spec.dtype), count),
         pa.array([spec.shape] * count, lists),
         pa.array([_block_of(spec)] * count, lists),
         pa.array([r.codec for r in rows], pa.string()),
-        pa.array([r.index for r in rows], pa.binary()),
-        pa.array([r.values for r in rows], pa.binary()),
-        pa.array(crcs, pa.int64()),
+        binary([r.index for r in rows]),
+        binary([r.values for r in rows]),
+        pa.array([r.crc for r in checked(spec, rows)], pa.int64()),
         pa.nulls(count, pa.string()),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _copied(payload: Sequence[Any]) -> pa.Array:
+    return pa.array(payload, pa.binary())
+
+
+def _viewed(payload: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
+    """Return a column with a chunk for each value, none of which is copied; small ones are."""
+    sizes = [0 if value is None else len(value) for value in payload]
+    if min(sizes, default=0) < _VIEWED or max(sizes) > _MOST:
+        return _copied(payload)
+    return pa.chunked_array(
+        [
+            pa.Array.from_buffers(
+                pa.binary(), 1, [None, pa.py_buffer(np.array([0, n], "i4")), pa.py_buffer(value)]
+            )
+            for n, value in zip(sizes, payload, strict=True)
+        ]
+    )
 
 
 def _meta_crc(layout: str, dtype: str, codec: str, shape: Any, block: Any, attrs: str) -> int:
@@ -262,7 +311,7 @@ def meta_batch(
         }
         try:
             attrs.append(json.dumps(body, separators=(",", ":"), allow_nan=False))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidTensorError(
                 f"the attributes of tensor {spec.id!r} are not JSON: {error}; use str, int, finite "
                 "float, bool, None, list and dict"
@@ -336,25 +385,58 @@ def read_meta(row: Mapping[str, Any]) -> Meta:
     try:
         body = json.loads(attrs)
         version = int(body["format"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptDataError(
-            f"the metadata row of tensor {row['id']!r} is not readable"
-        ) from error
+    except _UNREADABLE as error:
+        raise _unreadable(row, error) from error
     if version > FORMAT_VERSION:
         raise FormatError(
             f"tensor {row['id']!r} has row format version {version}; this package reads up to "
             f"version {FORMAT_VERSION}: upgrade tensorlake-spark"
         )
-    shape, block = tuple(row["shape"]), tuple(row["block_shape"] or ())
-    if _meta_crc(row["layout"], row["dtype"], row["codec"], shape, block, attrs) != row["crc"]:
+    try:
+        shape, block = tuple(row["shape"]), tuple(row["block_shape"] or ())
+        crc = _meta_crc(row["layout"], row["dtype"], row["codec"], shape, block, attrs)
+    except _UNREADABLE as error:
+        raise _unreadable(row, error) from error
+    if crc != row["crc"]:
         raise CorruptDataError(f"the metadata row of tensor {row['id']!r} fails its checksum")
+    # The checksum holds for what somebody made up, too.
+    try:
+        totals = Totals(*(_count(body[name]) for name in ("rows", "nnz", "bytes")))
+        return Meta(_spec_of(row, body), totals, int(row["seq"]))
+    except UnsupportedDtypeError:
+        raise
+    except _UNREADABLE as error:
+        raise _unreadable(row, error) from error
+
+
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+
+def _unreadable(row: Mapping[str, Any], error: Exception) -> CorruptDataError:
+    said = str(error) or type(error).__name__
+    return CorruptDataError(
+        f"the metadata row of tensor {row['id']!r:.300} is not readable: {said:.300}"
+    )
+
+
+def _count(number: Any) -> int:
+    if type(number) is not int or not 0 <= number < 2**63:
+        raise ValueError(f"{number!r:.80} is no count")
+    return number
+
+
+def _spec_of(row: Mapping[str, Any], body: Mapping[str, Any]) -> TensorSpec:
+    """Return the tensor that a metadata row, its checksum found right, describes."""
+    segments = tuple(tuple(_count(n) for n in s) for s in body["segments"])
+    if not isinstance(row["layout"], str) or not isinstance(row["codec"], str):
+        raise TypeError(f"layout {row['layout']!r} and codec {row['codec']!r} are not two names")
     spec = TensorSpec(
         id=row["id"],
-        shape=shape,
+        shape=tuple(row["shape"]),
         dtype=dtype_of(row["dtype"]),
         layout=row["layout"],
-        block_shape=block,
-        segments=tuple(tuple(s) for s in body["segments"]),
+        block_shape=tuple(row["block_shape"] or ()),
+        segments=segments,
         codec=row["codec"],
         fill=bytes.fromhex(body["fill"]),
         axes=None if body["axes"] is None else tuple(body["axes"]),
@@ -362,7 +444,14 @@ def read_meta(row: Mapping[str, Any]) -> Meta:
         params=body.get("params", {}),
         labels={name: labels_of(value) for name, value in body.get("labels", {}).items()},
     )
-    return Meta(spec, Totals(body["rows"], body["nnz"], body["bytes"]), int(row["seq"]))
+    if len(spec.segments) != spec.ndim or any(s[:1] != (0,) for s in spec.segments):
+        raise ValueError(f"{body['segments']!r:.80} are no segments of shape {spec.shape}")
+    order, row_axes = (spec.params.get(name) for name in ("order", "row_axes"))
+    if order is not None and sorted(order) != list(range(spec.ndim)):
+        raise ValueError(f"{order!r:.80} is no order of {spec.ndim} axes")
+    if row_axes is not None and not set(row_axes) <= set(range(spec.ndim)):
+        raise ValueError(f"{row_axes!r:.80} are not axes of a tensor of rank {spec.ndim}")
+    return spec
 
 
 def corners(batch: pa.RecordBatch, ndim: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

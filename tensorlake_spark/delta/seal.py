@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -21,16 +23,22 @@ MAGIC = b"TLFC"
 
 _END = struct.Struct("<I4s")  # length of the footer, and Parquet's own magic
 _SEAL = struct.Struct("<4sI")
+_GATHERED = 256 << 10  # bytes
 _TAIL = 64 << 10  # read at once from the end of a file that cannot be mapped
 
 
 class SealedOutput:
-    """A binary stream for `pyarrow.parquet.ParquetWriter`, which keeps the footer back to seal it.
+    """What `pyarrow.parquet.ParquetWriter` writes into, which keeps the footer back to seal it.
 
     Parameters
     ----------
     sink : file-like
         Where the bytes go.
+
+    Attributes
+    ----------
+    stream : pyarrow.NativeFile
+        What the writer takes; it gathers small writes, for each is a call of Python.
     """
 
     closed = False
@@ -39,6 +47,7 @@ class SealedOutput:
         self._sink = sink
         self._place = 0
         self._footer: bytearray | None = None
+        self.stream = pa.BufferedOutputStream(pa.PythonFile(self, mode="w"), _GATHERED)
 
     def write(self, data: Any) -> int:
         """Write some bytes."""
@@ -59,12 +68,14 @@ class SealedOutput:
 
     def keep_footer(self) -> None:
         """Take what is written from now on for the footer."""
+        self.stream.flush()
         self._footer = bytearray()
 
     def close(self) -> None:
         """Write seal and footer, and close the stream."""
         if self.closed:
             return
+        self.stream.flush()
         self.closed = True
         footer = bytes(self._footer or b"")
         if len(footer) >= _END.size and _END.unpack(footer[-_END.size :])[0] + _END.size == len(
@@ -75,19 +86,31 @@ class SealedOutput:
         self._sink.close()
 
 
-def read_footer(storage: Storage, name: str) -> pq.FileMetaData:
+def read_footer(
+    storage: Storage, name: str, read_tail: Callable[[int], pa.Buffer] | None = None
+) -> pq.FileMetaData:
     """Return the footer of a data file, held against its seal where it has one.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    name : str
+        The file's path in the table.
+    read_tail : callable, optional
+        Returns so many of the file's last bytes, or more, for a file that cannot be mapped.
 
     Raises
     ------
     CorruptDataError
         If it was changed, or the file was cut short.
     """
+    read_tail = read_tail or partial(storage.read_tail, name)
     whole = storage.map_file(name)
-    tail = whole if whole is not None else storage.read_tail(name, _TAIL)
+    tail = whole if whole is not None else read_tail(_TAIL)
     needed = _footer_start(tail)
     if whole is None and needed < 0:
-        tail = storage.read_tail(name, tail.size - needed)
+        tail = read_tail(tail.size - needed)
         needed = _footer_start(tail)
     if needed >= 0:
         magic, crc = _SEAL.unpack(tail.slice(needed, _SEAL.size).to_pybytes())

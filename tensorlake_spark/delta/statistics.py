@@ -38,8 +38,8 @@ class Statistics:
     nulls: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: pa.RecordBatch) -> Statistics:
-        """Return the statistics of a batch."""
+    def of(cls, rows: pa.RecordBatch | pa.Table) -> Statistics:
+        """Return the statistics of a batch, or a table."""
         out = cls(rows.num_rows)
         for name in BOUNDED:
             column = _leaf(rows, name)
@@ -103,7 +103,7 @@ def _nest(leaves: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _leaf(rows: pa.RecordBatch, name: str) -> pa.Array:
+def _leaf(rows: pa.RecordBatch | pa.Table, name: str) -> pa.Array | pa.ChunkedArray:
     column, _, leaf = name.partition(".")
     # struct_field, unlike .field(), knows the nulls of the struct itself.
     return pc.struct_field(rows.column(column), leaf) if leaf else rows.column(column)

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -22,8 +22,10 @@ from tensorlake_spark.delta.snapshot import FILE_BYTES, Snapshot
 from tensorlake_spark.delta.statistics import BOUNDED, Statistics
 from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
-from tensorlake_spark.row import SCHEMA, Row, Totals, data_batch, meta_batch
+from tensorlake_spark.row import SCHEMA, Row, Totals, data_table, meta_batch
 from tensorlake_spark.spec import STORED_AXES, TensorSpec
+
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
 ROW_GROUP_BYTES = 2 << 20
 """A row group is closed before it would grow beyond this: the least that a slice reads at a time."""
@@ -78,9 +80,17 @@ def create_table(storage: Storage) -> DeltaTable:
 
 _PART = "part-"  # what the names of data files begin with
 
+_unsettled: set[tuple[str, str]] = set()
+"""Tables and data files of commits that may still land: the request is under way, and nobody waits for it."""
+
+
+def unsettle(storage: Storage, files: Sequence[DataFile]) -> None:
+    """Keep files from `discard`, for a commit that names them got no answer and may land at any time."""
+    _unsettled.update((storage.uri, file.path) for file in files)
+
 
 def discard(storage: Storage, names: Sequence[str]) -> None:
-    """Delete data files of a change that failed, unless they are in the log all the same.
+    """Delete data files of a change that failed, unless they are in the log all the same, or may come there.
 
     A commit may land and raise, for its answer can be lost on the way. So the log is asked; where it
     does not answer, the files stay, and are vacuum's.
@@ -95,7 +105,7 @@ def discard(storage: Storage, names: Sequence[str]) -> None:
         return
     with suppress(OSError):
         for name in names:
-            if name not in live:
+            if name not in live and (storage.uri, name) not in _unsettled:
                 storage.delete(name)
 
 
@@ -222,7 +232,7 @@ class FileWriter:
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Add rows as they are, as one row group."""
         self._flush()
-        self._put(batch)
+        self._put(pa.Table.from_batches([batch]))
 
     def finish(self) -> list[DataFile]:
         """Write what is left and return all files."""
@@ -244,21 +254,21 @@ class FileWriter:
 
     def _flush(self) -> None:
         if self._rows and self._spec is not None:
-            self._put(data_batch(self._spec, self._seqs, self._rows))
+            self._put(data_table(self._spec, self._seqs, self._rows))
         self._rows, self._seqs, self._pending, self._spec = [], [], 0, None
 
-    def _put(self, batch: pa.RecordBatch) -> None:
+    def _put(self, rows: pa.Table) -> None:
         with reaching(self.storage):
-            self._write(batch)
+            self._write(rows)
 
-    def _write(self, batch: pa.RecordBatch) -> None:
+    def _write(self, rows: pa.Table) -> None:
         if self._writer is None:
             self._name = f"{_PART}{self.mark}{uuid.uuid4()}.parquet"
             self._sink = SealedOutput(self.storage.open_output(self._name))
             self._stats = Statistics()
             self._written = 0
             self._writer = pq.ParquetWriter(
-                self._sink,
+                self._sink.stream,
                 self.schema,
                 # Payloads are compressed already, and are read where they lie.
                 compression=dict.fromkeys(_PACKED, "zstd"),
@@ -269,10 +279,10 @@ class FileWriter:
                 data_page_size=1 << 20,
                 store_schema=False,
             )
-        batch = widen(batch, self.schema)
-        self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
-        self._stats.add(Statistics.of(batch))
-        self._written += batch.nbytes
+        rows = widen(rows, self.schema)
+        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self._stats.add(Statistics.of(rows))
+        self._written += rows.nbytes
 
     def _close(self) -> None:
         if self._writer is None:
@@ -286,13 +296,13 @@ class FileWriter:
         self.files.append(DataFile(self._name, size, self._stats.to_json()))
 
 
-def widen(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with the columns of `schema`, null where it has none."""
-    if batch.schema == schema:
-        return batch
-    have = set(batch.schema.names)
+def widen(rows: Rows, schema: pa.Schema) -> Rows:
+    """Return a batch, or a table, with the columns of `schema`, null where it has none."""
+    if rows.schema == schema:
+        return rows
+    have = set(rows.schema.names)
     columns = [
-        batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type)
+        rows.column(f.name).cast(f.type) if f.name in have else pa.nulls(rows.num_rows, f.type)
         for f in schema
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return type(rows).from_arrays(columns, schema=schema)

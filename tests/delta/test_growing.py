@@ -45,9 +45,9 @@ def test_a_year_of_daily_appends(lake, layout):
     took = []
     for number in range(DAYS):
         day = day_of(layout, number)
-        start = time.perf_counter()
+        start = time.process_time()
         ref = lake.write("x", day, mode="append", layout=layout)
-        took.append(time.perf_counter() - start)
+        took.append(time.process_time() - start)
     assert ref.shape == (DAYS, *DAY[1:])
     assert np.median(took[-30:]) <= 3 * np.median(took[:30])
     checkpoints = list(Path(lake.uri, "_delta_log").glob("*.checkpoint.parquet"))
