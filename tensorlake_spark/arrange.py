@@ -28,7 +28,7 @@ from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import morton_order
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.put import recomputed
-from tensorlake_spark.row import PAYLOAD, corners
+from tensorlake_spark.row import corners, is_data, payload_sizes
 from tensorlake_spark.spec import STORED_AXES, TensorSpec
 
 Array = np.ndarray[Any, Any]
@@ -177,7 +177,7 @@ def _swap(
                     g for g in range(len(footer.rows)) if not footer.holds_only(spec.id, g)
                 ]  # the others were read already
                 for batch in live_batches(snapshot, path, shared):
-                    rest = batch.filter(pc.invert(_is_data(batch, spec)))
+                    rest = batch.filter(pc.invert(is_data(batch, spec.id)))
                     if rest.num_rows:
                         writer.add_batch(rest)
             made += writer.finish()
@@ -288,7 +288,7 @@ def _gather(snapshot: Snapshot, spec: TensorSpec, task: _Task) -> Output:
     parts, places = [], []
     for path, groups in task.groups:
         for batch in live_batches(snapshot, path, groups):
-            batch = batch.filter(_is_data(batch, spec))
+            batch = batch.filter(is_data(batch, spec.id))
             seq = batch.column("seq").to_numpy()
             at = np.minimum(np.searchsorted(seqs, seq), len(seqs) - 1)
             ours = np.flatnonzero(seqs[at] == seq)
@@ -300,15 +300,10 @@ def _gather(snapshot: Snapshot, spec: TensorSpec, task: _Task) -> Output:
     del parts
     limit = layout_of(spec.layout).row_group_bytes
     with FileWriter(snapshot.storage, 1 << 62, schema=snapshot.schema) as writer:
-        size = sum(np.asarray(pc.fill_null(pc.binary_length(rows.column(n)), 0)) for n in PAYLOAD)
-        cuts = _cuts(np.asarray(size, np.int64)[order], task.step, limit)
+        cuts = _cuts(payload_sizes(rows)[order], task.step, limit)
         for first, stop in pairwise(cuts):
             group = rows.take(pa.array(order[first:stop]))
             place = group.schema.get_field_index("seq")
             seq = pa.array(task.new[first:stop])
             writer.add_batch(group.set_column(place, group.schema.field(place), seq))
         return Output(tuple(writer.finish()))
-
-
-def _is_data(batch: pa.RecordBatch, spec: TensorSpec) -> pa.BooleanArray:
-    return pc.and_(pc.equal(batch.column("id"), spec.id), pc.greater(batch.column("nnz"), 0))

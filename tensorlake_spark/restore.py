@@ -18,6 +18,7 @@ from tensorlake_spark.delta.travel import FILES_KEPT
 from tensorlake_spark.delta.write import DataFile, FileWriter
 from tensorlake_spark.errors import ConcurrentWriteError, MissingDataError
 from tensorlake_spark.put import recomputed
+from tensorlake_spark.row import is_data
 
 
 def restore(storage: Storage, tensor_id: str, version: int | str) -> Snapshot:
@@ -135,15 +136,12 @@ class _Restoration:
             snapshot.storage.open_parquet(path, footer.metadata) as file,
         ):
             rows = plain_types(file.read(columns=["id", "nnz"], use_threads=False))
-        held = np.asarray(self._is_ours(rows), bool)
+        held = np.asarray(is_data(rows, self.tensor_id), bool)
         keep = snapshot.kept(path)
         return held if keep is None else held & keep
 
-    def _is_ours(self, rows: pa.RecordBatch | pa.Table) -> pa.Array:
-        return pc.and_(pc.equal(rows["id"], self.tensor_id), pc.greater(rows["nnz"], 0))
-
     def _only(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(self._is_ours(batch))
+        return batch.filter(is_data(batch, self.tensor_id))
 
     def _rest(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.filter(pc.not_equal(batch["id"], self.tensor_id))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tensorlake_spark.errors import (
     CorruptDataError,
@@ -273,6 +274,19 @@ def _viewed(payload: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
             for n, value in zip(sizes, payload, strict=True)
         ]
     )
+
+
+def is_data(rows: pa.RecordBatch | pa.Table, tensor_id: str) -> Any:
+    """Return of each row whether it is a data row of a tensor, as an Arrow array."""
+    return pc.and_(pc.equal(rows.column("id"), tensor_id), pc.greater(rows.column("nnz"), 0))
+
+
+def payload_sizes(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
+    """Return the bytes of each row's payload, int64."""
+    out = np.zeros(rows.num_rows, np.int64)
+    for name in PAYLOAD:
+        out += pc.fill_null(pc.binary_length(rows.column(name)), 0).to_numpy(False)
+    return out
 
 
 def _meta_crc(layout: str, dtype: str, codec: str, shape: Any, block: Any, attrs: str) -> int:

@@ -17,7 +17,7 @@ from tensorlake_spark.delta.footer import footer_of
 from tensorlake_spark.delta.rewrite import live_batches
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import FileWriter
-from tensorlake_spark.row import PAYLOAD
+from tensorlake_spark.row import payload_sizes
 
 T = TypeVar("T")
 Bounds = tuple[tuple[Any, ...], tuple[Any, ...]]
@@ -153,14 +153,14 @@ class _Packer:
         for start, end in zip([0, *ends], ends):
             rows = batch.slice(start, end - start)
             limit = self._row_group_bytes(rows.column("layout")[0].as_py())
-            if whole and _payload(rows) <= 2 * limit:
+            if whole and int(payload_sizes(rows).sum()) <= 2 * limit:
                 self._take(rows, limit)
             else:
                 for i in range(rows.num_rows):
                     self._take(rows.slice(i, 1), limit)
 
     def _take(self, rows: pa.RecordBatch, limit: int) -> None:
-        size = _payload(rows)
+        size = int(payload_sizes(rows).sum())
         if self._parts:
             last = self._parts[-1].slice(self._parts[-1].num_rows - 1)
             first = self._parts[0]
@@ -178,11 +178,6 @@ class _Packer:
         if self._parts:
             self._writer.add_batch(pa.concat_batches(self._parts))
         self._parts, self._size, self._rows = [], 0, 0
-
-
-def _payload(rows: pa.RecordBatch) -> int:
-    """Return the bytes of the payload of some rows."""
-    return sum(pc.sum(pc.binary_length(rows.column(name))).as_py() or 0 for name in PAYLOAD)
 
 
 def _start(rows: pa.RecordBatch) -> Any:
