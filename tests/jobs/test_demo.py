@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from quick import QUICK
 
 import tensorlake_spark as tl
 
@@ -26,7 +27,7 @@ def short(demo, spark, tmp_path, monkeypatch):
     few.to_csv(tmp_path / "few.csv", index=False)
     monkeypatch.setattr(spark, "stop", lambda: None)
     # A JVM that lives for seconds is quicker with these.
-    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", QUICK)
     changes = {"OUT": tmp_path / "out", "LAKE": tmp_path / "out" / "lake", "local_session": lambda: spark,
                "run_photographs": lambda session: True, "find_flights": lambda: tmp_path / "few.csv"}  # fmt: skip
     for name, value in changes.items():

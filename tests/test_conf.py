@@ -1,0 +1,71 @@
+"""conf/: every setting is one that Spark knows, with a value that it takes, and files start what they are for."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tensorlake_spark.spark.session import CONF, default_settings
+
+FILES = ("spark-defaults.conf", "standalone.conf", "kubernetes.conf", "databricks.conf")
+FREE = re.compile(
+    r"spark\.kubernetes\.(driver|executor)\.secretKeyRef\.\w+|spark\.jars\.\w+|spark\.sql\.catalog\.\w+"
+)
+"""Names that end in what the user chooses, or are read by spark-submit alone."""
+
+
+def settings(name):
+    """What a file sets, as Java's properties are read."""
+    out = {}
+    for line in (Path(str(CONF)) / name).read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            key, value = line.split(None, 1)
+            assert key not in out, f"{key} is there twice"
+            out[key] = value.strip()
+    return out
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_spark_knows_every_setting_and_takes_its_value(spark, name):
+    jvm = spark._jvm
+    loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    for known in ("deploy.k8s.Config$", "internal.config.UI$", "sql.delta.sources.DeltaSQLConf$"):
+        jvm.java.lang.Class.forName(f"org.apache.spark.{known}", True, loader)
+    entries = jvm.org.apache.spark.internal.config.ConfigEntry
+    for key, value in settings(name).items():
+        if not FREE.fullmatch(key):
+            entry = entries.findEntry(key)
+            assert entry is not None, key
+            entry.valueConverter().apply(value)
+
+
+def test_the_local_file_is_what_a_session_gets(spark):
+    assert settings("spark-defaults.conf") == default_settings()
+    for key, value in default_settings().items():
+        if not key.startswith("spark.jars"):
+            assert spark.conf.get(key) == value
+    assert (
+        settings("databricks.conf").items()
+        <= {
+            **default_settings(),
+            "spark.databricks.delta.autoCompact.enabled": "false",
+            "spark.databricks.delta.optimizeWrite.enabled": "false",
+        }.items()
+    )
+
+
+def test_only_errors_are_logged(spark):
+    manager = spark._jvm.org.apache.logging.log4j.LogManager
+    assert manager.getRootLogger().getLevel().toString() == "ERROR"
+    gateway = manager.getLogger("org.apache.spark.api.python.PythonGatewayServer")
+    assert gateway.getLevel().toString() == "ERROR"
+    configuration = manager.getContext(False).getConfiguration()
+    assert configuration.getAppenders().containsKey("console")
+
+
+def test_no_file_has_a_secret():
+    for path in Path(str(CONF)).rglob("*.*"):
+        for line in path.read_text().splitlines():
+            assert line.startswith("#") or not re.search(
+                r"(secret|password)\S*\s+(?!lake:)\S", line
+            ), line
