@@ -12,7 +12,7 @@ PYTEST_ARGS ?=
 help: ## Print this page
 	@echo "tensorlake_spark: tensors in Delta Lake, read by slices"
 	@echo
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) ## Virtual environment in .venv, packages, and Spark's jars
@@ -42,12 +42,22 @@ demo: $(STAMP) ## Ingest photographs and flights with Spark, read slices back, c
 test: lint ## Linters and all tests, in three processes, with coverage
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(PYTEST_ARGS)
 
+.PHONY: test-s3
+test-s3: $(STAMP) ## The tests of lakes, Spark and jobs with all lakes on a local S3 server
+	$(BIN)/python -m pytest --no-cov -n 2 --dist loadfile --no-loadscope-reorder --store s3 \
+		tests/test_*.py tests/spark tests/jobs tests/delta $(PYTEST_ARGS)
+
+.PHONY: s3
+s3: $(STAMP) ## An S3 server on this machine until Ctrl-C; says how to reach it
+	@$(BIN)/python tests/s3server.py
+
 .PHONY: lint
-lint: $(STAMP) ## ruff, mypy and import-linter
+lint: $(STAMP) ## ruff, mypy, import-linter and bandit
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive tensorlake_spark pyspark_tensorlake jobs
 
 .PHONY: format
 format: $(STAMP) ## Format the code
@@ -77,6 +87,11 @@ bench-parameters: $(BENCH)/.ready ## Parameter study; writes docs/parameters.md
 .PHONY: bench-spark
 bench-spark: $(STAMP) ## Spark: ingestion and reads beside plain Delta and Parquet, one and two workers
 	$(BIN)/python tests/benchmarks/bench_spark.py $(BENCH_ARGS)
+
+.PHONY: bench-s3
+bench-s3: $(STAMP) $(BENCH)/.ready ## S3: round trips and times beside Zarr, TensorStore and TileDB
+	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests"); import s3server; s3server.fetch()'
+	$(BENCH)/bin/python tests/benchmarks/bench_s3.py $(BENCH_ARGS)
 
 .PHONY: bench-scale
 bench-scale: $(STAMP) ## The Delta log with up to 100,000 files, and what follows for 100 TB

@@ -16,9 +16,9 @@ from tensorlake_spark.indexing import PointSelection
 from tensorlake_spark.indexing.coords import DUPLICATES
 from tensorlake_spark.labels import Labels, Listed, check_labels, labels_of
 from tensorlake_spark.layouts import grid_of, layout_of
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.put import commit_change, length_of, put, writer_of
 from tensorlake_spark.read import read
-from tensorlake_spark.row import Meta
 from tensorlake_spark.source import Source, SparseSource, native_dtype, suited
 from tensorlake_spark.sparse import SparseTensor
 from tensorlake_spark.spec import TensorSpec

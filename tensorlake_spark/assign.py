@@ -17,8 +17,9 @@ from tensorlake_spark.delta.write import FileWriter
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError
 from tensorlake_spark.indexing import Box, Run, Selection
 from tensorlake_spark.layouts import AnySelection, grid_of, layout_of
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.put import commit_change, recomputed, writer_of
-from tensorlake_spark.row import Meta, Row, Totals, corners, data_batch
+from tensorlake_spark.row import Row, Totals, corners, data_batch
 from tensorlake_spark.spec import TensorSpec
 
 

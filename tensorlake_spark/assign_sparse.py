@@ -16,7 +16,8 @@ from tensorlake_spark.delta.write import FileWriter
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import lift, locate, select
 from tensorlake_spark.layouts import AnySelection, layout_of
-from tensorlake_spark.row import Meta, Totals, corners
+from tensorlake_spark.meta import Meta
+from tensorlake_spark.row import Totals, corners
 from tensorlake_spark.sparse import SparseTensor, sparse_of
 from tensorlake_spark.spec import TensorSpec
 

@@ -16,8 +16,9 @@ from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import DataFile, FileWriter, discard
 from tensorlake_spark.edit import drop_tensors
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.put import commit_change, put, recomputed, writer_of
-from tensorlake_spark.row import Meta, Totals
+from tensorlake_spark.row import Totals
 from tensorlake_spark.spec import TensorSpec
 from tensorlake_spark.stored import StoredSource
 

@@ -30,9 +30,9 @@ from tensorlake_spark.errors import (
     did_you_mean,
 )
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.put import RECOMPUTE, commit_change, length_of, put, recomputed, writer_of
 from tensorlake_spark.put import encode as encode
-from tensorlake_spark.row import Meta
 from tensorlake_spark.source import Source, suited
 from tensorlake_spark.spec import TensorSpec, check_id
 

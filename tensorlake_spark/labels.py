@@ -114,7 +114,7 @@ class Regular:
             raise InvalidTensorError(
                 f"unknown unit of time {self.unit!r}; known are {', '.join(_UNITS)}"
             )
-        if not self.step > 0:
+        if not 0 < self.step < 2**63:
             raise InvalidTensorError(f"bins have a length above 0, not {self.step!r}")
 
     @property

@@ -9,7 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 THREADS = max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
 """Threads of the pool."""
 
-_pool: tuple[int, ThreadPoolExecutor] | None = None
+IO_THREADS = 32
+"""Threads that wait for an object store: as many requests are on their way at once."""
+
+_pools: dict[str, tuple[int, ThreadPoolExecutor]] = {}
 _pool_lock = threading.Lock()
 
 
@@ -18,8 +21,17 @@ def threads() -> ThreadPoolExecutor:
 
     What runs in the pool must not wait for the pool.
     """
-    global _pool
+    return _pool_of("tensorlake", THREADS)
+
+
+def io_threads() -> ThreadPoolExecutor:
+    """Return this process's pool of threads that wait for a store, and do nothing else."""
+    return _pool_of("tensorlake-io", IO_THREADS)
+
+
+def _pool_of(name: str, count: int) -> ThreadPoolExecutor:
     with _pool_lock:
-        if _pool is None or _pool[0] != os.getpid():
-            _pool = (os.getpid(), ThreadPoolExecutor(THREADS, thread_name_prefix="tensorlake"))
-        return _pool[1]
+        found = _pools.get(name)
+        if found is None or found[0] != os.getpid():
+            found = _pools[name] = os.getpid(), ThreadPoolExecutor(count, thread_name_prefix=name)
+        return found[1]

@@ -6,10 +6,11 @@ from typing import Any
 
 from tensorlake_spark.delta import scan
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.errors import CorruptDataError, InvalidKeyError
 from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.progress import progress
-from tensorlake_spark.row import Meta, Totals
+from tensorlake_spark.row import Totals
 
 
 def is_full(meta: Meta) -> bool:
@@ -39,11 +40,13 @@ def read(
     ------
     CorruptDataError
         If stored bytes are not what was written, or rows are missing.
+    InvalidKeyError
+        If there is no memory for the result.
     """
     spec = meta.spec
     layout = layout_of(spec.layout)
     full = is_full(meta) and verify
-    result = layout.new_result(spec, selection, full) if out is None else out
+    result = _new_result(meta, selection, full) if out is None else out
     if not selection.is_empty:
         read_plan = scan.plan(snapshot, spec.id, selection)
         with progress(f"read {spec.id}", read_plan.n_bytes) as done:
@@ -57,6 +60,20 @@ def read(
         if verify:
             _check(meta, selection, sum(found, Totals()))
     return layout.finish(spec, selection, result)
+
+
+def _new_result(meta: Meta, selection: AnySelection, full: bool) -> Any:
+    spec = meta.spec
+    try:
+        return layout_of(spec.layout).new_result(spec, selection, full)
+    except (
+        MemoryError,
+        ValueError,
+    ) as error:  # the latter of NumPy, where no memory could be enough
+        raise InvalidKeyError(
+            f"tensor {spec.id!r}: what is selected has the shape {selection.storage_shape} and dtype "
+            f"{spec.dtype}, for which there is no memory ({error}); select less of it at once"
+        ) from error
 
 
 def _check(meta: Meta, selection: AnySelection, found: Totals) -> None:

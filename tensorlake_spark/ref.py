@@ -26,8 +26,8 @@ from tensorlake_spark.indexing import (
 )
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.read import is_full, read
-from tensorlake_spark.row import Meta
 
 
 class TensorRef:

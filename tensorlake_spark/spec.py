@@ -203,7 +203,8 @@ class TensorSpec:
             raise InvalidTensorError(
                 f"shape {self.shape} is not a shape of fewer than 2**63 elements"
             )
-        if len(self.block_shape) not in (0, self.ndim) or min(self.block_shape, default=1) < 1:
+        sides = self.block_shape or (1,)
+        if len(self.block_shape) not in (0, self.ndim) or not 1 <= min(sides) <= max(sides) < 2**63:
             raise InvalidTensorError(
                 f"block shape {self.block_shape} does not fit shape {self.shape}: one length of at "
                 "least 1 for every axis"

@@ -12,8 +12,8 @@ import numpy as np
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.indexing import Box, select
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.read import read
-from tensorlake_spark.row import Meta
 from tensorlake_spark.source import bands, count_nonzero
 
 _LOOKED_AT = 8  # regions of a dense tensor from which its density is taken

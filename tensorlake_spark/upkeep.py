@@ -8,7 +8,7 @@ from typing import Any
 from tensorlake_spark.audit import check, purge
 from tensorlake_spark.audit.check import CheckReport
 from tensorlake_spark.audit.receipt import PurgeReceipt
-from tensorlake_spark.delta import maintenance
+from tensorlake_spark.delta import maintenance, uploads
 from tensorlake_spark.delta.compact import OptimizeReport
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.optimize import optimize
@@ -111,6 +111,39 @@ class Upkeep(Table):
         """
         self._check_writable()
         return maintenance.vacuum(Snapshot.open(self._storage), retention_hours, dry_run)
+
+    def abort_uploads(
+        self, retention_hours: float | None = None, *, dry_run: bool = False
+    ) -> list[str]:
+        """Abort multipart uploads that killed writers left in the table's folder on S3.
+
+        Nobody reads them, and `vacuum` does not see them, but the bucket keeps their parts. A lifecycle
+        rule of the bucket (AbortIncompleteMultipartUpload) does the same without a call.
+
+        Parameters
+        ----------
+        retention_hours : float, optional
+            Only those that were begun longer ago; the table's own retention (a week) by default. 0 also takes
+            uploads of writers at work now.
+        dry_run : bool
+            Only name them.
+
+        Returns
+        -------
+        list of str
+            Paths of the files that would have been; none where the store is not S3.
+
+        Raises
+        ------
+        MissingDependencyError
+            If boto3 is not installed.
+        TableNotFoundError
+            If there is no table yet.
+        StorageError
+            If the store refuses, or does not answer.
+        """
+        self._check_writable()
+        return uploads.abort_uploads(Snapshot.open(self._storage), retention_hours, dry_run)
 
     def check(self, ids: str | Sequence[str] | None = None, *, repair: bool = False) -> CheckReport:
         """Hold every file, row and total of the table against each other; nothing is trusted or decoded.

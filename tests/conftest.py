@@ -1,9 +1,16 @@
-"""Fixtures and Hypothesis profiles of the whole suite."""
+"""Fixtures and Hypothesis profiles of the whole suite.
+
+The place of a lake is a folder, or with ``--store s3`` an ``s3://`` URL on a real server of this machine
+(``make test-s3``, which leaves out the tests that have no such place). Tests with the marker ``both_stores`` always
+run on both; those with ``local_disk`` look at the lake's files as files and stay on the disk.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +22,12 @@ import tensorlake_spark as tl
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from s3faults import S3Road
+
+sys.path.append(str(Path(__file__).parent))  # quick, s3server and s3faults are for all folders
+
+from quick import QUICK
+from s3server import S3Server
 
 settings.register_profile(
     "default", deadline=None, max_examples=150, suppress_health_check=list(HealthCheck)
@@ -22,11 +35,116 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
+DISK, S3 = "disk", "s3"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--store", choices=(DISK, S3), default=DISK, help="where lakes lie")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for marker in (
+        "both_stores: runs with a lake on the disk, and with one on S3",
+        "local_disk: looks at the files of the lake as files, or needs many commits, so that it stays on the disk",
+    ):
+        config.addinivalue_line("markers", marker)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    markers = {marker.name for marker in metafunc.definition.iter_markers()}
+    on_s3 = metafunc.config.getoption("--store") == S3
+    if "store" in metafunc.fixturenames and "both_stores" in markers and not on_s3:
+        stores = [DISK] if "local_disk" in markers else [DISK, S3]
+        metafunc.parametrize("store", stores, indirect=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose the tests for which the option makes a difference; pytest counts the others as deselected."""
+    if config.getoption("--store") == S3:
+        chosen = [i for i in items if {"place", "new_place"} & {*getattr(i, "fixturenames", ())}]
+        chosen = [i for i in chosen if i.get_closest_marker("local_disk") is None]
+        config.hook.pytest_deselected(items=[i for i in items if i not in {*chosen}])
+        items[:] = chosen
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A server with an empty bucket named ``bucket``."""
+    with S3Server(tmp_path_factory.mktemp("s3") / "server") as server:
+        server.make_bucket("bucket")
+        yield server
+
 
 @pytest.fixture
-def lake(tmp_path: Path) -> tl.TensorLake:
+def road(s3: S3Server) -> Iterator[S3Road]:
+    """A road to the server on which answers can be lost."""
+    from s3faults import S3Road
+
+    with S3Road(s3.port) as road:
+        yield road
+
+
+@pytest.fixture(scope="session")
+def s3_environment(s3: S3Server) -> Iterator[None]:
+    """The environment by which every process reaches the server."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in s3.options.items():
+            patch.setenv(name, value)
+        yield
+
+
+@pytest.fixture(scope="session")
+def everywhere(request: pytest.FixtureRequest) -> str:
+    """Where the lakes of this run lie; processes that it starts know the server."""
+    store: str = request.config.getoption("--store")
+    if store == S3:
+        request.getfixturevalue("s3_environment")
+    return store
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, everywhere: str) -> str:
+    """Where the lakes of this test lie."""
+    if request.node.get_closest_marker("local_disk"):
+        return DISK
+    return getattr(request, "param", everywhere)
+
+
+@pytest.fixture
+def place(
+    request: pytest.FixtureRequest,
+    store: str,
+    everywhere: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """Path or URL of a lake that is not there yet."""
+    if store == DISK:
+        return str(tmp_path / "lake")
+    if everywhere == DISK:
+        for name, value in request.getfixturevalue("s3").options.items():
+            monkeypatch.setenv(name, value)
+    return new_url()
+
+
+@pytest.fixture(scope="module")
+def new_place(everywhere: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
+    """What returns path or URL of a lake that is not there yet, for fixtures of a module."""
+
+    def new() -> str:
+        return new_url() if everywhere == S3 else str(tmp_path_factory.mktemp("lakes") / "lake")
+
+    return new
+
+
+def new_url() -> str:
+    return f"s3://bucket/{uuid.uuid4()}/lake"
+
+
+@pytest.fixture
+def lake(place: str) -> tl.TensorLake:
     """An empty lake."""
-    return tl.open(tmp_path / "lake")
+    return tl.open(place)
 
 
 @pytest.fixture
@@ -40,20 +158,17 @@ def photos() -> np.ndarray:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A local session with Delta, shared by all tests that need Spark.
-
-    Its queries are small: a thorough compiler costs more than it gains.
-    """
+def spark(everywhere: str) -> Iterator[SparkSession]:
+    """A local session with Delta and S3A, shared by all tests that need Spark."""
     from tensorlake_spark.spark import local_session
     from tensorlake_spark.spark.session import CONF
 
     logging = f"-Dlog4j2.configurationFile={(Path(str(CONF)) / 'log4j2.properties').as_uri()}"
-    settings = {
+    conf = {
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"{logging} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": f"{logging} {QUICK}",
         "spark.sql.session.timeZone": "UTC",
     }
-    session = local_session(**settings)
+    session = local_session(s3=True, **conf)
     yield session
     session.stop()

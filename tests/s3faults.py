@@ -1,4 +1,4 @@
-"""A road to an S3 server on which answers get lost, in a process of its own; it counts requests too.
+"""A road to an S3 server on which things go wrong, in a process of its own; it counts requests too.
 
 In a process of its own because deltalake holds the interpreter lock while it waits for some answers.
 """
@@ -9,8 +9,10 @@ import http.client
 import json
 import re
 import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,7 +20,15 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 _CONTROL = "/--control/"
-_REFUSED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+
+_ANSWERS = {
+    "refuse": (403, "AccessDenied", "Access Denied"),
+    "fail": (500, "InternalError", "We encountered an internal error. Please try again."),
+    "slow down": (503, "SlowDown", "Please reduce your request rate."),
+    "expired": (400, "ExpiredToken", "The provided token has expired."),
+    "expired, 403": (403, "ExpiredToken", "The provided token has expired."),
+}
+"""What answers instead of the server: status, code, message."""
 
 
 class S3Road:
@@ -58,24 +68,96 @@ class S3Road:
         self._process.terminate()
         self._process.wait(20)
 
-    def fault(self, verdict: str, where: str = "^PUT .*_delta_log") -> None:
+    def fault(
+        self,
+        verdict: str,
+        where: str = "^PUT .*_delta_log",
+        *,
+        times: int | None = None,
+        after: int = 0,
+        wait: float = 0,
+    ) -> None:
         """Choose what becomes of the requests whose "METHOD path" matches a regular expression.
 
-        ``"refuse"`` answers 403 and forwards nothing; ``"error"`` forwards and answers 500; ``"drop"``
-        forwards and breaks the connection; ``"cut"`` does so once and lets nothing through afterwards;
-        ``""`` forwards.
+        ========================  ==================================================================
+        ``""``                    forwards
+        ``"fail"``                answers 500 and forwards nothing
+        ``"slow down"``           answers 503
+        ``"refuse"``              answers 403
+        ``"expired"``             answers 400 ExpiredToken; ``"expired, 403"`` with the other status
+        ``"silent"``              never answers, until the next call of this method
+        ``"late"``                forwards, and answers after `wait` seconds
+        ``"held"``                waits so long before it forwards
+        ``"reset"``               forwards, and resets the connection in the middle of the body
+        ``"short"``               forwards; half of the body comes, and the connection ends
+        ``"trimmed"``             forwards; half of the body comes, and the header says that it is all
+        ``"error"``               forwards and answers 500
+        ``"drop"``                forwards and breaks the connection
+        ``"cut"``                 does so once and lets nothing through afterwards
+        ========================  ==================================================================
+
+        Parameters
+        ----------
+        verdict, where : str
+            What, and for which requests.
+        times : int, optional
+            For how many requests; all from then on by default.
+        after : int
+            How many requests that match pass before.
+        wait : float
+            Seconds, for ``"late"`` and ``"held"``.
         """
-        self._ask(f"{verdict}/{quote(where, safe='')}")
+        rule = {"verdict": verdict, "where": where, "times": times, "after": after, "wait": wait}
+        self._ask(f"fault/{quote(json.dumps(rule), safe='')}")
 
     def requests(self) -> list[str]:
         """Return the requests since the last call, each as "METHOD path"."""
         found: list[str] = json.loads(self._ask("requests/"))
         return found
 
+    def settle(self) -> None:
+        """Wait until no request is under way."""
+        for _ in range(600):
+            if self._ask("under%20way/") == b"0":
+                return
+            time.sleep(0.05)
+        raise RuntimeError("requests are still under way on the road")
+
     def _ask(self, text: str) -> bytes:
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as client:
             client.request("GET", _CONTROL + text)
             return client.getresponse().read()
+
+
+class _Rule:
+    """What goes wrong, and how often it still does."""
+
+    def __init__(
+        self,
+        verdict: str = "",
+        where: str = "$^",
+        times: int | None = None,
+        after: int = 0,
+        wait: float = 0,
+    ) -> None:
+        self.where, self.wait = re.compile(where), wait
+        self._verdict, self._times, self._after = verdict, times, after
+        self._lock = threading.Lock()
+        self.over = threading.Event()
+
+    def of(self, line: str) -> str:
+        """Return the verdict on one request."""
+        with self._lock:
+            if not self.where.search(line):
+                return ""
+            if self._after:
+                self._after -= 1
+                return ""
+            if self._times is not None:
+                if not self._times:
+                    return ""
+                self._times -= 1
+            return self._verdict
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -86,36 +168,62 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.startswith(_CONTROL):
             self._control(*self.path[len(_CONTROL) :].split("/", 1))
             return
+        self.server.count(1)
+        try:
+            self._pass(f"{self.command} {self.path}")
+        finally:
+            self.server.count(-1)
+
+    def _pass(self, line: str) -> None:
+        """Forward one request, or do what the rule says of it."""
         body = self._body()
-        line = f"{self.command} {self.path}"
         self.server.seen.append(line)
-        verdict = self.server.verdict if self.server.where.search(line) else ""
-        if verdict == "refuse":
-            self._answer(403, {}, _REFUSED)
+        rule = self.server.rule
+        verdict = rule.of(line)
+        if verdict in _ANSWERS:
+            status, code, said = _ANSWERS[verdict]
+            text = f"<Error><Code>{code}</Code><Message>{said}</Message></Error>"
+            self._answer(status, {"Content-Type": "application/xml"}, text.encode())
             return
-        if verdict != "gone":
-            status, headers, data = self._forward(body)
+        if verdict == "silent":
+            rule.over.wait()
+        if verdict in ("silent", "gone"):
+            self._break()
+            return
+        if verdict == "held":
+            time.sleep(rule.wait)
+        status, headers, data = self._forward(body)
         if verdict == "cut":
-            self.server.verdict, self.server.where = "gone", re.compile("")
-        if verdict in ("drop", "cut", "gone"):
-            self.close_connection = True
-            self.connection.shutdown(socket.SHUT_RDWR)
+            self._follow(_Rule("gone", ""))
+        if verdict in ("drop", "cut"):
+            self._break()
             return
-        self._answer(500 if verdict == "error" else status, headers, data)
+        if verdict == "late":
+            rule.over.wait(rule.wait)
+        if verdict == "trimmed":
+            data = data[: len(data) // 2]
+        self._answer(500 if verdict == "error" else status, headers, data, verdict)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("do_"):  # GET, PUT, ...: all alike
             return self._serve
         raise AttributeError(name)
 
-    def _control(self, verdict: str, where: str) -> None:
+    def _control(self, verb: str, argument: str) -> None:
         data = b""
-        if verdict == "requests":
+        verb = unquote(verb)
+        if verb == "requests":
             data = json.dumps(self.server.seen).encode()
             self.server.seen = []
+        elif verb == "under way":
+            data = str(self.server.under_way).encode()
         else:
-            self.server.verdict, self.server.where = verdict, re.compile(unquote(where))
+            self._follow(_Rule(**json.loads(unquote(argument))))
         self._answer(200, {}, data)
+
+    def _follow(self, rule: _Rule) -> None:
+        self.server.rule.over.set()
+        self.server.rule = rule
 
     def _body(self) -> bytes:
         """Return the body as it came, with the frames of a chunked one."""
@@ -141,7 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer = client.getresponse()
             return answer.status, dict(answer.getheaders()), answer.read()
 
-    def _answer(self, status: int, headers: dict[str, str], data: bytes) -> None:
+    def _answer(self, status: int, headers: dict[str, str], data: bytes, verdict: str = "") -> None:
         self.send_response_only(status)
         length = str(len(data))
         for name, value in headers.items():
@@ -151,18 +259,38 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("Content-Length", length)
         self.end_headers()
+        if verdict in ("reset", "short"):
+            data = data[: len(data) // 2]
         if self.command != "HEAD":
             self.wfile.write(data)
+        if verdict == "reset":  # closing with nothing to linger for sends RST
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+            self.connection.close()
+        elif verdict == "short":
+            self._break()
+
+    def _break(self) -> None:
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    verdict, where = "", re.compile("$^")
+    request_queue_size = 64
 
     def __init__(self, upstream: int, port: int) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.upstream = upstream
+        self.rule = _Rule()
         self.seen: list[str] = []
+        self.under_way = 0
+        self._lock = threading.Lock()
+
+    def count(self, more: int) -> None:
+        """Note that requests begin or end."""
+        with self._lock:
+            self.under_way += more
 
 
 if __name__ == "__main__":

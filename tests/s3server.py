@@ -1,9 +1,9 @@
 """A real S3 server on this machine: S3Proxy, fetched once by the Ivy that pyspark brings along.
 
-Nothing but Python and Java is needed. Run as a program it serves until it is interrupted, and prints the
-options for ``tl.open``::
+Nothing but Python and Java is needed. Run as a program (``make s3``) it serves until it is interrupted, prints how
+to reach it, and keeps its objects in a folder, a temporary one if none is named::
 
-    python tests/s3server.py FOLDER
+    python tests/s3server.py [FOLDER]
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import hashlib
 import http.client
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -149,7 +150,7 @@ class S3Server:
 
     def __enter__(self) -> S3Server:
         data = self.folder / "data"
-        data.mkdir(parents=True)
+        data.mkdir(parents=True, exist_ok=True)
         conf, log = self.folder / "s3proxy.conf", self.folder / "s3proxy.log"
         settings = {
             "s3proxy.endpoint": self.endpoint,
@@ -210,11 +211,30 @@ class S3Server:
         return f"s3://{name}"
 
 
+def _serve(folder: Path) -> None:
+    """Serve until interrupted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
+    with suppress(KeyboardInterrupt), S3Server(folder) as server:
+        bucket = server.make_bucket("bucket")
+        print(f"An S3 server at {server.endpoint}, its objects in {folder}; Ctrl-C ends it.\n")
+        print("In a shell:\n")
+        for name, value in server.options.items():
+            print(f"    export {name}={value}")
+        print("\nIn Python:\n")
+        print(f'    lake = tl.open("{bucket}/lake", storage_options={server.options})')
+        print(
+            f'    spark = local_session(s3={server.options})  # format("tensor"), and s3a:// for Spark itself'
+        )
+        print(
+            "\nJobs and the command line take the environment, or each as --storage-option NAME=VALUE.",
+            flush=True,
+        )
+        signal.pause()
+
+
 if __name__ == "__main__":
-    with S3Server(Path(sys.argv[1])) as server:
-        print(server.make_bucket("bucket"), server.options, flush=True)
-        try:
-            while True:
-                time.sleep(3600)
-        except KeyboardInterrupt:
-            pass
+    if len(sys.argv) > 1:
+        _serve(Path(sys.argv[1]))
+    else:
+        with tempfile.TemporaryDirectory(prefix="tensorlake-s3-") as name:
+            _serve(Path(name))

@@ -21,7 +21,7 @@ from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.staging import Staging
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.indexing.overlaps import meeting
-from tensorlake_spark.row import meta_batch
+from tensorlake_spark.meta import meta_batch
 
 
 @pytest.fixture

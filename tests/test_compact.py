@@ -479,8 +479,8 @@ def optimize_until(path, stop, queue):
     queue.put((runs, merged))
 
 
-def test_writers_and_compaction_beside_each_other(tmp_path):
-    path = tmp_path / "lake"
+def test_writers_and_compaction_beside_each_other(place):
+    path = place
     tl.open(path).write("turns", np.zeros(3))
     context = multiprocessing.get_context("spawn")
     stop, queue = context.Event(), context.Queue()

@@ -115,8 +115,8 @@ _COLUMNS = (*_SMALL, "id", "seq", "codec", "crc", *PAYLOAD)
 def _near(table: pa.Table, ours: Array, target: Target) -> Array:
     """Return which of a tensor's rows have a box that meets the part."""
     spec, selection = target.spec, target.selection
-    assert spec is not None
-    assert selection is not None
+    assert spec is not None  # nosec B101 # for mypy
+    assert selection is not None  # nosec B101 # for mypy
     batch = table.combine_chunks().to_batches()[0]
     ours = ours & np.asarray(pc.greater(batch.column("nnz"), 0))
     places = np.flatnonzero(ours)
@@ -139,8 +139,8 @@ def _dirty(rows: pa.RecordBatch, target: Target) -> tuple[Array, Array]:
     Those that cannot be decoded, and those of another layout or dtype, may.
     """
     spec, selection = target.spec, target.selection
-    assert spec is not None
-    assert selection is not None
+    assert spec is not None  # nosec B101 # for mypy
+    assert selection is not None  # nosec B101 # for mypy
     lo, hi = boxes(rows, spec.ndim)
     shape = np.maximum(np.array(spec.shape, np.int64), hi.max(axis=0, initial=0))
     grown = replace(spec, shape=tuple(shape.tolist()), labels={})

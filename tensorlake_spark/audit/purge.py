@@ -35,8 +35,8 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.indexing import format_key, parse_key, select, select_points
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.put import commit_change, recomputed
-from tensorlake_spark.row import Meta
 
 
 def purge(
@@ -179,7 +179,7 @@ def _remove(snapshot: Snapshot, meta: Meta | None, traces: Traces) -> Snapshot:
     """Commit a version without the target; a writer of another tensor that moves files is no hindrance."""
     target = traces.target
     if target.selection is not None:
-        assert meta is not None
+        assert meta is not None  # nosec B101 # for mypy
         sparse = layout_of(meta.spec.layout).is_sparse
         put = assign_elements if sparse else assign
         nothing = np.zeros((), meta.spec.dtype) if sparse else meta.spec.fill_value

@@ -17,8 +17,9 @@ from tensorlake_spark.indexing import Box, cells_along, select
 from tensorlake_spark.indexing.overlaps import meeting
 from tensorlake_spark.layouts import grid_of, layout_of
 from tensorlake_spark.layouts.check import box_text
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.read import read
-from tensorlake_spark.row import Meta, Totals
+from tensorlake_spark.row import Totals
 from tensorlake_spark.spec import dtype_name
 
 Array = np.ndarray[Any, Any]

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from tensorlake_spark.delta.footer import footer_of, plain_types, reading
+from tensorlake_spark.delta.footer import Footer, footer_at, plain_types, reading
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.errors import CorruptDataError, TensorNotFoundError, did_you_mean
-from tensorlake_spark.row import META_COLUMNS, Meta, read_meta
+from tensorlake_spark.meta import META_COLUMNS, Meta, read_meta
 
 _KEEP = 256
 _cache: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
@@ -26,12 +27,11 @@ def _meta_rows(snapshot: Snapshot, place: int) -> pa.Table:
     key = (snapshot.storage.uri, name)
     table = _cache.get(key)
     if table is None:
-        records = int(files.rows[place])
-        footer = footer_of(snapshot.storage, name, records if records >= 0 else None)
+        footer = footer_at(snapshot, place)
         least, _ = footer.bounds("nnz")
         groups = [g for g, value in enumerate(least) if value in (0, None)]
         with reading(snapshot.storage, name):
-            with snapshot.storage.open_parquet(name, footer.metadata) as file:
+            with _opened(snapshot, name, footer, groups) as file:
                 table = plain_types(
                     file.read_row_groups(groups, columns=list(META_COLUMNS), use_threads=False)
                 )
@@ -47,6 +47,14 @@ def _meta_rows(snapshot: Snapshot, place: int) -> pa.Table:
     if keep is not None:
         table = table.filter(pa.array(keep[table["row"].to_numpy()]))
     return table
+
+
+def _opened(snapshot: Snapshot, name: str, footer: Footer, groups: list[int]) -> pq.ParquetFile:
+    """Open a file to read the metadata columns of some row groups: of an object, mostly all at once."""
+    remote = snapshot.remote
+    if remote is not None and groups and groups[-1] - groups[0] == len(groups) - 1:
+        return footer.open_part(footer.fetch(remote, name, groups, META_COLUMNS))
+    return snapshot.storage.open_parquet(name, footer.metadata)
 
 
 def find(snapshot: Snapshot, tensor_id: str) -> Meta | None:

@@ -19,10 +19,12 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import RemoveAction
 
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage, listed, reaching, refusal
-from tensorlake_spark.delta.write import DataFile
+from tensorlake_spark.delta.storage import Storage, is_answer, listed, reaching, refusal
+from tensorlake_spark.delta.timeouts import Timeouts
+from tensorlake_spark.delta.write import DataFile, unsettle
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
+    StorageError,
     TensorLakeError,
     UnsupportedFeatureError,
 )
@@ -123,14 +125,19 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     UnsupportedFeatureError
         If a file that would leave the table has a deletion vector.
     StorageError
-        If the store refuses, or does not answer.
+        If the store refuses, or does not answer. Without an answer the commit may land later, so its files stay.
     """
     error: Exception | None = None
+    since = 0  # version that the first attempt followed
+    timeouts = Timeouts.of(storage.options)
+    until = time.monotonic() + timeouts.retry_timeout
     for attempt in range(ATTEMPTS):
         if attempt:
-            time.sleep(random.uniform(0.2, 1.0) * min(0.5, 0.01 * 1.4**attempt))
+            wait = min(0.5, 0.01 * 1.4**attempt)
+            time.sleep(wait * random.uniform(0.2, 1.0))  # nosec B311 # no secret
         snapshot = Snapshot.open(storage)
-        if attempt and _is_there(snapshot, change.mark):
+        since = since if attempt else snapshot.version
+        if attempt and _is_there(snapshot, change.mark, since):
             return snapshot
         numbers = snapshot.transactions([app_of(tensor_id) for tensor_id in change.tensors])
         for tensor_id, number in change.tensors.items():
@@ -143,18 +150,36 @@ def commit(storage: Storage, change: Change) -> Snapshot:
             error = failed
             continue
         except OSError as failed:
+            over = storage.is_local or is_answer(failed)
+            if not over:
+                unsettle(storage, change.adds)
+                # Safe to repeat: of two commits of one version one lands, and ours is known by its mark.
+                if attempt < timeouts.max_retries and time.monotonic() < until:
+                    error = failed
+                    continue
             snapshot = Snapshot.open(storage)
-            if _is_there(snapshot, change.mark):
+            if _is_there(snapshot, change.mark, since):
                 return snapshot
-            raise refusal(storage, failed) from failed
+            raise _lost(storage, failed, over) from failed
         return snapshot.newer()
     snapshot = Snapshot.open(storage)
-    if _is_there(snapshot, change.mark):
+    if _is_there(snapshot, change.mark, since):
         return snapshot
     raise ConcurrentWriteError(
         f"other writers won {ATTEMPTS} commits in a row on {storage.uri}; nothing was "
         f"committed, try again later: {error}"
     ) from error
+
+
+def _lost(storage: Storage, failed: OSError, over: bool) -> StorageError:
+    """Return the error for a commit that is not in the log."""
+    refused = refusal(storage, failed)
+    if over:
+        return refused
+    return StorageError(
+        f"{refused}; the commit is not in the log, but may still be on its way, so its files stay: look at the "
+        "newest version before you repeat it"
+    )
 
 
 def _check_removes(snapshot: Snapshot, change: Change) -> None:
@@ -198,8 +223,11 @@ def _commit_once(snapshot: Snapshot, change: Change) -> None:
     )
 
 
-def _is_there(snapshot: Snapshot, mark: str) -> bool:
-    """Whether the commit with this mark is in the log: a commit may succeed and raise all the same."""
+def _is_there(snapshot: Snapshot, mark: str, since: int) -> bool:
+    """Whether a commit after `since` has this mark: it may succeed and raise all the same."""
+    count = snapshot.version - since
+    if not count:
+        return False
     with reaching(snapshot.storage):
-        history = listed(lambda: snapshot.table.history(2 * ATTEMPTS))
+        history = listed(lambda: snapshot.table.history(count), True)
     return any(entry.get(_MARK) == mark for entry in history)

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import pyarrow.fs as pafs
 
+from tensorlake_spark.delta.inside import inside
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.errors import FormatError
@@ -131,12 +132,12 @@ def _replay(out: dict[str, Naming], version: int, actions: Iterator[dict[str, An
     added = []
     for action in actions:
         if action.get("add"):
-            added.append(unquote(action["add"]["path"]))
+            added.append(inside(unquote(action["add"]["path"])))
         if action.get("cdc"):  # no version needs it
-            out.setdefault(unquote(action["cdc"]["path"]), Naming())
+            out.setdefault(inside(unquote(action["cdc"]["path"])), Naming())
         if action.get("remove"):
             gone = action["remove"]
-            naming = out.setdefault(unquote(gone["path"]), Naming())
+            naming = out.setdefault(inside(unquote(gone["path"])), Naming())
             naming._remove(version, gone.get("deletionTimestamp"))
     for path in added:
         out.setdefault(path, Naming())._add(version)

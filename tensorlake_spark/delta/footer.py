@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.payload import PayloadViews, plain_column
+from tensorlake_spark.delta.remote import Part, PartFile, Remote
 from tensorlake_spark.delta.seal import read_footer
+from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, is_refusal, refusal
 from tensorlake_spark.delta.travel import FILES_KEPT
 from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
@@ -24,6 +26,7 @@ Array = np.ndarray[Any, Any]
 _LEAVES = tuple(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES))
 _KEEP = 512
 _SMALL_ROWS = 1 << 16  # rows of a file whose small columns are kept
+_METAS = 64 << 10  # bytes of metadata rows that are kept
 
 
 class Footer:
@@ -45,6 +48,7 @@ class Footer:
         self.first_row = np.cumsum(self.rows) - self.rows
         self.nbytes = np.array([g.total_byte_size for g in groups], np.int64)
         schema = metadata.schema
+        self._last = metadata.num_columns - 1
         self._column = {schema.column(i).path: i for i in range(metadata.num_columns)}
         have = {*self._column, *(path.partition(".")[0] for path in self._column)}
         missing = [name for name in (*SCHEMA.names, *_LEAVES) if name not in have]
@@ -54,6 +58,8 @@ class Footer:
         self._small: dict[tuple[int, tuple[str, ...]], pa.RecordBatch] = {}
         self._small_rows = 0
         self._payload: dict[tuple[int, str], PayloadViews | None] = {}
+        self._metas: Part | None = None
+        self._reach: dict[tuple[str, ...], tuple[int, int]] = {}
 
     @property
     def columns(self) -> frozenset[str]:
@@ -91,8 +97,55 @@ class Footer:
         batches = [found[g] for g in groups]
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
-    def payload(self, file: pa.Buffer, group: int, column: str) -> PayloadViews | None:
-        """Return where the payloads of a row group lie in a mapped file, None if Arrow has to read them."""
+    def span(self, group: int, columns: tuple[str, ...]) -> tuple[int, int]:
+        """Return where in the file some columns of a row group lie, and whatever is between them."""
+        reach = self._reach.get(columns)
+        if reach is None:
+            wanted = {*columns}
+            places = [
+                i for path, i in self._column.items() if not wanted.isdisjoint(_prefixes(path))
+            ]
+            reach = self._reach[columns] = min(places), max(places)
+        first, last = (self._groups[group].column(place) for place in reach)
+        return _start(first), _start(last) + int(last.total_compressed_size)
+
+    def gap(self, group: int, later: int) -> int:
+        """Return how many bytes lie between two row groups."""
+        ends = self._groups[group].column(self._last)
+        begins = self._groups[later].column(0)
+        return _start(begins) - _start(ends) - int(ends.total_compressed_size)
+
+    def keep_metas(self, tail: Part) -> None:
+        """Keep the row groups of metadata that end the file, if they are in its last bytes, for `fetch`."""
+        _, most = self.bounds("nnz")
+        group = len(self._groups)
+        while group and most[group - 1] == 0:
+            group -= 1
+        if group < len(self._groups):
+            start = _start(self._groups[group].column(0))
+            last = self._groups[-1].column(self._last)
+            stop = _start(last) + int(last.total_compressed_size)
+            if stop - start <= _METAS and tail.has(start, stop):
+                data = tail.slice(
+                    start, stop - start
+                ).to_pybytes()  # a copy, or all of it would stay
+                self._metas = Part(pa.py_buffer(data), start)
+
+    def fetch(
+        self, remote: Remote, name: str, groups: Sequence[int], columns: tuple[str, ...]
+    ) -> Part:
+        """Return the bytes of some columns of row groups that follow one another, with one request."""
+        start, stop = self.span(groups[0], columns)[0], self.span(groups[-1], columns)[1]
+        if self._metas is not None and self._metas.has(start, stop):
+            return self._metas
+        return Part(remote.read(name, start, stop - start), start)
+
+    def open_part(self, part: Part) -> pq.ParquetFile:
+        """Open a part of the file, to read row groups that are in it."""
+        return pq.ParquetFile(PartFile(part), metadata=self.metadata)
+
+    def payload(self, file: pa.Buffer | Part, group: int, column: str) -> PayloadViews | None:
+        """Return where the payloads of a row group lie in a file, None if Arrow has to read them."""
         key = (group, column)
         if key not in self._payload:
             chunk = plain_column(self._groups[group], self._column[column])
@@ -153,11 +206,24 @@ class Footer:
         return bool(first[group] == last[group] == tensor_id and (least[group] or 0) > 0)
 
 
+def _start(chunk: pq.ColumnChunkMetaData) -> int:
+    """Return where in the file a column chunk begins."""
+    return int(chunk.dictionary_page_offset or chunk.data_page_offset)
+
+
+def _prefixes(path: str) -> list[str]:
+    """Return the names of a leaf column and of all that it is in: ``a.b.c``, ``a.b``, ``a``."""
+    parts = path.split(".")
+    return [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+
+
 _cache: OrderedDict[tuple[str, str], Footer] = OrderedDict()
 _lock = threading.Lock()
 
 
-def footer_of(storage: Storage, name: str, records: int | None = None) -> Footer:
+def footer_of(
+    storage: Storage, name: str, records: int | None = None, remote: Remote | None = None
+) -> Footer:
     """Return the footer of a data file, from memory where it was read before.
 
     Parameters
@@ -168,6 +234,8 @@ def footer_of(storage: Storage, name: str, records: int | None = None) -> Footer
         The file's path in the table.
     records : int, optional
         How many rows the Delta log says it has.
+    remote : Remote, optional
+        Reads it with one request, where the store is one that takes requests.
 
     Raises
     ------
@@ -185,7 +253,11 @@ def footer_of(storage: Storage, name: str, records: int | None = None) -> Footer
             _cache.move_to_end(key)
     if footer is None:
         with reading(storage, name):
-            footer = Footer(read_footer(storage, name))
+            footer = (
+                Footer(read_footer(storage, name))
+                if remote is None
+                else _read(remote, storage, name)
+            )
         with _lock:
             _cache[key] = footer
             while len(_cache) > _KEEP:
@@ -195,6 +267,27 @@ def footer_of(storage: Storage, name: str, records: int | None = None) -> Footer
             f"data file {storage.file_uri(name)} has {footer.metadata.num_rows} rows, but the Delta log "
             f"says {records}: the file was changed after it was committed"
         )
+    return footer
+
+
+def footer_at(snapshot: Snapshot, place: int) -> Footer:
+    """Return `footer_of` one of a version's files."""
+    files = snapshot.files
+    records = int(files.rows[place])
+    known = records if records >= 0 else None
+    return footer_of(snapshot.storage, files.path[place], known, snapshot.remote)
+
+
+def _read(remote: Remote, storage: Storage, name: str) -> Footer:
+    """Read a footer with its file's last bytes, in which metadata rows often are."""
+    tails: list[pa.Buffer] = []
+
+    def read_tail(nbytes: int) -> pa.Buffer:
+        tails.append(remote.tail(name, nbytes))
+        return tails[-1]
+
+    footer = Footer(read_footer(storage, name, read_tail))
+    footer.keep_metas(Part(tails[0], remote.sizes[name] - tails[0].size))
     return footer
 
 

@@ -1,4 +1,4 @@
-"""Payloads without a copy: where the bytes of a binary column lie in a memory-mapped data file.
+"""Payloads without a copy: where the bytes of a binary column lie in a data file, or in a part of one.
 
 Our writer leaves payload columns plain and uncompressed, so their values lie in the file as they are:
 after each page's header a run of definition levels, then for each value its length and its bytes (Parquet
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tensorlake_spark.delta.remote import Part
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.row import INLINE, VIEW
 
@@ -39,8 +40,8 @@ class PayloadViews:
 
     Parameters
     ----------
-    file : pyarrow.Buffer
-        The whole data file, memory-mapped.
+    file : pyarrow.Buffer or Part
+        The whole data file, memory-mapped, or a part of it that has the column chunk.
     chunk : pyarrow.parquet.ColumnChunkMetaData
         As `plain_column` returned it.
 
@@ -50,7 +51,7 @@ class PayloadViews:
         If the pages do not add up to the column chunk.
     """
 
-    def __init__(self, file: pa.Buffer, chunk: pq.ColumnChunkMetaData) -> None:
+    def __init__(self, file: pa.Buffer | Part, chunk: pq.ColumnChunkMetaData) -> None:
         self._start, self._size = chunk.data_page_offset, chunk.total_compressed_size
         data = memoryview(self.region(file)).cast("B")  # pyarrow hands out signed bytes
         spans = _spans(data, chunk.num_values)
@@ -67,8 +68,8 @@ class PayloadViews:
                 rest = bytes(data[at : at + 4]) + struct.pack("<ii", 0, at)
             words[place] = np.void(struct.pack("<i", length) + rest)
 
-    def region(self, file: pa.Buffer) -> pa.Buffer:
-        """Return the part of a mapped file that the views point into."""
+    def region(self, file: pa.Buffer | Part) -> pa.Buffer:
+        """Return the part of a file that the views point into."""
         # Looked at anew for every map: a view past the end of a file that was cut short would crash.
         if self._start + self._size > file.size:
             raise CorruptDataError(
@@ -78,14 +79,14 @@ class PayloadViews:
 
 
 def over(
-    file: pa.Buffer, parts: Sequence[PayloadViews], mask: np.ndarray[Any, Any] | None = None
+    file: pa.Buffer | Part, parts: Sequence[PayloadViews], mask: np.ndarray[Any, Any] | None = None
 ) -> pa.Array:
-    """Return the values of some column chunks, or those of a mask, as views into a mapped file.
+    """Return the values of some column chunks, or those of a mask, as views into a file.
 
     Parameters
     ----------
-    file : pyarrow.Buffer
-        The whole data file.
+    file : pyarrow.Buffer or Part
+        The whole data file, or a part of it that has the column chunks.
     parts : sequence of PayloadViews
         At least one; the values follow one another in this order.
     mask : bool ndarray, optional
@@ -94,7 +95,7 @@ def over(
     Returns
     -------
     pyarrow.Array
-        Of type ``binary_view``; keeps the map alive.
+        Of type ``binary_view``; keeps the bytes alive.
     """
     views = np.concatenate([part.views for part in parts])
     valid = np.concatenate([part.valid for part in parts])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tensorlake_spark.delta.footer import Footer, footer_of, plain_types, reading
+from tensorlake_spark.delta.footer import Footer, footer_at, footer_of, plain_types, reading
 from tensorlake_spark.delta.payload import over
+from tensorlake_spark.delta.remote import Part, Remote, overlapped
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.indexing import FilePlan, PointSelection, Predicate, ReadPlan, Selection
-from tensorlake_spark.pool import THREADS, threads
+from tensorlake_spark.pool import IO_THREADS, THREADS, io_threads, threads
 from tensorlake_spark.row import PAYLOAD
 from tensorlake_spark.spec import STORED_AXES
 
 Array = np.ndarray[Any, Any]
 
 _JOB_BYTES = 8 << 20
+_REQUEST_BYTES = 1 << 20  # of one request, at least: it takes as long to answer as to transfer this
+_GAP = 256 << 10  # bytes that are read and not needed rather than asking twice
 _BATCH_BYTES = 8 << 20
 
 
@@ -62,9 +66,7 @@ def plan(snapshot: Snapshot, tensor_id: str, selection: Selection | PointSelecti
         wanted[ours] = selection.hits(lo[ours], hi[ours])
     axes = tuple(axis for axis, _, _ in selection.ranges())
     plans = []
-    for i in np.flatnonzero(wanted).tolist():
-        records = int(files.rows[i])
-        footer = footer_of(snapshot.storage, files.path[i], records if records >= 0 else None)
+    for i, footer in _footers(snapshot, np.flatnonzero(wanted).tolist()):
         groups = footer.may_hold(tensor_id, data=True)
         if axes:
             groups &= selection.hits(*footer.boxes(axes, shape))
@@ -91,16 +93,29 @@ def plan(snapshot: Snapshot, tensor_id: str, selection: Selection | PointSelecti
     )
 
 
-def pieces(snapshot: Snapshot, read: ReadPlan, target: int = _JOB_BYTES) -> list[ScanPiece]:
-    """Cut a plan into pieces of about `target` bytes, in storage order."""
+def _footers(snapshot: Snapshot, places: list[int]) -> Iterator[tuple[int, Footer]]:
+    """Yield files with their footers, which are asked of a store all at once."""
+    read = partial(footer_at, snapshot)
+    many = snapshot.remote is not None and len(places) > 1
+    yield from zip(places, (io_threads().map if many else map)(read, places))
+
+
+def pieces(
+    snapshot: Snapshot, read: ReadPlan, target: int = _JOB_BYTES, adjacent: bool = False
+) -> list[ScanPiece]:
+    """Cut a plan into pieces of about `target` bytes, in storage order.
+
+    With `adjacent` the row groups of a piece lie beside each other, so that one request reads them.
+    """
     out = []
     for file in read.files:
-        footer = footer_of(snapshot.storage, file.path)
+        footer = footer_of(snapshot.storage, file.path, remote=snapshot.remote)
         groups: list[int] = []
         size = 0
         for group in file.row_groups:
             nbytes = int(footer.nbytes[group])
-            if groups and size + nbytes > target:
+            apart = adjacent and groups and footer.gap(groups[-1], group) > _GAP
+            if groups and (size + nbytes > target or apart):
                 out.append(ScanPiece(file.path, tuple(groups), size, footer.metadata.num_rows))
                 groups, size = [], 0
             groups.append(group)
@@ -126,7 +141,7 @@ def read_piece(
     tensor_id: str,
     columns: Sequence[str],
     keep: Array | None = None,
-    mapped: pa.Buffer | None = None,
+    mapped: pa.Buffer | Part | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the data rows of one tensor in a piece, with `columns` (Parquet leaves), in batches.
 
@@ -142,8 +157,8 @@ def read_piece(
         As `leaves` returns them.
     keep : bool ndarray, optional
         For each row of the file whether a deletion vector leaves it there.
-    mapped : pyarrow.Buffer, optional
-        The file, if the caller has mapped it already.
+    mapped : pyarrow.Buffer or Part, optional
+        The file, if the caller has mapped it already, or what was fetched of it.
     """
     with reading(storage, piece.path):
         footer = footer_of(storage, piece.path, piece.records if piece.records >= 0 else None)
@@ -172,13 +187,13 @@ def _read_groups(
     storage: Storage,
     path: str,
     footer: Footer,
-    mapped: pa.Buffer | None,
+    mapped: pa.Buffer | Part | None,
     groups: Sequence[int],
     columns: Sequence[str],
     tensor_id: str,
     keep: Array | None,
 ) -> pa.RecordBatch:
-    """Read a tensor's rows of some row groups: payloads as views into a mapped file where that can be."""
+    """Read a tensor's rows of some row groups: payloads as views into the file's bytes where that can be."""
     views = {}
     if mapped is not None:
         for name in PAYLOAD:
@@ -191,6 +206,8 @@ def _read_groups(
     rest += [] if clean else [n for n in ("id", "nnz") if n not in rest]
 
     def open_file() -> pq.ParquetFile:
+        if isinstance(mapped, Part):
+            return footer.open_part(mapped)
         return storage.open_parquet(path, footer.metadata)
 
     if views:
@@ -243,15 +260,10 @@ def read(
     keeps = {file.path: snapshot.kept(file.path) for file in read_plan.files}  # before threads ask
     names = leaves(columns, len(read_plan.selection.shape))
 
-    maps: dict[str, pa.Buffer | None] = {}
-    for file in read_plan.files:
-        with reading(storage, file.path):
-            maps[file.path] = storage.map_file(file.path)
-
-    def work(piece: ScanPiece) -> list[Any]:
+    def work(piece: ScanPiece, data: pa.Buffer | Part | None) -> list[Any]:
         keep = keeps[piece.path]
         out = []
-        batches = read_piece(storage, piece, read_plan.predicate.id, names, keep, maps[piece.path])
+        batches = read_piece(storage, piece, read_plan.predicate.id, names, keep, data)
         for batch in batches:
             with reading(storage, piece.path):
                 out.append(visit(batch))
@@ -259,10 +271,27 @@ def read(
             progress(piece.nbytes)
         return out
 
-    jobs = pieces(snapshot, read_plan, _job_bytes(read_plan.n_bytes))
-    if len(jobs) == 1:
-        return work(jobs[0])
-    return [result for results in threads().map(work, jobs) for result in results]
+    remote = snapshot.remote
+    if remote is not None:
+        target = max(_REQUEST_BYTES, min(_JOB_BYTES, read_plan.n_bytes // IO_THREADS))
+        jobs = pieces(snapshot, read_plan, target, adjacent=True)
+        found = overlapped(jobs, partial(_fetch, storage, remote, tuple(names)), work)
+    else:
+        maps: dict[str, pa.Buffer | None] = {}
+        for file in read_plan.files:
+            with reading(storage, file.path):
+                maps[file.path] = storage.map_file(file.path)
+        jobs = pieces(snapshot, read_plan, _job_bytes(read_plan.n_bytes))
+        if len(jobs) == 1:
+            return work(jobs[0], maps[jobs[0].path])
+        found = threads().map(lambda piece: work(piece, maps[piece.path]), jobs)
+    return [result for results in found for result in results]
+
+
+def _fetch(storage: Storage, remote: Remote, columns: tuple[str, ...], piece: ScanPiece) -> Part:
+    with reading(storage, piece.path):
+        footer = footer_of(storage, piece.path, remote=remote)
+        return footer.fetch(remote, piece.path, piece.row_groups, columns)
 
 
 def _job_bytes(total: int) -> int:

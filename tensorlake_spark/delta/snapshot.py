@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,13 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
+from tensorlake_spark.delta.inside import inside
+from tensorlake_spark.delta.mirror import Mirror, bring, commit_name, mark_of
+from tensorlake_spark.delta.remote import ANY_SIZE, Remote
 from tensorlake_spark.delta.storage import Storage, listed, reaching
 from tensorlake_spark.delta.transactions import all_transactions
 from tensorlake_spark.delta.travel import FILES_KEPT, as_time, travel
+from tensorlake_spark.delta.vectors import check_vectors
 from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
@@ -106,18 +111,43 @@ class Snapshot:
     ----------
     storage : Storage
         Where it is.
-    table : deltalake.DeltaTable
+    opened : deltalake.DeltaTable or Mirror
         Opened at the version that is meant.
     """
 
-    def __init__(self, storage: Storage, table: DeltaTable) -> None:
+    def __init__(self, storage: Storage, opened: DeltaTable | Mirror) -> None:
         self.storage = storage
-        self.table = table
-        self.version = int(table.version())
-        protocol = table.protocol()
+        self._opened = opened
+        self._log = opened.table if isinstance(opened, Mirror) else opened
+        self._mark = opened.mark if isinstance(opened, Mirror) else None
+        self.version = int(self._log.version())
+        self._pid = os.getpid()
+        protocol = self._log.protocol()
         self.reader_features = frozenset(protocol.reader_features or ())
         self.writer_features = frozenset(protocol.writer_features or ())
         self._check(protocol.min_reader_version)
+
+    @cached_property
+    def table(self) -> DeltaTable:
+        """The table itself, for what a mirror of its log is not enough for."""
+        if not isinstance(self._opened, Mirror):
+            return self._opened
+        with reaching(self.storage):
+            return listed(
+                lambda: DeltaTable(
+                    self.storage.uri, self.version, storage_options=self.storage.log_options
+                ),
+                True,
+            )
+
+    @cached_property
+    def remote(self) -> Remote | None:
+        """Its data files as `Remote` reads them, and the commits that `stamp` reads; None of a local table."""
+        if self.storage.is_local:
+            return None
+        names = [commit_name(v) for v in (self.version, self.version + 1)]
+        files = zip(self.files.path, self.files.size.tolist(), strict=True)
+        return Remote(self.storage, {**dict.fromkeys(names, ANY_SIZE), **dict(files)}, self._pid)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A DeltaTable does not pickle: an executor opens the same version itself.
@@ -147,8 +177,13 @@ class Snapshot:
         """
         if version is not None and timestamp is not None:
             raise InvalidOptionError("version and timestamp exclude each other; give one of them")
-        options = dict(storage.options) or None
+        options = storage.log_options
         with reaching(storage):
+            if timestamp is None and not (storage.is_local or isinstance(version, str)):
+                mirror = bring(storage, version)
+                if mirror is not None:
+                    _met.add(storage.uri)
+                    return cls(storage, mirror)
             try:
                 table = listed(
                     lambda: DeltaTable(storage.uri, storage_options=options), storage.uri in _met
@@ -186,7 +221,7 @@ class Snapshot:
                 "which tensorlake_spark does not read; spark.read.format('delta') does, or drop the "
                 "feature with ALTER TABLE ... DROP FEATURE"
             )
-        have = {f.name for f in self.table.schema().fields}
+        have = {f.name for f in self._log.schema().fields}
         missing = [name for name in SCHEMA.names if name not in have]
         if missing:
             raise FormatError(
@@ -209,6 +244,12 @@ class Snapshot:
 
         Two names are looked at: when the commit of this version was written, and that it has no successor.
         """
+        known, self._mark = self._mark, None
+        if known is not None:  # it was brought here just now
+            return known
+        if self.remote is not None:
+            with reaching(self.storage):
+                return mark_of(self.remote, self.version)
         names = [f"_delta_log/{v:020}.json" for v in (self.version, self.version + 1)]
         with reaching(self.storage):
             written, successor = self.storage.modified(names)
@@ -216,6 +257,8 @@ class Snapshot:
 
     def newer(self) -> Snapshot:
         """Return the newest version, for a caller who drops this one: its log is read on from here."""
+        if isinstance(self._opened, Mirror) and "table" not in self.__dict__:
+            return Snapshot.open(self.storage)
         with reaching(self.storage):
             listed(self.table.update_incremental, True)
         if self.table.version() == self.version:
@@ -241,7 +284,7 @@ class Snapshot:
     def _actions(self) -> pa.Table:
         """What the log says of every live file."""
         with reaching(self.storage):
-            return pa.table(self.table.get_add_actions(flatten=True))
+            return pa.table(self._log.get_add_actions(flatten=True))
 
     def _number(self, name: str, unknown: int) -> Array:
         """Return a column of the log's as int64, `unknown` where it says nothing."""
@@ -309,7 +352,7 @@ class Snapshot:
         FormatError
             If that is no size.
         """
-        text = self.table.metadata().configuration.get("delta.targetFileSize")
+        text = self._log.metadata().configuration.get("delta.targetFileSize")
         if text is None:
             return FILE_BYTES
         found = _SIZE.fullmatch(text.strip())
@@ -323,7 +366,7 @@ class Snapshot:
     @cached_property
     def schema(self) -> pa.Schema:
         """Arrow schema of the table: our columns, then those that users added."""
-        table: Any = pa.schema(self.table.schema().to_arrow())
+        table: Any = pa.schema(self._log.schema().to_arrow())
         extra = [field for field in table if field.name not in SCHEMA.names]
         return pa.schema([*SCHEMA, *extra])
 
@@ -337,6 +380,8 @@ class Snapshot:
         if "deletionVectors" not in self.reader_features:
             return {}
         with reaching(self.storage):
+            rows = dict(zip(self.files.path, self.files.rows.tolist(), strict=True))
+            check_vectors(self.storage, self.version, rows)
             try:
                 vectors: Any = pa.table(self.table.deletion_vectors())
             except (DeltaError, OSError) as error:
@@ -360,4 +405,4 @@ def _relative(path: str, storage: Storage) -> str:
             f"the table at {storage.uri} names the file {path} outside of itself (a shallow clone); "
             "spark.read.format('delta') reads it"
         )
-    return path
+    return inside(path)

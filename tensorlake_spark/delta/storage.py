@@ -17,12 +17,26 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
+from tensorlake_spark.delta.inside import inside
+from tensorlake_spark.delta.timeouts import Timeouts
 from tensorlake_spark.errors import InvalidOptionError, StorageError, TensorLakeError
 
 T = TypeVar("T")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _ENDPOINT = ("aws_endpoint_url", "endpoint_url", "aws_endpoint", "endpoint")
+_KEY = ("aws_access_key_id", "access_key_id")
+_SECRET = ("aws_secret_access_key", "secret_access_key")
+_TOKEN = ("aws_session_token", "session_token", "aws_token", "token")
+# What deltalake takes from the environment only, and what pyarrow does not know at all.
+_ENVIRONMENT = (
+    "aws_profile", "aws_role_arn", "aws_role_session_name", "aws_web_identity_token_file",
+    "aws_container_credentials_relative_uri", "aws_container_credentials_full_uri",
+)  # fmt: skip
+_ASSUMED = (
+    "aws_iam_role_arn", "aws_iam_role_session_name", "aws_s3_assume_role_arn",
+    "aws_s3_role_session_name",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +88,46 @@ class Storage:
                     f"{name} would reach the log and not the data files; give the bucket a default "
                     "encryption instead"
                 )
+            if name.lower() in _ENVIRONMENT:
+                raise InvalidOptionError(
+                    f"{name} as a storage option would not reach the log and the data files alike; set it in "
+                    "the environment, here and of every executor"
+                )
+            if name.lower() in _ASSUMED:
+                raise InvalidOptionError(
+                    f"{name} would reach the log and not the data files; give temporary keys of the role, or a "
+                    "profile (AWS_PROFILE in the environment) whose credential_process prints them"
+                )
+        if self.uri.startswith("s3://"):
+            key, secret, token = (self._has(names) for names in (_KEY, _SECRET, _TOKEN))
+            if key != secret or (token and not key):
+                raise InvalidOptionError(
+                    "credentials in the storage options are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and "
+                    "AWS_SESSION_TOKEN where they are temporary; give all that belong together, or none"
+                )
+        Timeouts.of(self.options)
+
+    def _has(self, names: Sequence[str]) -> bool:
+        return any(name.lower() in names for name in self.options)
 
     @property
     def is_local(self) -> bool:
         """Whether the table lies on a file system of this machine."""
         return not _SCHEME.match(self.uri)
+
+    @property
+    def log_options(self) -> dict[str, str] | None:
+        """What deltalake gets for ``storage_options``: with time-outs, and the same credentials as pyarrow.
+
+        Without keys in the options pyarrow looks through the environment, profiles and roles. So does
+        deltalake on AWS, but with an endpoint it does so only if it is told to.
+        """
+        if self.is_local:
+            return dict(self.options) or None
+        options = Timeouts.of(self.options).told(self.options)
+        if self.uri.startswith("s3://") and not self._has(_KEY):
+            options = {"AWS_FORCE_CREDENTIAL_LOAD": "true", **options}
+        return options
 
     @property
     def place(self) -> tuple[pafs.FileSystem, str]:
@@ -94,12 +143,12 @@ class Storage:
         filesystem, base = self.place
         if self.is_local:
             os.makedirs(base, exist_ok=True)
-        return filesystem.open_output_stream(f"{base}/{name}")
+        return filesystem.open_output_stream(f"{base}/{inside(name)}")
 
     def open_parquet(self, name: str, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
         """Open a data file; with its footer at hand nothing is read until a row group is."""
         filesystem, base = self.place
-        path = f"{base}/{name}"
+        path = f"{base}/{inside(name)}"
         if self.is_local:
             return pq.ParquetFile(path, metadata=metadata, memory_map=True)
         return pq.ParquetFile(filesystem.open_input_file(path), metadata=metadata, pre_buffer=True)
@@ -108,13 +157,13 @@ class Storage:
         """Return a data file as one memory-mapped buffer, None where the store cannot map."""
         if not self.is_local:
             return None
-        with pa.memory_map(f"{self.uri}/{name}") as file:
+        with pa.memory_map(f"{self.uri}/{inside(name)}") as file:
             return file.read_buffer()
 
     def read_tail(self, name: str, nbytes: int) -> pa.Buffer:
         """Return the last bytes of a data file, all of it if it is shorter."""
         filesystem, base = self.place
-        with filesystem.open_input_file(f"{base}/{name}") as file:
+        with filesystem.open_input_file(f"{base}/{inside(name)}") as file:
             size = file.size()
             return pa.py_buffer(file.read_at(min(size, nbytes), max(0, size - nbytes)))
 
@@ -126,7 +175,7 @@ class Storage:
         """Delete a data file that no commit ever named; one that is gone already is fine."""
         filesystem, base = self.place
         try:
-            filesystem.delete_file(f"{base}/{name}")
+            filesystem.delete_file(f"{base}/{inside(name)}")
         except FileNotFoundError:
             return
 
@@ -141,7 +190,7 @@ class Storage:
     def infos(self, names: Sequence[str]) -> list[pafs.FileInfo]:
         """Return what the store says of each file, also of one that is not there."""
         filesystem, base = self.place
-        return list(filesystem.get_file_info([f"{base}/{name}" for name in names]))
+        return list(filesystem.get_file_info([f"{base}/{inside(name)}" for name in names]))
 
 
 @contextmanager
@@ -156,25 +205,29 @@ def reaching(storage: Storage) -> Iterator[None]:
 
 
 def listed(call: Callable[[], T], there: bool = False) -> T:
-    """Return what `call` returns, which lists the log; again where the listing has a gap.
+    """Return what `call` returns, which lists the log; again where the listing has a gap, or breaks off.
 
     A listing that is made while others commit may show a version and not one before it, or nothing at
-    all: of a folder, and of an object store that keeps its objects in one.
+    all: of a folder, and of an object store that keeps its objects in one. One whose answer breaks off
+    is not repeated by deltalake.
 
     Parameters
     ----------
     call : callable
-        Raises DeltaError.
+        Raises DeltaError, or OSError.
     there : bool
         Whether the log is known to have something in it.
     """
-    gaps = ["contiguous commit files", "No table metadata or protocol"]
+    gaps = [
+        "contiguous commit files", "No table metadata or protocol", "error reading a body",
+        "LogSegment end version", "Gap between checkpoint version",
+    ]  # fmt: skip
     if there:
         gaps.append("No files in log segment")
     for wait in (0.02, 0.05, 0.1, 0.2, 0.4):
         try:
             return call()
-        except DeltaError as error:
+        except (DeltaError, OSError) as error:
             if not any(gap in str(error) for gap in gaps):
                 raise
         time.sleep(wait)
@@ -190,12 +243,22 @@ def refusal(storage: Storage, error: Exception) -> StorageError:
     said = re.sub(r" ?↳ ?", ": ", " ".join(said.split()))
     if "scheme is not allowed" in said:
         said += "; an endpoint that begins with http:// needs the option AWS_ALLOW_HTTP='true'"
+    if "ExpiredToken" in said or "HTTP status 400" in said:  # pyarrow does not always say the first
+        said += "; temporary credentials may have expired: open the lake with new ones"
     return StorageError(f"the store of {storage.uri} refused a request, or does not answer: {said}")
 
 
 def is_refusal(error: BaseException) -> bool:
     """Whether an error of Arrow's tells of the way to the store, and not of what is stored there."""
-    return isinstance(error, PermissionError) or "AWS Error" in str(error)
+    said = str(error)
+    if "Error performing" in said or "HTTP error" in said:  # deltalake
+        return "416 Range" not in said  # the file is shorter than the log has it
+    return isinstance(error, PermissionError) or "AWS Error" in said
+
+
+def is_answer(error: BaseException) -> bool:
+    """Whether an error of deltalake's is what a store answered: the request is over, and will not land later."""
+    return "status code" in str(error) or "<Code>" in str(error)
 
 
 @lru_cache(maxsize=64)
@@ -211,6 +274,14 @@ def _filesystem(uri: str, options: tuple[tuple[str, str], ...]) -> tuple[pafs.Fi
 
 def _s3(options: Mapping[str, str]) -> pafs.S3FileSystem:
     """Return pyarrow's S3 client for the options, named as deltalake names them."""
+    if not hasattr(pafs, "S3FileSystem"):
+        raise InvalidOptionError("this build of pyarrow has no S3; install pyarrow from PyPI")
+    arguments = s3_arguments(options) | Timeouts.of(options).arrow()
+    return pafs.S3FileSystem(**{k: v for k, v in arguments.items() if v is not None})
+
+
+def s3_arguments(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return endpoint, region and credentials in the options, as pyarrow's S3 client names them."""
     lower = {k.lower(): v for k, v in options.items()}
 
     def get(*names: str) -> str | None:
@@ -220,14 +291,12 @@ def _s3(options: Mapping[str, str]) -> pafs.S3FileSystem:
         env = (os.environ.get(name.upper()) for name in names if name.startswith("aws_"))
         return get(*names) or next((value for value in env if value), None)
 
-    if not hasattr(pafs, "S3FileSystem"):
-        raise InvalidOptionError("this build of pyarrow has no S3; install pyarrow from PyPI")
     endpoint = get_or_env(*_ENDPOINT)
     # Key, secret and token belong together: those of the environment the client finds by itself.
     arguments: dict[str, Any] = {
-        "access_key": get("aws_access_key_id", "access_key_id"),
-        "secret_key": get("aws_secret_access_key", "secret_access_key"),
-        "session_token": get("aws_session_token", "session_token", "token"),
+        "access_key": get(*_KEY),
+        "secret_key": get(*_SECRET),
+        "session_token": get(*_TOKEN),
         "region": get_or_env("aws_region", "region", "aws_default_region"),
     }
     if get("aws_skip_signature", "skip_signature") == "true":
@@ -237,4 +306,4 @@ def _s3(options: Mapping[str, str]) -> pafs.S3FileSystem:
     if endpoint:
         parts = urlsplit(endpoint if "://" in endpoint else f"https://{endpoint}")
         arguments |= {"endpoint_override": parts.netloc, "scheme": parts.scheme}
-    return pafs.S3FileSystem(**{k: v for k, v in arguments.items() if v is not None})
+    return arguments

@@ -22,7 +22,8 @@ from tensorlake_spark.delta.snapshot import FILE_BYTES, Snapshot
 from tensorlake_spark.delta.statistics import BOUNDED, Statistics
 from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
-from tensorlake_spark.row import SCHEMA, Row, Totals, data_table, meta_batch
+from tensorlake_spark.meta import meta_batch
+from tensorlake_spark.row import SCHEMA, Row, Totals, data_table
 from tensorlake_spark.spec import STORED_AXES, TensorSpec
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
@@ -66,7 +67,7 @@ def create_table(storage: Storage) -> DeltaTable:
                 SCHEMA,
                 mode="ignore",
                 configuration=TABLE_PROPERTIES,
-                storage_options=dict(storage.options) or None,
+                storage_options=storage.log_options,
                 # With retries, who comes second describes the table anew, in a version of its own.
                 commit_properties=CommitProperties(max_commit_retries=0),
                 raise_if_key_not_exists=False,

@@ -76,6 +76,8 @@ class Predicate:
         quoted = "'" + self.id.replace("'", "''") + "'"
         # In a literal of Spark a backslash escapes what follows, in one of standard SQL it does not.
         quoted = quoted.replace("\\", "' || chr(92) || '")
+        # Spark puts the value of a setting for ${its.name}, in literals too.
+        quoted = quoted.replace("${", "$' || '{")
         terms = [f"id = {quoted}", "nnz > 0" if self.data else "nnz = 0"]
         for axis, lo, hi in self.ranges:
             if lo >= hi:

@@ -19,6 +19,7 @@ from tensorlake_spark.errors import (
     TensorLakeError,
 )
 from tensorlake_spark.jobs.config import Parser
+from tensorlake_spark.spark.s3a import completed, settings_of_submit
 
 EXIT_CODES = """exit codes:
   0  done; or with --dry-run planned; or there was nothing to do
@@ -72,7 +73,7 @@ def storage_options(args: argparse.Namespace) -> dict[str, str]:
 
 
 def lake_of(args: argparse.Namespace) -> tl.TensorLake:
-    """Open the table that a command line names.
+    """Open the table that a command line names; what its options leave open of S3, spark-submit's settings say.
 
     Raises
     ------
@@ -83,7 +84,8 @@ def lake_of(args: argparse.Namespace) -> tl.TensorLake:
     """
     if args.table is None:
         raise InvalidOptionError("--table is missing; --help tells what there is")
-    return tl.open(args.table, storage_options=storage_options(args), create=False)
+    options = completed(storage_options(args), settings_of_submit(), args.table)
+    return tl.open(args.table, storage_options=options, create=False)
 
 
 def carry_out(name: str, work: Callable[[], Mapping[str, Any]]) -> int:

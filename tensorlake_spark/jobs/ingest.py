@@ -17,14 +17,14 @@ from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.jobs.config import Parser, parse
 from tensorlake_spark.jobs.frame import carry_out, defaults_of, storage_options
-from tensorlake_spark.row import Meta
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.spark.ingest import job_session, run
-from tensorlake_spark.spark.outcome import PLANNED, REPEATED, Outcome, bytes_of
+from tensorlake_spark.spark.outcome import PLANNED, REPEATED, Outcome
 from tensorlake_spark.spark.session import local_session
 from tensorlake_spark.spark.tables import CellOptions
 
 _NOTES = """
-A SOURCE is a file, a glob or a folder; @LIST.txt names a file with a source in every line. Blank lines and
+A SOURCE is a file, a glob or a folder, of this machine or on S3 (s3://); @LIST.txt names a file with a source in every line. Blank lines and
 those that begin with # are left out. Of a file with several arrays SOURCE::NAME is one of them:
 day.nc::t2m, run.h5::/group/x, store.zarr::a/b, stack.tif::1 (a series), x.npz::name. Values are taken as they
 are stored: scale_factor, add_offset and _FillValue of NetCDF are not applied. Zarr, HDF5, NetCDF and TIFF need
@@ -242,7 +242,7 @@ def report(outcome: Outcome, seconds: float) -> dict[str, Any]:
     plan = outcome.plan
     about: dict[str, Any] = {"status": outcome.status}
     if outcome.files:
-        about |= {"sources": len(outcome.files), "source_bytes": bytes_of(outcome.files)}
+        about |= {"sources": len(outcome.files), "source_bytes": outcome.source_bytes}
     if outcome.reused is not None:
         about |= {"pieces": outcome.pieces, "reused": outcome.reused}
         print(f"{outcome.reused} of {outcome.pieces} piece(s) were written by an earlier run")
@@ -250,7 +250,7 @@ def report(outcome: Outcome, seconds: float) -> dict[str, Any]:
         print(f"skipped {skipped.source}: {skipped.reason}")
     about |= {"skipped": [vars(skipped) for skipped in outcome.skipped]} if outcome.skipped else {}
     if outcome.status == PLANNED and plan is not None:
-        print("\n".join(plan.lines()))
+        print("\n".join(plan.lines(outcome.source_bytes)))
         print("dry run: nothing was written")
         about |= {"tensors": plan.rows(), "partitions": plan.partitions, "records": plan.records}
     else:

@@ -34,8 +34,8 @@ from tensorlake_spark.jobs.frame import (
     table_parser,
 )
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.optimize import optimize
-from tensorlake_spark.row import Meta
 from tensorlake_spark.spec import TensorSpec
 from tensorlake_spark.stored import StoredSource
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.checksum import crc_head, crc_payload
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.row import corners, crc_head, crc_payload, payloads
+from tensorlake_spark.row import corners, payloads
 from tensorlake_spark.spec import STORED_AXES, TensorSpec, dtype_name
 
 Array = np.ndarray[Any, Any]

@@ -1,6 +1,6 @@
 """Files that hold arrays, opened so that a part can be read without the rest.
 
-``.npy`` is memory-mapped; Zarr, HDF5 and NetCDF-4 are read chunk by chunk, a TIFF page by page; an image and
+``.npy`` is memory-mapped, of S3 read by ranges; Zarr, HDF5 and NetCDF-4 are read chunk by chunk, a TIFF page by page; an image and
 an array of an ``.npz`` file come whole. Packages are imported when a file needs them: executors have to have
 those of the extra ``ingest``.
 """
@@ -8,7 +8,7 @@ those of the extra ``ingest``.
 from __future__ import annotations
 
 import math
-import os
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -17,6 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorLakeError
+from tensorlake_spark.spark.bounds import bounded_pixels, check_archive
+from tensorlake_spark.spark.files import files_of, is_object, open_file, seekable
+from tensorlake_spark.spark.npy_objects import Ranges
 from tensorlake_spark.spark.sources import HDF5, TIFF
 from tensorlake_spark.spec import dtype_name
 
@@ -138,7 +141,7 @@ def opened(path: str, member: str = "", channels_first: bool = False) -> Iterato
     """
     with _said(path, member):
         lower = path.lower()
-        if os.path.isdir(path):
+        if files_of(path).is_folder(path):
             yield _zarr(path, member)
         elif lower.endswith(HDF5):
             with _hdf5(path) as file:
@@ -147,15 +150,16 @@ def opened(path: str, member: str = "", channels_first: bool = False) -> Iterato
                     raise InvalidTensorError("it is no dataset with elements")
                 yield Sliced(data, data.chunks)
         elif lower.endswith(TIFF):
-            with _needed("tifffile", path).TiffFile(path) as file:
+            with _needed("tifffile", path).TiffFile(seekable(path)) as file:
                 series = file.series[int(member or 0)]
                 stored = _series(path, series, int(member or 0))
                 turned = channels_first and series.axes.endswith("S") and len(stored.shape) >= 3
                 yield ChannelsFirst(stored) if turned else stored
         elif lower.endswith(".npy"):
-            yield Sliced(np.load(path, mmap_mode="r", allow_pickle=False))
+            yield _npy(path)
         elif lower.endswith(".npz"):
-            with np.load(path, allow_pickle=False) as archive:
+            with np.load(seekable(path), allow_pickle=False) as archive:
+                check_archive(archive.zip)
                 yield Sliced(archive[member], is_whole=True)
         else:
             array = Sliced(_image(path), is_whole=True)
@@ -170,7 +174,7 @@ def members_of(path: str) -> list[str]:
     """
     with _said(path, ""):
         lower = path.lower()
-        if os.path.isdir(path):
+        if files_of(path).is_folder(path):
             found = _zarr_node(path, "")
             if hasattr(found, "shape"):
                 return [""]
@@ -187,11 +191,11 @@ def members_of(path: str) -> list[str]:
                 file.visititems(look)
             return out
         if lower.endswith(TIFF):
-            with _needed("tifffile", path).TiffFile(path) as file:
+            with _needed("tifffile", path).TiffFile(seekable(path)) as file:
                 count = len(file.series)
             return [""] if count == 1 else [str(k) for k in range(count)]
         if lower.endswith(".npz"):
-            with np.load(path, allow_pickle=False) as archive:
+            with np.load(seekable(path), allow_pickle=False) as archive:
                 return list(archive.files)
     return [""]
 
@@ -223,13 +227,33 @@ def _needed(name: str, path: str) -> Any:
         ) from error
 
 
+def _npy(path: str) -> Stored:
+    if is_object(path):
+        return Ranges(open_file(path))
+    return Sliced(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
 def _image(path: str) -> Array:
-    with _needed("PIL.Image", path).open(path) as image:
-        return np.asarray(image)
+    images = _needed("PIL.Image", path)
+    # Pillow warns between once and twice its limit; the halved one leaves a warning that says nothing.
+    with warnings.catch_warnings(), bounded_pixels(images):
+        warnings.simplefilter("ignore", images.DecompressionBombWarning)
+        with images.open(seekable(path)) as image:
+            return np.asarray(image)
 
 
 def _zarr_node(path: str, member: str) -> Any:
-    return _needed("zarr", path).open(path, mode="r", path=member.strip("/") or None)
+    zarr = _needed("zarr", path)
+    store: Any = path
+    if is_object(path):
+        if int(zarr.__version__.split(".")[0]) < 3:
+            raise MissingDependencyError(
+                f"{path} needs Zarr 3, and with it Python 3.11: pip install 'zarr>=3', on executors too"
+            )
+        from tensorlake_spark.spark.zarr_objects import ObjectStore
+
+        store = ObjectStore(path)
+    return zarr.open(store=store, mode="r", path=member.strip("/") or None)
 
 
 def _zarr(path: str, member: str) -> Sliced:
@@ -255,17 +279,17 @@ def _names(arrays: Iterator[tuple[str, Any]]) -> str:
 
 def _hdf5(path: str) -> Any:
     h5py = _needed("h5py", path)
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         if file.read(3) == b"CDF":
             raise InvalidTensorError(
                 "it is a classic NetCDF file, and NetCDF-4 is read; convert it with nccopy -k nc4"
             )
-    return h5py.File(path, "r")
+    return h5py.File(seekable(path), "r")
 
 
 def _series(path: str, series: Any, number: int) -> Stored:
     """Return a series of a TIFF: mapped if it lies in the file as it is, else page by page."""
-    if series.dataoffset is not None:
+    if series.dataoffset is not None and not is_object(path):
         return Sliced(_needed("tifffile", path).memmap(path, series=number, mode="r"))
     pages = Pages(series)
     if math.prod(pages.shape[: pages.lead]) != len(series.pages):

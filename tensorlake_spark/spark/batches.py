@@ -9,7 +9,7 @@ from tensorlake_spark.delta.commit import app_of, transaction_done
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError, TensorExistsError
-from tensorlake_spark.row import Meta
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.spark.outcome import REPEATED, Outcome
 
 _OURS = "tensor/"

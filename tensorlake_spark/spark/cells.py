@@ -19,8 +19,9 @@ from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.labels import check_labels
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.put import encode
-from tensorlake_spark.row import Meta, Totals
+from tensorlake_spark.row import Totals
 from tensorlake_spark.source import SparseSource
 from tensorlake_spark.spark.buffer import CellBuffer
 from tensorlake_spark.spark.columns import (

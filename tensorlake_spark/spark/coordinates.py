@@ -55,7 +55,7 @@ class AxisColumn:
     @property
     def settled(self) -> Rule:
         """The rule, once it is known."""
-        assert self.rule is not None
+        assert self.rule is not None  # nosec B101 # for mypy
         return self.rule
 
 

@@ -15,6 +15,7 @@ from tensorlake_spark.errors import (
     MissingDependencyError,
 )
 from tensorlake_spark.spark.columns import quoted
+from tensorlake_spark.spark.files import is_object
 from tensorlake_spark.spark.lines import FILE, ROW
 from tensorlake_spark.spark.records import WRONG, Records, of_groups
 
@@ -46,7 +47,8 @@ def delta_records(session: SparkSession, paths: Sequence[str], version: int | No
     frames = []
     unread: dict[str, str] = {}
     for path in paths:
-        place = f"file://{path}"  # taken literally, unlike Spark's own formats
+        # Taken literally, unlike by Spark's own formats.
+        place = path.replace("s3://", "s3a://", 1) if is_object(path) else f"file://{path}"
         try:
             session.read.format("delta").load(place)  # says so if the session does not know Delta
             newest = newest_version(session, f"delta.{quoted(place)}")

@@ -50,7 +50,7 @@ def save(
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         told = writer.write(make(batches))
-        assert isinstance(told, TensorCommitMessage)
+        assert isinstance(told, TensorCommitMessage)  # nosec B101 # for mypy
         yield pa.RecordBatch.from_pydict({"told": [to_text(told)]})
 
     try:

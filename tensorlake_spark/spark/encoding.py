@@ -16,8 +16,9 @@ from tensorlake_spark.append import longer_labels
 from tensorlake_spark.choose import WriteOptions, new_spec
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.meta import META_COLUMNS, meta_batch, read_meta
 from tensorlake_spark.put import encode
-from tensorlake_spark.row import META_COLUMNS, SCHEMA, Totals, data_batch, meta_batch, read_meta
+from tensorlake_spark.row import SCHEMA, Totals, data_batch
 from tensorlake_spark.source import ArraySource
 from tensorlake_spark.spark.grouping import usual_block
 from tensorlake_spark.spark.stacks import check_bytes

@@ -16,7 +16,8 @@ from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import DataFile, FileWriter
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.row import Meta, Totals
+from tensorlake_spark.meta import Meta
+from tensorlake_spark.row import Totals
 from tensorlake_spark.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]

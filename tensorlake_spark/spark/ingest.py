@@ -23,13 +23,16 @@ from tensorlake_spark.errors import (
     ConcurrentWriteError,
     InvalidOptionError,
     InvalidTensorError,
+    MissingDependencyError,
     TensorLakeError,
 )
 from tensorlake_spark.spark.batches import check_free, repeated, state, transaction_of
+from tensorlake_spark.spark.files import using
 from tensorlake_spark.spark.ingest_cells import ingest_cells
-from tensorlake_spark.spark.outcome import DONE, PLANNED, Outcome, Skipped
+from tensorlake_spark.spark.outcome import DONE, PLANNED, Outcome, Skipped, bytes_of
 from tensorlake_spark.spark.plan_cells import plan_cells
 from tensorlake_spark.spark.resume import forget
+from tensorlake_spark.spark.s3a import completed, settings_of_session
 from tensorlake_spark.spark.sources import expand, family_of
 from tensorlake_spark.spark.tables import CellOptions
 from tensorlake_spark.spark.write_arrays import ArrayJob, write_arrays
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tensorlake_spark")
 
 _OURS = re.compile(r"tensorlake_spark\.errors\.(\w+): (.*)")
+_NO_S3A = re.compile(r'S3AFileSystem not found|No FileSystem for scheme "s3a"')
 _DATA = re.compile(r"\[([A-Z_.]+)\] (.*?) SQLSTATE: 22", re.DOTALL)
 
 
@@ -91,7 +95,8 @@ def run(
         Further options of ``format("tensor")``. With ``txnAppId`` and ``txnVersion`` a batch that is in the
         table already changes nothing, and its files need not be there any more.
     storage_options : mapping, optional
-        As in `tensorlake_spark.open`.
+        As in `tensorlake_spark.open`, of the lake and of sources on S3; what they leave open is taken from the
+        session's settings (``fs.s3a.*``), and then from the environment.
     dry_run : bool
         Look at the files and make the plan, and write nothing, not even a table.
     resume : bool
@@ -123,7 +128,8 @@ def run(
             f"--compact-after {compact_after}: 2 files are the least to bring together"
         )
     check_id(tensor_id)
-    storage = Storage(table, storage_options or {})
+    s3a = settings_of_session(session)
+    storage = Storage(table, completed(storage_options or {}, s3a, table))
     batch = transaction_of(options or {})
     earlier = repeated(storage, tensor_id, batch, how == "each")
     if earlier is not None:
@@ -131,13 +137,13 @@ def run(
             forget(storage, tensor_id, batch)
         return earlier
     gone: list[Skipped] | None = [] if skip_bad else None
-    paths = expand(sources, gone)
-    family = family_of(paths) if paths else "arrays"
-    if cells is not None and cells.source_version is not None and family != "delta":
-        raise InvalidOptionError(
-            f"--source-version is for Delta tables, which have versions; {(paths or sources)[0]} is none"
-        )
-    with plain_errors():
+    with using(storage_options or {}, s3a), plain_errors():
+        paths = expand(sources, gone)
+        family = family_of(paths) if paths else "arrays"
+        if cells is not None and cells.source_version is not None and family != "delta":
+            raise InvalidOptionError(
+                f"--source-version is for Delta tables, which have versions; {(paths or sources)[0]} is none"
+            )
         if family == "arrays":
             if cells not in (None, CellOptions()):
                 raise InvalidOptionError(
@@ -174,6 +180,7 @@ def run(
                 options,
                 dry_run,
             )
+        outcome = replace(outcome, source_bytes=bytes_of(outcome.files))
     if compact_after is None or outcome.status != DONE:
         return outcome
     return _compacted(storage, outcome, compact_after)
@@ -259,6 +266,11 @@ def plain_errors() -> Iterator[None]:
             name, message = ours[-1]
             kind = getattr(errors, name, TensorLakeError)
             raise kind(message) from error
+        if _NO_S3A.search(text):
+            raise MissingDependencyError(
+                "Spark itself reads CSV, Parquet, .tns and Delta tables, and this session does not know s3a://: start "
+                "spark-submit with the packages and settings of conf/s3a.conf, see docs/object_stores.md"
+            ) from error
         refused = _DATA.search(text)
         if refused:
             message = " ".join(refused[2].split())

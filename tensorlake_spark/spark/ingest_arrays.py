@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.spark.array_files import opened
+from tensorlake_spark.spark.files import carried
 from tensorlake_spark.spark.outcome import Skipped
 from tensorlake_spark.spark.parts import Part, cores_of, partitions_of, spread
 from tensorlake_spark.spark.pieces import Bands
@@ -234,7 +235,7 @@ def slab_frame(
     frame = spread(
         session, rows, "index bigint, part string, start bigint, first bigint, last bigint"
     )
-    return Work(frame, read, SLABS, partitions_of(session, len(rows)))
+    return Work(frame, carried(read), SLABS, partitions_of(session, len(rows)))
 
 
 def tensor_frame(
@@ -268,4 +269,4 @@ def tensor_frame(
                 )
 
     frame = spread(session, rows, "index bigint, path string, member string, id string")
-    return Work(frame, read, TENSORS, partitions_of(session, len(rows)))
+    return Work(frame, carried(read), TENSORS, partitions_of(session, len(rows)))

@@ -22,7 +22,7 @@ from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.labels import Labels, Listed
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.row import Meta
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.spark.axis_rules import Rule
 from tensorlake_spark.spark.coordinates import (
     AxisColumn,
@@ -32,6 +32,7 @@ from tensorlake_spark.spark.coordinates import (
     listed,
     look,
 )
+from tensorlake_spark.spark.files import is_object, options_of
 from tensorlake_spark.spark.grouping import group_cells
 from tensorlake_spark.spark.matrices import matrix_records
 from tensorlake_spark.spark.measures import Value, index_of
@@ -39,6 +40,7 @@ from tensorlake_spark.spark.records import (
     Records,
     tns_records,
 )
+from tensorlake_spark.spark.s3a import to_hadoop
 from tensorlake_spark.spark.tables import CellOptions, table_records
 from tensorlake_spark.spec import dtype_of
 
@@ -139,6 +141,8 @@ def prepared(
         # conf/spark-defaults.conf has a small one for rows of megabytes; these are rows of a few bytes.
         "spark.sql.parquet.columnarReaderBatchSize": "4096",
     }
+    for path in filter(is_object, paths[:1]):
+        conf |= to_hadoop(options_of(path))  # for Spark's own readers
     with _settings(session, conf):
         job = _job(session, paths, family, choices, old, given)
         if asked is not None and len(asked) != len(job.axes):
@@ -225,9 +229,8 @@ def _settings(session: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
             try:
                 session.conf.set(name, value)
             except Exception as error:
-                raise InvalidOptionError(
-                    f"{name} = {value!r}: {str(error).splitlines()[0]}"
-                ) from error
+                shown = name if name.startswith("fs.s3a.") else f"{name} = {value!r}"
+                raise InvalidOptionError(f"{shown}: {str(error).splitlines()[0]}") from error
         yield
     finally:
         for name, old in before.items():

@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.spark.bounds import bounded_lines
+from tensorlake_spark.spark.files import carried, is_object, open_file, seekable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,9 +27,13 @@ LINE, FILE, ROW = "__line", "__file", "__row"
 
 _READ = 1 << 20
 
+_DAMAGE = (
+    OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, OverflowError, MemoryError,
+)  # fmt: skip
+
 
 def spark_path(path: str) -> str:
-    """Return a path of this machine as Spark takes it literally.
+    """Return a path as Spark takes it literally.
 
     Examples
     --------
@@ -35,7 +41,7 @@ def spark_path(path: str) -> str:
     'file:///data/\\\\[a\\\\].csv'
     """
     escaped = re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
-    return f"file://{escaped}"
+    return escaped.replace("s3://", "s3a://", 1) if is_object(path) else f"file://{escaped}"
 
 
 def local_path(uri: str) -> str:
@@ -46,6 +52,8 @@ def local_path(uri: str) -> str:
     >>> local_path("file:/data/a%20b.csv"), local_path("/data/a%20b.zip")
     ('/data/a b.csv', '/data/a%20b.zip')
     """
+    if is_object(uri):
+        return unquote(uri).replace("s3a://", "s3://", 1)
     return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
 
 
@@ -60,7 +68,7 @@ def members(path: str) -> list[str]:
     if not path.lower().endswith(".zip"):
         return [""]
     inner = os.path.splitext(path[:-4])[1].lower()
-    with reading(path), zipfile.ZipFile(path) as archive:
+    with reading(path), zipfile.ZipFile(seekable(path)) as archive:
         names = [n for n in archive.namelist() if n.lower().endswith(inner) and "__MACOSX" not in n]
     if not names:
         raise InvalidTensorError(f"{path} has no member whose name ends with {inner}")
@@ -72,7 +80,7 @@ def reading(path: str) -> Iterator[None]:
     """Turn what goes wrong with a file into an error that names it."""
     try:
         yield
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, OverflowError) as error:
+    except _DAMAGE as error:
         raise InvalidTensorError(f"{path} cannot be read: {error}") from error
 
 
@@ -80,13 +88,13 @@ def reading(path: str) -> Iterator[None]:
 def opened(path: str, member: str = "") -> Iterator[IO[bytes]]:
     """Open a file, unpacked."""
     if member:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+        with zipfile.ZipFile(seekable(path)) as archive, archive.open(member) as stream:
             yield stream
     elif path.lower().endswith(".gz"):
-        with gzip.open(path) as stream:
+        with gzip.open(seekable(path)) as stream:
             yield stream  # type: ignore[misc]
     else:
-        with open(path, "rb") as stream:
+        with open_file(path) as stream:
             yield stream
 
 
@@ -98,7 +106,7 @@ def text_of(line: bytes) -> str:
 def first_line(path: str, member: str = "", comment: str = "") -> str | None:
     """Return the first line of a file that is not blank and no comment, None if there is none."""
     with reading(path), opened(path, member) as stream:
-        for number, line in enumerate(stream):
+        for number, line in enumerate(bounded_lines(stream)):
             text = text_of(line.removeprefix(b"\xef\xbb\xbf") if not number else line)
             if text.strip() and not (comment and text.lstrip().startswith(comment)):
                 return text
@@ -108,7 +116,7 @@ def first_line(path: str, member: str = "", comment: str = "") -> str | None:
 def find_line(path: str, text: str) -> int | None:
     """Return the number, from 1, of the first line of a file that reads like this."""
     with reading(path), opened(path) as stream:
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(bounded_lines(stream), 1):
             if text_of(line) == text:
                 return number
     return None
@@ -141,7 +149,7 @@ def text_lines(session: SparkSession, paths: Sequence[str]) -> DataFrame:
     if zipped:
         rows = session.createDataFrame(zipped, "index int, path string, member string")
         spread = rows.repartition(len(zipped), "index")
-        frame = spread.mapInArrow(_unpack, f"{LINE} string, {FILE} string, {ROW} bigint")
+        frame = spread.mapInArrow(carried(_unpack), f"{LINE} string, {FILE} string, {ROW} bigint")
         frames.append(frame.repartition(cores))
     return reduce(lambda a, b: a.union(b), frames).where(f.length(f.trim(LINE)) > 0)
 
@@ -155,11 +163,22 @@ def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, path, member in zip(*(c.to_pylist() for c in batch.columns), strict=True):
             with reading(path), opened(path, member) as stream:
                 number = 1
-                while lines := stream.readlines(_READ):
+                rest = bounded_lines(stream)
+                while lines := _some(rest):
                     if number == 1:
                         lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
                     yield _batch([text_of(line) for line in lines], path, number)
                     number += len(lines)
+
+
+def _some(lines: Iterator[bytes]) -> list[bytes]:
+    """Return the next lines, about `_READ` bytes of them."""
+    out: list[bytes] = []
+    size = 0
+    while size < _READ and (line := next(lines, b"")):
+        out.append(line)
+        size += len(line)
+    return out
 
 
 def _batch(lines: list[str], path: str, number: int) -> pa.RecordBatch:

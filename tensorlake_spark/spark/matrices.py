@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError
 from tensorlake_spark.indexing import select
+from tensorlake_spark.spark.bounds import LINE_BYTES, bounded_lines, check_archive
+from tensorlake_spark.spark.files import carried, is_object, seekable
 from tensorlake_spark.spark.lines import FILE, ROW, opened, reading
 from tensorlake_spark.spark.records import WRONG, Records
 from tensorlake_spark.spark.views import arrow_schema, cell_schema, coordinate_batch
@@ -78,7 +81,7 @@ def matrix_records(
                     yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
 
     rows = session.createDataFrame(list(enumerate(paths)), "index int, path string")
-    frame = rows.repartition(len(paths), "index").mapInArrow(read, schema)
+    frame = rows.repartition(len(paths), "index").mapInArrow(carried(read), schema)
     hidden = frame.selectExpr("*", f"cast(null as bigint) {ROW}", f"cast(null as string) {WRONG}")
     return Records(hidden, tuple(cell_schema(spec).names)), shape, dtype
 
@@ -89,9 +92,13 @@ def header_of(path: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         if not path.lower().endswith(".npz"):
             import scipy.io
 
-            rows, columns, _, _, field, _ = scipy.io.mminfo(path)
+            with _text(path) as source:
+                rows, columns, _, _, field, _ = scipy.io.mminfo(source)
             return (rows, columns), np.dtype(_DTYPES[field])
-        with np.load(path, allow_pickle=False) as archive, archive.zip.open("data.npy") as stream:
+        with (
+            np.load(seekable(path), allow_pickle=False) as archive,
+            archive.zip.open("data.npy") as stream,
+        ):
             version = np.lib.format.read_magic(stream)
             read = (
                 np.lib.format.read_array_header_1_0
@@ -102,6 +109,11 @@ def header_of(path: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
             shape = tuple(int(n) for n in archive["shape"])
         dtype_name(dtype)
         return shape, dtype
+
+
+def _text(path: str) -> AbstractContextManager[Any]:
+    """Return what SciPy reads: the path of a file, or the unpacked text of an object."""
+    return opened(path) if is_object(path) else nullcontext(path)
 
 
 def elements_of(path: str) -> tuple[Array, Array]:
@@ -123,7 +135,8 @@ def elements_of(path: str) -> tuple[Array, Array]:
             import scipy.io
 
             _check_lines(path)
-            found = scipy.io.mmread(path, spmatrix=False)
+            with _text(path) as source:
+                found = scipy.io.mmread(source, spmatrix=False)
             shape = found.shape
             if isinstance(found, np.ndarray):
                 places = nonzero(found)
@@ -139,9 +152,10 @@ def elements_of(path: str) -> tuple[Array, Array]:
 def _npz(path: str) -> tuple[Array, Array, tuple[int, ...]]:
     import scipy.sparse
 
-    with np.load(path, allow_pickle=False) as archive:
+    with np.load(seekable(path), allow_pickle=False) as archive:
+        check_archive(archive.zip)
         if "fill_value" not in archive:
-            loaded: Any = scipy.sparse.load_npz(path)
+            loaded: Any = scipy.sparse.load_npz(seekable(path))
             coo = loaded.tocoo()
             return np.stack(coo.coords), coo.data, coo.shape
         if nonzero(archive["fill_value"]).any():
@@ -167,17 +181,18 @@ def _check_lines(path: str) -> None:
     """
     import scipy.io
 
-    *_, layout, field, _ = scipy.io.mminfo(path)
+    with _text(path) as source:
+        *_, layout, field, _ = scipy.io.mminfo(source)
     good = _VALUES[field]
     good = rb"\S+[ \t]+\S+" + good if layout == "coordinate" else good.removeprefix(rb"[ \t]+")
     wrong = re.compile(rb"(?m)^(?!%|[ \t]*(?:" + good + rb")?[ \t\r]*$).+")
     with opened(path) as stream:
         number = 0
-        for line in stream:  # to the line with the sizes
+        for line in bounded_lines(stream):  # to the line with the sizes
             number += 1
             if line.strip() and not line.startswith(b"%"):
                 break
-        while chunk := stream.read(_CHUNK) + stream.readline():
+        while chunk := stream.read(_CHUNK) + stream.readline(LINE_BYTES):
             found = wrong.search(chunk)
             if found:
                 number += chunk.count(b"\n", 0, found.start()) + 1

@@ -14,11 +14,13 @@ from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.indexing.coords import DUPLICATES
 from tensorlake_spark.spark.receipts import Resumption
+from tensorlake_spark.spark.s3a import completed
 from tensorlake_spark.spec import check_id, dtype_of
 
 VIEWS = ("blocks", "cells", "catalog")
 STORAGE_PREFIX = "storage."
 
+_NONE: Mapping[str, str] = {}
 _SHARED = ("path", "id")
 _READ = (*_SHARED, "slice", "view", "labels", "versionAsOf", "timestampAsOf", "maxPartitionBytes")
 _WRITE = (
@@ -69,10 +71,10 @@ def _integers(options: Mapping[str, str], name: str) -> tuple[int, ...] | None:
         ) from None
 
 
-def _storage(options: Mapping[str, str], path: str) -> Storage:
+def _storage(options: Mapping[str, str], path: str, s3a: Mapping[str, str]) -> Storage:
     prefix = len(STORAGE_PREFIX)
     store = {k[prefix:]: v for k, v in options.items() if k.lower().startswith(STORAGE_PREFIX)}
-    return Storage(path, store)
+    return Storage(path, completed(store, s3a, path))
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,11 @@ class ReadOptions:
     partition_bytes: int
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> ReadOptions:
-        """Parse Spark's options; an unknown one is an error that names the nearest."""
+    def parse(cls, options: Mapping[str, str], s3a: Mapping[str, str] = _NONE) -> ReadOptions:
+        """Parse Spark's options; an unknown one is an error that names the nearest.
+
+        What they leave open of an S3 store is taken from `s3a`, see `tensorlake_spark.spark.s3a.settings_of`.
+        """
         given = _checked(options, _READ, "reading")
         view = given.get("view", "blocks")
         if view not in VIEWS:
@@ -128,7 +133,7 @@ class ReadOptions:
         if size is not None and size < 1:
             raise InvalidOptionError(f"option maxPartitionBytes={size} is below 1")
         return cls(
-            storage=_storage(options, given["path"]),
+            storage=_storage(options, given["path"], s3a),
             id=given.get("id"),
             slice=given.get("slice", ""),
             view=view,
@@ -175,8 +180,11 @@ class SparkWriteOptions:
     resumption: Resumption | None = None
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> SparkWriteOptions:
-        """Parse Spark's options; an unknown one is an error that names the nearest."""
+    def parse(cls, options: Mapping[str, str], s3a: Mapping[str, str] = _NONE) -> SparkWriteOptions:
+        """Parse Spark's options; an unknown one is an error that names the nearest.
+
+        What they leave open of an S3 store is taken from `s3a`, see `tensorlake_spark.spark.s3a.settings_of`.
+        """
         given = _checked(options, _WRITE, "writing")
         tensor_id = given.get("id")
         if tensor_id is not None:
@@ -186,7 +194,7 @@ class SparkWriteOptions:
             raise InvalidOptionError("txnAppId and txnVersion go together; one of them is missing")
         axes = given.get("axes")
         return cls(
-            storage=_storage(options, given["path"]),
+            storage=_storage(options, given["path"], s3a),
             id=tensor_id,
             axis=_integer(given, "axis") or 0,
             shape=_integers(given, "shape"),

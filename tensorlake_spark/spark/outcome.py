@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tensorlake_spark.delta.compact import OptimizeReport
 from tensorlake_spark.indexing.plan import size_text
-from tensorlake_spark.row import Meta
+from tensorlake_spark.meta import Meta
+from tensorlake_spark.spark.files import exists, files_of
 from tensorlake_spark.spec import TensorSpec
 
 DONE, REPEATED, PLANNED = "done", "repeated", "planned"
@@ -54,10 +54,10 @@ class Plan:
             out.append({**row, "bytes": raw_bytes(added, spec)})
         return out
 
-    def lines(self) -> list[str]:
-        """Return the plan as people read it."""
+    def lines(self, source_bytes: int) -> list[str]:
+        """Return the plan as people read it; the sources have so many bytes."""
         some = [*self.files[:3], *(["..."] if len(self.files) > 3 else [])]
-        out = [f"{len(self.files)} source(s), {size_text(bytes_of(self.files))}: {', '.join(some)}"]
+        out = [f"{len(self.files)} source(s), {size_text(source_bytes)}: {', '.join(some)}"]
         for spec, added in zip(self.tensors, self.added, strict=True):
             blocks = f" in blocks of {spec.block_shape}" if spec.block_shape else ""
             stored = f"{spec.layout}{blocks}" if self.tells_layout else "stored by how full it is"
@@ -94,6 +94,8 @@ class Outcome:
         Of the table; None of a plan.
     files : tuple of str
         The sources; none where an earlier run had read them.
+    source_bytes : int
+        Their bytes.
     skipped : tuple of Skipped
         The sources that are bad and were left out.
     pieces, reused : int, or None
@@ -107,6 +109,7 @@ class Outcome:
     plan: Plan | None = None
     version: int | None = None
     files: tuple[str, ...] = ()
+    source_bytes: int = 0
     skipped: tuple[Skipped, ...] = ()
     pieces: int | None = None
     reused: int | None = None
@@ -128,11 +131,5 @@ def bytes_of(files: Sequence[str]) -> int:
 
 def size_of(path: str) -> int:
     """Return the bytes of a file, or of all files of a folder; 0 where they are gone."""
-    path = path.partition("::")[0] if not os.path.exists(path) else path
-    if os.path.isfile(path):
-        return os.path.getsize(path)
-    return sum(
-        os.path.getsize(os.path.join(where, name))
-        for where, _, names in os.walk(path)
-        for name in names
-    )
+    path = path.partition("::")[0] if not exists(path) else path
+    return sum(size for size, _ in files_of(path).sizes(path))

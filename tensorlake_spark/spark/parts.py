@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.spark.array_files import members_of, opened
+from tensorlake_spark.spark.files import carried
 from tensorlake_spark.spark.outcome import Skipped
 from tensorlake_spark.spark.sources import split
 from tensorlake_spark.spark.tiling import Tiling, tiling
@@ -169,7 +170,7 @@ def _look(
                 )
 
     frame = spread(session, [(i, p) for i, p in enumerate(paths)], "index bigint, path string")
-    rows = frame.mapInArrow(told, "index bigint, part string, reason string").collect()
+    rows = frame.mapInArrow(carried(told), "index bigint, part string, reason string").collect()
     rows = sorted(rows, key=lambda r: r["index"])
     texts = [r["part"] for r in rows if r["reason"] is None]
     skipped = [Skipped(paths[r["index"]], r["reason"]) for r in rows if r["reason"] is not None]

@@ -21,8 +21,8 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.indexing import Predicate, parse_key
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.meta import META_COLUMNS, Meta, read_meta
 from tensorlake_spark.read import is_full
-from tensorlake_spark.row import META_COLUMNS, Meta, read_meta
 from tensorlake_spark.spark.blocks import runs_of
 from tensorlake_spark.spark.collecting import NOTE
 from tensorlake_spark.spark.columns import quoted

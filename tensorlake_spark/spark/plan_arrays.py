@@ -14,7 +14,7 @@ from tensorlake_spark.choose import new_spec
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.row import Meta
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.source import ArraySource
 from tensorlake_spark.spark.grouping import usual_block
 from tensorlake_spark.spark.options import SparkWriteOptions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.labels import check_labels
-from tensorlake_spark.row import Meta
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.spark.cells import Cells
 from tensorlake_spark.spark.ingest_cells import prepared
 from tensorlake_spark.spark.options import SparkWriteOptions

@@ -22,8 +22,9 @@ from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidSliceError
 from tensorlake_spark.indexing import Box, Run, Selection, parse_key, select
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.read import is_full
-from tensorlake_spark.row import Meta, Totals, corners
+from tensorlake_spark.row import Totals, corners
 from tensorlake_spark.spark.label_columns import with_labels
 from tensorlake_spark.spark.options import ReadOptions
 from tensorlake_spark.spark.overlap import within

@@ -17,13 +17,14 @@ from typing import Any
 
 from tensorlake_spark.delta import staging
 from tensorlake_spark.delta.commit import app_of
+from tensorlake_spark.delta.inside import inside
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.staging import Staging
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.delta.write import DataFile
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError, TensorLakeError
 from tensorlake_spark.indexing import Box
-from tensorlake_spark.row import META_COLUMNS, meta_batch, read_meta
+from tensorlake_spark.meta import META_COLUMNS, meta_batch, read_meta
 from tensorlake_spark.spark.form import TensorCommitMessage, Written
 
 _FORMAT = 1
@@ -181,7 +182,8 @@ def from_text(text: str) -> TensorCommitMessage | None:
         if found["format"] != _FORMAT:
             return None
         files = tuple(
-            DataFile(str(path), int(size), str(stats)) for path, size, stats in found["files"]
+            DataFile(inside(str(path)), int(size), str(stats))
+            for path, size, stats in found["files"]
         )
         return TensorCommitMessage(files, tuple(_written(one) for one in found["written"]))
     except (ValueError, KeyError, TypeError, AttributeError, TensorLakeError):

@@ -15,6 +15,7 @@ from pyspark.sql import types as t
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
 from tensorlake_spark.spark.columns import quoted
+from tensorlake_spark.spark.files import seekable
 from tensorlake_spark.spark.lines import (
     FILE,
     LINE,
@@ -188,7 +189,7 @@ def parquet_records(session: SparkSession, paths: Sequence[str]) -> Records:
     """
     groups: dict[Any, list[str]] = {}
     for path in paths:
-        with reading(path), pq.ParquetFile(path) as file:
+        with reading(path), pq.ParquetFile(seekable(path)) as file:
             physical = file.schema
             old = {physical.column(k).path for k in range(len(physical)) if _is_int96(physical, k)}
             fields = tuple((x.name, x.type, x.name in old) for x in file.schema_arrow)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from tensorlake_spark.delta.staging import Staging
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
 from tensorlake_spark.spark import receipts
+from tensorlake_spark.spark.files import files_of
 from tensorlake_spark.spark.form import TensorCommitMessage
 from tensorlake_spark.spark.parts import Part
 from tensorlake_spark.spark.pieces import Bands, Whole, choose
@@ -152,12 +152,10 @@ def _stamps(parts: Sequence[Part]) -> list[list[int]]:
 
 def _stamp(path: str) -> list[int]:
     """Return size and time of a file, of a folder those of all its files; nothing where it is gone."""
-    inside = [os.path.join(where, name) for where, _, names in os.walk(path) for name in names]
-    try:
-        found = [os.stat(one) for one in inside or [path]]
-    except OSError:
+    found = files_of(path).sizes(path)
+    if not found:
         return []
-    return [len(found), sum(one.st_size for one in found), max(one.st_mtime_ns for one in found)]
+    return [len(found), sum(size for size, _ in found), max(time for _, time in found)]
 
 
 def _unchanged(text: str, stamps: Sequence[Sequence[int]]) -> frozenset[int]:

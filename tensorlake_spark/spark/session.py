@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from tensorlake_spark.errors import MissingDependencyError
 from tensorlake_spark.spark.java import java_problem
+from tensorlake_spark.spark.s3a import to_hadoop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +25,8 @@ CONF = files("tensorlake_spark.spark") / "conf"
 """Folder of the settings, perhaps in an archive; ``conf`` at the top of a checkout is a link to it."""
 
 
-def default_settings() -> dict[str, str]:
-    """Return the settings of ``conf/spark-defaults.conf``.
+def default_settings(s3: bool = False) -> dict[str, str]:
+    """Return the settings of ``conf/spark-defaults.conf``, with `s3` those of ``conf/s3a.conf`` over them.
 
     Examples
     --------
@@ -32,15 +34,19 @@ def default_settings() -> dict[str, str]:
     'io.delta.sql.DeltaSparkSessionExtension'
     """
     out = {}
-    for line in (CONF / "spark-defaults.conf").read_text().splitlines():
-        name, _, value = line.strip().partition(" ")
-        if name and not name.startswith("#"):
-            out[name] = value.strip()
+    for file in ("spark-defaults.conf", "s3a.conf") if s3 else ("spark-defaults.conf",):
+        for line in (CONF / file).read_text().splitlines():
+            name, _, value = line.strip().partition(" ")
+            if name and not name.startswith("#"):
+                out[name] = value.strip()
     return out
 
 
 def local_session(
-    master: str = "local[2]", app_name: str = "tensorlake", **conf: Any
+    master: str = "local[2]",
+    app_name: str = "tensorlake",
+    s3: bool | Mapping[str, str] = False,
+    **conf: Any,
 ) -> SparkSession:
     """Return a local session with Delta and ``format("tensor")``.
 
@@ -50,6 +56,10 @@ def local_session(
         Where it runs.
     app_name : str
         Its name.
+    s3 : bool or mapping
+        Whether Spark's own readers know ``s3a://``, by the jars and settings of ``conf/s3a.conf``. A mapping is
+        ``storage_options`` as `tensorlake_spark.open` has them, for Spark and ``format("tensor")`` alike; what they
+        leave open comes from the environment.
     **conf
         Settings that win over those of ``conf/spark-defaults.conf``; their names have dots, so write
         ``local_session(**{"spark.sql.shuffle.partitions": 4})``.
@@ -72,8 +82,9 @@ def local_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    is_s3 = s3 is not False
     settings = {
-        **default_settings(),
+        **default_settings(is_s3),
         "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "tensorlake-warehouse"),
     }
     logging = CONF / "log4j2.properties"
@@ -81,8 +92,11 @@ def local_session(
         place = logging.as_uri()  # a URI, as the folder's name may have blanks
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={place}"
     if not any(name.startswith("spark.jars") for name in conf):
-        settings["spark.jars"] = ",".join(fetch())
+        settings["spark.jars"] = ",".join(fetch(is_s3))
         del settings["spark.jars.packages"], settings["spark.jars.excludes"]
+    if is_s3:
+        known = to_hadoop(s3 if isinstance(s3, Mapping) else {})
+        settings |= {f"spark.hadoop.{name}": value for name, value in known.items()}
     settings |= {name: str(value) for name, value in conf.items()}
     builder: Any = SparkSession.builder
     builder = builder.master(master).appName(app_name)
@@ -95,8 +109,8 @@ def local_session(
     return session
 
 
-def fetch() -> list[str]:
-    """Return the URLs of the jars that ``conf/spark-defaults.conf`` names, fetched once by Spark's own Ivy.
+def fetch(s3: bool = False) -> list[str]:
+    """Return the URLs of the jars that `default_settings` names, fetched once by Spark's own Ivy.
 
     They lie where Ivy keeps them for every Spark of this user, so ``spark-submit --properties-file`` finds
     them too; which ones they are is noted in ``~/.cache/tensorlake-spark``, or where ``TENSORLAKE_CACHE``
@@ -108,7 +122,7 @@ def fetch() -> list[str]:
     MissingDependencyError
         If they cannot be fetched; the message ends with what Ivy said.
     """
-    wanted = {k: v for k, v in default_settings().items() if k.startswith("spark.jars")}
+    wanted = {k: v for k, v in default_settings(s3).items() if k.startswith("spark.jars")}
     key = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:16]
     cache = Path(os.environ.get("TENSORLAKE_CACHE", Path.home() / ".cache" / "tensorlake-spark"))
     note = cache / f"jars-{key}.json"
@@ -116,7 +130,7 @@ def fetch() -> list[str]:
         urls: list[str] = json.loads(note.read_text())
         if all(os.path.exists(unquote(urlsplit(url).path)) for url in urls):
             return urls
-    done = subprocess.run(
+    done = subprocess.run(  # nosec B603 # no shell; our own text
         [sys.executable, "-c", _FETCH],
         input=json.dumps(wanted),
         env={"SPARK_LOCAL_IP": "127.0.0.1", **os.environ},

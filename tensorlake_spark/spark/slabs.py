@@ -19,7 +19,8 @@ from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing import Box, Grid
 from tensorlake_spark.labels import check_labels
 from tensorlake_spark.layouts import grid_of, layout_of
-from tensorlake_spark.row import Meta, Totals
+from tensorlake_spark.meta import Meta
+from tensorlake_spark.row import Totals
 from tensorlake_spark.source import ArraySource
 from tensorlake_spark.spark.extents import check_disjoint, check_full, extent
 from tensorlake_spark.spark.form import Form, Written, encode_region, first_place

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
 from pyspark.sql.types import StructType
@@ -15,6 +16,7 @@ from tensorlake_spark.spark.elements import SparseReader
 from tensorlake_spark.spark.label_columns import labelled_schema
 from tensorlake_spark.spark.options import ReadOptions, SparkWriteOptions
 from tensorlake_spark.spark.reader import CatalogReader, TensorReader, selection_of
+from tensorlake_spark.spark.s3a import settings_of_session
 from tensorlake_spark.spark.views import BLOCKS, CATALOG, cell_schema
 from tensorlake_spark.spark.writer import TensorWriter
 from tensorlake_spark.spec import TensorSpec
@@ -29,6 +31,9 @@ class TensorDataSource(DataSource):
     The version of the table is resolved when the schema is asked for, and stays with the DataFrame.
     """
 
+    s3a: ClassVar[Mapping[str, str]] = {}
+    """What the session says of S3A, from `register`; stores that the options leave open are reached by it."""
+
     _version: int | None = None
 
     @classmethod
@@ -38,7 +43,7 @@ class TensorDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the schema of the view; pins the version."""
-        options = ReadOptions.parse(self.options)
+        options = ReadOptions.parse(self.options, self.s3a)
         snapshot = Snapshot.open(options.storage, options.version, options.timestamp)
         self._version = snapshot.version
         if options.view == "catalog":
@@ -50,7 +55,7 @@ class TensorDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the view; a schema of the user's own narrows the columns."""
-        options = ReadOptions.parse(self.options)
+        options = ReadOptions.parse(self.options, self.s3a)
         if self._version is None:  # the user gave the schema, so Spark did not ask for ours
             snapshot = Snapshot.open(options.storage, options.version, options.timestamp)
         else:
@@ -73,7 +78,7 @@ class TensorDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer for a DataFrame's schema."""
-        return TensorWriter(SparkWriteOptions.parse(self.options), schema, overwrite)
+        return TensorWriter(SparkWriteOptions.parse(self.options, self.s3a), schema, overwrite)
 
 
 def _schema_of(spec: TensorSpec, options: ReadOptions) -> StructType:
@@ -84,8 +89,20 @@ def _schema_of(spec: TensorSpec, options: ReadOptions) -> StructType:
 
 
 def register(session: SparkSession) -> None:
-    """Make ``format("tensor")`` known to a session.
+    """Make ``format("tensor")`` known to a session, and to it what the session says of S3 (``fs.s3a.*``).
 
-    Sessions find it without this where the package ``pyspark_tensorlake`` is installed.
+    Sessions find it without this where the package ``pyspark_tensorlake`` is installed; S3 is then reached by the
+    options of a read or write and by the environment alone.
     """
-    session.dataSource.register(TensorDataSource)
+    session.dataSource.register(_configured(settings_of_session(session)))
+
+
+def _configured(settings: Mapping[str, str]) -> type[TensorDataSource]:
+    """Return the data source for one session; a class made here travels with its settings."""
+    if not settings:
+        return TensorDataSource
+
+    class Configured(TensorDataSource):
+        s3a = settings
+
+    return Configured

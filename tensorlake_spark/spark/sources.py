@@ -6,11 +6,11 @@ import glob
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.spark.files import exists, files_of, is_object, open_file
 from tensorlake_spark.spark.outcome import Skipped
 
 IMAGES = (".png", ".jpg", ".jpeg")
@@ -37,7 +37,7 @@ def expand(sources: Sequence[str], gone: list[Skipped] | None = None) -> list[st
     """Return the files that paths, globs, folders and lists name, in their order; those of each sorted.
 
     ``@list.txt`` stands for the sources in a file, one a line; blank lines and those that begin with ``#``
-    are left out. A ``file:`` URI is the path that it names. Files that are named and not there are added to
+    are left out. A ``file:`` URI is the path that it names; ``s3://`` (or ``s3a://``) an object. Files that are named and not there are added to
     `gone` if that is given.
 
     Raises
@@ -61,13 +61,14 @@ def expand(sources: Sequence[str], gone: list[Skipped] | None = None) -> list[st
 def _is_gone(source: str, place: str) -> bool:
     """Whether a source is the name of a file that is not there."""
     path = _local(split(source)[0], place)
-    return not os.path.exists(path) and not glob.has_magic(path)
+    return not exists(path) and not glob.has_magic(path)
 
 
 def _listed(path: str) -> list[tuple[int, str]]:
     """Return line numbers and sources of a list."""
     try:
-        lines = Path(path).read_text("utf-8-sig").splitlines()
+        with open_file(path) as file:
+            lines = file.read().decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         said = getattr(error, "strerror", None) or error
         raise InvalidOptionError(f"the list of sources {path} cannot be read: {said}") from None
@@ -86,20 +87,24 @@ def split(source: str) -> tuple[str, str]:
     >>> split("day.h5::/wind/u"), split("day.h5")
     (('day.h5', 'wind/u'), ('day.h5', ''))
     """
-    path, _, member = (source, "", "") if os.path.exists(source) else source.partition(_MEMBER)
+    if _MEMBER not in source or exists(source):
+        return source, ""
+    path, _, member = source.partition(_MEMBER)
     return path, member.strip("/")
 
 
 def is_zarr(path: str) -> bool:
     """Whether a folder is a Zarr store."""
+    if not files_of(path).is_folder(path):
+        return False
     is_named = path.lower().rstrip("/").endswith(ZARR)
-    inside = any(os.path.exists(os.path.join(path, name)) for name in _ZARR_FILES)
-    return os.path.isdir(path) and (is_named or inside)
+    return is_named or any(exists(os.path.join(path, name)) for name in _ZARR_FILES)
 
 
 def is_delta(path: str) -> bool:
     """Whether a folder is a Delta table."""
-    return os.path.isdir(os.path.join(path, "_delta_log"))
+    files = files_of(path)
+    return files.is_folder(path) and files.is_folder(os.path.join(path, "_delta_log"))
 
 
 def _is_unit(path: str) -> bool:
@@ -111,14 +116,15 @@ def _expanded(source: str, place: str) -> list[str]:
     """Return the files that a path, a glob, a folder or a URI names; `place` begins what errors say."""
     path, member = split(source)
     path = _local(path, place)
-    is_name = os.path.exists(path) or not glob.has_magic(path)
-    found = [path] if is_name else sorted(glob.glob(path, recursive=True))
+    files = files_of(path)
+    is_name = not glob.has_magic(path) or exists(path)
+    found = [path] if is_name else files.find(path)
     found = [
         f
         for one in found
-        for f in (_inside(one) if os.path.isdir(one) and not _is_unit(one) else [one])
+        for f in (_inside(one) if files.is_folder(one) and not _is_unit(one) else [one])
     ]
-    found = [f for f in found if os.path.isfile(f) or _is_unit(f)]
+    found = [f for f in found if files.is_file(f) or _is_unit(f)]
     if not found:
         raise InvalidOptionError(f"{place}source {source!r} names no file")
     for path in found:
@@ -134,19 +140,21 @@ def _expanded(source: str, place: str) -> list[str]:
                 f"{_MEMBER}{member}"
             )
     chosen = f"{_MEMBER}{member}" if member else ""
-    return [os.path.abspath(f) + chosen for f in found]
+    return [(f if is_object(f) else os.path.abspath(f)) + chosen for f in found]
 
 
 def _local(source: str, place: str) -> str:
-    """Return the path that a source is, or that a URI names."""
+    """Return the path that a source is, or that a URI names; objects begin with ``s3://``."""
+    if is_object(source):
+        return f"s3://{source.partition('://')[2].rstrip('/')}"
     scheme, rest = source.partition("://")[::2]
     if not rest or os.path.exists(source):
         return source
     parts = urlsplit(source)
     if scheme.lower() != "file":
         raise InvalidOptionError(
-            f"{place}source {source!r}: this job reads files that executors see under a path, not {scheme}://; "
-            "mount the store, or copy the files first"
+            f"{place}source {source!r}: this job reads s3://, and files that executors see under a path, not "
+            f"{scheme}://; mount the store, or copy the files first"
         )
     if parts.netloc not in ("", "localhost"):
         raise InvalidOptionError(
@@ -157,7 +165,7 @@ def _local(source: str, place: str) -> str:
 
 def _inside(folder: str) -> Iterator[str]:
     """Yield the files of a folder that the job reads; Spark's own notes (``_SUCCESS``) are none."""
-    for where, folders, names in os.walk(folder):
+    for where, folders, names in files_of(folder).walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
         stores = [name for name in folders if _is_unit(os.path.join(where, name))]
         folders[:] = [name for name in folders if name not in stores]
@@ -209,7 +217,7 @@ def _family(path: str) -> str:
 def is_sparse_npz(path: str) -> bool:
     """Whether an ``.npz`` file holds one sparse array, as scipy.sparse and the package sparse write it."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
             members = {os.path.splitext(name)[0] for name in archive.namelist()}
     except (OSError, zipfile.BadZipFile):
         return False  # whoever reads it says what is wrong

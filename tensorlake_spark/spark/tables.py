@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.labels import Labels
-from tensorlake_spark.row import Meta
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.spark.axis_rules import parse_axis, settle
 from tensorlake_spark.spark.coordinates import AxisColumn
 from tensorlake_spark.spark.delta_tables import delta_records

@@ -24,7 +24,8 @@ from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import unravel
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.sparse import Gathered
-from tensorlake_spark.row import Meta, corners
+from tensorlake_spark.meta import Meta
+from tensorlake_spark.row import corners
 from tensorlake_spark.spark.blocks import runs_of
 from tensorlake_spark.spark.overlap import (
     RowBoxes,

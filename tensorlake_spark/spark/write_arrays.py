@@ -11,7 +11,7 @@ from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidTensorError
-from tensorlake_spark.row import Meta
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.spark.batches import check_free, state, there, transaction_of
 from tensorlake_spark.spark.direct import save
 from tensorlake_spark.spark.ingest_arrays import (

@@ -31,8 +31,8 @@ from tensorlake_spark.errors import (
     TableNotFoundError,
     TensorExistsError,
 )
+from tensorlake_spark.meta import Meta
 from tensorlake_spark.put import recomputed
-from tensorlake_spark.row import Meta
 from tensorlake_spark.spark.cells import Cells
 from tensorlake_spark.spark.columns import has_cells
 from tensorlake_spark.spark.form import Form, TensorCommitMessage

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from quick import QUICK
 
 from tensorlake_spark.spark.java import java_problem
 
@@ -24,9 +25,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PATIENCE = 240
 """Seconds after which a process is taken to hang."""
-
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-"""For a JVM that lives for seconds, beside others on two cores."""
 
 
 def clean_environment(**more):

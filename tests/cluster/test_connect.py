@@ -11,15 +11,13 @@ from pathlib import Path
 import numpy as np
 import pyspark
 import pytest
+from quick import QUICK
 
 import tensorlake_spark as tl
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 240
 """Seconds after which a process is taken to hang."""
-
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-"""For a JVM that lives for seconds."""
 
 
 @pytest.fixture

@@ -77,9 +77,9 @@ def test_appends_of_delta_spark_beside_it_survive(spark, lake, x):
     assert numbers == {app_of(name): snapshot.transaction(app_of(name)) for name in ("x", "y")}
 
 
-def test_a_file_with_a_deletion_vector_stays(spark, tmp_path, x):
+def test_a_file_with_a_deletion_vector_stays(spark, place, x):
     """deltalake cannot remove such a file: nobody may write its rows anew, or they were there twice."""
-    lake = tl.open(tmp_path / "lake")
+    lake = tl.open(place)
     fill(lake, x)
     uri = lake.uri
     spark.sql(f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")

@@ -207,7 +207,7 @@ def test_a_list_of_sources(job, files, photos):
         ("# one\n{0}/a.npy\n\n{0}/gone.npy\n", "list.txt, line 4: source '{0}/gone.npy' names no file"),
         ("{0}/a.npy\n{0}/*.jpg", "line 2: source '{0}/*.jpg' names no file"),
         ("{0}/list.txt", "line 1: {0}/list.txt is none of"),
-        ("s3://bucket/a.npy", "line 1: source 's3://bucket/a.npy': this job reads files that executors see"),
+        ("gs://bucket/a.npy", "line 1: source 'gs://bucket/a.npy': this job reads s3://, and files"),
         ("file://there/a.npy", "line 1: source 'file://there/a.npy' is a file of the machine 'there'"),
         ("# nothing", "names no source"),
         (None, "cannot be read: No such file or directory"),

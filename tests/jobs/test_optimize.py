@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from quick import QUICK
 
 import tensorlake_spark as tl
 from tensorlake_spark.__main__ import VERBS
@@ -181,7 +182,7 @@ def test_spark_submit(lake, model):
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "JDK_JAVA_OPTIONS": QUICK,
     }
     done = subprocess.run(
         [

@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 from deltalake import DeltaTable
+from quick import QUICK
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.write import DataFile
@@ -28,9 +29,6 @@ from tensorlake_spark.spec import TensorSpec
 
 HERE = Path(__file__).resolve().parent
 COUNT = 10
-
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-"""For a JVM that lives for seconds, beside others."""
 
 
 def write(path, x):

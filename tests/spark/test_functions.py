@@ -121,12 +121,12 @@ def test_sql_has_it_too(spark, table, x):
     assert all(r.b.lo[0] == 8 and len(r.b.offset) == 2 for r in rows if r.b)
 
 
-def test_dtypes_come_through(spark, tmp_path):
+def test_dtypes_come_through(spark, place):
     arrays = {
         name: np.arange(12).astype(name).reshape(3, 4)
         for name in ("bool", "int8", "uint64", "float16", "float64", "complex64", "datetime64[s]")
     }
-    lake = tl.open(tmp_path / "lake")
+    lake = tl.open(place)
     for name, array in arrays.items():
         lake.write(name, array)
     frame = spark.read.format("delta").load(lake.uri).where("nnz > 0")
@@ -136,17 +136,17 @@ def test_dtypes_come_through(spark, tmp_path):
         assert row.t.dtype == row.id
 
 
-def test_axes_past_the_eighth(spark, tmp_path):
+def test_axes_past_the_eighth(spark, place):
     x = np.arange(2**10).reshape((2,) * 10)
-    lake = tl.open(tmp_path / "lake")
+    lake = tl.open(place)
     lake.write("x", x, block_shape=(2,) * 8 + (1, 1))
     for key in (np.s_[:], np.s_[1, ..., 0, ::-1]):
         got = tf.collect_tensor(tf.read_tensor(spark, lake.uri, "x", key))
         np.testing.assert_array_equal(got, x[key])
 
 
-def test_rows_of_several_versions_are_told_apart(spark, tmp_path, x):
-    lake = tl.open(tmp_path / "lake")
+def test_rows_of_several_versions_are_told_apart(spark, place, x):
+    lake = tl.open(place)
     first = lake.write("x", x, block_shape=(4, 7, 5)).version
     second = lake.write("x", -x, block_shape=(4, 7, 5), mode="overwrite").version
     frames = [
@@ -182,9 +182,9 @@ def test_a_key_that_no_block_answers_is_an_error(table):
         table.where("id = 'dense'").select(tf.tensor_decode(row, "1", shape=(9, 7))).collect()
 
 
-def test_a_sparse_block_that_is_too_large_names_the_cells(spark, tmp_path):
+def test_a_sparse_block_that_is_too_large_names_the_cells(spark, place):
     wide = tl.SparseTensor([[0, 9999], [0, 9999]], [1.0, 2.0], (10_000, 10_000))
-    lake = tl.open(tmp_path / "lake")
+    lake = tl.open(place)
     lake.write("wide", wide, layout="coo")
     huge = tl.SparseTensor([[0, 2**31 - 1], [0, 2**31 - 1]], [1.0, 2.0], (2**31, 2**31))
     lake.write("huge", huge, layout="coo")
@@ -202,10 +202,10 @@ def test_a_sparse_block_that_is_too_large_names_the_cells(spark, tmp_path):
     assert got.sum() == 2
 
 
-def test_small_rows_are_decoded_many_at_once(spark, tmp_path):
+def test_small_rows_are_decoded_many_at_once(spark, place):
     """Also where a batch brings rows of several tensors, in any order."""
     x = np.random.default_rng(0).integers(0, 9, (60, 8, 8)).astype("u1")
-    lake = tl.open(tmp_path / "lake")
+    lake = tl.open(place)
     lake.write("a", x, block_shape=(1, 8, 8))
     lake.write("b", x[:50].astype("i4"), block_shape=(3, 5, 8))
     rows = spark.read.format("delta").load(lake.uri).where("nnz > 0").coalesce(1)
@@ -292,8 +292,8 @@ def test_one_frame_with_several_filters(spark, path, x):
     assert joined.count() == low.count()
 
 
-def test_a_frame_stays_at_its_version(spark, tmp_path, x):
-    lake = tl.open(tmp_path / "lake")
+def test_a_frame_stays_at_its_version(spark, place, x):
+    lake = tl.open(place)
     version = lake.write("x", x).version
     frame = tf.read_tensor(spark, lake.uri, "x")
     lake.write("x", x * 2, mode="overwrite")
@@ -350,9 +350,9 @@ def test_errors_of_collect_tensor(spark, path):
         tf.collect_tensor(sparse.union(sparse))
 
 
-def test_a_batch_above_two_gibibytes_is_an_error(tmp_path):
+def test_a_batch_above_two_gibibytes_is_an_error(place):
     """Ones compress well, so that the rows are small and the arrays are not."""
-    lake = tl.open(tmp_path / "lake")
+    lake = tl.open(place)
     lake.write("ones", np.broadcast_to(np.uint8(1), (64, 1 << 20)), block_shape=(32, 1 << 20))
     from deltalake import DeltaTable
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from quick import QUICK
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.java import java_problem
@@ -77,7 +78,7 @@ def test_spark_submit_takes_the_same_file(tmp_path):
         "print('answer', n, m.load(sys.argv[1] + '/lake').count(), size)\n"
     )
     submit = Path(sys.executable).with_name("spark-submit")
-    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    quick = {"JDK_JAVA_OPTIONS": QUICK}
     place = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     environment = {**os.environ, **place, **quick}
     done = subprocess.run(

@@ -163,9 +163,9 @@ def test_out_of_bounds_without_a_shape_finds_nothing(frame):
     assert kept(frame, [slice_filter("99", "x"), slice_filter(f"{2**62}:", "x")]) == [set(), set()]
 
 
-def test_axes_past_the_eighth_are_not_compared(spark, tmp_path):
+def test_axes_past_the_eighth_are_not_compared(spark, place):
     x = np.arange(2**9).reshape((2,) * 9)
-    lake = tl.open(tmp_path / "lake")
+    lake = tl.open(place)
     lake.write("deep", x, block_shape=(2,) * 7 + (1, 1))
     frame = spark.read.format("delta").load(lake.uri)
     text = slice_filter(np.s_[..., 0, 1], "deep", sql=True, shape=x.shape)
@@ -187,8 +187,8 @@ IDS = [
 ]
 
 
-def test_ids_are_quoted(spark, tmp_path):
-    lake = tl.open(tmp_path / "lake")
+def test_ids_are_quoted(spark, place):
+    lake = tl.open(place)
     for number, name in enumerate(IDS):
         lake.write(name, np.full(3, number + 1))
     frame = spark.read.format("delta").load(lake.uri)
@@ -229,8 +229,8 @@ def test_delta_skips_files(frame):
 @pytest.mark.parametrize(
     "statement", [None, "OPTIMIZE delta.`{0}`", "OPTIMIZE delta.`{0}` ZORDER BY (seq)"]
 )
-def test_parquet_skips_row_groups(spark, tmp_path, statement):
-    lake = tl.open(tmp_path / "lake")
+def test_parquet_skips_row_groups(spark, place, statement):
+    lake = tl.open(place)
     x = np.random.default_rng(0).integers(0, 256, (96, 256, 256), np.uint8)
     for start in range(0, 96, 48):
         block = None if start else (2, 256, 256)

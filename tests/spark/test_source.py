@@ -134,8 +134,8 @@ def test_a_schema_of_the_users_own_narrows_the_columns(spark, path):
         ).collect()
 
 
-def test_a_dataframe_stays_at_its_version(spark, tmp_path):
-    lake = tl.open(tmp_path / "lake")
+def test_a_dataframe_stays_at_its_version(spark, place):
+    lake = tl.open(place)
     lake.write("x", np.full(4, 2.0))
     frame = read(spark, lake.uri, id="x", view="cells")
     lake.write("x", np.ones(4), mode="append")

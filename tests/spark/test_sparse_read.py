@@ -137,8 +137,8 @@ def test_a_block_is_a_stored_block(spark, path, x):
         assert row.id == "bsgs"
 
 
-def test_blocks_that_are_too_large_name_the_view_that_is_not(spark, tmp_path):
-    lake = tl.open(tmp_path / "lake")
+def test_blocks_that_are_too_large_name_the_view_that_is_not(spark, place):
+    lake = tl.open(place)
     st = tl.SparseTensor([[0, 9000], [0, 9000]], [1.0, 2.0], (10_000, 10_000))
     lake.write("coo", st, layout="coo")
     with pytest.raises(
@@ -155,8 +155,8 @@ def test_blocks_that_are_too_large_name_the_view_that_is_not(spark, tmp_path):
     ]
 
 
-def test_named_axes_are_columns(spark, tmp_path, x):
-    lake = tl.open(tmp_path / "lake")
+def test_named_axes_are_columns(spark, place, x):
+    lake = tl.open(place)
     lake.write("x", tl.SparseTensor.from_dense(x), axes=("day", "hour", "y", "x"))
     frame = read(spark, lake.uri, id="x", view="cells", slice="day=3:9, y=::5")
     assert frame.columns == ["day", "hour", "y", "x", "value"]
@@ -175,10 +175,10 @@ def test_the_catalog_has_no_blocks_where_a_layout_has_none(spark, path, x):
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_every_dtype(spark, tmp_path, name):
+def test_every_dtype(spark, place, name):
     dtype = dtype_of(name)
     x = np.array([0, 1, 0, 0, 1]).astype(dtype)
-    lake = tl.open(tmp_path / "lake")
+    lake = tl.open(place)
     lake.write("x", tl.SparseTensor.from_dense(x), layout="bsgs")
     found = read(spark, lake.uri, id="x", view="cells").orderBy("i0").collect()
     assert [row.i0 for row in found] == [1, 4]
@@ -196,16 +196,16 @@ def test_every_dtype(spark, tmp_path, name):
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (2,) * 10])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_odd_shapes(tmp_path, shape, layout):
+def test_odd_shapes(place, shape, layout):
     x = np.asarray(np.arange(1, np.prod(shape, dtype=int) + 1).reshape(shape) % 3)
-    lake = tl.open(tmp_path / "lake")
+    lake = tl.open(place)
     lake.write("x", tl.SparseTensor.from_dense(x), layout=layout)
     assert everything(reader_of(lake, "x", view="cells")) == cells(x, ...)
     np.testing.assert_array_equal(assemble(everything(reader_of(lake, "x")), shape, x.dtype), x)
 
 
-def test_explicit_zeros_are_cells_and_nan_is_one(tmp_path):
-    lake = tl.open(tmp_path / "lake")
+def test_explicit_zeros_are_cells_and_nan_is_one(place):
+    lake = tl.open(place)
     lake.write("x", tl.SparseTensor([[1, 4, 5]], [0.0, np.nan, -0.0], (9,)), layout="bsgs")
     rows = everything(reader_of(lake, "x", view="cells"))
     assert [row[0] for row in rows] == [1, 4, 5]
@@ -238,8 +238,8 @@ def test_only_the_files_and_row_groups_of_the_plan_are_read(tmp_path, x, layout)
     np.testing.assert_array_equal(assemble(everything(blocks_reader), x[key].shape, "i4"), x[key])
 
 
-def test_the_last_axis_alone_prunes_blocks(tmp_path):
-    lake = tl.open(tmp_path / "lake")
+def test_the_last_axis_alone_prunes_blocks(place):
+    lake = tl.open(place)
     rng = np.random.default_rng(0)
     x = np.where(rng.random((64, 4096)) < 0.05, rng.random((64, 4096)), 0)
     for first in range(0, 4096, 1024):
@@ -294,9 +294,9 @@ def test_elements_that_are_stored_twice_are_combined_across_rows(
     assert rows_of(frame) == cells(want, np.s_[3:30:2])
 
 
-def test_elements_added_between_others_are_read_once(tmp_path, x):
+def test_elements_added_between_others_are_read_once(place, x):
     """No element is stored twice, but boxes overlap: blocks are joined, cells need no joining."""
-    lake = tl.open(tmp_path / "lake")
+    lake = tl.open(place)
     odd = np.where(np.arange(7) % 2, x, 0)
     for layout in LAYOUTS:
         lake.write(layout, tl.SparseTensor.from_dense(odd), layout=layout, **block(layout))
@@ -323,9 +323,9 @@ def test_a_corrupted_row_fails_the_query_and_says_where(spark, tmp_path, x):
         assert file.name in str(told.value)
 
 
-def test_an_element_stored_twice_without_a_rule_is_corrupt(tmp_path):
+def test_an_element_stored_twice_without_a_rule_is_corrupt(place):
     """As after an INSERT with plain Delta."""
-    lake = tl.open(tmp_path / "lake")
+    lake = tl.open(place)
     st = tl.SparseTensor([[1, 4]], [1.0, 2.0], (9,))
     lake.write("x", st, layout="bsgs", duplicates="sum", block_shape=(4,))
     lake.write("x", st, mode="append", axis=None)

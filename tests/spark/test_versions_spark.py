@@ -285,8 +285,8 @@ def test_tags_where_transactions_expire(spark, lake, x):
     assert lake.tags() == {}
 
 
-def test_the_page_runs(spark, tmp_path):
-    names = {"spark": spark, "path": str(tmp_path / "lake")}
+def test_the_page_runs(spark, place):
+    names = {"spark": spark, "path": place}
     code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     assert len(code) >= 4
     for block in code:

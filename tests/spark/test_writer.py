@@ -36,20 +36,20 @@ def errors():
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "complex64", "bool", "datetime64[s]"])
-def test_slabs_in_any_order_make_up_the_tensor(spark, tmp_path, dtype):
+def test_slabs_in_any_order_make_up_the_tensor(spark, place, dtype):
     rng = np.random.default_rng(0)
     x = rng.integers(0, 2, (23, 5, 7)).astype(dtype)
-    save(slabs(spark, x, 4), tmp_path / "lake", id="x", axes="t,y,x", attrs='{"k": 1}')
-    ref = tl.open(tmp_path / "lake")["x"]
+    save(slabs(spark, x, 4), place, id="x", axes="t,y,x", attrs='{"k": 1}')
+    ref = tl.open(place)["x"]
     np.testing.assert_array_equal(ref[:], x)
     np.testing.assert_array_equal(ref[3:17:2, ::-1, 4], x[3:17:2, ::-1, 4])
     assert ref.axes == ("t", "y", "x")
     assert ref.attrs == {"k": 1}
 
 
-def test_append_and_overwrite(spark, tmp_path):
+def test_append_and_overwrite(spark, place):
     x = np.arange(300).reshape(30, 10)
-    path = tmp_path / "lake"
+    path = place
     save(slabs(spark, x, 7), path, id="x")
     save(slabs(spark, x[:11], 3), path, id="x")
     ref = tl.open(path)["x"]
@@ -61,43 +61,43 @@ def test_append_and_overwrite(spark, tmp_path):
     np.testing.assert_array_equal(tl.open(path)["x"][:], x[:5])
 
 
-def test_append_along_another_axis(spark, tmp_path):
+def test_append_along_another_axis(spark, place):
     x = np.arange(60).reshape(6, 10)
-    path = tmp_path / "lake"
+    path = place
     tl.open(path).write("x", x)
     rows = [([0, j], value(x[:, j : j + 2])) for j in range(0, 10, 2)]
     save(spark.createDataFrame(rows, SLABS), path, id="x", axis=1)
     np.testing.assert_array_equal(tl.open(path)["x"][:], np.concatenate([x, x], 1))
 
 
-def test_slabs_of_a_tiling_need_the_shape(spark, tmp_path):
+def test_slabs_of_a_tiling_need_the_shape(spark, place):
     x = np.arange(64).reshape(8, 8)
     rows = [([i, j], value(x[i : i + 4, j : j + 4])) for i in (0, 4) for j in (0, 4)]
     frame = spark.createDataFrame(rows, SLABS).repartition(2)
     with errors() as told:
-        save(frame, tmp_path / "lake", id="x")
+        save(frame, place, id="x")
     assert "option('shape'" in str(told.value)
-    save(frame, tmp_path / "lake", id="x", shape="8,8", blockShape="3,3")
-    ref = tl.open(tmp_path / "lake")["x"]
+    save(frame, place, id="x", shape="8,8", blockShape="3,3")
+    ref = tl.open(place)["x"]
     np.testing.assert_array_equal(ref[:], x)
     ref[1:7, 2:5] = 0
     x[1:7, 2:5] = 0
-    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][:], x)
+    np.testing.assert_array_equal(tl.open(place)["x"][:], x)
 
 
-def test_a_tensor_a_row(spark, tmp_path):
+def test_a_tensor_a_row(spark, place):
     rng = np.random.default_rng(0)
     arrays = {f"g/{n}": rng.standard_normal((n + 1, 3)) for n in range(7)}
     frame = spark.createDataFrame([(k, value(v)) for k, v in arrays.items()], TENSORS)
-    save(frame.repartition(3), tmp_path / "lake")
-    lake = tl.open(tmp_path / "lake")
+    save(frame.repartition(3), place)
+    lake = tl.open(place)
     assert list(lake) == sorted(arrays)
     for name, x in arrays.items():
         np.testing.assert_array_equal(lake[name][:], x)
     with errors() as told:
-        save(frame, tmp_path / "lake")
+        save(frame, place)
     assert "exists in" in str(told.value)
-    save(frame.limit(1), tmp_path / "lake", mode="overwrite")
+    save(frame.limit(1), place, mode="overwrite")
     assert list(lake) == sorted(arrays), "the other tensors stay"
     lake["g/3"][0] = 5.0
     lake.delete("g/2")
@@ -107,18 +107,18 @@ def test_a_tensor_a_row(spark, tmp_path):
         np.testing.assert_array_equal(lake[name][:], arrays[name])
 
 
-def test_a_repeated_transaction_changes_nothing(spark, tmp_path):
+def test_a_repeated_transaction_changes_nothing(spark, place):
     x = np.arange(12).reshape(4, 3)
     for _ in range(2):
-        save(slabs(spark, x, 2), tmp_path / "lake", id="x", txnAppId="job", txnVersion="1")
-    assert tl.open(tmp_path / "lake")["x"].shape == (4, 3)
+        save(slabs(spark, x, 2), place, id="x", txnAppId="job", txnVersion="1")
+    assert tl.open(place)["x"].shape == (4, 3)
 
 
-def test_spark_reads_back_what_spark_wrote(spark, tmp_path):
+def test_spark_reads_back_what_spark_wrote(spark, place):
     x = np.arange(60, dtype="f4").reshape(12, 5)
-    save(slabs(spark, x, 4), tmp_path / "lake", id="x")
+    save(slabs(spark, x, 4), place, id="x")
     frame = spark.read.format("tensor").option("id", "x").option("view", "cells")
-    cells = frame.load(str(tmp_path / "lake")).toPandas()
+    cells = frame.load(place).toPandas()
     np.testing.assert_array_equal(cells["value"], x[cells["i0"], cells["i1"]])
     assert len(cells) == 60
 
@@ -154,11 +154,9 @@ def test_half_a_transaction_is_refused():
         SparkWriteOptions.parse({"path": "p", "txnappid": "a"})
 
 
-def test_other_modes_are_refused_by_spark(spark, tmp_path):
+def test_other_modes_are_refused_by_spark(spark, place):
     with errors() as told:
-        slabs(spark, np.zeros((2, 2)), 1).write.format("tensor").option("id", "x").save(
-            str(tmp_path / "lake")
-        )
+        slabs(spark, np.zeros((2, 2)), 1).write.format("tensor").option("id", "x").save(place)
     assert "UNSUPPORTED_DATA_SOURCE_SAVE_MODE" in str(told.value)
 
 

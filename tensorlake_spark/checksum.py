@@ -1,0 +1,57 @@
+"""The checksum of a row, over the byte form that FORMAT.md fixes."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+_NULL = b"\xff\xff\xff\xff"
+
+
+@lru_cache(maxsize=256)
+def crc_head(layout: str | None, params: str | None, dtype: str | None, codec: str | None) -> int:
+    """Return the checksum of the part of a row that many rows share."""
+    crc = 0
+    for text in (layout, params, dtype, codec):
+        data = None if text is None else text.encode()
+        crc = zlib.crc32(_NULL if data is None else struct.pack("<I", len(data)) + data, crc)
+    return crc
+
+
+def crc_of(
+    layout: str,
+    params: str | None,
+    dtype: str,
+    codec: str,
+    corners: Sequence[int],
+    index: Any,
+    values: Any,
+) -> int:
+    """Return the CRC-32 of a row over the byte form that FORMAT.md fixes.
+
+    Parameters
+    ----------
+    layout, params, dtype, codec : str
+        The row's columns; each counts as its UTF-8 length (uint32, little endian) and bytes, a null
+        as ``ff ff ff ff``.
+    corners : sequence of int
+        ``lo`` then ``hi`` of the axes that have columns, each as int64, little endian.
+    index, values : bytes-like, or None
+        Each as its length (uint64, little endian) and bytes; a null as eight ``ff``.
+    """
+    crc = crc_head(layout, params, dtype, codec)
+    crc = zlib.crc32(struct.pack(f"<I{len(corners)}q", len(corners), *corners), crc)
+    return crc_payload(crc, index, values)
+
+
+def crc_payload(crc: int, index: Any, values: Any) -> int:
+    """Return the checksum of a row, from that of all before its payload."""
+    for data in (index, values):
+        if data is None:
+            crc = zlib.crc32(_NULL + _NULL, crc)
+        else:
+            crc = zlib.crc32(data, zlib.crc32(struct.pack("<Q", len(data)), crc))
+    return crc

@@ -1,0 +1,37 @@
+"""Names of files that others wrote, into a log or a note: none may lead out of the folder of its table."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+from tensorlake_spark.errors import FormatError
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def inside(name: str) -> str:
+    """Return the name of a file in the folder of a table, if it cannot lead out of it.
+
+    The log may have names percent-encoded, even twice, so each form is looked at.
+
+    Raises
+    ------
+    FormatError
+        If the name is absolute, has a scheme, a ``..`` among its parts, or a NUL.
+
+    Examples
+    --------
+    >>> inside("part-1.parquet"), inside("a/..b/c.parquet")
+    ('part-1.parquet', 'a/..b/c.parquet')
+    """
+    form, before = name, ""
+    while form != before:
+        parts = form.replace("\\", "/").split("/")
+        if ".." in parts or (form and not parts[0]) or "\0" in form or _SCHEME.match(form):
+            raise FormatError(
+                f"the table names the file {name!r:.300}, which lies outside of its folder or has no place "
+                "there; nothing was read: do not trust this table"
+            )
+        form, before = unquote(form), form
+    return name

@@ -1,0 +1,181 @@
+"""Deletion vectors, looked at before deltalake reads them: where they lie, and of how many rows they speak.
+
+deltalake follows a vector wherever the log says that it is, and takes memory for every position up to its
+last one, whatever that is.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from tensorlake_spark.delta.inside import inside
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.errors import CorruptDataError, UnsupportedFeatureError
+from tensorlake_spark.pool import threads
+
+_LOG = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_COMPACTED = re.compile(r"\d{20}\.(\d{20})\.compacted\.json")
+_WHOLE = re.compile(r"(\d{20})\.checkpoint(?:\.[0-9a-f-]{36})?\.(?:parquet|json)")
+_PART = re.compile(r"(\d{20})\.checkpoint\.\d{10}\.(\d{10})\.parquet")
+
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_TO_B85 = bytes.maketrans(_Z85, _B85)
+
+_PORTABLE, _NO_RUNS, _RUNS = 1681511377, 12346, 12347
+_HEAD = (
+    24 + (1 << 16) // 8 + 4 * (1 << 16)
+)  # the longest head of a bitmap: each container and its key
+_SPAN = 1 << 16  # positions of a container
+_MOST_ROWS = 1 << 28  # of a file, whatever the log says, which may be nothing
+
+
+def check_vectors(storage: Storage, version: int, rows: Mapping[str, int]) -> None:
+    """Look at every deletion vector that the log names up to a version.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    version : int
+        Version of the table.
+    rows : mapping of str to int
+        Rows of every live file, -1 where the log does not say.
+
+    Raises
+    ------
+    FormatError
+        If a vector lies outside of the table.
+    CorruptDataError
+        If a vector marks rows that its file does not have.
+    """
+    found = {
+        (action["path"], vector["storageType"], vector["pathOrInlineDv"], vector.get("offset"))
+        for action in _adds(storage, version)
+        if (vector := action.get("deletionVector"))
+    }
+
+    def check(one: tuple[str, str, str, int | None]) -> None:
+        path, kind, text, offset = one
+        place = None if kind == "i" else _place(storage, kind, text)
+        if path not in rows:
+            return
+        count = rows[path] if 0 <= rows[path] < _MOST_ROWS else _MOST_ROWS
+        with suppress(FileNotFoundError):  # one that is live is missed by deltalake, too
+            if place is None:
+                head = base64.b85decode(text.encode().translate(_TO_B85))[:_HEAD]
+            else:
+                head = _read(storage, place, int(offset or 0) + 4)
+            if _last(head) >= count + _SPAN:
+                raise CorruptDataError(
+                    f"a deletion vector of {storage.file_uri(path)} marks rows that the file does not have"
+                )
+
+    list(threads().map(check, sorted(found, key=str)))
+
+
+def _place(storage: Storage, kind: str, text: str) -> str:
+    """Return the path of a vector's file in the table: a prefix, then a UUID in 20 characters of Z85."""
+    if kind != "u":
+        raise UnsupportedFeatureError(
+            f"the table at {storage.uri} names the deletion vector {text!r:.300} outside of itself (a shallow "
+            "clone); spark.read.format('delta') reads it"
+        )
+    folder = inside(text[:-20])
+    name = uuid.UUID(bytes=base64.b85decode(text[-20:].encode().translate(_TO_B85)))
+    return f"{folder}/deletion_vector_{name}.bin".lstrip("/")
+
+
+def _read(storage: Storage, name: str, offset: int) -> bytes:
+    filesystem, base = storage.place
+    with filesystem.open_input_file(f"{base}/{inside(name)}") as file:
+        return bytes(file.read_at(max(0, min(_HEAD, file.size() - offset)), offset))
+
+
+def _last(head: bytes) -> int:
+    """Return a position that the last one of a bitmap does not pass by more than a container's span.
+
+    Roaring bitmaps, portable form: buckets of 2**32 positions, in each containers of 2**16 with ascending keys.
+    """
+    try:
+        magic, buckets = struct.unpack_from("<IQ", head)
+        if magic != _PORTABLE:
+            raise CorruptDataError(f"a deletion vector begins with {magic}, which is no bitmap")
+        if not buckets:
+            return 0
+        (bucket, cookie) = struct.unpack_from("<II", head, 12)
+        if buckets > 1 or bucket:
+            return 1 << 32
+        if cookie & 0xFFFF == _RUNS:
+            count = (cookie >> 16) + 1
+            start = 20 + (count + 7) // 8
+        elif cookie == _NO_RUNS:
+            (count,) = struct.unpack_from("<I", head, 20)
+            start = 24
+        else:
+            raise CorruptDataError(f"a bitmap of a deletion vector begins with {cookie}")
+        keys = [struct.unpack_from("<H", head, start + 4 * k)[0] for k in range(min(count, _SPAN))]
+    except struct.error as error:
+        raise CorruptDataError("a deletion vector was cut short") from error
+    return max(keys, default=0) * _SPAN
+
+
+def _adds(storage: Storage, version: int) -> Iterator[Mapping[str, Any]]:
+    """Yield what the log adds, from its newest whole checkpoint on."""
+    filesystem, base = storage.place
+    listed = filesystem.get_file_info(pafs.FileSelector(f"{base}/{_LOG}"))
+    names = [info.base_name for info in listed if info.is_file]
+
+    def of(pattern: re.Pattern[str]) -> list[tuple[int, str]]:
+        found = ((pattern.fullmatch(name), name) for name in names)
+        return [(int(m[1]), name) for m, name in found if m and int(m[1]) <= version]
+
+    parts = [(v, name) for v, name in of(_PART) if _is_complete(name, names)]
+    checkpoints = of(_WHOLE) + parts
+    start = max((v for v, _ in checkpoints), default=-1)
+    for v, name in checkpoints:
+        if v == start:
+            yield from _checkpoint(storage, f"{_LOG}/{name}")
+    for v, name in of(_COMMIT) + of(_COMPACTED):
+        if v > start:
+            yield from _lines(storage, f"{_LOG}/{name}", "add")
+
+
+def _is_complete(name: str, names: Sequence[str]) -> bool:
+    start, stop = name[:32], name[42:]
+    count = int(stop[1:11])
+    return sum(1 for other in names if other[:32] == start and other[42:] == stop) == count
+
+
+def _checkpoint(storage: Storage, path: str) -> Iterator[Mapping[str, Any]]:
+    """Yield what a checkpoint adds, its sidecars included."""
+    take: Callable[[Storage, str, str], Iterator[Mapping[str, Any]]]
+    take = _lines if path.endswith(".json") else _column
+    yield from take(storage, path, "add")
+    for sidecar in take(storage, path, "sidecar"):
+        yield from _column(storage, f"{_LOG}/_sidecars/{inside(sidecar['path'])}", "add")
+
+
+def _lines(storage: Storage, path: str, kind: str) -> Iterator[Mapping[str, Any]]:
+    with suppress(FileNotFoundError):  # the log was tidied up meanwhile
+        for line in storage.read_whole(path).splitlines():
+            if action := json.loads(line).get(kind):  # no look at the text: JSON has many spellings
+                yield action
+
+
+def _column(storage: Storage, path: str, kind: str) -> Iterator[Mapping[str, Any]]:
+    wanted = {"add": ["add.path", "add.deletionVector"], "sidecar": ["sidecar.path"]}[kind]
+    with suppress(FileNotFoundError), storage.open_parquet(path) as file:
+        if kind in file.schema_arrow.names:
+            for batch in file.iter_batches(columns=wanted):
+                yield from batch[kind].drop_null().to_pylist()

@@ -1,0 +1,50 @@
+"""Arrays of ``.npy`` files that cannot be mapped: objects of S3, read by ranges of their bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import IO, Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidTensorError
+
+Array = np.ndarray[Any, Any]
+
+
+class Ranges:
+    """The array of an ``.npy`` object, read by ranges of its bytes; see `tensorlake_spark.spark.array_files.Stored`."""
+
+    def __init__(self, stream: IO[bytes]):
+        version = np.lib.format.read_magic(stream)
+        header = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else (np.lib.format.read_array_header_2_0)
+        )
+        shape, self._is_fortran, self.dtype = header(stream)
+        if self.dtype.hasobject:
+            raise InvalidTensorError("it holds Python objects")
+        self.shape: tuple[int, ...] = tuple(int(n) for n in shape)
+        self.chunks: tuple[int, ...] = ()
+        self.is_whole = not self.shape
+        self._stream, self._start = stream, stream.tell()
+
+    def read(self, lo: Sequence[int], hi: Sequence[int]) -> Array:
+        """Return the elements of a box."""
+        shape, first, stop = self.shape, tuple(lo), tuple(hi)
+        if self._is_fortran:
+            shape, first, stop = shape[::-1], first[::-1], stop[::-1]
+        rows = range(first[0], stop[0]) if shape else range(1)
+        step = math.prod(shape[1:]) * self.dtype.itemsize
+        self._stream.seek(self._start + rows.start * step)
+        data = self._stream.read(len(rows) * step)
+        if len(data) < len(rows) * step:
+            raise InvalidTensorError("it ends before its last element")
+        if not shape:
+            return np.frombuffer(data, self.dtype).reshape(())
+        slab = np.frombuffer(data, self.dtype).reshape((len(rows), *shape[1:]))
+        key = (slice(None), *(slice(a, b) for a, b in zip(first[1:], stop[1:])))
+        box = slab[key]
+        return box.T if self._is_fortran else box

