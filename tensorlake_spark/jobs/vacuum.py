@@ -30,6 +30,11 @@ parser.add_argument(
     metavar="N",
     help="keep what left the table within so many hours",
 )
+parser.add_argument(
+    "--uploads",
+    action="store_true",
+    help="also give up multipart uploads on S3 that no writer finished; needs boto3",
+)
 
 _DEFAULTS = defaults_of(parser)
 
@@ -42,10 +47,14 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
 
     def work() -> dict[str, Any]:
         args = parse(parser, arguments, _DEFAULTS)
-        gone = lake_of(args).vacuum(args.retention_hours, dry_run=args.dry_run)
-        for name in gone:
-            print(name)
-        print(f"{len(gone)} file(s) {'would be' if args.dry_run else 'were'} deleted")
-        return {"status": "planned" if args.dry_run else "done", "files": len(gone)}
+        lake = lake_of(args)
+        would = "would be" if args.dry_run else "were"
+        gone = {"files": lake.vacuum(args.retention_hours, dry_run=args.dry_run)}
+        if args.uploads:
+            gone["uploads"] = lake.abort_uploads(args.retention_hours, dry_run=args.dry_run)
+        for kind, names in gone.items():
+            print("\n".join([*names, f"{len(names)} {kind} {would} deleted"]))
+        counts = {kind: len(names) for kind, names in gone.items()}
+        return {"status": "planned" if args.dry_run else "done", **counts}
 
     return carry_out("vacuum.py", work)

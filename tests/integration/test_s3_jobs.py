@@ -260,8 +260,12 @@ def test_care_of_a_table(run, s3, base, x):
     assert (code, told["files_after"]) == (0, 1), said
     code, told, said = run(purge, *table, "--id", "y", "--now")
     assert (code, told["status"]) == (0, "verified"), said
-    code, told, said = run(vacuum, *table, "--retention-hours", 0)
-    assert code == 0, said
+    sink = s3.filesystem().open_output_stream(f"{base.removeprefix('s3://')}/lake/part-a")
+    sink.write(b"a" * (11 << 20))  # two parts are there, and the file is not
+    code, told, said = run(vacuum, *table, "--retention-hours", 0, "--uploads")
+    assert (code, told["uploads"]) == (0, 1), said
+    with pytest.raises(OSError, match=r"NO_SUCH_UPLOAD|NoSuchUpload|404"):
+        sink.close()
     code, told, said = run(check, *table)
     assert (code, told["status"]) == (0, "good"), said
     np.testing.assert_array_equal(opened(s3, base)["x"][:], x[:4])
