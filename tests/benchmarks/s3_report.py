@@ -13,6 +13,8 @@ from s3_engines import OURS
 MEASURES = {"photos": ("ten", "ten-link", "full", "full-link"), "uber": ("day",)}
 """What is read of each workload; ``-link`` is over a link of 1 Gbit/s."""
 
+_ACROSS = 3  # panels of the plot
+
 SLICES = ("ten", "ten-link", "day")
 
 TITLES = {
@@ -155,10 +157,15 @@ def plot(report: dict[str, Any], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     panels = [(w, m) for w in report["workloads"] for m in MEASURES[w]]
-    figure, axes = plt.subplots(1, len(panels), figsize=(4.6 * len(panels), 4.6), squeeze=False)
+    rows = -(-len(panels) // _ACROSS)
+    figure, axes = plt.subplots(
+        rows, _ACROSS, figsize=(4.6 * _ACROSS, 4.2 * rows), squeeze=False, layout="constrained"
+    )
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
     shades = {"warm": "#1f77b4", "renewed": "#7fb2d9", "cold": "#c9c9c9"}
     handles: dict[str, Any] = {}
-    for axis, (workload, measure) in zip(axes[0], panels):
+    for axis, (workload, measure) in zip(axes.flat, panels):
         found = whole_engines(report["workloads"][workload])
         engines = [e for e in found if f"{measure}_cold" in found[e]]
         for y, engine in enumerate(engines):
@@ -174,7 +181,6 @@ def plot(report: dict[str, Any], path: Path) -> None:
         axis.set_title(f"{workload}, {measure}")
         axis.set_xlabel("ms; the number: round trips")
         axis.margins(x=0.1)
-    figure.legend(handles.values(), handles.keys(), loc="lower center", ncol=3, frameon=False)
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncol=3)
     figure.savefig(path, dpi=120)
     plt.close(figure)
