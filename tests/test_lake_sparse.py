@@ -11,8 +11,6 @@ from tensorlake_spark.layouts import LAYOUTS
 from tensorlake_spark.layouts.laws import DTYPES, bits
 from tensorlake_spark.spec import dtype_of
 
-pytestmark = pytest.mark.both_stores
-
 SPARSE = [name for name, layout in LAYOUTS.items() if layout.is_sparse]
 
 

@@ -126,6 +126,7 @@ def test_round_trips_are_the_longest_chain(bench):
     assert trips((0, 2), (0, 10), (2, 4), (5, 9)) == 3
 
 
+@pytest.mark.soak
 def test_the_benchmark_on_s3_writes_table_and_plot(tmp_path):
     options = ["--engines", "tensorlake,tensorlake-checkpoint", "--size", "tiny", "--repeat", "1"]
     command = [sys.executable, SCRIPT, *options, "--out", tmp_path]

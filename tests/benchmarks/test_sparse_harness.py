@@ -71,9 +71,14 @@ def test_the_crowd_is_the_busiest_of_its_size(load):
     assert (y.stop - y.start, z.stop - z.start) == (16, 16)
 
 
-def test_the_sparse_benchmark_writes_tables_and_plot(tmp_path):
-    raw = "pt" if importlib.util.find_spec("torch") else "npy"
-    engines = ["csf", "bsgs", raw, "npz", "parquet"]
+RAW = "pt" if importlib.util.find_spec("torch") else "npy"
+
+
+@pytest.mark.parametrize(
+    "engines",
+    [["bsgs", RAW], pytest.param(["csf", "coo", "npz", "parquet", RAW], marks=pytest.mark.soak)],
+)
+def test_the_sparse_benchmark_writes_tables_and_plot(tmp_path, engines):
     options = ["--engines", ",".join(engines), "--size", "tiny", "--repeat", 1, "--out", tmp_path]
     done = run("bench_sparse.py", *options)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -180,6 +185,7 @@ def test_there_is_a_plot_whoever_failed(load, tmp_path, failed):
     assert (tmp_path / "p.png").read_bytes().startswith(PNG)
 
 
+@pytest.mark.soak
 def test_the_parameter_study_writes_page_and_plots(load, tmp_path):
     page = tmp_path / "docs" / "parameters.md"
     page.parent.mkdir()

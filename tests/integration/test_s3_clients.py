@@ -199,6 +199,7 @@ def append_to_own_and_shared(url, options, worker):
         lake.write("shared", np.full((1, 4), 100 * worker + i), mode="append")
 
 
+@pytest.mark.soak
 def test_six_processes_with_twenty_commits_each_lose_none_and_double_none(s3, url):
     lake = tl.open(url, storage_options=s3.options)
     lake.write("shared", np.full((1, 4), -1))
