@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit
+from tensorlake_spark.delta.files import Array
 from tensorlake_spark.delta.footer import footer_of, plain_types, reading
 from tensorlake_spark.delta.rewrite import live_batches, rewrite
-from tensorlake_spark.delta.snapshot import Array, Snapshot
+from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.delta.travel import FILES_KEPT
 from tensorlake_spark.delta.write import DataFile, FileWriter

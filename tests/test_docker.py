@@ -14,6 +14,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from PIL import Image
+from quick import QUICK
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.session import fetch
@@ -21,11 +22,7 @@ from tensorlake_spark.spark.session import fetch
 ROOT = Path(__file__).resolve().parents[1]
 DOCKER = ROOT / "docker"
 SECRETS = {"S3_IDENTITY": "an-identity", "S3_CREDENTIAL": "a-secret-that-nobody-may-print"}
-QUICK = {
-    "SPARK_DAEMON_MEMORY": "256m",
-    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
-}
-"""For JVMs that live for seconds, beside others on two cores."""
+SMALL = {"SPARK_DAEMON_MEMORY": "256m", "JDK_JAVA_OPTIONS": QUICK}
 
 
 def _load(path):
@@ -177,7 +174,7 @@ def test_the_cluster_starts_and_a_job_writes_to_s3(image):
     photos = np.random.default_rng(0).integers(0, 256, (3, 48, 64, 3), np.uint8)
     for number, photo in enumerate(photos):
         Image.fromarray(photo).save(folder / f"{number}.png")
-    with without_docker.Cluster(image, SECRETS, QUICK) as cluster:
+    with without_docker.Cluster(image, SECRETS, SMALL) as cluster:
         cluster.up(but=["demo"])
         assert len(cluster.containers["worker"]) == 2
         said = cluster.containers["photos"][0].text()
@@ -198,7 +195,7 @@ def test_the_image_is_built_from_nothing_and_the_demo_runs(tmp_path):
     image = without_docker.Image(tmp_path)
     image.build()
     assert not any(line.startswith("pip") for line in image.left_out)
-    with without_docker.Cluster(image, SECRETS, QUICK) as cluster:
+    with without_docker.Cluster(image, SECRETS, SMALL) as cluster:
         cluster.up()
         said = cluster.containers["demo"][0].text()
         assert "whole tensor in Python equals NumPy" in said

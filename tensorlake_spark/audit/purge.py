@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,8 +18,7 @@ from tensorlake_spark.audit.held import Target
 from tensorlake_spark.audit.receipt import PurgeReceipt, ranges_text
 from tensorlake_spark.audit.traces import Traces
 from tensorlake_spark.delta import catalog, staging
-from tensorlake_spark.delta.commit import StaleChange
-from tensorlake_spark.delta.folder import retention
+from tensorlake_spark.delta.commit import StaleChange, check_removable
 from tensorlake_spark.delta.residue import Probes
 from tensorlake_spark.delta.rewrite import rewrite
 from tensorlake_spark.delta.snapshot import Snapshot
@@ -55,14 +53,14 @@ def purge(
     if meta is None and not traces.held and not traces.uncertified:
         catalog.get(before, tensor_id)  # raises, with the nearest names
     replaced = traces.held_by(before)
-    _check_vectors(before, replaced)
+    check_removable(before, replaced)
     _check_readable(before, traces)
     after = before
     if replaced and not dry_run:
         after = _remove(before, meta, traces)
         traces.look()
         _check_gone(after, traces)
-    due = traces.due(after, dt.timedelta(0) if now else retention(after))
+    due = traces.due(after, dt.timedelta(0) if now else after.retention)
     probes = Probes()
     records = [
         traces.record(path, when, None if when else probes, dry_run) for path, when in due.items()
@@ -128,17 +126,6 @@ def _target(
         return Target(tensor_id, spec, selection), f"{selection.size} elements, sha256 {digest}"
     key = parse_key(region, spec.axes) if isinstance(region, str) else region
     return Target(tensor_id, spec, select(key, spec.shape)), format_key(key)
-
-
-def _check_vectors(snapshot: Snapshot, paths: Sequence[str]) -> None:
-    """Raise if a file that has to be replaced has a deletion vector: its bytes have what was deleted, too."""
-    marked = [path for path in paths if snapshot.kept(path) is not None]
-    if marked:
-        raise UnsupportedFeatureError(
-            f"{len(marked)} files that hold what should be purged, such as {marked[0]}, have deletion vectors, "
-            f"and deltalake cannot remove such a file; run REORG TABLE delta.`{snapshot.storage.uri}` APPLY "
-            "(PURGE) with Spark first, then purge again; nothing was done"
-        )
 
 
 def _check_readable(snapshot: Snapshot, traces: Traces) -> None:

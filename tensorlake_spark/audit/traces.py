@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from tensorlake_spark.audit.held import Target, held_rows
 from tensorlake_spark.audit.receipt import PurgedFile
+from tensorlake_spark.delta.files import Array
 from tensorlake_spark.delta.folder import Naming, StoredFile, listing, named
 from tensorlake_spark.delta.footer import reading
 from tensorlake_spark.delta.residue import Probes, Search, sha256_of
-from tensorlake_spark.delta.snapshot import Array, Snapshot
+from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.errors import CorruptDataError, MissingDataError
 from tensorlake_spark.pool import threads

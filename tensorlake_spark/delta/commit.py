@@ -187,13 +187,20 @@ def _check_removes(snapshot: Snapshot, change: Change) -> None:
     if not change.removes:
         return
     live = set(snapshot.files.path)
-    marked = [path for path in change.removes if snapshot.kept(path) is not None]
-    moved = marked and not change.data_change
-    if moved or any(path not in live for path in change.removes):
+    marked = any(snapshot.kept(path) is not None for path in change.removes)
+    if (marked and not change.data_change) or any(path not in live for path in change.removes):
         raise StaleChange(next(iter(change.tensors), None), snapshot, moved=True)
+    check_removable(snapshot, change.removes)
+
+
+def check_removable(snapshot: Snapshot, paths: Sequence[str]) -> None:
+    """Raise UnsupportedFeatureError if a file has a deletion vector: deltalake cannot remove it.
+
+    A file is its path and its vector, and deltalake's RemoveAction has no place for the vector: it would
+    remove nothing, and what was written in its stead would be there twice.
+    """
+    marked = [path for path in paths if snapshot.kept(path) is not None]
     if marked:
-        # A file is its path and its vector, and deltalake's RemoveAction has no place for the vector: it
-        # would remove nothing, and what was written in its stead would be there twice.
         raise UnsupportedFeatureError(
             f"{len(marked)} files that would be written anew, such as {marked[0]}, have deletion vectors, and "
             f"deltalake cannot remove such a file; run REORG TABLE delta.`{snapshot.storage.uri}` APPLY "

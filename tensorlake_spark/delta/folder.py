@@ -14,17 +14,12 @@ from urllib.parse import unquote
 import pyarrow.fs as pafs
 
 from tensorlake_spark.delta.inside import inside
-from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, reaching
-from tensorlake_spark.errors import FormatError
 
 LOG = "_delta_log/"
 
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.(?:.*\.)?(?:parquet|json)")
-_INTERVAL = re.compile(r"\s*(?:interval\s+)?(\d+)\s+([a-z]+?)s?\s*", re.IGNORECASE)
-_UNITS = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
-_WEEK = dt.timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,23 +154,3 @@ def _checkpoint(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
         wanted = ["add.path", "remove.path", "remove.deletionTimestamp"]
         for batch in file.iter_batches(columns=[name for name in wanted if name in leaves]):
             yield from batch.to_pylist()
-
-
-def retention(snapshot: Snapshot) -> dt.timedelta:
-    """Return how long files that left the table are kept: ``delta.deletedFileRetentionDuration``, or a week.
-
-    Raises
-    ------
-    FormatError
-        If that is no duration.
-    """
-    text = snapshot.table.metadata().configuration.get("delta.deletedFileRetentionDuration")
-    if text is None:
-        return _WEEK
-    found = _INTERVAL.fullmatch(text)
-    if found is None or found[2].lower() not in _UNITS:
-        raise FormatError(
-            f"the table at {snapshot.storage.uri} has delta.deletedFileRetentionDuration = {text!r}, which is "
-            "no duration such as 'interval 1 week'; set another one with ALTER TABLE ... SET TBLPROPERTIES"
-        )
-    return dt.timedelta(seconds=int(found[1]) * _UNITS[found[2].lower()])

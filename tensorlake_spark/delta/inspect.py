@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tensorlake_spark.delta.files import Array
 from tensorlake_spark.delta.footer import Footer, plain_types, reading
 from tensorlake_spark.delta.seal import read_footer
-from tensorlake_spark.delta.snapshot import Array, Snapshot
+from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.statistics import BOUNDED, Statistics, flat
 from tensorlake_spark.delta.storage import reaching
 from tensorlake_spark.delta.write import widen

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +14,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
-from tensorlake_spark.delta.inside import inside
+from tensorlake_spark.delta import properties
+from tensorlake_spark.delta.files import LEAST, Array, Files, numbers, statistics_of
 from tensorlake_spark.delta.mirror import Mirror, bring, commit_name, mark_of
 from tensorlake_spark.delta.remote import ANY_SIZE, Remote
 from tensorlake_spark.delta.storage import Storage, listed, reaching
@@ -31,9 +30,6 @@ from tensorlake_spark.errors import (
     UnsupportedFeatureError,
 )
 from tensorlake_spark.row import SCHEMA
-from tensorlake_spark.spec import STORED_AXES
-
-Array = np.ndarray[Any, Any]
 
 READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """Reader features of Delta that this package honours."""
@@ -43,65 +39,10 @@ WRITABLE = READABLE | frozenset(
 )
 """Writer features under which deltalake commits for us."""
 
-_LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-
 _MANY_APPS = 8
-
-FILE_BYTES = 128 << 20
-"""Target size of a data file where the table does not say ``delta.targetFileSize``."""
-
-_SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 _met: set[str] = set()
 """Where this process has met a table: a listing of its log that shows nothing is looked at again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """The live data files of a version, one entry of every array for each.
-
-    Attributes
-    ----------
-    path : list of str
-        Path in the table.
-    size, rows : int64 arrays
-        Bytes of the file, and its rows (-1 where the log does not say).
-    first_id, last_id : object arrays
-        Bounds of ``id``, None where unknown.
-    least_nnz, most_nnz, last_seq : int64 arrays
-        Bounds of ``nnz`` and the greatest ``seq``.
-    lo, hi : int64 arrays of shape (files, 8)
-        Least lower and greatest upper corner of the rows' boxes.
-    """
-
-    path: list[str]
-    size: Array
-    rows: Array
-    first_id: Array
-    last_id: Array
-    least_nnz: Array
-    most_nnz: Array
-    last_seq: Array
-    lo: Array
-    hi: Array
-
-    def may_hold(self, tensor_id: str, data: bool) -> Array:
-        """Return for each file whether it may hold data (or metadata) rows of a tensor."""
-        known = self.first_id != None  # noqa: E711 - elementwise
-        out = (self.most_nnz > 0) if data else (self.least_nnz == 0)
-        first = np.where(known, self.first_id, tensor_id)
-        last = np.where(known, self.last_id, tensor_id)
-        near = np.asarray(first <= tensor_id, bool) & np.asarray(last >= tensor_id, bool)
-        return np.asarray(out & near)
-
-    def boxes(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
-        """Return for each file a box that covers its rows, as far as the log says."""
-        lo = np.zeros((len(self.path), len(shape)), np.int64)
-        hi = np.tile(np.array(shape, np.int64), (len(self.path), 1))
-        stored = min(len(shape), STORED_AXES)
-        lo[:, :stored] = np.maximum(lo[:, :stored], self.lo[:, :stored])
-        hi[:, :stored] = np.minimum(hi[:, :stored], self.hi[:, :stored])
-        return lo, hi
 
 
 class Snapshot:
@@ -286,82 +227,29 @@ class Snapshot:
         with reaching(self.storage):
             return pa.table(self._log.get_add_actions(flatten=True))
 
-    def _number(self, name: str, unknown: int) -> Array:
-        """Return a column of the log's as int64, `unknown` where it says nothing."""
-        if name not in self._actions.column_names:
-            return np.full(self._actions.num_rows, unknown, np.int64)
-        column = self._actions[name].fill_null(unknown).combine_chunks()
-        return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
-
     @cached_property
     def first_seq(self) -> Array:
         """For each file of `files` the least ``seq``, the least int64 where the log does not say."""
-        return self._number("min.seq", _LOW)
+        return numbers(self._actions, "min.seq", LEAST)
 
     @cached_property
     def files(self) -> Files:
         """The live files with the log's statistics."""
-        actions = self._actions
-        count = actions.num_rows
-
-        def text(name: str) -> Array:
-            out = np.empty(count, object)
-            if name in actions.column_names:
-                out[:] = actions[name].to_pylist()
-            return out
-
-        def corner(name: str, unknown: int) -> Array:
-            leaves = [self._number(f"{name}.d{k}", unknown) for k in range(STORED_AXES)]
-            return np.stack(leaves, axis=1) if count else np.empty((0, STORED_AXES), np.int64)
-
-        return Files(
-            path=[_relative(p, self.storage) for p in actions["path"].to_pylist()],
-            size=self._number("size_bytes", 0),
-            rows=self._number("num_records", -1),
-            first_id=text("min.id"),
-            last_id=text("max.id"),
-            least_nnz=self._number("min.nnz", 0),
-            most_nnz=self._number("max.nnz", _HIGH),
-            last_seq=self._number("max.seq", _HIGH),
-            lo=corner("min.lo", _LOW),
-            hi=corner("max.hi", _HIGH),
-        )
+        return Files.of(self._actions, self.storage.uri)
 
     def statistics(self, place: int) -> dict[str, Any]:
         """Return what the log says of our columns in one of `files`, in the form of the log."""
-        row = self._actions.slice(place, 1).to_pylist()[0]
-        out: dict[str, Any] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
-        if row["num_records"] is not None:
-            out["numRecords"] = row["num_records"]
-        kinds = {"min": "minValues", "max": "maxValues", "null_count": "nullCount"}
-        for name, value in row.items():
-            kind, *column = name.split(".")
-            if kind in kinds and column[0] in SCHEMA.names and value is not None:
-                inner = out[kinds[kind]]
-                for part in column[:-1]:
-                    inner = inner.setdefault(part, {})
-                inner[column[-1]] = value
-        return out
+        return statistics_of(self._actions, place)
 
     @property
     def file_bytes(self) -> int:
-        """Target size of new data files: ``delta.targetFileSize``, as ``268435456`` or ``256mb``.
+        """Target size of new data files; raises FormatError if the table's property is none."""
+        return properties.file_bytes(self._log.metadata().configuration, self.storage.uri)
 
-        Raises
-        ------
-        FormatError
-            If that is no size.
-        """
-        text = self._log.metadata().configuration.get("delta.targetFileSize")
-        if text is None:
-            return FILE_BYTES
-        found = _SIZE.fullmatch(text.strip())
-        if found is None or not int(found[1]):
-            raise FormatError(
-                f"the table at {self.storage.uri} has delta.targetFileSize = {text!r}, which is no size such "
-                "as 268435456 or 256mb; set another one with ALTER TABLE ... SET TBLPROPERTIES"
-            )
-        return int(found[1]) << 10 * " kmgt".index(found[2].lower() or " ")
+    @property
+    def retention(self) -> dt.timedelta:
+        """How long files that left the table are kept; raises FormatError if the table's property is none."""
+        return properties.retention(self._log.metadata().configuration, self.storage.uri)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -397,12 +285,3 @@ class Snapshot:
                 keep.values.to_numpy(zero_copy_only=False), bool
             )
         return out
-
-
-def _relative(path: str, storage: Storage) -> str:
-    if "://" in path or path.startswith(("/", "file:")):
-        raise UnsupportedFeatureError(
-            f"the table at {storage.uri} names the file {path} outside of itself (a shallow clone); "
-            "spark.read.format('delta') reads it"
-        )
-    return inside(path)

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from tensorlake_spark.delta.folder import retention
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, refusal, s3_arguments
 from tensorlake_spark.delta.timeouts import Timeouts
@@ -45,7 +44,7 @@ def abort_uploads(snapshot: Snapshot, retention_hours: float | None, dry_run: bo
     storage = snapshot.storage
     if not storage.uri.startswith("s3://"):
         return []
-    kept = retention(snapshot) if retention_hours is None else dt.timedelta(hours=retention_hours)
+    kept = snapshot.retention if retention_hours is None else dt.timedelta(hours=retention_hours)
     until = dt.datetime.now(dt.timezone.utc) - kept
     bucket, _, base = storage.uri.removeprefix("s3://").partition("/")
     prefix = f"{base}/" if base else ""

@@ -17,8 +17,9 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
+from tensorlake_spark.delta.properties import FILE_BYTES
 from tensorlake_spark.delta.seal import SealedOutput
-from tensorlake_spark.delta.snapshot import FILE_BYTES, Snapshot
+from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.statistics import BOUNDED, Statistics
 from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.errors import TableNotFoundError, TensorLakeError

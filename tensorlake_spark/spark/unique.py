@@ -16,8 +16,9 @@ import numpy as np
 
 from tensorlake_spark.assign import box_selection
 from tensorlake_spark.delta import scan
+from tensorlake_spark.delta.files import Files
 from tensorlake_spark.delta.footer import reading
-from tensorlake_spark.delta.snapshot import Files, Snapshot
+from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import DataFile
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import Box

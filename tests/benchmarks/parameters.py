@@ -110,7 +110,7 @@ def settings_of(workload: str, size: str) -> list[Setting]:
 
 def defaults_of(workload: str, size: str) -> dict[str, Any]:
     """Return the package's own value of every factor of a workload."""
-    from tensorlake_spark.delta import snapshot
+    from tensorlake_spark.delta import properties
     from tensorlake_spark.layouts import buffers, codec, layout_of
 
     layout = layout_of(LAYOUT[workload])
@@ -127,7 +127,7 @@ def defaults_of(workload: str, size: str) -> dict[str, Any]:
         "order": tuple(range(len(made.shape))),
         "row_group_bytes": layout.row_group_bytes,
         "level": level,
-        "file_bytes": snapshot.FILE_BYTES,
+        "file_bytes": properties.FILE_BYTES,
     }
     return {factor: found[factor] for factor in SETTINGS[size][workload]}
 
@@ -136,7 +136,7 @@ def options_of(workload: str, setting: Setting) -> dict[str, Any]:
     """Set what is a constant of the package, in this process; return the options of `lake.write`."""
     import pyarrow as pa
 
-    from tensorlake_spark.delta import snapshot
+    from tensorlake_spark.delta import properties
     from tensorlake_spark.layouts import buffers, codec, layout_of
 
     options = {"layout": LAYOUT[workload]}
@@ -151,7 +151,7 @@ def options_of(workload: str, setting: Setting) -> dict[str, Any]:
             module.ZSTD_LEVEL = value
         codec._zstd = pa.Codec("zstd", value)
     elif factor == "file_bytes":
-        snapshot.FILE_BYTES = value
+        properties.FILE_BYTES = value
     return options
 
 

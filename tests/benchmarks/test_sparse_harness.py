@@ -212,13 +212,13 @@ def test_the_parameter_study_writes_page_and_plots(load, tmp_path):
 
 @pytest.mark.parametrize("factor", ["level", "row_group_bytes", "file_bytes"])
 def test_a_constant_that_is_set_takes_effect(load, monkeypatch, tmp_path, factor):
-    from tensorlake_spark.delta import snapshot
+    from tensorlake_spark.delta import properties
     from tensorlake_spark.layouts import buffers, codec, layout_of
 
     parameters = load("parameters")
     ftsf = type(layout_of("ftsf"))
     for owner, name in (
-        (snapshot, "FILE_BYTES"), (buffers, "ZSTD_LEVEL"), (codec, "ZSTD_LEVEL"), (codec, "_zstd"),
+        (properties, "FILE_BYTES"), (buffers, "ZSTD_LEVEL"), (codec, "ZSTD_LEVEL"), (codec, "_zstd"),
         (ftsf, "row_group_bytes"),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, getattr(owner, name))  # so that it is restored

@@ -40,7 +40,7 @@ def one_row_group(plan):
     return [len(file.row_groups) for file in plan.files] == [1]
 
 
-@pytest.mark.parametrize("layout", ["bsgs", "ftsf"])
+@pytest.mark.parametrize("layout", [pytest.param("bsgs", marks=pytest.mark.soak), "ftsf"])
 def test_a_year_of_daily_appends(lake, layout):
     took = []
     for number in range(DAYS):

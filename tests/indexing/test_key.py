@@ -123,8 +123,7 @@ def keys(draw, shape):
     return tuple(key)
 
 
-@pytest.mark.no_cover
-@settings(max_examples=2500)
+@settings(max_examples=1500)
 @given(st.data())
 def test_every_key_means_what_numpy_means(data):
     shape = data.draw(SHAPES, label="shape")
@@ -148,7 +147,6 @@ def test_every_key_means_what_numpy_means(data):
     np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.no_cover
 @settings(max_examples=800)
 @given(st.data())
 def test_oindex_picks_every_axis_on_its_own(data):
@@ -185,7 +183,6 @@ def test_oindex_picks_every_axis_on_its_own(data):
     np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.no_cover
 @settings(max_examples=300)
 @given(st.data())
 def test_a_mask_for_vindex_picks_what_it_marks(data):
@@ -199,7 +196,6 @@ def test_a_mask_for_vindex_picks_what_it_marks(data):
     np.testing.assert_array_equal(got, x[mask])
 
 
-@pytest.mark.no_cover
 @settings(max_examples=800)
 @given(st.data())
 def test_vindex_picks_single_elements(data):

@@ -97,7 +97,6 @@ def dense(shape, coords, values):
     return out
 
 
-@pytest.mark.no_cover
 @settings(max_examples=600)
 @given(st.data())
 def test_what_numpy_picks_goes_where_numpy_puts_it(data):

@@ -56,7 +56,6 @@ def loose_boxes(draw, shape):
     return sides.min(axis=2), sides.max(axis=2)
 
 
-@pytest.mark.no_cover
 @settings(max_examples=1000)
 @given(st.data())
 def test_hits_and_project_find_just_what_is_picked(data):
@@ -124,7 +123,6 @@ def test_a_run_that_does_not_ascend_from_0_is_refused(start, stop, step):
         Run(start, stop, step)
 
 
-@pytest.mark.no_cover
 @settings(max_examples=300)
 @given(st.data())
 def test_of_an_element_given_twice_the_last_value_stays(data):
@@ -150,7 +148,6 @@ def test_of_an_element_given_twice_the_last_value_stays(data):
     np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.no_cover
 @settings(max_examples=300)
 @given(st.data())
 def test_many_points_against_many_boxes(data):

@@ -391,6 +391,7 @@ def _notes(s3, base):
     return [info.path for info in s3.filesystem().get_file_info(place) if info.is_file]
 
 
+@pytest.mark.soak
 def test_a_session_without_s3a_is_told_the_remedy(s3, base, bring):
     """The remedy works: the same command with conf/s3a.conf."""
     source = bring("log.csv", CSV)

@@ -181,7 +181,7 @@ print("delta", collect_tensor(read_tensor(spark, sys.argv[1].replace("s3:", "s3a
 """
 
 
-@pytest.mark.parametrize("way", ["environment", "options"])
+@pytest.mark.parametrize("way", ["environment", pytest.param("options", marks=pytest.mark.soak)])
 def test_local_session_on_s3(s3, lake, url, x, way):
     lake.write("x", x)
     given = [f"{k}={v}" for k, v in s3.options.items()] if way == "options" else []

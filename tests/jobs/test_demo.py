@@ -28,7 +28,7 @@ def short(demo, spark, tmp_path, monkeypatch):
     monkeypatch.setattr(spark, "stop", lambda: None)
     # A JVM that lives for seconds is quicker with these.
     monkeypatch.setenv("JDK_JAVA_OPTIONS", QUICK)
-    changes = {"OUT": tmp_path / "out", "LAKE": tmp_path / "out" / "lake", "local_session": lambda: spark,
+    changes = {"OUT": tmp_path / "out", "LAKE": tmp_path / "out" / "lake", "local_session": lambda master: spark,
                "run_photographs": lambda session: True, "find_flights": lambda: tmp_path / "few.csv"}  # fmt: skip
     for name, value in changes.items():
         monkeypatch.setattr(demo, name, value)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from quick import QUICK
 
 import tensorlake_spark as tl
@@ -100,6 +101,7 @@ def test_only_delta_itself_is_fetched():
     assert not [name for name in names if name.startswith(("org.apache.hadoop", "org.slf4j"))]
 
 
+@pytest.mark.soak
 def test_jars_that_went_away_are_fetched_again(tmp_path):
     names = fetch()
     here = Path(os.environ.get("TENSORLAKE_CACHE", Path.home() / ".cache" / "tensorlake-spark"))
