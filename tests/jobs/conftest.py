@@ -66,6 +66,18 @@ def job(run_job, spark):
 
 
 @pytest.fixture
+def untouched():
+    """What sees that nothing was written to a place, a folder or an URL."""
+
+    def check(place):
+        assert not Path(place).exists()
+        with pytest.raises(tl.TableNotFoundError):
+            tl.open(place, create=False)
+
+    return check
+
+
+@pytest.fixture
 def check_lake():
     """What compares a lake with arrays, and sees that after vacuum nothing is there that no commit names."""
 

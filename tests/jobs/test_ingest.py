@@ -44,52 +44,49 @@ def submit(*arguments):
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
-def test_spark_submit_stacks_images_and_tells_mistakes(files, photos):
-    table = files / "lake"
-    done = submit("--table", table, "--id", "photos", "--stack", "--channels-first",
+def test_spark_submit_stacks_images_and_tells_mistakes(files, photos, place):
+    done = submit("--table", place, "--id", "photos", "--stack", "--channels-first",
                   "--axes", "image,channel,y,x", files / "?.png")  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert "photos: shape (6, 3, 64, 96), uint8, ftsf" in done.stdout
-    ref = tl.open(table)["photos"]
+    ref = tl.open(place)["photos"]
     np.testing.assert_array_equal(ref[:], photos[:6])
     assert ref.axes == ("image", "channel", "y", "x")
-    again = submit("--table", table, "--id", "photos", files / "?.png")
+    again = submit("--table", place, "--id", "photos", files / "?.png")
     assert again.returncode == 2
     # spark-submit hands on what the job says on standard error as its own standard output.
     assert "ingest.py: tensor 'photos' exists in" in again.stdout + again.stderr
 
 
-def test_concatenation_of_arrays(spark, files, photos):
-    table = str(files / "lake")
+def test_concatenation_of_arrays(spark, files, photos, place):
     sources = [str(files / "a.npy"), str(files / "b.npy")]
-    (meta,) = run(spark, table, "x", sources, how="concat").metas
+    (meta,) = run(spark, place, "x", sources, how="concat").metas
     assert meta.spec.shape == photos.shape
-    np.testing.assert_array_equal(tl.open(table)["x"][:], photos)
-    run(spark, table, "x", sources[:1], how="concat", mode="append")
-    np.testing.assert_array_equal(tl.open(table)["x"][12:], photos[:5])
+    np.testing.assert_array_equal(tl.open(place)["x"][:], photos)
+    run(spark, place, "x", sources[:1], how="concat", mode="append")
+    np.testing.assert_array_equal(tl.open(place)["x"][12:], photos[:5])
     np.save(files / "w.npy", photos[:5, :, :, :7])
-    run(spark, table, "wide", [sources[0], str(files / "w.npy")], how="concat", axis=3)
+    run(spark, place, "wide", [sources[0], str(files / "w.npy")], how="concat", axis=3)
     want = np.concatenate([photos[:5], photos[:5, :, :, :7]], 3)
-    np.testing.assert_array_equal(tl.open(table)["wide"][:], want)
+    np.testing.assert_array_equal(tl.open(place)["wide"][:], want)
 
 
-def test_a_tensor_for_each_file(spark, files, photos):
-    table = str(files / "lake")
-    run(spark, table, "g", [str(files / "*.np[yz]"), str(files / "lossy.jpg")], how="each")
-    lake = tl.open(table)
+def test_a_tensor_for_each_file(spark, files, photos, place):
+    run(spark, place, "g", [str(files / "*.np[yz]"), str(files / "lossy.jpg")], how="each")
+    lake = tl.open(place)
     assert list(lake) == ["g/a", "g/b", "g/c/first", "g/c/second", "g/lossy"]
     np.testing.assert_array_equal(lake["g/b"][:], photos[5:])
     np.testing.assert_array_equal(lake["g/c/second"][:], photos[1])
     np.testing.assert_array_equal(lake["g/lossy"][:], np.asarray(Image.open(files / "lossy.jpg")))
 
 
-def test_a_large_file_comes_in_bands(spark, tmp_path):
+def test_a_large_file_comes_in_bands(spark, tmp_path, place):
     x = np.random.default_rng(0).integers(0, 9, (70, 1 << 20), np.uint8)
     np.save(tmp_path / "x.npy", x)
-    run(spark, str(tmp_path / "lake"), "x", [str(tmp_path / "x.npy")], how="concat")
-    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][::7], x[::7])
-    run(spark, str(tmp_path / "lake"), "s", [str(tmp_path / "x.npy")] * 2)
-    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["s"][1, ::9], x[::9])
+    run(spark, place, "x", [str(tmp_path / "x.npy")], how="concat")
+    np.testing.assert_array_equal(tl.open(place)["x"][::7], x[::7])
+    run(spark, place, "s", [str(tmp_path / "x.npy")] * 2)
+    np.testing.assert_array_equal(tl.open(place)["s"][1, ::9], x[::9])
 
 
 @pytest.mark.parametrize(
@@ -106,21 +103,21 @@ def test_a_large_file_comes_in_bands(spark, tmp_path):
         (["objects.npy"], {}, None, "objects.npy cannot be read"),
     ],
 )
-def test_bad_sources_are_named_and_nothing_is_written(spark, files, sources, options, error, says):
+def test_bad_sources_are_named_and_nothing_is_written(
+    spark, files, sources, options, error, says, place
+):
     (files / "note.txt").write_text("no tensor")
     (files / "bad.png").write_bytes(b"\x89PNG\r\n but no more")
     (files / "bad.npy").write_bytes(b"\x93NUMPY but no more")
     np.save(files / "objects.npy", np.array([object()]), allow_pickle=True)
-    table = str(files / "lake")
     with pytest.raises(error or Exception, match=says):
-        run(spark, table, "x", [str(files / s) for s in sources], **options)
-    assert list(tl.open(table)) == []
+        run(spark, place, "x", [str(files / s) for s in sources], **options)
+    assert list(tl.open(place)) == []
 
 
-def test_the_mode_error(spark, files):
-    table = str(files / "lake")
-    run(spark, table, "x", [str(files / "a.npy")])
+def test_the_mode_error(spark, files, place):
+    run(spark, place, "x", [str(files / "a.npy")])
     with pytest.raises(TensorExistsError):
-        run(spark, table, "x", [str(files / "a.npy")])
-    run(spark, table, "x", [str(files / "b.npy")], mode="overwrite")
-    assert tl.open(table)["x"].shape[0] == 1
+        run(spark, place, "x", [str(files / "a.npy")])
+    run(spark, place, "x", [str(files / "b.npy")], mode="overwrite")
+    assert tl.open(place)["x"].shape[0] == 1

@@ -22,17 +22,16 @@ CELLS = ("--axis", "day", "--axis", "kind", "--value", "count")
 
 
 @pytest.mark.parametrize("kind", ["slabs", "tensors", "cells"])
-def test_a_repeated_batch_changes_nothing_and_says_so(job, files, kind):
-    table = files / "lake"
+def test_a_repeated_batch_changes_nothing_and_says_so(job, files, kind, place):
     base = {
         "slabs": ["--concat", 0, "--mode", "append", files / "a.npy"],
         "tensors": ["--each", "--mode", "overwrite", files / "a.npy"],
         "cells": ["--mode", "append", *CELLS, files / "x.csv"],
     }[kind]
-    words = ["--table", table, "--id", "x", *base, "--txn-app-id", "days", "--txn-version"]
+    words = ["--table", place, "--id", "x", *base, "--txn-app-id", "days", "--txn-version"]
     first = job(*words, 7)
     assert (first.code, first.json["status"]) == (0, "done"), first.err
-    version = tl.open(table).version
+    version = tl.open(place).version
     assert first.json["version"] == version
     for path in files.glob("*.*"):
         path.unlink()  # who repeats a batch need not keep its files
@@ -41,19 +40,19 @@ def test_a_repeated_batch_changes_nothing_and_says_so(job, files, kind):
         assert (again.code, again.json["status"]) == (0, "repeated"), again.err
         assert "in the table already; nothing was changed" in again.out
         assert again.json["tensors"] == first.json["tensors"]
-        assert tl.open(table).version == again.json["version"] == version
+        assert tl.open(place).version == again.json["version"] == version
     assert job(*words, 7, "--dry-run").json["status"] == "repeated"
     later = job(*words, 8)
     assert later.code == 2
     assert "names no file" in later.err
 
 
-def test_the_next_batch_is_written(job, files, photos):
-    words = ["--table", files / "lake", "--id", "x", "--concat", 0, "--mode", "append"]
+def test_the_next_batch_is_written(job, files, photos, place):
+    words = ["--table", place, "--id", "x", "--concat", 0, "--mode", "append"]
     for number, name in enumerate(("a.npy", "b.npy", "b.npy")):
         version = ["--txn-app-id", "days", "--txn-version", min(number, 1)]
         assert job(*words, *version, files / name).code == 0
-    np.testing.assert_array_equal(tl.open(files / "lake")["x"][:], photos)
+    np.testing.assert_array_equal(tl.open(place)["x"][:], photos)
     other = job(*words, "--txn-app-id", "nights", "--txn-version", 0, files / "a.npy")
     assert other.json["status"] == "done"
 
@@ -70,12 +69,12 @@ def test_the_next_batch_is_written(job, files, photos):
         (["--txn-app-id", "", "--txn-version", 1], "is empty"),
     ],
 )
-def test_a_batch_that_makes_no_sense(job, files, words, says):
-    done = job("--table", files / "lake", "--id", "x", files / "a.npy", *words)
+def test_a_batch_that_makes_no_sense(job, files, words, says, place, untouched):
+    done = job("--table", place, "--id", "x", files / "a.npy", *words)
     assert done.code == 2
     assert says in done.err
     assert done.err.count("\n") == 1
-    assert not (files / "lake").exists()
+    untouched(place)
 
 
 @pytest.mark.parametrize(
@@ -92,19 +91,20 @@ def test_a_batch_that_makes_no_sense(job, files, words, says):
         ([*CELLS, "--layout", "coo", "--shape", "9,2", "x.csv"], 1),
     ],
 )
-def test_a_dry_run_writes_nothing_and_tells_what_would_be(job, files, words, count, photos):
+def test_a_dry_run_writes_nothing_and_tells_what_would_be(
+    job, files, words, count, photos, place, untouched
+):
     if "2,1,16,16,3" in words:
         np.save(files / "a.npy", photos[:5].transpose(0, 2, 3, 1))
-    table = files / "lake"
     sources = [files / w if str(w).endswith((".png", ".npy", ".csv")) else w for w in words]
-    base = ["--table", table, "--id", "x", *sources]
+    base = ["--table", place, "--id", "x", *sources]
     dry = job(*base, "--dry-run")
     assert (dry.code, dry.json["status"]) == (0, "planned"), dry.err
     assert "dry run: nothing was written" in dry.out
-    assert not table.exists()
+    untouched(place)
     done = job(*base)
     assert done.code == 0, done.err
-    lake = tl.open(table)
+    lake = tl.open(place)
     assert dry.json["sources"] == done.json["sources"] == count
     assert dry.json["source_bytes"] == done.json["source_bytes"] > 0
     assert dry.json["partitions"] >= 1
@@ -121,28 +121,28 @@ def test_a_dry_run_writes_nothing_and_tells_what_would_be(job, files, words, cou
             assert "--each" in words
 
 
-def test_a_dry_run_of_cells_counts_records(job, files):
+def test_a_dry_run_of_cells_counts_records(job, files, place):
     (files / "x.csv").write_text("day,kind,count\n0,a,1\n0,a,2\n5,a,7\n")
-    base = ["--table", files / "lake", "--id", "x", "--axis", "day", "--axis", "kind"]
+    base = ["--table", place, "--id", "x", "--axis", "day", "--axis", "kind"]
     dry = job(*base, "--value", "sum(count)", "--dry-run", files / "x.csv")
     assert dry.json["records"] == 3, "two of them fall in one cell"
     assert "3 records" in dry.out
 
 
-def test_small_files_are_brought_together_after_a_batch(job, files, photos):
-    words = ["--table", files / "lake", "--id", "x", "--concat", 0, "--mode", "append"]
-    tl.open(files / "lake").write("other", photos)
+def test_small_files_are_brought_together_after_a_batch(job, files, photos, place):
+    words = ["--table", place, "--id", "x", "--concat", 0, "--mode", "append"]
+    tl.open(place).write("other", photos)
     merged = []
     for number in range(6):
         np.save(files / "day.npy", photos[number : number + 1])
         done = job(*words, "--compact-after", 6, files / "day.npy")
         assert done.code == 0, done.err
         merged.append(done.json.get("compacted"))
-        assert done.json["version"] == tl.open(files / "lake").version
+        assert done.json["version"] == tl.open(place).version
     # Each batch left a file of data and one of metadata.
     assert [m["files"] for m in merged] == [0, 0, 6, 0, 0, 7]
     assert [m["into"] for m in merged] == [0, 0, 1, 0, 0, 1]
-    ref = tl.open(files / "lake")["x"]
+    ref = tl.open(place)["x"]
     np.testing.assert_array_equal(ref[:], photos[:6])
     assert len(ref.explain().files) == 1
     dry = job(*words, "--compact-after", 2, "--dry-run", files / "day.npy")
@@ -152,15 +152,15 @@ def test_small_files_are_brought_together_after_a_batch(job, files, photos):
     assert "--compact-after 1" in few.err
 
 
-def test_a_dry_run_of_an_append(job, files):
-    words = ["--table", files / "lake", "--id", "x", "--concat", 0, "--mode", "append"]
+def test_a_dry_run_of_an_append(job, files, place):
+    words = ["--table", place, "--id", "x", "--concat", 0, "--mode", "append"]
     job(*words, files / "a.npy")
-    version = tl.open(files / "lake").version
+    version = tl.open(place).version
     dry = job(*words, "--dry-run", files / "b.npy")
     (planned,) = dry.json["tensors"]
     assert (planned["shape"], planned["added"]) == ([12, 3, 64, 96], [7, 3, 64, 96])
     assert "(7, 3, 64, 96) is added" in dry.out
-    assert tl.open(files / "lake").version == version
+    assert tl.open(place).version == version
     np.save(files / "c.npy", np.zeros((2, 3, 64, 95), np.uint8))
     wrong = job(*words, "--dry-run", files / "c.npy")
     assert wrong.code == 2, wrong.out
@@ -171,15 +171,15 @@ def test_a_dry_run_of_an_append(job, files):
     "words",
     [["--codec", "zip"], ["--layout", "csv"], ["--block-shape", "1,2"], ["--axes", "a,b"], ["--attrs", "x"]],
 )  # fmt: skip
-def test_a_dry_run_finds_mistakes_too(job, files, words):
-    done = job("--table", files / "lake", "--id", "x", "--dry-run", *words, files / "a.npy")
+def test_a_dry_run_finds_mistakes_too(job, files, words, place, untouched):
+    done = job("--table", place, "--id", "x", "--dry-run", *words, files / "a.npy")
     assert done.code == 2, done.out
     assert done.err.count("\n") == 1
-    assert not (files / "lake").exists()
+    untouched(place)
 
 
-def test_a_dry_run_of_cells_finds_mistakes_too(job, files):
-    words = ["--table", files / "lake", "--id", "x", "--dry-run", *CELLS, files / "x.csv"]
+def test_a_dry_run_of_cells_finds_mistakes_too(job, files, place, untouched):
+    words = ["--table", place, "--id", "x", "--dry-run", *CELLS, files / "x.csv"]
     for more in (
         ["--shape", "9,4"],
         ["--layout", "ftsf"],
@@ -188,17 +188,17 @@ def test_a_dry_run_of_cells_finds_mistakes_too(job, files):
     ):
         done = job(*words, *more)
         assert done.code == 2, (more, done.out)
-        assert not (files / "lake").exists()
+        untouched(place)
 
 
-def test_a_list_of_sources(job, files, photos):
+def test_a_list_of_sources(job, files, photos, place):
     (files / "list.txt").write_text(
         f"# the parts\n\n  {files / 'a.npy'}  \r\n{(files / 'b.npy').as_uri()}\n"
     )
     for k, words in enumerate((["--sources-from", files / "list.txt"], [f"@{files / 'list.txt'}"])):
-        done = job("--table", files / "lake", "--id", f"x{k}", "--concat", 0, *words)
+        done = job("--table", place, "--id", f"x{k}", "--concat", 0, *words)
         assert done.code == 0, done.err
-        np.testing.assert_array_equal(tl.open(files / "lake")[f"x{k}"][:], photos)
+        np.testing.assert_array_equal(tl.open(place)[f"x{k}"][:], photos)
 
 
 @pytest.mark.parametrize(
@@ -213,26 +213,26 @@ def test_a_list_of_sources(job, files, photos):
         (None, "cannot be read: No such file or directory"),
     ],
 )  # fmt: skip
-def test_mistakes_in_a_list_name_the_line(job, files, text, says):
+def test_mistakes_in_a_list_name_the_line(job, files, text, says, place, untouched):
     if text is not None:
         (files / "list.txt").write_text(text.format(files))
-    done = job("--table", files / "lake", "--id", "x", "--sources-from", files / "list.txt")
+    done = job("--table", place, "--id", "x", "--sources-from", files / "list.txt")
     assert done.code == 2
     assert says.format(files) in done.err
     assert done.err.count("\n") == 1
-    assert not (files / "lake").exists()
+    untouched(place)
 
 
 @pytest.mark.parametrize(
     ("error", "code", "lines"),
     [(ConcurrentWriteError("another"), 1, 1), (ZeroDivisionError("odd"), 1, 2)],
 )
-def test_the_exit_code_of_what_nobody_expected(job, files, monkeypatch, error, code, lines):
+def test_the_exit_code_of_what_nobody_expected(job, files, monkeypatch, error, code, lines, place):
     def fail(*args, **kwargs):
         raise error
 
     monkeypatch.setattr("tensorlake_spark.jobs.ingest.run", fail)
-    done = job("--table", files / "lake", "--id", "x", files / "a.npy")
+    done = job("--table", place, "--id", "x", files / "a.npy")
     assert done.code == done.json["exit_code"] == code
     assert done.err.count("\n") == 1 if lines == 1 else "Traceback" in done.err
     assert done.json["error"] == {"type": type(error).__name__, "message": str(error)}

@@ -68,28 +68,27 @@ NEEDS_ZARR_3 = ("v3.zarr", "sharded.zarr", "no-suffix")
 
 @pytest.mark.parametrize("name", [n for n in WRITERS if ZARR_3 or n not in NEEDS_ZARR_3])
 @pytest.mark.parametrize("how", ["concat", "stack"])
-def test_every_format(spark, tmp_path, photos, name, how):
+def test_every_format(spark, tmp_path, photos, name, how, place):
     x = photos.astype(np.uint16) * 7
     WRITERS[name](str(tmp_path / name), x)
     want = x.reshape(36, 64, 96) if name == "pages.tiff" else x
-    table = str(tmp_path / "lake")
-    outcome = run(spark, table, "x", [str(tmp_path / name)], how=how)
+    outcome = run(spark, place, "x", [str(tmp_path / name)], how=how)
     assert bytes_of(outcome.files) > 0
-    found = tl.open(table)["x"]
+    found = tl.open(place)["x"]
     assert found.dtype == np.dtype("uint16")
     np.testing.assert_array_equal(found[:], want if how == "concat" else want[None])
 
 
-def test_what_comes_of_it_is_one_tensor_of_many_files(spark, tmp_path, photos):
+def test_what_comes_of_it_is_one_tensor_of_many_files(spark, tmp_path, photos, place):
     write_zarr(str(tmp_path / "a.zarr"), photos[:5], 3)
     write_hdf5(tmp_path / "b.h5", photos[5:9])
     np.save(tmp_path / "c.npy", photos[9:])
     sources = [str(tmp_path / n) for n in ("a.zarr", "b.h5", "c.npy")]
-    run(spark, str(tmp_path / "lake"), "x", sources, how="concat")
-    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][:], photos)
+    run(spark, place, "x", sources, how="concat")
+    np.testing.assert_array_equal(tl.open(place)["x"][:], photos)
 
 
-def test_netcdf(spark, tmp_path):
+def test_netcdf(spark, tmp_path, place):
     """As the netCDF library writes it: HDF5 whose dimensions are scales."""
     x = np.arange(60, dtype="f4").reshape(3, 4, 5)
     with h5py.File(tmp_path / "day.nc", "w") as file:
@@ -102,27 +101,26 @@ def test_netcdf(spark, tmp_path):
                 file[name].dims[k].attach_scale(file[scale])
         file["names"] = ["a", "b"]
     assert members_of(str(tmp_path / "day.nc")) == ["t2m", "wind"]
-    table = str(tmp_path / "lake")
     with pytest.raises(InvalidTensorError, match=r"has 2 arrays; choose one as .*day.nc::t2m, or"):
-        run(spark, table, "x", [str(tmp_path / "day.nc")])
-    run(spark, table, "x", [f"{tmp_path}/*.nc::/wind"], how="concat")
-    np.testing.assert_array_equal(tl.open(table)["x"][:], x)
-    run(spark, table, "g", [str(tmp_path / "day.nc")], how="each")
-    assert list(tl.open(table)) == ["g/day/t2m", "g/day/wind", "x"]
-    run(spark, table, "lat", [f"{tmp_path}/day.nc::lat"], how="concat")
-    assert tl.open(table)["lat"][:].tolist() == [0, 1, 2, 3]
+        run(spark, place, "x", [str(tmp_path / "day.nc")])
+    run(spark, place, "x", [f"{tmp_path}/*.nc::/wind"], how="concat")
+    np.testing.assert_array_equal(tl.open(place)["x"][:], x)
+    run(spark, place, "g", [str(tmp_path / "day.nc")], how="each")
+    assert list(tl.open(place)) == ["g/day/t2m", "g/day/wind", "x"]
+    run(spark, place, "lat", [f"{tmp_path}/day.nc::lat"], how="concat")
+    assert tl.open(place)["lat"][:].tolist() == [0, 1, 2, 3]
 
 
-def test_a_group_of_zarr(spark, tmp_path, photos):
+def test_a_group_of_zarr(spark, tmp_path, photos, place):
     group = zarr.open_group(str(tmp_path / "g.zarr"), mode="w")
     for name in ("p/q", "r"):
         create = group.create_array if ZARR_3 else group.create_dataset
         create(name, shape=photos.shape, chunks=CHUNKS, dtype="u1")[...] = photos
     assert members_of(str(tmp_path / "g.zarr")) == ["p/q", "r"]
-    run(spark, str(tmp_path / "lake"), "x", [f"{tmp_path}/g.zarr::p/q"], how="concat")
-    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][:], photos)
+    run(spark, place, "x", [f"{tmp_path}/g.zarr::p/q"], how="concat")
+    np.testing.assert_array_equal(tl.open(place)["x"][:], photos)
     with pytest.raises(InvalidTensorError, match=r"g.zarr::p cannot be read: it is a group"):
-        run(spark, str(tmp_path / "lake"), "y", [f"{tmp_path}/g.zarr::p"])
+        run(spark, place, "y", [f"{tmp_path}/g.zarr::p"])
 
 
 def test_folders_are_searched_for_stores_but_stores_are_not(tmp_path, photos):
@@ -135,7 +133,7 @@ def test_folders_are_searched_for_stores_but_stores_are_not(tmp_path, photos):
     assert split("/a/b.h5::/x/y") == ("/a/b.h5", "x/y")
 
 
-def test_channels_of_tiff(spark, tmp_path, photos):
+def test_channels_of_tiff(spark, tmp_path, photos, place):
     x = photos.transpose(0, 2, 3, 1)
     for name, options in (("a", {}), ("b", {"compression": "zlib"})):
         tifffile.imwrite(tmp_path / f"{name}.tif", x, photometric="rgb", **options)
@@ -144,13 +142,13 @@ def test_channels_of_tiff(spark, tmp_path, photos):
             box = ((1, 0, 3, 5), (4, 3, 40, 50))
             want = photos[1:4, :, 3:40, 5:50]
             np.testing.assert_array_equal(stored.read(*box), want)
-    run(spark, str(tmp_path / "lake"), "x", [f"{tmp_path}/*.tif"], how="stack", channels_first=True)
-    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][1], photos)
+    run(spark, place, "x", [f"{tmp_path}/*.tif"], how="stack", channels_first=True)
+    np.testing.assert_array_equal(tl.open(place)["x"][1], photos)
     Image.fromarray(x[0]).save(tmp_path / "one.tiff")
     run(
-        spark, str(tmp_path / "lake"), "y", [f"{tmp_path}/one.tiff"], how="concat", channels_first=True
+        spark, place, "y", [f"{tmp_path}/one.tiff"], how="concat", channels_first=True
     )  # fmt: skip
-    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["y"][:], photos[0])
+    np.testing.assert_array_equal(tl.open(place)["y"][:], photos[0])
 
 
 def test_pages_that_pillow_writes(tmp_path):
@@ -204,7 +202,7 @@ def test_a_large_file_is_shared_by_tasks_and_the_driver_knows_few_rows():
     assert len(slab_rows([whole], 0, (), 8)) == 1
 
 
-def test_no_task_holds_a_large_file(spark, tmp_path):
+def test_no_task_holds_a_large_file(spark, tmp_path, place):
     """Every read is at most a band, and more than one task reads."""
     shape = (96, 1 << 20)
     x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.uint8, shape)
@@ -218,9 +216,9 @@ def test_no_task_holds_a_large_file(spark, tmp_path):
         sizes += [slab.nbytes for _, slab in found]
     assert max(sizes) <= BAND_BYTES
     assert sum(sizes) == x.nbytes
-    outcome = run(spark, str(tmp_path / "lake"), "x", [str(tmp_path / "x.npy")], how="concat")
+    outcome = run(spark, place, "x", [str(tmp_path / "x.npy")], how="concat")
     assert outcome.plan.partitions > 1
-    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][::7, ::999], x[::7, ::999])
+    np.testing.assert_array_equal(tl.open(place)["x"][::7, ::999], x[::7, ::999])
 
 
 def test_the_memory_of_a_process_stays_flat(tmp_path):
@@ -247,16 +245,15 @@ print(total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 @pytest.mark.parametrize("harm", ["gone", "cut", "changed"])
 def test_a_file_that_is_harmed_between_the_look_and_the_read(
-    spark, tmp_path, photos, monkeypatch, harm
+    spark, tmp_path, photos, monkeypatch, harm, place
 ):
     """The error names the file, and the table is what it was."""
     from tensorlake_spark.spark import write_arrays as module
 
     write_hdf5(tmp_path / "a.h5", photos, chunks=CHUNKS, compression="gzip")
     write_hdf5(tmp_path / "b.h5", photos, chunks=CHUNKS, compression="gzip")
-    table = str(tmp_path / "lake")
-    run(spark, table, "x", [f"{tmp_path}/a.h5"], how="concat")
-    version = tl.open(table).version
+    run(spark, place, "x", [f"{tmp_path}/a.h5"], how="concat")
+    version = tl.open(place).version
     looked = module.find_parts
 
     def look(*args):
@@ -271,10 +268,10 @@ def test_a_file_that_is_harmed_between_the_look_and_the_read(
 
     monkeypatch.setattr(module, "find_parts", look)
     with pytest.raises(InvalidTensorError, match=r"b\.h5") as caught:
-        run(spark, table, "x", [f"{tmp_path}/?.h5"], how="concat", mode="append")
+        run(spark, place, "x", [f"{tmp_path}/?.h5"], how="concat", mode="append")
     assert "\n" not in str(caught.value)
-    assert tl.open(table).version == version
-    np.testing.assert_array_equal(tl.open(table)["x"][:], photos)
+    assert tl.open(place).version == version
+    np.testing.assert_array_equal(tl.open(place)["x"][:], photos)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +289,7 @@ def test_a_file_that_is_harmed_between_the_look_and_the_read(
         ("x.zip", "names no file"),
     ],
 )
-def test_bad_files_are_named_and_nothing_is_written(job, tmp_path, name, says):
+def test_bad_files_are_named_and_nothing_is_written(job, tmp_path, name, says, place, untouched):
     for bad in ("bad.h5", "bad.tif"):
         (tmp_path / bad).write_bytes(b"nothing of that kind")
     (tmp_path / "bad.zarr").mkdir()
@@ -301,11 +298,11 @@ def test_bad_files_are_named_and_nothing_is_written(job, tmp_path, name, says):
     write_hdf5(tmp_path / "texts.h5", ["a"], "t")
     with h5py.File(tmp_path / "texts.h5", "a") as file:
         file.create_group("g")
-    done = job("--table", tmp_path / "lake", "--id", "x", tmp_path / name)
+    done = job("--table", place, "--id", "x", tmp_path / name)
     assert done.code == 2, done.out
     assert says in done.err
     assert done.err.startswith("ingest.py: ")
-    assert not (tmp_path / "lake").exists()
+    untouched(place)
 
 
 @pytest.mark.parametrize("name", ["x.zarr", "x.h5", "x.tif"])
@@ -322,9 +319,9 @@ def test_a_missing_package_names_the_extra(tmp_path, monkeypatch, name):
         members_of(str(tmp_path / name))
 
 
-def test_each_refuses_what_does_not_fit_into_a_row(job, tmp_path):
+def test_each_refuses_what_does_not_fit_into_a_row(job, tmp_path, place):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("x", (3 << 10, 1 << 20), "u1", chunks=(64, 1 << 14))
-    done = job("--table", tmp_path / "lake", "--id", "x", "--each", tmp_path / "x.h5")
+    done = job("--table", place, "--id", "x", "--each", tmp_path / "x.h5")
     assert done.code == 2, done.out
     assert "--concat 0 reads one file of any size" in done.err
