@@ -120,8 +120,7 @@ class Remote:
     def _open(self, name: str) -> pa.NativeFile:
         if self._pid == os.getpid():
             return self._handler.open_input_file(inside(name))
-        filesystem, base = self.storage.place
-        return filesystem.open_input_file(f"{base}/{inside(name)}")
+        return self.storage.open_input(name)
 
     def read(self, name: str, start: int, nbytes: int) -> pa.Buffer:
         """Return some bytes of a file."""

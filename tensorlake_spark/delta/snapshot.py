@@ -191,7 +191,7 @@ class Snapshot:
         if self.remote is not None:
             with reaching(self.storage):
                 return mark_of(self.remote, self.version)
-        names = [f"_delta_log/{v:020}.json" for v in (self.version, self.version + 1)]
+        names = [commit_name(v) for v in (self.version, self.version + 1)]
         with reaching(self.storage):
             written, successor = self.storage.modified(names)
         return written if successor is None else None

@@ -147,11 +147,10 @@ class Storage:
 
     def open_parquet(self, name: str, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
         """Open a data file; with its footer at hand nothing is read until a row group is."""
-        filesystem, base = self.place
-        path = f"{base}/{inside(name)}"
         if self.is_local:
+            path = f"{self.uri}/{inside(name)}"
             return pq.ParquetFile(path, metadata=metadata, memory_map=True)
-        return pq.ParquetFile(filesystem.open_input_file(path), metadata=metadata, pre_buffer=True)
+        return pq.ParquetFile(self.open_input(name), metadata=metadata, pre_buffer=True)
 
     def map_file(self, name: str) -> pa.Buffer | None:
         """Return a data file as one memory-mapped buffer, None where the store cannot map."""
@@ -160,10 +159,14 @@ class Storage:
         with pa.memory_map(f"{self.uri}/{inside(name)}") as file:
             return file.read_buffer()
 
+    def open_input(self, name: str) -> pa.NativeFile:
+        """Return a file of the table to read, from any place in it."""
+        filesystem, base = self.place
+        return filesystem.open_input_file(f"{base}/{inside(name)}")
+
     def read_tail(self, name: str, nbytes: int) -> pa.Buffer:
         """Return the last bytes of a data file, all of it if it is shorter."""
-        filesystem, base = self.place
-        with filesystem.open_input_file(f"{base}/{inside(name)}") as file:
+        with self.open_input(name) as file:
             size = file.size()
             return pa.py_buffer(file.read_at(min(size, nbytes), max(0, size - nbytes)))
 

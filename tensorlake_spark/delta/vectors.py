@@ -97,8 +97,7 @@ def _place(storage: Storage, kind: str, text: str) -> str:
 
 
 def _read(storage: Storage, name: str, offset: int) -> bytes:
-    filesystem, base = storage.place
-    with filesystem.open_input_file(f"{base}/{inside(name)}") as file:
+    with storage.open_input(name) as file:
         return bytes(file.read_at(max(0, min(_HEAD, file.size() - offset)), offset))
 
 
