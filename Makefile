@@ -6,6 +6,9 @@ BENCH  := .venv-bench
 STAMP  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
+# Spark starts a new Python for each kind of work: let it find our modules compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -39,8 +42,14 @@ demo: $(STAMP) ## Ingest photographs and flights with Spark, read slices back, c
 	$(BIN)/python jobs/demo.py
 
 .PHONY: test
-test: lint ## Linters and all tests, in three processes, with coverage
+test: $(STAMP) ## Linters and all tests, in three processes, with coverage
+	@$(MAKE) --no-print-directory -j 2 -O lint $(VENV)/.quick
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(PYTEST_ARGS)
+
+# Tests start hundreds of processes that live for seconds.
+$(VENV)/.quick: $(STAMP) tests/quick.py
+	$(BIN)/python tests/quick.py
+	@touch $@
 
 .PHONY: test-s3
 test-s3: $(STAMP) ## The tests of lakes, Spark and jobs with all lakes on a local S3 server

@@ -6,9 +6,7 @@ import datetime as dt
 import html
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark import edit
 from tensorlake_spark.choose import DENSE_FROM, WriteOptions, new_spec
@@ -24,6 +22,9 @@ from tensorlake_spark.ref import TensorRef
 from tensorlake_spark.source import source_of
 from tensorlake_spark.upkeep import Upkeep
 from tensorlake_spark.versions import Versions
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def open(  # noqa: A001 - tl.open() is the door's name
@@ -120,6 +121,8 @@ class TensorLake(Upkeep, Versions):
             Columns ``id, shape, dtype, layout, block_shape, codec, axes, nnz, nbytes, stored_bytes,
             rows, attrs``; sizes in bytes.
         """
+        import pandas as pd  # late: it takes longer to import than all the rest
+
         columns = [
             "id", "shape", "dtype", "layout", "block_shape", "codec", "axes", "nnz", "nbytes",
             "stored_bytes", "rows", "attrs",

@@ -6,10 +6,9 @@ import math
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from tensorlake_spark.choose import DENSE_FROM, WriteOptions, choose_layout, new_spec
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
@@ -27,6 +26,9 @@ from tensorlake_spark.source import (
 )
 from tensorlake_spark.sparse import SparseTensor
 from tensorlake_spark.spec import TensorSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CHUNKS = 48  # chunks of a dense layout that are encoded
 _PARTS = 12  # parts of a sparse layout that are encoded
@@ -97,6 +99,8 @@ def estimate(
         size = found.nbytes + found.rows * _ROW_BYTES + groups * _GROUP_BYTES
         rows.append((name, size, size / max(1, source.nbytes), found.rows, name == auto))
     columns = ["layout", "bytes", "ratio", "rows", "chosen"]
+    import pandas as pd  # late: it takes longer to import than all the rest
+
     table: pd.DataFrame = pd.DataFrame(sorted(rows, key=operator.itemgetter(1)), columns=columns)
     return table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from tensorlake_spark import restore
 from tensorlake_spark.delta import catalog, history, tags
@@ -11,6 +11,9 @@ from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
 from tensorlake_spark.ref import TensorRef
 from tensorlake_spark.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Versions(Table):

@@ -7,15 +7,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow.fs as pafs
 
 from tensorlake_spark.delta.commit import app_of
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import reaching
 from tensorlake_spark.pool import threads
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _AT_ONCE = 64  # commits that are read before it is known whether they are wanted
@@ -50,6 +52,8 @@ def history(snapshot: Snapshot, tensor_id: str | None, limit: int | None) -> pd.
 
 def frame(commits: list[Commit]) -> pd.DataFrame:
     """Return commits as a table, one row each."""
+    import pandas as pd  # late: it takes longer to import than all the rest
+
     columns = [field.name for field in fields(Commit)]
     out: pd.DataFrame = pd.DataFrame([astuple(c) for c in commits], columns=columns)
     times = pd.to_datetime(out["timestamp"].astype("int64"), unit="ms", utc=True)

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from tensorlake_spark.delta import scan
 from tensorlake_spark.delta.snapshot import Snapshot
@@ -179,10 +177,19 @@ def merged(rows: RowBoxes, spec: TensorSpec) -> tuple[Array, Array]:
             some = RowBoxes(lo, hi, np.zeros(before), np.zeros(before))
             pairs = [(a, b) for a, others in _pairs(some) for b in others.tolist()]
             left, right = np.array(pairs, np.int64).reshape(-1, 2).T
-            graph = coo_array((np.ones(len(left), bool), (left, right)), shape=(before, before))
-            lo, hi = _hulls(lo, hi, connected_components(graph, directed=False)[1])
+            lo, hi = _hulls(lo, hi, _connected(left, right, before))
     by = np.lexsort(lo.T[::-1]) if spec.ndim else np.arange(len(lo))
     return lo[by], hi[by]
+
+
+def _connected(left: Array, right: Array, count: int) -> Array:
+    """Return the number of the component that each of some nodes belongs to, by the edges between them."""
+    from scipy.sparse import coo_array  # late: rarely needed, and slow to import in every worker
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(left), bool), (left, right)), shape=(count, count))
+    components: Array = connected_components(graph, directed=False)[1]
+    return components
 
 
 def owners(rows: RowBoxes, lo: Array, hi: Array) -> Array:
