@@ -23,7 +23,8 @@ _FLAGS = (
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
-_MAPPED = f"-XX:SharedArchiveFile={CLASSES} {_SILENT}"  # a JVM that the file does not fit does without
+# A JVM that the file does not fit does without.
+_MAPPED = f"-XX:SharedArchiveFile={CLASSES} {_SILENT}"
 
 QUICK = f"{_FLAGS} {_MAPPED}" if CLASSES.exists() else _FLAGS
 """Flags for such a JVM; a thorough compiler, for one, costs more than it gains."""
