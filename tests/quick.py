@@ -61,9 +61,8 @@ def archive_classes(path: Path) -> None:
 
 def work(flags: str) -> None:
     """Write and read a tensor in a session whose JVM has some flags."""
-    from tensorlake_spark.spark import local_session
-
     import tensorlake_spark as tl
+    from tensorlake_spark.spark import local_session
 
     folder = tempfile.mkdtemp()
     try:
@@ -83,7 +82,8 @@ def main() -> None:
         work(*flags)
         return
     pyspark = find_spec("pyspark")
-    assert pyspark is not None and pyspark.origin is not None
+    assert pyspark is not None
+    assert pyspark.origin is not None
     for path in (Path(pyspark.origin).parent / "python" / "lib").glob("*.zip"):
         compile_archive(path)
     archive_classes(CLASSES)
