@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,13 +12,14 @@ from urllib.parse import unquote
 
 import pyarrow.fs as pafs
 
+from tensorlake_spark.delta import log
 from tensorlake_spark.delta.inside import inside
 from tensorlake_spark.delta.storage import Storage, reaching
 
-LOG = "_delta_log/"
+LOG = f"{log.LOG}/"
 
-_COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
-_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.(?:.*\.)?(?:parquet|json)")
+_CHECKPOINT = re.compile(rf"{LOG}(\d{{20}})\.checkpoint\.(?:.*\.)?(?:parquet|json)")
+_NAMING = ("add.path", "remove.path", "remove.deletionTimestamp", "cdc.path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def named(storage: Storage, files: list[StoredFile]) -> dict[str, Naming]:
         As `listing` returned them.
     """
     out: dict[str, Naming] = {}
-    commits = {int(m[1]): f.path for f in files if (m := _COMMIT.fullmatch(f.path))}
+    commits = {int(m[1]): f.path for f in files if (m := log.COMMIT.fullmatch(f.path))}
     start = -1
     if 0 not in commits:  # what the log has forgotten, its oldest checkpoint still knows
         checkpoints = [(int(m[1]), f.path) for f in files if (m := _CHECKPOINT.fullmatch(f.path))]
@@ -114,43 +114,28 @@ def named(storage: Storage, files: list[StoredFile]) -> dict[str, Naming]:
         sidecars = [f.path for f in files if f.path.startswith(f"{LOG}_sidecars/")]
         for path in [path for version, path in checkpoints if version == start] + sidecars:
             with reaching(storage), suppress(FileNotFoundError):
-                _replay(out, start, _checkpoint(storage, path))
+                _replay(out, start, log.actions(storage, path, _NAMING))
     for version, path in sorted(commits.items()):
         if version > start:
             with reaching(storage), suppress(FileNotFoundError):  # the log was tidied up meanwhile
-                _replay(out, version, _lines(storage, path))
+                _replay(out, version, log.actions(storage, path, _NAMING))
     return out
 
 
-def _replay(out: dict[str, Naming], version: int, actions: Iterator[dict[str, Any]]) -> None:
+def _replay(
+    out: dict[str, Naming], version: int, actions: Iterator[tuple[str, dict[str, Any]]]
+) -> None:
     """Take in one commit: removals first, for a file may leave and come back with other deletions."""
     added = []
-    for action in actions:
-        if action.get("add"):
-            added.append(inside(unquote(action["add"]["path"])))
-        if action.get("cdc"):  # no version needs it
-            out.setdefault(inside(unquote(action["cdc"]["path"])), Naming())
-        if action.get("remove"):
-            gone = action["remove"]
-            naming = out.setdefault(inside(unquote(gone["path"])), Naming())
-            naming._remove(version, gone.get("deletionTimestamp"))
+    for kind, said in actions:
+        path = inside(unquote(said["path"]))
+        if kind == "add":
+            added.append(path)
+            continue
+        naming = out.setdefault(
+            path, Naming()
+        )  # of a file of the change data feed no version is named
+        if kind == "remove":
+            naming._remove(version, said.get("deletionTimestamp"))
     for path in added:
         out.setdefault(path, Naming())._add(version)
-
-
-def _lines(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
-    for line in storage.read_whole(path).splitlines():
-        head = line[:16]
-        if b'"add"' in head or b'"remove"' in head or b'"cdc"' in head:
-            yield json.loads(line)
-
-
-def _checkpoint(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
-    if path.endswith(".json"):
-        yield from _lines(storage, path)
-        return
-    with storage.open_parquet(path) as file:
-        leaves = {file.metadata.schema.column(i).path for i in range(file.metadata.num_columns)}
-        wanted = ["add.path", "remove.path", "remove.deletionTimestamp"]
-        for batch in file.iter_batches(columns=[name for name in wanted if name in leaves]):
-            yield from batch.to_pylist()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
 from itertools import islice
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.fs as pafs
 
 from tensorlake_spark.delta.commit import app_of
+from tensorlake_spark.delta.log import COMMIT, LOG, commit_name
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import reaching
 from tensorlake_spark.pool import threads
@@ -19,7 +19,6 @@ from tensorlake_spark.pool import threads
 if TYPE_CHECKING:
     import pandas as pd
 
-_COMMIT = re.compile(r"(\d{20})\.json")
 _AT_ONCE = 64  # commits that are read before it is known whether they are wanted
 
 
@@ -68,17 +67,17 @@ def _commits(snapshot: Snapshot) -> Iterator[Commit]:
     storage = snapshot.storage
     filesystem, base = storage.place
     with reaching(storage):
-        found = filesystem.get_file_info(pafs.FileSelector(f"{base}/_delta_log"))
+        found = filesystem.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
     times = {
         int(match[1]): info.mtime_ns // 1_000_000
         for info in found
-        if info.is_file and (match := _COMMIT.fullmatch(info.base_name))
+        if info.is_file and (match := COMMIT.fullmatch(f"{LOG}/{info.base_name}"))
     }
     versions = sorted((v for v in times if v <= snapshot.version), reverse=True)
 
     def load(version: int) -> Commit | None:
         try:
-            text = storage.read_whole(f"_delta_log/{version:020}.json")
+            text = storage.read_whole(commit_name(version))
         except FileNotFoundError:  # the log was tidied up meanwhile
             return None
         return _parse(version, text, times[version])

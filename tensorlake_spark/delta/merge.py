@@ -46,8 +46,7 @@ def merge(
         Takes the name of a layout, returns how large its row groups become.
     """
     files, first_seq = snapshot.files, snapshot.first_seq
-    wanted = set(paths)
-    places = [i for i, path in enumerate(files.path) if path in wanted]
+    places = sorted(snapshot.places[path] for path in paths)
 
     def of_file(i: int) -> Bounds:
         low, high = files.first_id[i], files.last_id[i]
@@ -127,6 +126,8 @@ def _runs(items: Sequence[T], bounds: Callable[[T], Bounds]) -> Iterator[list[T]
 
 def _sorted(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows in the order (``id``, ``seq``); without a copy where they are."""
+    if batch.num_rows < 2:
+        return batch
     order = pc.sort_indices(batch, sort_keys=[("id", "ascending"), ("seq", "ascending")])
     if np.array_equal(order.to_numpy(), np.arange(batch.num_rows)):
         return batch
@@ -153,14 +154,14 @@ class _Packer:
         for start, end in zip([0, *ends], ends):
             rows = batch.slice(start, end - start)
             limit = self._row_group_bytes(rows.column("layout")[0].as_py())
-            if whole and int(payload_sizes(rows).sum()) <= 2 * limit:
-                self._take(rows, limit)
+            sizes = payload_sizes(rows)
+            if whole and int(sizes.sum()) <= 2 * limit:
+                self._take(rows, int(sizes.sum()), limit)
             else:
-                for i in range(rows.num_rows):
-                    self._take(rows.slice(i, 1), limit)
+                for i, size in enumerate(sizes.tolist()):
+                    self._take(rows.slice(i, 1), size, limit)
 
-    def _take(self, rows: pa.RecordBatch, limit: int) -> None:
-        size = int(payload_sizes(rows).sum())
+    def _take(self, rows: pa.RecordBatch, size: int, limit: int) -> None:
         if self._parts:
             last = self._parts[-1].slice(self._parts[-1].num_rows - 1)
             first = self._parts[0]

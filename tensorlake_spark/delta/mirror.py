@@ -17,11 +17,10 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from tensorlake_spark.delta.log import LAST_CHECKPOINT, LOG, commit_name
 from tensorlake_spark.delta.remote import ANY_SIZE, Remote
 from tensorlake_spark.delta.storage import Storage
 
-LOG = "_delta_log"
-_LAST = f"{LOG}/_last_checkpoint"
 _AHEAD = 12  # commits asked for at once; Spark makes a checkpoint every ten
 _MOST = 500  # commits after a checkpoint; deltalake lists them instead
 _MOST_BYTES = 64 << 20  # of a checkpoint
@@ -42,11 +41,6 @@ class Mirror:
 
     table: DeltaTable
     mark: int | None
-
-
-def commit_name(version: int) -> str:
-    """Return the path of a commit in its table."""
-    return f"{LOG}/{version:020}.json"
 
 
 def mark_of(remote: Remote, version: int) -> int | None:
@@ -76,7 +70,7 @@ def bring(storage: Storage, version: int | None = None) -> Mirror | None:
         None where deltalake has to look for itself: there is no table or no such version, the checkpoint is of
         another kind or too large, or the log does not follow from it.
     """
-    (told,) = Remote(storage, {_LAST: ANY_SIZE}).beginnings([_LAST])
+    (told,) = Remote(storage, {LAST_CHECKPOINT: ANY_SIZE}).beginnings([LAST_CHECKPOINT])
     start = -1 if told is None else _checkpoint(told)
     if start is None or (version is not None and start > version):
         return None
@@ -108,7 +102,7 @@ def bring(storage: Storage, version: int | None = None) -> Mirror | None:
     behind = {commit_name(v) for v in range(last + 1, stop)}
     files = {n: data for n, data in found.items() if data is not None and n not in behind}
     if told is not None:
-        files[_LAST] = told
+        files[LAST_CHECKPOINT] = told
     newest = files[commit_name(last)]
     return _opened(files, last, None if version is not None else _mark(newest))
 

@@ -37,8 +37,7 @@ def live_batches(
     iterator of pyarrow.RecordBatch
         In the table's schema, columns that users added included.
     """
-    place = snapshot.files.path.index(path)
-    records = int(snapshot.files.rows[place])
+    records = int(snapshot.files.rows[snapshot.places[path]])
     keep = snapshot.kept(path)
     footer = footer_of(snapshot.storage, path, records if records >= 0 else None)
     with (

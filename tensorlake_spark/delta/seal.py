@@ -60,7 +60,7 @@ class SealedOutput:
         return size
 
     def tell(self) -> int:
-        """Return how many bytes were written."""
+        """Return how many bytes the writer wrote, and after `close` how many the file has."""
         return self._place
 
     def flush(self) -> None:
@@ -82,6 +82,7 @@ class SealedOutput:
             footer
         ):
             self._sink.write(_SEAL.pack(MAGIC, zlib.crc32(footer)))
+            self._place += _SEAL.size
         self._sink.write(footer)
         self._sink.close()
 

@@ -16,7 +16,8 @@ from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
 from tensorlake_spark.delta import properties
 from tensorlake_spark.delta.files import LEAST, Array, Files, numbers, statistics_of
-from tensorlake_spark.delta.mirror import Mirror, bring, commit_name, mark_of
+from tensorlake_spark.delta.log import commit_name
+from tensorlake_spark.delta.mirror import Mirror, bring, mark_of
 from tensorlake_spark.delta.remote import ANY_SIZE, Remote
 from tensorlake_spark.delta.storage import Storage, listed, reaching
 from tensorlake_spark.delta.transactions import all_transactions
@@ -236,6 +237,11 @@ class Snapshot:
     def files(self) -> Files:
         """The live files with the log's statistics."""
         return Files.of(self._actions, self.storage.uri)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each live file stands in `files`, by its path."""
+        return {path: place for place, path in enumerate(self.files.path)}
 
     def statistics(self, place: int) -> dict[str, Any]:
         """Return what the log says of our columns in one of `files`, in the form of the log."""

@@ -182,10 +182,6 @@ class Storage:
         except FileNotFoundError:
             return
 
-    def size_of(self, name: str) -> int:
-        """Return the size of a data file in bytes."""
-        return int(self.infos([name])[0].size)
-
     def modified(self, names: Sequence[str]) -> tuple[int | None, ...]:
         """Return for each file when it was modified, in nanoseconds, None where there is no such file."""
         return tuple(info.mtime_ns if info.is_file else None for info in self.infos(names))

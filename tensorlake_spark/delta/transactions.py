@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from tensorlake_spark.delta.log import LAST_CHECKPOINT, LOG, actions, commit_name
 from tensorlake_spark.delta.storage import Storage, reaching
-
-_CHECKPOINT = "_delta_log/_last_checkpoint"
 
 
 def all_transactions(storage: Storage, version: int) -> dict[str, int] | None:
@@ -29,18 +28,18 @@ def all_transactions(storage: Storage, version: int) -> dict[str, int] | None:
         not there.
     """
     with reaching(storage), suppress(FileNotFoundError):  # the log was tidied up meanwhile
-        (written,) = storage.modified([_CHECKPOINT])
-        last = json.loads(storage.read_whole(_CHECKPOINT)) if written is not None else None
+        (written,) = storage.modified([LAST_CHECKPOINT])
+        last = json.loads(storage.read_whole(LAST_CHECKPOINT)) if written is not None else None
         start = -1 if last is None else int(last["version"])
         if start > version:
             return None
-        commits = [f"_delta_log/{v:020}.json" for v in range(start + 1, version + 1)]
+        commits = [commit_name(v) for v in range(start + 1, version + 1)]
         names = [*([] if last is None else _files_of(last)), *commits]
         if None in storage.modified(names):
             return None
         found: dict[str, int] = {}
         for name in names:
-            for txn in _transactions_in(storage, name):
+            for _, txn in actions(storage, name, ("txn.appId", "txn.version")):
                 found[txn["appId"]] = int(txn["version"])
         return found
     return None
@@ -48,21 +47,10 @@ def all_transactions(storage: Storage, version: int) -> dict[str, int] | None:
 
 def _files_of(last: Mapping[str, Any]) -> list[str]:
     """Return the files of a checkpoint that have its transactions; those of sidecars have none."""
-    start = f"_delta_log/{int(last['version']):020}.checkpoint"
+    start = f"{LOG}/{int(last['version']):020}.checkpoint"
     if last.get("v2Checkpoint"):
-        return [f"_delta_log/{last['v2Checkpoint']['path']}"]
+        return [f"{LOG}/{last['v2Checkpoint']['path']}"]
     if last.get("parts"):
         count = int(last["parts"])
         return [f"{start}.{k:010}.{count:010}.parquet" for k in range(1, count + 1)]
     return [f"{start}.parquet"]
-
-
-def _transactions_in(storage: Storage, name: str) -> Iterator[Mapping[str, Any]]:
-    if name.endswith(".parquet"):
-        with storage.open_parquet(name) as file:
-            actions = file.read(columns=["txn.appId", "txn.version"])["txn"].drop_null()
-        yield from actions.to_pylist()
-        return
-    for line in storage.read_whole(name).splitlines():
-        if b'"txn"' in line and (txn := json.loads(line).get("txn")):
-            yield txn

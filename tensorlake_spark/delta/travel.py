@@ -7,6 +7,7 @@ import datetime as dt
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from tensorlake_spark.delta.log import commit_name
 from tensorlake_spark.delta.storage import Storage, listed, reaching
 from tensorlake_spark.delta.transactions import all_transactions
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
@@ -75,7 +76,7 @@ def travel(table: DeltaTable, storage: Storage, to: int | str | dt.datetime) -> 
 
 def _written(table: DeltaTable, storage: Storage) -> dt.datetime:
     """Return when the version that is loaded was committed, as far as the store knows; in milliseconds."""
-    (time,) = storage.modified([f"_delta_log/{int(table.version()):020}.json"])
+    (time,) = storage.modified([commit_name(int(table.version()))])
     start = dt.datetime.fromtimestamp(0, dt.timezone.utc)
     return start + dt.timedelta(milliseconds=(time or 0) // 1_000_000)
 

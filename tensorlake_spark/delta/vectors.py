@@ -7,26 +7,25 @@ last one, whatever that is.
 from __future__ import annotations
 
 import base64
-import json
 import re
 import struct
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import pyarrow.fs as pafs
 
 from tensorlake_spark.delta.inside import inside
+from tensorlake_spark.delta.log import COMMIT, LOG, actions
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import CorruptDataError, UnsupportedFeatureError
 from tensorlake_spark.pool import threads
 
-_LOG = "_delta_log"
-_COMMIT = re.compile(r"(\d{20})\.json")
-_COMPACTED = re.compile(r"\d{20}\.(\d{20})\.compacted\.json")
-_WHOLE = re.compile(r"(\d{20})\.checkpoint(?:\.[0-9a-f-]{36})?\.(?:parquet|json)")
-_PART = re.compile(r"(\d{20})\.checkpoint\.\d{10}\.(\d{10})\.parquet")
+_COMPACTED = re.compile(rf"{LOG}/\d{{20}}\.(\d{{20}})\.compacted\.json")
+_WHOLE = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint(?:\.[0-9a-f-]{{36}})?\.(?:parquet|json)")
+_PART = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint\.\d{{10}}\.(\d{{10}})\.parquet")
+_LEAVES = ("add.path", "add.deletionVector", "sidecar.path")
 
 _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
@@ -132,49 +131,28 @@ def _last(head: bytes) -> int:
 def _adds(storage: Storage, version: int) -> Iterator[Mapping[str, Any]]:
     """Yield what the log adds, from its newest whole checkpoint on."""
     filesystem, base = storage.place
-    listed = filesystem.get_file_info(pafs.FileSelector(f"{base}/{_LOG}"))
-    names = [info.base_name for info in listed if info.is_file]
+    listed = filesystem.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
+    paths = [f"{LOG}/{info.base_name}" for info in listed if info.is_file]
 
     def of(pattern: re.Pattern[str]) -> list[tuple[int, str]]:
-        found = ((pattern.fullmatch(name), name) for name in names)
-        return [(int(m[1]), name) for m, name in found if m and int(m[1]) <= version]
+        found = ((pattern.fullmatch(path), path) for path in paths)
+        return [(int(m[1]), path) for m, path in found if m and int(m[1]) <= version]
 
-    parts = [(v, name) for v, name in of(_PART) if _is_complete(name, names)]
-    checkpoints = of(_WHOLE) + parts
+    checkpoints = of(_WHOLE) + [(v, path) for v, path in of(_PART) if _is_complete(path, paths)]
     start = max((v for v, _ in checkpoints), default=-1)
-    for v, name in checkpoints:
-        if v == start:
-            yield from _checkpoint(storage, f"{_LOG}/{name}")
-    for v, name in of(_COMMIT) + of(_COMPACTED):
-        if v > start:
-            yield from _lines(storage, f"{_LOG}/{name}", "add")
+    todo = [path for v, path in checkpoints if v == start]
+    todo += [path for v, path in of(COMMIT) + of(_COMPACTED) if v > start]
+    for path in todo:
+        with suppress(FileNotFoundError):  # the log was tidied up meanwhile
+            for kind, said in actions(storage, path, _LEAVES):
+                if kind == "add":
+                    yield said
+                else:
+                    todo.append(f"{LOG}/_sidecars/{inside(said['path'])}")
 
 
-def _is_complete(name: str, names: Sequence[str]) -> bool:
-    start, stop = name[:32], name[42:]
-    count = int(stop[1:11])
-    return sum(1 for other in names if other[:32] == start and other[42:] == stop) == count
-
-
-def _checkpoint(storage: Storage, path: str) -> Iterator[Mapping[str, Any]]:
-    """Yield what a checkpoint adds, its sidecars included."""
-    take: Callable[[Storage, str, str], Iterator[Mapping[str, Any]]]
-    take = _lines if path.endswith(".json") else _column
-    yield from take(storage, path, "add")
-    for sidecar in take(storage, path, "sidecar"):
-        yield from _column(storage, f"{_LOG}/_sidecars/{inside(sidecar['path'])}", "add")
-
-
-def _lines(storage: Storage, path: str, kind: str) -> Iterator[Mapping[str, Any]]:
-    with suppress(FileNotFoundError):  # the log was tidied up meanwhile
-        for line in storage.read_whole(path).splitlines():
-            if action := json.loads(line).get(kind):  # no look at the text: JSON has many spellings
-                yield action
-
-
-def _column(storage: Storage, path: str, kind: str) -> Iterator[Mapping[str, Any]]:
-    wanted = {"add": ["add.path", "add.deletionVector"], "sidecar": ["sidecar.path"]}[kind]
-    with suppress(FileNotFoundError), storage.open_parquet(path) as file:
-        if kind in file.schema_arrow.names:
-            for batch in file.iter_batches(columns=wanted):
-                yield from batch[kind].drop_null().to_pylist()
+def _is_complete(path: str, paths: Sequence[str]) -> bool:
+    """Whether all parts of a checkpoint are there: ``<version>.checkpoint.<part>.<count>.parquet``."""
+    head, _, _part, count, _ = path.split(".")
+    others = (other.split(".") for other in paths if other.startswith(f"{head}.checkpoint."))
+    return sum(1 for other in others if len(other) == 5 and other[3] == count) == int(count)

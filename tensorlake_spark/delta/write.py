@@ -293,9 +293,8 @@ class FileWriter:
             self._sink.keep_footer()
             self._writer.close()
             self._sink.close()
-            size = self.storage.size_of(self._name)
         self._writer = None
-        self.files.append(DataFile(self._name, size, self._stats.to_json()))
+        self.files.append(DataFile(self._name, self._sink.tell(), self._stats.to_json()))
 
 
 def widen(rows: Rows, schema: pa.Schema) -> Rows:
