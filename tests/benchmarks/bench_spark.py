@@ -242,7 +242,7 @@ def upkeep(args: argparse.Namespace) -> dict[str, Any]:
 def workers(args: argparse.Namespace) -> dict[str, Any]:
     """Measure on a cluster of so many workers, each a process of one core."""
     folder = Path(args.folder)
-    files = inputs(folder)[:4]
+    files = inputs(folder)
     os.environ["SPARK_HOME"] = str(Path(__import__("pyspark").__file__).parent)
     spark = session_of(f"local-cluster[{args.count},1,1024]", **{"spark.driver.memory": "1g"})
     pin_executors(spark, args.count)

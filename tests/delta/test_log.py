@@ -1,0 +1,60 @@
+"""The log of a table, read as JSON and as Parquet."""
+
+import json
+
+import numpy as np
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta import folder
+from tensorlake_spark.delta.log import COMMIT, actions, commit_name
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
+
+LEAVES = ("add.path", "remove.path", "txn.appId", "txn.version", "cdc.path")
+
+
+def test_a_commit_and_its_version():
+    assert commit_name(7) == "_delta_log/00000000000000000007.json"
+    assert COMMIT.fullmatch(commit_name(7))[1] == f"{7:020}"
+    assert not COMMIT.fullmatch(commit_name(7).replace(".json", ".checkpoint.json"))
+
+
+def test_a_checkpoint_says_what_the_commits_said(tmp_path):
+    lake = tl.open(tmp_path / "lake")
+    for name in ("a", "b"):
+        lake.write(name, np.arange(5))
+    lake.delete("a")
+    storage = Storage(lake.uri)
+    snapshot = Snapshot.open(storage)
+    snapshot.table.create_checkpoint()
+    live: set[str] = set()
+    transactions = set()
+    for version in range(snapshot.version + 1):
+        for kind, said in actions(storage, commit_name(version), LEAVES):
+            if kind == "txn":
+                transactions.add((said["appId"], said["version"]))
+            elif kind == "add":
+                live.add(said["path"])
+            else:
+                live.remove(said["path"])
+    (name,) = (p.name for p in (tmp_path / "lake/_delta_log").glob("*.checkpoint.parquet"))
+    found = list(actions(storage, f"_delta_log/{name}", LEAVES))
+    assert {said["path"] for kind, said in found if kind == "add"} == live
+    assert {(s["appId"], s["version"]) for kind, s in found if kind == "txn"} <= transactions
+    assert live == set(snapshot.files.path)
+
+
+def test_a_log_in_another_spelling_names_the_same_files(tmp_path):
+    """Writers may put blanks anywhere, and a purge looks for files of old versions by their names."""
+    lake = tl.open(tmp_path / "lake")
+    ref = lake.write("a", np.arange(5))
+    ref[2:] = 9
+    storage = Storage(lake.uri)
+    before = folder.named(storage, folder.listing(storage))
+    assert sum(1 for naming in before.values() if naming.removed_at is not None) > 0
+    for path in (tmp_path / "lake/_delta_log").glob("*.json"):
+        lines = map(json.loads, path.read_text().splitlines())
+        spelled = [json.dumps(line, separators=(" , ", " : ")) for line in lines]
+        path.write_text("".join(f"{{{' ' * 40}{line[1:]}\n" for line in spelled))
+    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["a"][:], [0, 1, 9, 9, 9])
+    assert folder.named(storage, folder.listing(storage)) == before
