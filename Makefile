@@ -42,7 +42,7 @@ demo: $(STAMP) ## Ingest photographs and flights with Spark, read slices back, c
 	$(BIN)/python jobs/demo.py
 
 .PHONY: test
-test: $(STAMP) ## Linters and all tests, in three processes, with coverage
+test: $(STAMP) ## Linters and tests, in three processes, with coverage
 	@$(MAKE) --no-print-directory -j 2 -O lint $(VENV)/.quick
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(PYTEST_ARGS)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -13,13 +13,21 @@ from tensorlake_spark.choose import WriteOptions
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing import PointSelection
-from tensorlake_spark.indexing.coords import DUPLICATES
+from tensorlake_spark.indexing.coords import check_rule
 from tensorlake_spark.labels import Labels, Listed, check_labels, labels_of
 from tensorlake_spark.layouts import grid_of, layout_of
 from tensorlake_spark.meta import Meta
 from tensorlake_spark.put import commit_change, length_of, put, writer_of
 from tensorlake_spark.read import read
-from tensorlake_spark.source import Source, SparseSource, native_dtype, suited
+from tensorlake_spark.source import (
+    ArraySource,
+    SlabSource,
+    Source,
+    SparseSource,
+    bands,
+    native_dtype,
+    suited,
+)
 from tensorlake_spark.sparse import SparseTensor
 from tensorlake_spark.spec import TensorSpec
 
@@ -33,6 +41,7 @@ def append(
     progress: Callable[[int], None],
 ) -> Snapshot:
     spec = old.spec
+    _check_kept(spec, options)
     offset = check_append(spec, source.shape, source.dtype, axis)
     axis %= spec.ndim
     # What the iterator does not know yet does not matter for the grid: only where the new run begins.
@@ -120,18 +129,26 @@ def unite(
             f"axis=None adds elements to a sparse tensor; {spec.id!r} has layout {spec.layout}: append "
             "along an axis, or assign to a part of it"
         )
+    _check_kept(spec, options)
+    if isinstance(source, SlabSource):
+        raise InvalidTensorError(
+            f"an iterator of slabs has a place along an axis only: append it to tensor {spec.id!r} with axis=0, "
+            "or add arrays or sparse tensors with axis=None"
+        )
     if len(source.shape) != spec.ndim or native_dtype(source.dtype) != spec.dtype:
         raise InvalidTensorError(
             f"elements of a tensor of shape {source.shape} and dtype {source.dtype} cannot be added to "
-            f"tensor {spec.id!r} of shape {spec.shape} and dtype {spec.dtype}"
+            f"tensor {spec.id!r} of shape {spec.shape} and dtype {spec.dtype}: both need {spec.ndim} axes, and "
+            f".astype({spec.dtype.name!r}) converts values"
         )
     shape = tuple(max(a, b) for a, b in zip(spec.shape, source.shape, strict=True))
     spec = replace(spec, shape=shape, params=_united_params(spec, options.duplicates))
     labels = longer_labels(spec, shape, options.labels)
     spec = replace(spec, labels=labels, attrs={**spec.attrs, **options.attrs})
     source = suited(source, True, layout.leading_axis(spec))
-    if spec.params.get("duplicates", "error") == "error" and isinstance(source, SparseSource):
-        _check_new(snapshot, old, source.data)
+    if spec.params.get("duplicates", "error") == "error":
+        for lo, part in _sparse_parts(source, spec):
+            _check_new(snapshot, old, part, lo)
     with writer_of(snapshot, spec) as writer:
         seqs = count(old.seq + 1)
         totals = old.totals + put(writer, spec, source, (0,) * spec.ndim, seqs, progress)
@@ -141,10 +158,7 @@ def unite(
 
 def _united_params(spec: TensorSpec, duplicates: str) -> dict[str, Any]:
     """Return a tensor's parameters with the rule for duplicates that an append asks for."""
-    if duplicates not in DUPLICATES:
-        raise InvalidOptionError(
-            f"unknown duplicates {duplicates!r}; known are {', '.join(DUPLICATES)}"
-        )
+    check_rule(duplicates, spec.dtype)
     have = spec.params.get("duplicates", "error")
     if duplicates != "error" and have not in ("error", duplicates):
         raise InvalidOptionError(
@@ -154,10 +168,33 @@ def _united_params(spec: TensorSpec, duplicates: str) -> dict[str, Any]:
     return {**spec.params, **({} if rule == "error" else {"duplicates": rule})}
 
 
-def _check_new(snapshot: Snapshot, old: Meta, data: SparseTensor) -> None:
-    """Raise InvalidTensorError if an element is stored already."""
-    inside = (data.coords < np.array(old.spec.shape, np.int64)[:, None]).all(axis=0)
-    coords = np.ascontiguousarray(data.coords[:, inside])
+def _check_kept(spec: TensorSpec, options: WriteOptions) -> None:
+    """Raise InvalidOptionError if an append asks for what it cannot change."""
+    check_rule(options.duplicates, spec.dtype)
+    if options.layout != "auto" and layout_of(options.layout).name != spec.layout:
+        raise InvalidOptionError(
+            f"tensor {spec.id!r} has layout {spec.layout}, and an append keeps it; leave out "
+            f"layout={options.layout!r}, or change it by lake.convert({spec.id!r}, layout={options.layout!r})"
+        )
+
+
+def _sparse_parts(
+    source: Source, spec: TensorSpec
+) -> Iterator[tuple[tuple[int, ...], SparseTensor]]:
+    """Yield ``(offset, elements)`` of what is added; of an array a part of it at a time."""
+    if isinstance(source, SparseSource):
+        yield (0,) * spec.ndim, source.data
+    elif isinstance(source, ArraySource):
+        block = spec.block_shape or (1,) * spec.ndim
+        for box in bands(source.shape, block, source.dtype.itemsize):
+            yield box.lo, SparseTensor.from_dense(source.part(box))
+
+
+def _check_new(snapshot: Snapshot, old: Meta, data: SparseTensor, lo: Sequence[int]) -> None:
+    """Raise InvalidTensorError if an element, moved by `lo`, is stored already."""
+    coords = data.coords + np.array(lo, np.int64)[:, None]
+    inside = (coords < np.array(old.spec.shape, np.int64)[:, None]).all(axis=0)
+    coords = np.ascontiguousarray(coords[:, inside])
     found = read(snapshot, old, PointSelection(old.spec.shape, coords, (coords.shape[1],)))
     if found.nnz:
         at = tuple(coords[:, found.coords[0, 0]].tolist())

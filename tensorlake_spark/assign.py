@@ -20,7 +20,7 @@ from tensorlake_spark.layouts import AnySelection, grid_of, layout_of
 from tensorlake_spark.meta import Meta
 from tensorlake_spark.put import commit_change, recomputed, writer_of
 from tensorlake_spark.row import Row, Totals, corners, data_batch
-from tensorlake_spark.spec import TensorSpec
+from tensorlake_spark.spec import TensorSpec, converted
 
 
 def assign(snapshot: Snapshot, meta: Meta, selection: AnySelection, values: Any) -> Snapshot:
@@ -62,10 +62,9 @@ def fitted(spec: TensorSpec, selection: AnySelection, values: Any) -> np.ndarray
     InvalidTensorError
         If dtype or shape do not fit.
     """
-    given = np.asarray(values)
-    check_dtype(spec, given.dtype, np.isscalar(values))
+    given = fitting(spec, values)
     if not given.ndim:  # the same everywhere takes no memory
-        return np.broadcast_to(given.astype(spec.dtype), selection.storage_shape)
+        return np.broadcast_to(given, selection.storage_shape)
     target = np.empty(selection.storage_shape, spec.dtype)
     view = target if selection.is_scalar else selection.finish(target)
     try:
@@ -78,9 +77,28 @@ def fitted(spec: TensorSpec, selection: AnySelection, values: Any) -> np.ndarray
     return target
 
 
-def check_dtype(spec: TensorSpec, dtype: np.dtype[Any], is_scalar: bool) -> None:
-    """Raise InvalidTensorError if values of a dtype would lose something in the tensor."""
-    if not np.can_cast(dtype, spec.dtype, "same_kind") and not is_scalar:
+def fitting(spec: TensorSpec, values: Any) -> np.ndarray[Any, Any]:
+    """Return values as an array of a tensor's dtype.
+
+    Raises
+    ------
+    InvalidTensorError
+        If they are no array, or the tensor cannot hold one of them.
+    """
+    try:
+        given = np.asarray(values)
+    except ValueError as error:
+        raise InvalidTensorError(
+            f"cannot make an array of {type(values).__name__} for tensor {spec.id!r}: {error}"
+        ) from error
+    if not np.isscalar(values):
+        check_kind(spec, given.dtype)
+    return converted(given, spec.dtype, f"tensor {spec.id!r}")
+
+
+def check_kind(spec: TensorSpec, dtype: np.dtype[Any]) -> None:
+    """Raise InvalidTensorError if arrays of a dtype are of another kind than the tensor."""
+    if not np.can_cast(dtype, spec.dtype, "same_kind"):
         raise InvalidTensorError(
             f"values of dtype {dtype} cannot be assigned to tensor {spec.id!r} of dtype "
             f"{spec.dtype} without loss; convert them with .astype({spec.dtype.name!r})"

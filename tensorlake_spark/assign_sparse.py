@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tensorlake_spark.assign import check_dtype, commit_assignment
+from tensorlake_spark.assign import check_kind, commit_assignment, fitting
 from tensorlake_spark.delta.rewrite import boxes, rewrite
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import FileWriter
@@ -19,7 +19,7 @@ from tensorlake_spark.layouts import AnySelection, layout_of
 from tensorlake_spark.meta import Meta
 from tensorlake_spark.row import Totals, corners
 from tensorlake_spark.sparse import SparseTensor, sparse_of
-from tensorlake_spark.spec import TensorSpec
+from tensorlake_spark.spec import TensorSpec, converted
 
 Array = np.ndarray[Any, Any]
 
@@ -66,16 +66,15 @@ def _given(spec: TensorSpec, selection: AnySelection, values: Any) -> SparseTens
     shape = selection.result_shape
     sparse = sparse_of(values)
     if sparse is not None:
-        check_dtype(spec, sparse.dtype, False)
+        check_kind(spec, sparse.dtype)
         if sparse.shape != shape:
             raise InvalidTensorError(
                 f"a sparse tensor of shape {sparse.shape} cannot be assigned to a selection of shape "
                 f"{shape} of tensor {spec.id!r}"
             )
+        converted(sparse.values, spec.dtype, f"tensor {spec.id!r}")
         return sparse.astype(spec.dtype)
-    given = np.asarray(values)
-    check_dtype(spec, given.dtype, np.isscalar(values))
-    given = given.astype(spec.dtype)
+    given = fitting(spec, values)
     try:
         stretched = np.broadcast_to(given, shape)
     except ValueError as error:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
-from tensorlake_spark.indexing.coords import DUPLICATES
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
+from tensorlake_spark.indexing.coords import check_rule
 from tensorlake_spark.labels import check_labels
 from tensorlake_spark.layouts import Layout, layout_of
 from tensorlake_spark.layouts.ftsf import paper_block
 from tensorlake_spark.source import Source, native_dtype
-from tensorlake_spark.spec import TensorSpec, check_axes, check_id
+from tensorlake_spark.spec import TensorSpec, check_axes, check_id, converted
 
 logger = logging.getLogger("tensorlake_spark")
 
 DENSE_FROM = 0.1
-"""Share of non-zeros from which ``layout="auto"`` stores chunks (Delta Tensor, section V)."""
+"""Share of non-zeros from which ``layout="auto"`` stores chunks (Delta Tensor, section IV-B)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class WriteOptions:
 def choose_layout(tensor_id: str, source: Source, options: WriteOptions, fill: bytes) -> str:
     """Return the layout that ``"auto"`` stands for: dense from a share of non-zeros on, else blocks.
 
-    The share is that of the paper (Delta Tensor, section V): 10 %, or `WriteOptions.threshold`.
+    The share is that of the paper (Delta Tensor, section IV-B): 10 %, or `WriteOptions.threshold`.
     """
     if options.layout != "auto":
         return options.layout
@@ -79,15 +80,12 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
         If the layout or the codec is unknown, or an option is not one of the layout.
     """
     dtype = native_dtype(source.dtype)
-    try:
-        fill = np.asarray(options.fill_value).astype(dtype)
-    except (TypeError, ValueError) as error:
-        raise InvalidTensorError(f"fill value {options.fill_value!r} is no {dtype}") from error
+    fill = converted(options.fill_value, dtype, "the fill value")
     filled = fill.astype(dtype.newbyteorder("<")).tobytes()
     layout = layout_of(choose_layout(tensor_id, source, options, filled))
-    check_options(layout, options, any(filled))
+    check_options(layout, options, dtype, any(filled))
     if options.block_shape is not None:
-        block = tuple(int(n) for n in options.block_shape)
+        block = _block(options.block_shape)
         if len(block) != len(source.shape):
             raise InvalidTensorError(
                 f"block shape {block} does not fit shape {source.shape}: one length for every axis"
@@ -120,15 +118,22 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     return replace(spec, codec=codec)
 
 
-def check_options(layout: Layout, options: WriteOptions, filled: bool) -> None:
+def _block(lengths: Any) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(n) for n in lengths)
+    except TypeError:
+        raise InvalidTensorError(
+            f"block shape {lengths!r} is no sequence of whole numbers, one length for every axis"
+        ) from None
+
+
+def check_options(
+    layout: Layout, options: WriteOptions, dtype: np.dtype[Any], filled: bool
+) -> None:
     """Raise InvalidOptionError if an option does not go with the layout."""
     if options.block_shape is not None and options.chunk_rank is not None:
         raise InvalidOptionError("block_shape and chunk_rank exclude each other; give one of them")
-    if options.duplicates not in DUPLICATES:
-        raise InvalidOptionError(
-            f"unknown duplicates {options.duplicates!r}{did_you_mean(str(options.duplicates), DUPLICATES)}; "
-            f"known are {', '.join(DUPLICATES)}"
-        )
+    check_rule(options.duplicates, dtype)
     if not 0 <= options.threshold <= 1:
         raise InvalidOptionError(f"threshold {options.threshold} is no share between 0 and 1")
     wrong = {

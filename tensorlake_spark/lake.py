@@ -202,7 +202,7 @@ class TensorLake(Upkeep, Versions):
         duplicates : {"error", "sum", "last"}
             What an element means that a sparse tensor stores more than once, in appends with ``axis=None``.
         threshold : float
-            For ``layout="auto"``; 10 % as in the paper (Delta Tensor, section V).
+            For ``layout="auto"``; 10 % as in the paper (Delta Tensor, section IV-B).
         labels : mapping, optional
             By the name of an axis what its indices stand for: a list, or regular bins such as
             ``{"start": "2013-01-01T00", "step": 1, "unit": "h"}``. An append gives those of new indices.

@@ -40,19 +40,32 @@ class ArraySource:
     def sample(self, block: Sequence[int]) -> Array:
         """Return a block from the middle, from which a codec is chosen."""
         lo = [max(0, (n - b) // 2) for n, b in zip(self.shape, block, strict=True)]
-        key = tuple(slice(a, a + b) for a, b in zip(lo, block, strict=True))
-        return np.asarray(self.data[key] if key else self.data[()])
+        hi = [min(a + b, n) for a, b, n in zip(lo, block, self.shape, strict=True)]
+        return self.part(Box(tuple(lo), tuple(hi)))
+
+    def part(self, box: Box) -> Array:
+        """Return what lies in a box.
+
+        Raises
+        ------
+        InvalidTensorError
+            If the data has another shape there, or another dtype, than it says.
+        """
+        found = np.asarray(self.data[box.slices()])
+        if found.shape != box.shape or native_dtype(found.dtype) != native_dtype(self.dtype):
+            raise InvalidTensorError(
+                f"{type(self.data).__name__} says that it has shape {self.shape} and dtype {self.dtype}, but from "
+                f"{box.lo} to {box.hi} it gave an array of shape {found.shape} and dtype {found.dtype}"
+            )
+        return found
 
     def regions(self, block: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Array]]:
         """Yield ``(offset, region)`` along axis 0, cut only between blocks."""
         if isinstance(self.data, np.ndarray):
             yield (0,) * len(self.shape), self.data
             return
-        if not self.shape:
-            yield (), np.asarray(self.data[()])
-            return
         for box in bands(self.shape, block or (1,) * len(self.shape), self.dtype.itemsize):
-            yield box.lo, np.asarray(self.data[box.slices()])
+            yield box.lo, self.part(box)
 
     def density(self) -> float:
         """Return the share of elements that are not zero; of a large array that of a sample of it."""
@@ -66,20 +79,23 @@ class ArraySource:
         seen = found = 0
         for _ in range(_SAMPLE_BOXES):
             lo = [int(rng.integers(0, n - s + 1)) for n, s in zip(self.shape, side, strict=True)]
-            key = tuple(slice(a, a + s) for a, s in zip(lo, side, strict=True))
-            part = np.asarray(self.data[key])
+            hi = tuple(a + s for a, s in zip(lo, side, strict=True))
+            part = self.part(Box(tuple(lo), hi))
             seen, found = seen + part.size, found + count_nonzero(part)
         return found / seen
 
 
-def bands(shape: Sequence[int], block: Sequence[int], itemsize: int) -> Iterator[Box]:
-    """Yield boxes of whole blocks, of about `REGION_BYTES`, that tile a shape in C order."""
+def bands(shape: Sequence[int], block: Sequence[int], itemsize: float) -> Iterator[Box]:
+    """Yield boxes of whole blocks, of about `REGION_BYTES`, that tile a shape in C order.
+
+    A cell takes `itemsize` bytes; of a sparse tensor that may be a small part of one.
+    """
     step = list(block)
     for axis in reversed(range(len(shape))):
         others = itemsize
         for k, length in enumerate(step):
             others *= length if k != axis else 1
-        fit = max(1, REGION_BYTES // max(1, others) // block[axis])
+        fit = max(1, int(REGION_BYTES / others) // block[axis]) if others else 1
         step[axis] = min(max(1, shape[axis]), fit * block[axis])
         if step[axis] < shape[axis]:
             break

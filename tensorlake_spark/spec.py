@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,6 +134,55 @@ def native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     '='
     """
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def converted(values: Any, dtype: np.dtype[Any], place: str) -> np.ndarray[Any, Any]:
+    """Return values as an array of a dtype that holds them.
+
+    Parameters
+    ----------
+    values : array-like
+        Floats may be rounded; nothing else may change.
+    dtype : numpy.dtype
+        What they become.
+    place : str
+        What they are for, for the message.
+
+    Raises
+    ------
+    InvalidTensorError
+        If one is no number of that dtype: NumPy would store another one, for arrays without a word.
+
+    Examples
+    --------
+    >>> converted([1, 2], np.dtype("u1"), "x")
+    array([1, 2], dtype=uint8)
+    """
+    try:
+        given = np.asarray(values)
+        if given.dtype == dtype:
+            return given
+        if given.dtype.kind in "SUO" and dtype.kind not in "mM":
+            raise TypeError(f"{type(values).__name__} is no number")
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is lost is said below
+            out = given.astype(dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidTensorError(
+            f"{values!r:.100} cannot be stored in {place} of dtype {dtype}: {error}"
+        ) from error
+    lost = None
+    if dtype.kind in "iu" and given.dtype.kind in "iufc":
+        lost = out != given
+    elif dtype.kind == "f" and given.dtype.kind in "iufc":
+        lost = np.isfinite(given) & ~np.isfinite(out)
+        lost |= given.imag != 0
+    if lost is not None and lost.any():
+        raise InvalidTensorError(
+            f"{given[lost][0]!r} cannot be stored in {place} of dtype {dtype} without loss; round or clip it, or "
+            "write a tensor of another dtype"
+        )
+    return np.asarray(out)
 
 
 @dataclass(frozen=True, slots=True)

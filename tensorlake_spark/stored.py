@@ -14,9 +14,10 @@ from tensorlake_spark.indexing import Box, select
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.meta import Meta
 from tensorlake_spark.read import read
-from tensorlake_spark.source import bands, count_nonzero
+from tensorlake_spark.source import REGION_BYTES, bands, count_nonzero
 
 _LOOKED_AT = 8  # regions of a dense tensor from which its density is taken
+_MOST_REGIONS = 4096  # each is a slice that is read
 
 
 class StoredSource:
@@ -73,8 +74,13 @@ class StoredSource:
     def _bands(self, block: Sequence[int]) -> Iterator[Box]:
         return bands(self.shape, block or (1,) * len(self.shape), self._cell_bytes())
 
-    def _cell_bytes(self) -> int:
-        """Bytes that a cell takes in a region: of a sparse tensor a share of what an element takes."""
-        if not layout_of(self._meta.spec.layout).is_sparse:
+    def _cell_bytes(self) -> float:
+        """Bytes that a cell takes in a region: of a sparse tensor a share of what an element takes.
+
+        At least one, as elements may lie close together, but for a tensor that had too many regions then.
+        """
+        spec = self._meta.spec
+        if not layout_of(spec.layout).is_sparse:
             return self.dtype.itemsize
-        return max(1, math.ceil(self.density() * (8 * len(self.shape) + self.dtype.itemsize)))
+        least = min(1.0, _MOST_REGIONS * REGION_BYTES / max(1, spec.size))
+        return max(least, self.density() * (8 * spec.ndim + self.dtype.itemsize))

@@ -174,6 +174,9 @@ def spark(everywhere: str) -> Iterator[SparkSession]:
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f"{logging} {QUICK}",
         "spark.sql.session.timeZone": "UTC",
+        # Every test has other queries: to compile one takes longer than to run it. Jobs and clusters compile theirs.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     session = local_session(s3=True, **conf)
     yield session

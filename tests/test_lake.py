@@ -161,6 +161,8 @@ def test_an_append_that_does_not_fit_changes_nothing(lake, more, axis, says):
         (np.zeros(3), {"axes": ("a", "b")}, tl.InvalidTensorError),
         (np.zeros(3), {"attrs": {"k": object()}}, tl.InvalidTensorError),
         (np.zeros(3, "i4"), {"fill_value": "x"}, tl.InvalidTensorError),
+        (np.zeros(3, "u1"), {"fill_value": 300}, tl.InvalidTensorError),
+        (np.zeros(3, "i1"), {"fill_value": np.nan}, tl.InvalidTensorError),
     ],
 )
 def test_what_cannot_be_written_leaves_nothing(lake, data, options, error):
@@ -290,6 +292,57 @@ def test_assignment_that_does_not_fit(lake):
     with pytest.raises(IndexError):
         ref[7] = 0
     assert lake["x"].version == ref.version
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "coo"])
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("u1", 300), ("u1", -1), ("u1", np.int64(300)), ("u1", 2**70), ("i4", np.nan), ("i4", 1.5),
+        ("f8", 1 + 2j), ("f2", 1e30), ("i4", "7"), ("i4", [[1], [1, 2]]), ("i4", np.array([1, 2**40, 3])),
+    ],
+)  # fmt: skip
+def test_a_value_that_the_dtype_does_not_hold(lake, layout, dtype, value):
+    """NumPy stores another one, of an array without a word."""
+    ref = lake.write("x", np.zeros((3, 3), dtype), layout=layout)
+    with pytest.raises(tl.InvalidTensorError, match=r"'x'"):
+        ref[0] = value
+    assert lake["x"].version == ref.version
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "found"),
+    [("u1", 255, 255), ("u1", 7.0, 7), ("f4", 0.1, np.float32(0.1)), ("f4", np.inf, np.inf), ("?", 1, True),
+     ("M8[D]", "2026-01-02", np.datetime64("2026-01-02")), ("c8", 2, 2), ("i8", np.array([1, 2, 3], "u1"), [1, 2, 3])],
+)  # fmt: skip
+def test_a_value_that_the_dtype_holds(lake, dtype, value, found):
+    ref = lake.write("x", np.zeros((3, 3), dtype))
+    ref[0] = value
+    np.testing.assert_array_equal(lake["x"][0], np.broadcast_to(found, 3))
+
+
+class Liar:
+    """Says that it is an array of one kind, and gives others."""
+
+    shape, dtype = (4, 4), np.dtype("f8")
+
+    def __init__(self, given):
+        self.given = given
+
+    def __getitem__(self, key):
+        return self.given
+
+
+@pytest.mark.parametrize(
+    "given",
+    [np.full((4, 4), 7), np.full((4, 4), 7, "f4"), np.zeros((2, 2)), np.zeros(4), np.float64(1)],
+)
+@pytest.mark.parametrize("layout", ["auto", "ftsf", "bsgs"])
+def test_an_array_like_that_lies_is_refused(lake, given, layout):
+    with pytest.raises(tl.InvalidTensorError, match="Liar says that it has shape"):
+        lake.write("x", Liar(given), layout=layout, codec="raw" if layout == "ftsf" else "auto")
+    assert list(lake) == []
+    assert data_files(lake) == []
 
 
 def test_delete_and_the_tensors_beside(lake, photos):

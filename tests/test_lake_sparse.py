@@ -7,11 +7,22 @@ import pytest
 import scipy.sparse
 
 import tensorlake_spark as tl
+from tensorlake_spark import source
 from tensorlake_spark.layouts import LAYOUTS
 from tensorlake_spark.layouts.laws import DTYPES, bits
 from tensorlake_spark.spec import dtype_of
 
 SPARSE = [name for name, layout in LAYOUTS.items() if layout.is_sparse]
+
+
+class ArrayLike:
+    """An array that is none of NumPy's."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def __getitem__(self, key):
+        return self.array[key]
 
 
 def sparse_array(shape=(40, 30, 15), count=400, seed=0):
@@ -159,6 +170,83 @@ def test_elements_are_added_where_they_lie(lake, layout):
         lake.write("x", again, mode="append", axis=None, duplicates="last")
     ref = lake.convert("x", layout="ftsf", block_shape=(2, 2))
     assert ref[5, 1] == 12
+
+
+@pytest.mark.parametrize("form", [np.asarray, ArrayLike])
+def test_elements_of_an_array_are_not_added_twice(lake, form, monkeypatch):
+    monkeypatch.setattr(source, "REGION_BYTES", 64)  # so that an array has many parts
+    x = sparse_array((30, 20), 40)
+    ref = lake.write("x", x, layout="coo")
+    more = np.zeros((31, 20))
+    more[30, 3] = more[2, 7] = 5
+    more[tuple(np.argwhere(x)[-1])] = 9
+    version = lake.version
+    with pytest.raises(tl.InvalidTensorError, match="1 elements are in tensor 'x' already"):
+        lake.write("x", form(np.where(more == 9, 9, 0.0)), mode="append", axis=None)
+    assert lake.version == version
+    more[(x != 0).nonzero()[0], (x != 0).nonzero()[1]] = 0
+    ref = lake.write("x", form(more), mode="append", axis=None)
+    more[:30] += x
+    assert bits(ref[...]) == bits(more)
+
+
+def test_an_iterator_has_no_elements_to_add(lake):
+    lake.write("x", sparse_array((4, 5), 3), layout="coo")
+    with pytest.raises(tl.InvalidTensorError, match=r"axis=0.*axis=None"):
+        lake.write("x", iter([np.ones((2, 5))]), mode="append", axis=None)
+
+
+def test_times_have_no_sum(lake):
+    """They were written, and then no read could put them together."""
+    x = tl.SparseTensor([[1, 3]], np.array([5, 6], "M8[s]"), (9,))
+    with pytest.raises(tl.InvalidOptionError, match=r"datetime64\[s\] have no sum.*'last'"):
+        lake.write("x", x, layout="coo", duplicates="sum")
+    assert len(lake) == 0
+    ref = lake.write("x", x, layout="coo")
+    with pytest.raises(tl.InvalidOptionError, match="have no sum"):
+        lake.write("x", x, mode="append", axis=None, duplicates="sum")
+    assert ref.version == lake.version
+    ref = lake.write("x", x, mode="append", axis=None, duplicates="last")
+    assert ref[3] == x.values[1]
+
+
+def test_an_append_keeps_the_layout(lake):
+    x = tl.SparseTensor([[1], [2]], [1.0], (4, 5))
+    lake.write("x", x, layout="coo")
+    for axis in (0, None):
+        with pytest.raises(tl.InvalidOptionError, match="unknown layout 'cooo'"):
+            lake.write("x", x, mode="append", axis=axis, layout="cooo")
+        with pytest.raises(tl.InvalidOptionError, match="layout coo, and an append keeps it"):
+            lake.write("x", x, mode="append", axis=axis, layout="csr")
+        with pytest.raises(tl.InvalidOptionError, match="unknown duplicates 'mean'"):
+            lake.write("x", x, mode="append", axis=axis, duplicates="mean")
+    assert lake.write("x", x, mode="append", layout="coo").shape == (8, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"layout": None}, "unknown layout None"),
+        ({"layout": ["coo"]}, "unknown layout"),
+        ({"layout": "bsgs", "block_shape": (2.5, 2)}, r"block shape \(2.5, 2\) is no sequence"),
+        ({"layout": "bsgs", "block_shape": 5}, "block shape 5 is no sequence"),
+        ({"layout": "bsgs", "block_shape": "ab"}, "block shape 'ab' is no sequence"),
+    ],
+)
+def test_bad_options_say_so(lake, options, problem):
+    with pytest.raises(tl.TensorLakeError, match=problem):
+        lake.write("x", sparse_array((4, 5), 3), **options)
+    assert len(lake) == 0
+
+
+def test_the_largest_shapes_are_converted(lake):
+    """Regions were cut as if every cell had a byte; this shape had 2**37 of them."""
+    x = tl.SparseTensor([[3, 2**31 - 1], [0, 2**31 - 2]], [1.0, 2.0], (2**31 - 1 + 1, 2**31 - 1))
+    lake.write("x", x, layout="coo")
+    for layout in ("bsgs", "csf"):
+        ref = lake.convert("x", layout=layout)
+        assert ref.layout == layout
+        assert ref[...] == x
 
 
 def test_the_last_one_counts(lake):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
+from deltalake.schema import PrimitiveType
 
 from tensorlake_spark.delta import properties
 from tensorlake_spark.delta.files import LEAST, Array, Files, numbers, statistics_of
@@ -41,6 +43,11 @@ WRITABLE = READABLE | frozenset(
 """Writer features under which deltalake commits for us."""
 
 _MANY_APPS = 8
+
+_TYPES = {
+    f.name: f.type for f in Schema.from_arrow(SCHEMA).fields if isinstance(f.type, PrimitiveType)
+}
+_UNKNOWN = re.compile(r"(?i)unsupported|max_catalog_version|reader.?version|table feature")
 
 _met: set[str] = set()
 """Where this process has met a table: a listing of its log that shows nothing is looked at again."""
@@ -133,9 +140,14 @@ class Snapshot:
             except DeltaTableNotFound as error:
                 raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
             except DeltaError as error:
-                raise FormatError(
-                    f"the table at {storage.uri} cannot be opened: {error}"
-                ) from error
+                said = str(error).split("\nStack", 1)[0].split(" 0: ", 1)[0].strip()
+                if _UNKNOWN.search(said):
+                    raise UnsupportedFeatureError(
+                        f"the table at {storage.uri} uses a Delta feature that deltalake does not read ({said}); "
+                        "spark.read.format('delta') does if it is as new as the table's writer, or drop the "
+                        "feature with ALTER TABLE ... DROP FEATURE"
+                    ) from error
+                raise FormatError(f"the table at {storage.uri} cannot be opened: {said}") from error
         _met.add(storage.uri)
         if version is not None:
             travel(table, storage, version)
@@ -163,13 +175,19 @@ class Snapshot:
                 "which tensorlake_spark does not read; spark.read.format('delta') does, or drop the "
                 "feature with ALTER TABLE ... DROP FEATURE"
             )
-        have = {f.name for f in self._log.schema().fields}
+        have = {f.name: f.type for f in self._log.schema().fields}
         missing = [name for name in SCHEMA.names if name not in have]
         if missing:
             raise FormatError(
                 f"the Delta table at {self.storage.uri} is not a tensor table: it has no column "
-                f"{', '.join(missing)}"
+                f"{', '.join(missing)}; spark.read.format('delta') reads it as what it is"
             )
+        for name, wanted in _TYPES.items():
+            if have[name] != wanted:
+                raise FormatError(
+                    f"the Delta table at {self.storage.uri} is not a tensor table: its column {name!r} is of type "
+                    f"{have[name]}, not {wanted}; spark.read.format('delta') reads it as what it is"
+                )
 
     def check_writable(self) -> None:
         """Raise UnsupportedFeatureError if deltalake cannot commit to this table."""

@@ -125,6 +125,24 @@ def sort_places(places: Array) -> tuple[Array, Array]:
     return places[by], by
 
 
+def check_rule(duplicates: str, dtype: np.dtype[Any]) -> None:
+    """Raise InvalidOptionError unless elements of a dtype can be combined by a rule.
+
+    Examples
+    --------
+    >>> check_rule("last", np.dtype("datetime64[s]"))
+    """
+    if duplicates not in DUPLICATES:
+        raise InvalidOptionError(
+            f"unknown duplicates {duplicates!r}{did_you_mean(str(duplicates), DUPLICATES)}; known are "
+            f"{', '.join(DUPLICATES)}"
+        )
+    if duplicates == "sum" and dtype.kind == "M":
+        raise InvalidOptionError(
+            f"values of dtype {dtype} have no sum; duplicates='last' keeps the last of those that share a place"
+        )
+
+
 def combine(values: Array, starts: Array, duplicates: str) -> Array:
     """Return one value for each run of elements that share a coordinate: their sum, or the last of them.
 
@@ -175,11 +193,7 @@ def order(
     >>> order(np.array([[4, 1, 4]]), np.array([5, 3, 2]), (9,), "sum")
     (array([[1, 4]]), array([3, 7]))
     """
-    if duplicates not in DUPLICATES:
-        raise InvalidOptionError(
-            f"unknown duplicates {duplicates!r}{did_you_mean(str(duplicates), DUPLICATES)}; known are "
-            f"{', '.join(DUPLICATES)}"
-        )
+    check_rule(duplicates, values.dtype)
     places = ravel(coords, shape)
     if (places[1:] > places[:-1]).all():
         return coords, values

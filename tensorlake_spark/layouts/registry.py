@@ -34,9 +34,8 @@ def layout_of(name: str) -> Layout:
     >>> layout_of("ftsf").name
     'ftsf'
     """
-    try:
-        return LAYOUTS[name]
-    except KeyError:
+    if not isinstance(name, str) or name not in LAYOUTS:
         raise InvalidOptionError(
-            f"unknown layout {name!r}{did_you_mean(name, LAYOUTS)}; known are {', '.join(LAYOUTS)}"
-        ) from None
+            f"unknown layout {name!r}{did_you_mean(str(name), LAYOUTS)}; known are {', '.join(LAYOUTS)}"
+        )
+    return LAYOUTS[name]

@@ -17,6 +17,7 @@ from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import DataFile, FileWriter
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing import Box
+from tensorlake_spark.indexing.coords import check_rule
 from tensorlake_spark.labels import check_labels
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.meta import Meta
@@ -104,6 +105,7 @@ class Cells(Form):
             )
         have = spec.params.get("duplicates", "error")
         asked = options.duplicates or have
+        check_rule(asked, spec.dtype)
         if have not in ("error", asked):
             raise InvalidOptionError(
                 f"tensor {spec.id!r} combines duplicates by {have!r}, and cannot by {asked!r} too"

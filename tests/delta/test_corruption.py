@@ -142,12 +142,22 @@ def test_a_table_that_is_not_ours(tmp_path):
         tl.open(tmp_path / "t").write("x", np.zeros(3))
 
 
+def test_a_table_with_our_names_and_other_types(tmp_path):
+    columns = {name: pa.array([1]) for name in SCHEMA.names}
+    deltalake.write_deltalake(str(tmp_path / "t"), pa.table(columns))
+    with pytest.raises(tl.FormatError, match="'id' is of type .*long.*, not .*string"):
+        tl.open(tmp_path / "t")
+
+
 @pytest.mark.parametrize(
     ("features", "version", "named"),
     [
         ({"readerFeatures": ["columnMapping"], "writerFeatures": ["columnMapping"]}, (3, 7), "columnMapping"),
         ({}, (2, 5), "columnMapping"),
         ({"readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"]}, (3, 7), "typeWidening"),
+        ({"readerFeatures": ["fooBar"], "writerFeatures": ["fooBar"]}, (3, 7), "fooBar"),
+        ({"readerFeatures": ["catalogManaged"], "writerFeatures": ["catalogManaged"]}, (3, 7), "catalog"),
+        ({}, (9, 9), "9"),
     ],
 )  # fmt: skip
 def test_a_feature_that_we_cannot_read_is_named(tmp_path, features, version, named):

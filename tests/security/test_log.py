@@ -97,7 +97,7 @@ def test_every_access_to_a_file_by_its_name_is_held_inside(tmp_path):
     victim.write_text("mine")
     for use in (
         storage.open_output, storage.open_parquet, storage.map_file, storage.read_whole,
-        storage.delete, storage.size_of, lambda name: storage.modified([name]),
+        storage.delete, lambda name: storage.modified([name]),
     ):  # fmt: skip
         with pytest.raises(tl.FormatError, match="outside"):
             use("../victim")
