@@ -145,7 +145,7 @@ def test_a_table_that_is_not_ours(tmp_path):
 def test_a_table_with_our_names_and_other_types(tmp_path):
     columns = {name: pa.array([1]) for name in SCHEMA.names}
     deltalake.write_deltalake(str(tmp_path / "t"), pa.table(columns))
-    with pytest.raises(tl.FormatError, match="'id' is of type .*long.*, not .*string"):
+    with pytest.raises(tl.FormatError, match=r"'id' is of type .*long.*, not .*string"):
         tl.open(tmp_path / "t")
 
 
