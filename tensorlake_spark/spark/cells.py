@@ -97,6 +97,11 @@ class Cells(Form):
                 f"tensor {spec.id!r} has layout {spec.layout}, and an append keeps it; leave out the option "
                 f"layout={options.write.layout!r}"
             )
+        if options.dtype not in (None, spec.dtype):
+            raise InvalidOptionError(
+                f"tensor {spec.id!r} has dtype {spec.dtype}, and an append keeps it; leave out the option "
+                f"dtype={options.dtype.name!r}"
+            )
         if options.write.axes is not None and spec.axes not in (None, tuple(options.write.axes)):
             raise InvalidOptionError(f"the axes of tensor {spec.id!r} are named {spec.axes}")
         if options.shape is not None and len(options.shape) != spec.ndim:

@@ -19,6 +19,7 @@ from tensorlake_spark.spec import TensorSpec
 Array = np.ndarray[Any, Any]
 
 _NUMBERED = re.compile(r"i\d+")
+_MOST = np.iinfo(np.int64).max
 _LONGS, _TWENTY = 18, 20  # digits that int64 and uint64 hold
 _COMPLEX = value_type(np.dtype(np.complex128)).simpleString()
 
@@ -69,19 +70,21 @@ def coordinate_columns(
     elif options.shape is not None or axes:
         ndim = len(axes if options.shape is None else options.shape)
     names = axes if have & set(axes) else tuple(f"i{k}" for k in range(ndim))
-    given = ", ".join(schema.names)
+    given = schema.names
     for name in (*names, "value"):
         if name not in schema.names:
             near = did_you_mean(name, have - set(names))
             raise InvalidTensorError(
                 f"the DataFrame has no column {name!r}{near}; cells of this tensor have "
-                f"{', '.join((*names, 'value'))}, and it has {given}"
+                f"{', '.join((*names, 'value'))}, and it has {', '.join(given)}"
             )
     surplus = [name for name in schema.names if name not in (*names, "value")]
     if surplus or len(schema.names) != len(names) + 1:
+        name = surplus[0] if surplus else next(n for n in given if given.count(n) > 1)
+        remedy = f"df.drop({name!r}) leaves it out" if surplus else "name each of them once"
         raise InvalidTensorError(
-            f"the DataFrame has a column too many, {(surplus or ['a name twice'])[0]!r}; cells of this tensor "
-            f"have {', '.join((*names, 'value'))}, and it has {given}"
+            f"the DataFrame has a column too many, {name!r}; cells of this tensor have "
+            f"{', '.join((*names, 'value'))}, and it has {', '.join(given)}: {remedy}"
         )
     if not names and ndim == 0 and old is None and options.shape is None:
         raise InvalidTensorError(
@@ -145,22 +148,47 @@ def coordinates_of(
     Raises
     ------
     InvalidTensorError
-        If one is null, negative or out of bounds; names column, value and bound.
+        If one is null, negative or out of bounds; names column, value, bound and remedy.
     """
     out = np.empty((len(names), batch.num_rows), np.int64)
     for k, name in enumerate(names):
         column = batch.column(name)
         if column.null_count:
-            raise InvalidTensorError(f"{column.null_count} coordinates in column {name!r} are null")
+            raise InvalidTensorError(
+                f"{column.null_count} coordinates in column {name!r} are null; df.dropna(subset=[{name!r}]) "
+                "leaves such cells out"
+            )
         out[k] = column.cast(pa.int64()).to_numpy()
         least, most = int(out[k].min(initial=0)), int(out[k].max(initial=-1))
         if least < 0:
-            raise InvalidTensorError(f"coordinate {least} in column {name!r} is below 0")
+            raise InvalidTensorError(
+                f"coordinate {least} in column {name!r} is below 0, from where coordinates count; "
+                f"df.where(df[{name!r}] >= 0) leaves such cells out"
+            )
         if shape is not None and most >= shape[k]:
             raise InvalidTensorError(
-                f"coordinate {most} in column {name!r} is out of bounds for axis {k} with size {shape[k]}"
+                f"coordinate {most} in column {name!r} is out of bounds for axis {k} with size {shape[k]}; give "
+                "a longer option('shape', ...), or none"
+            )
+        if most == _MOST:
+            raise InvalidTensorError(
+                f"coordinate {most} in column {name!r} is beyond what a tensor of fewer than 2**63 elements has"
             )
     return out
+
+
+def holds(dtype: np.dtype[Any]) -> str:
+    """Return which integers a dtype holds, as the end of a sentence; nothing of other dtypes.
+
+    Examples
+    --------
+    >>> holds(np.dtype(np.int8))
+    ', which holds -128 to 127'
+    """
+    if dtype.kind not in "iu":
+        return ""
+    bounds = np.iinfo(dtype)
+    return f", which holds {bounds.min} to {bounds.max}"
 
 
 def values_of(column: pa.Array, dtype: np.dtype[Any]) -> Array:
@@ -172,19 +200,25 @@ def values_of(column: pa.Array, dtype: np.dtype[Any]) -> Array:
         If one is null, or the dtype does not hold it exactly.
     """
     if column.null_count:
-        raise InvalidTensorError(f"{column.null_count} values in column 'value' are null")
+        raise InvalidTensorError(
+            f"{column.null_count} values in column 'value' are null; df.dropna(subset=['value']) leaves such "
+            "cells out"
+        )
     given = _numbers(column)
     if dtype.kind in "mM" and given.dtype.kind in "iu":
         return np.asarray(given.astype(np.int64).view(dtype))
     with np.errstate(all="ignore"):
         out = given.astype(dtype)
         back = out.astype(given.dtype)
-    wrong = np.flatnonzero((back != given) & ~((given != given) & (back != back)))
+    lost = (back != given) & ~((given != given) & (back != back))
+    if dtype.kind in "iu" and given.dtype.kind in "iu":  # there and back a sign may change twice
+        lost |= (out < 0) != (given < 0)
+    wrong = np.flatnonzero(lost)
     if len(wrong) or (dtype.kind in "mM") != (given.dtype.kind in "mM"):
         value = given[wrong[0] if len(wrong) else 0].item()
         raise InvalidTensorError(
-            f"value {value!r} is no {dtype}, the dtype of the tensor; cast the column, or choose another "
-            "option dtype"
+            f"value {value!r} in column 'value' is no {dtype}, the dtype of the tensor{holds(dtype)}; cast the "
+            "column, or write a new tensor with another option('dtype', ...)"
         )
     return out
 
@@ -193,7 +227,10 @@ def _numbers(column: pa.Array) -> Array:
     if pa.types.is_struct(column.type):
         parts = [column.field(name) for name in ("re", "im")]
         if parts[0].null_count or parts[1].null_count:
-            raise InvalidTensorError("a complex value in column 'value' has a part that is null")
+            raise InvalidTensorError(
+                "a complex value in column 'value' has a part that is null; df.where('value.re is not null and "
+                "value.im is not null') leaves such cells out"
+            )
         real, imaginary = (part.to_numpy() for part in parts)
         return np.asarray(real + 1j * imaginary)
     if pa.types.is_decimal(column.type):
@@ -201,5 +238,9 @@ def _numbers(column: pa.Array) -> Array:
         try:
             column = pc.cast(column, kind)
         except pa.ArrowInvalid as error:
-            raise InvalidTensorError(f"a value in column 'value' is no {kind}: {error}") from error
+            least, most = pc.min_max(column).as_py().values()
+            raise InvalidTensorError(
+                f"value {least if least < 0 else most} in column 'value' is no {kind}, as which "
+                f"decimal({column.type.precision}) is taken; cast the column to bigint or double"
+            ) from error
     return np.asarray(column.to_numpy(zero_copy_only=False))

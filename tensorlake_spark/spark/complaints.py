@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.spark.axis_rules import Rule
-from tensorlake_spark.spark.measures import REAL
+from tensorlake_spark.spark.columns import holds
+from tensorlake_spark.spark.measures import REAL, WHOLE
 from tensorlake_spark.spark.records import Records, place_of
 
 if TYPE_CHECKING:
@@ -38,12 +42,20 @@ def why(row: Row, column: str, name: str, rule: Rule | None, dtype: Any = None) 
         return f'{head}is null; --where "{column} is not null" leaves such records out'
     head += f"has {short(raw) if isinstance(raw, str) else raw}, which is "
     if rule is None:
+        if isinstance(raw, str) and re.fullmatch(WHOLE, raw) and _is_too_long(Decimal(raw), dtype):
+            return (
+                f"{head}beyond int64, as which whole numbers are read; with a decimal point in one of them they "
+                "are float64"
+            )
         if dtype is not None and re.fullmatch(REAL, str(raw)):
-            return f"{head}no {dtype}, the dtype of the tensor"
-        return f"{head}no number that a value could be"
+            return (
+                f"{head}no {dtype}, the dtype of the tensor{holds(dtype)}; --dtype chooses another for a tensor "
+                "that is written anew"
+            )
+        return f"{head}no number that a value could be, such as 2, 1.5 or 1e-3"
     again = f"--axis {name}={column}"
     if rule.kind == "int" and not rule.is_labelled:
-        return f"{head}no index"
+        return f"{head}no index; those of .tns files are integers from {rule.start} on"
     if rule.kind == "int":
         return (
             f"{head}no integer; {again}:1 makes bins of numbers, {again}:label takes what is there"
@@ -58,9 +70,16 @@ def why(row: Row, column: str, name: str, rule: Rule | None, dtype: Any = None) 
     )
 
 
+def _is_too_long(number: Decimal, dtype: Any) -> bool:
+    """Return whether a whole number is beyond int64, and not for the tensor's dtype."""
+    bounds = np.iinfo(dtype) if dtype is not None and dtype.kind in "iu" else None
+    fits = bounds is None or bounds.min <= number <= bounds.max
+    return fits and not -(2**63) <= number < 2**63
+
+
 def too_early(name: str, column: str, rule: Rule) -> str:
     if rule.kind == "int" and not rule.is_labelled:
-        return f"is below {rule.start}: indices of .tns files count from {rule.start}"
+        return f"is below {rule.start}: indices of .tns files count from {rule.start}, add {rule.start} if these count from 0"
     again = f"--axis {name}={column}"
     if rule.kind == "int":
         return (

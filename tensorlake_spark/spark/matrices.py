@@ -38,6 +38,11 @@ _VALUES = {
     "unsigned-integer": rb"[ \t]+\+?\d+",
 }  # fmt: skip
 
+_WORDS = {
+    "real": "a number", "pattern": "nothing more", "integer": "an integer", "complex": "two numbers",
+    "unsigned-integer": "an integer from 0 on",
+}  # fmt: skip
+
 
 def matrix_records(
     session: SparkSession, paths: Sequence[str]
@@ -57,7 +62,7 @@ def matrix_records(
         if len(other) != len(shape):
             raise InvalidTensorError(
                 f"{path} has the shape {other}, {paths[0]} has {headers[0][0]}: files of one tensor have one "
-                "rank"
+                "rank, others go under another --id"
             )
         shape = tuple(max(sides) for sides in zip(shape, other, strict=True))
         try:
@@ -143,9 +148,20 @@ def elements_of(path: str) -> tuple[Array, Array]:
                 coords, values = np.stack(np.nonzero(places)), found[places]
             else:
                 coords, values = np.stack(found.coords), found.data
-        coords = np.asarray(coords, np.int64)
-        if coords.size and (coords.min() < 0 or (coords.max(axis=1) >= np.array(shape)).any()):
-            raise ValueError(f"an element lies outside of its shape {tuple(shape)}")
+        coords = np.asarray(coords)
+        if coords.dtype.kind not in "iu":
+            raise ValueError(f"its coordinates are of dtype {coords.dtype}, and not integers")
+        coords = coords.astype(np.int64)
+        if coords.shape != (len(shape), len(values)):
+            raise ValueError(
+                f"it has {len(values)} values, and coordinates of shape {coords.shape} in place of "
+                f"{(len(shape), len(values))}"
+            )
+        ends = np.array(shape)[:, None]
+        if coords.size and (coords.min() < 0 or (coords.max(axis=1, keepdims=True) >= ends).any()):
+            outside = ((coords < 0) | (coords >= ends)).any(axis=0)
+            at = tuple(coords[:, np.argmax(outside)].tolist())
+            raise ValueError(f"its element {at} lies outside of its shape {tuple(shape)}")
     return coords, native(np.asarray(values))
 
 
@@ -183,7 +199,7 @@ def _check_lines(path: str) -> None:
 
     with _text(path) as source:
         *_, layout, field, _ = scipy.io.mminfo(source)
-    good = _VALUES[field]
+    good, places = _VALUES[field], "row, column and " if layout == "coordinate" else ""
     good = rb"\S+[ \t]+\S+" + good if layout == "coordinate" else good.removeprefix(rb"[ \t]+")
     wrong = re.compile(rb"(?m)^(?!%|[ \t]*(?:" + good + rb")?[ \t\r]*$).+")
     with opened(path) as stream:
@@ -197,5 +213,8 @@ def _check_lines(path: str) -> None:
             if found:
                 number += chunk.count(b"\n", 0, found.start()) + 1
                 text = found[0].decode("utf-8", "replace").strip()
-                raise ValueError(f"Line {number}: {text!r} is no element of a {field} matrix")
+                raise ValueError(
+                    f"Line {number}: {text!r} is no element of the matrix, of which the first line says that it "
+                    f"is {layout} {field}: a line has {places}{_WORDS[field]}"
+                )
             number += chunk.count(b"\n")

@@ -113,7 +113,7 @@ def tns_records(session: SparkSession, paths: Sequence[str]) -> tuple[Records, i
         if other != width:
             raise InvalidTensorError(
                 f"{path} begins with a line of {other} fields, {first} with one of {width}: files of one "
-                "tensor have one rank"
+                "tensor have one rank, others go under another --id"
             )
     if width < 2:
         raise InvalidTensorError(

@@ -42,6 +42,7 @@ def report(medians, errors, name="photos"):
     }  # fmt: skip
 
 
+@pytest.mark.soak  # the other benchmarks run through the same harness
 def test_the_dense_benchmark_writes_table_and_plot(tmp_path):
     options = ["--engines", "npy,tensorlake", "--size", "tiny", "--repeat", "1", "--out", tmp_path]
     done = run(*options)

@@ -362,6 +362,7 @@ def killed(tmp_path, when, environment, *words):
             os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.soak  # make test kills drivers of a cluster
 def test_a_driver_is_killed_and_the_job_goes_on(run, s3, base, put, tmp_path, x):
     """Nothing is visible before, nothing is written twice after, and all of it in one commit."""
     for k in range(len(x)):

@@ -4,11 +4,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 from quick import QUICK
 
 import tensorlake_spark as tl
+from tensorlake_spark.jobs import ingest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,6 +56,38 @@ def test_the_flights_are_right_and_a_wrong_answer_is_found(short, tmp_path, monk
     )
     assert short.main() == 1
     assert capsys.readouterr().out.count(" NO\n") >= 3
+
+
+def test_the_photographs_are_right_and_a_wrong_answer_is_found(
+    demo, spark, tmp_path, monkeypatch, capsys
+):
+    """The command line of the demo, carried out in this session: spark-submit is the flights' business."""
+
+    def run(tensor_id, *arguments):
+        assert ingest.main(["--table", str(demo.LAKE), "--id", tensor_id, *arguments], spark) == 0
+        return 0.0
+
+    changes = {"OUT": tmp_path, "LAKE": tmp_path / "lake", "COUNT": 20, "ingest": run}
+    for name, value in changes.items():
+        monkeypatch.setattr(demo, name, value)
+    assert demo.run_photographs(spark)
+    out = capsys.readouterr().out
+    assert out.count(" yes\n") == 3
+    assert "row groups" in out
+    picture = np.asarray(Image.open(tmp_path / "slice.png"))
+    crops = [np.asarray(Image.open(tmp_path / f"photographs/{i:03}.png")) for i in (10, 17)]
+    np.testing.assert_array_equal(picture[:128, :256], crops[0][128:256, 128:384])
+    np.testing.assert_array_equal(picture[-128:, -256:], crops[1][128:256, 128:384])
+
+    shutil.rmtree(tmp_path / "photographs")
+
+    def spoil(tensor_id, *arguments):
+        tl.open(demo.LAKE)["photos"][12, 0, 130, 130] += 1
+        return 0.0
+
+    monkeypatch.setattr(demo, "ingest", spoil)
+    assert not demo.run_photographs(spark)
+    assert capsys.readouterr().out.count(" NO\n") == 3
 
 
 def test_a_job_that_fails_ends_the_demo_with_what_it_said(demo, monkeypatch, capsys):

@@ -91,6 +91,7 @@ def killed(tmp_path, when, *arguments):
             os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.soak  # make test kills drivers of a cluster
 def test_a_driver_killed_before_and_after_its_commit(job, files, arrays, check_lake):
     lake = files / "lake"
     tl.open(lake).write("x", arrays[0])
