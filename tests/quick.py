@@ -56,7 +56,8 @@ def archive_classes(path: Path) -> None:
     flags = f"{_FLAGS} {_SILENT} -XX:ArchiveClassesAtExit={new}"
     # The JVM writes when it ends, which is later than Python: it still holds the pipe until then.
     subprocess.run([sys.executable, __file__, flags], check=True, stdout=subprocess.PIPE)
-    new.replace(path)
+    if new.exists():  # a JVM that cannot write it says so, and tests start as they do without
+        new.replace(path)
 
 
 def work(flags: str) -> None:

@@ -125,8 +125,8 @@ def sort_places(places: Array) -> tuple[Array, Array]:
     return places[by], by
 
 
-def check_rule(duplicates: str, dtype: np.dtype[Any]) -> None:
-    """Raise InvalidOptionError unless elements of a dtype can be combined by a rule.
+def check_rule(duplicates: str, dtype: np.dtype[Any] | None = None) -> None:
+    """Raise InvalidOptionError unless elements, of a dtype if it is given, can be combined by a rule.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def check_rule(duplicates: str, dtype: np.dtype[Any]) -> None:
             f"unknown duplicates {duplicates!r}{did_you_mean(str(duplicates), DUPLICATES)}; known are "
             f"{', '.join(DUPLICATES)}"
         )
-    if duplicates == "sum" and dtype.kind == "M":
+    if duplicates == "sum" and dtype is not None and dtype.kind == "M":
         raise InvalidOptionError(
             f"values of dtype {dtype} have no sum; duplicates='last' keeps the last of those that share a place"
         )
@@ -193,7 +193,7 @@ def order(
     >>> order(np.array([[4, 1, 4]]), np.array([5, 3, 2]), (9,), "sum")
     (array([[1, 4]]), array([3, 7]))
     """
-    check_rule(duplicates, values.dtype)
+    check_rule(duplicates)
     places = ravel(coords, shape)
     if (places[1:] > places[:-1]).all():
         return coords, values
