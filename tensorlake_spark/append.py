@@ -158,7 +158,6 @@ def unite(
 
 def _united_params(spec: TensorSpec, duplicates: str) -> dict[str, Any]:
     """Return a tensor's parameters with the rule for duplicates that an append asks for."""
-    check_rule(duplicates, spec.dtype)
     have = spec.params.get("duplicates", "error")
     if duplicates != "error" and have not in ("error", duplicates):
         raise InvalidOptionError(

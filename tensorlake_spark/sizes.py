@@ -98,9 +98,9 @@ def estimate(
         groups = math.ceil(found.nbytes / layout.row_group_bytes) + 1
         size = found.nbytes + found.rows * _ROW_BYTES + groups * _GROUP_BYTES
         rows.append((name, size, size / max(1, source.nbytes), found.rows, name == auto))
-    columns = ["layout", "bytes", "ratio", "rows", "chosen"]
     import pandas as pd  # late: it takes longer to import than all the rest
 
+    columns = ["layout", "bytes", "ratio", "rows", "chosen"]
     table: pd.DataFrame = pd.DataFrame(sorted(rows, key=operator.itemgetter(1)), columns=columns)
     return table
 
