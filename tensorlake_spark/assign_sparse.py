@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tensorlake_spark.assign import check_kind, commit_assignment, fitting
-from tensorlake_spark.delta.rewrite import boxes, rewrite
+from tensorlake_spark.assign import check_kind, commit_assignment, fitting, rewrite_files
+from tensorlake_spark.delta.rewrite import boxes
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import FileWriter
 from tensorlake_spark.errors import InvalidTensorError
@@ -121,8 +121,7 @@ def _replace(
         gone[hit] = True
         return batch.filter(pa.array(~gone))
 
-    for path in removes:
-        rewrite(snapshot, path, writer, edit)
+    rewrite_files(snapshot, spec, removes, writer, edit)
     old = layout.finish(spec, whole, gathered)
     stays = np.ones(old.nnz, bool)
     stays[locate(selection, old.coords)[0]] = False

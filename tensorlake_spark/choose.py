@@ -42,6 +42,16 @@ class WriteOptions:
     threshold: float = DENSE_FROM
     labels: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Raise InvalidOptionError if the transaction is none."""
+        match self.transaction:
+            case None | (str(), int()):
+                return
+        raise InvalidOptionError(
+            f"transaction={self.transaction!r} is no pair of an application's name and the number of a batch, "
+            "such as ('nightly', 7)"
+        )
+
 
 def choose_layout(tensor_id: str, source: Source, options: WriteOptions, fill: bytes) -> str:
     """Return the layout that ``"auto"`` stands for: dense from a share of non-zeros on, else blocks.

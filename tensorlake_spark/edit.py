@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -45,8 +46,18 @@ def check_mode(mode: str) -> None:
     """Raise InvalidOptionError unless `mode` is one of `MODES`."""
     if mode not in MODES:
         raise InvalidOptionError(
-            f"unknown mode {mode!r}{did_you_mean(mode, MODES)}; known are {', '.join(MODES)}"
+            f"unknown mode {mode!r}{did_you_mean(str(mode), MODES)}; known are {', '.join(MODES)}"
         )
+
+
+def check_axis(axis: int | None) -> int | None:
+    """Return an axis as an int, or None; raise InvalidOptionError if it is neither."""
+    try:
+        return None if axis is None else operator.index(axis)
+    except TypeError:
+        raise InvalidOptionError(
+            f"axis={axis!r} is no whole number; it counts axes from 0, or from the last one with -1"
+        ) from None
 
 
 def write(

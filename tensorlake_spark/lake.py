@@ -228,6 +228,7 @@ class TensorLake(Upkeep, Versions):
         SparseTensor(shape=(6,), dtype=int64, nnz=1, density=0.167)
         """
         self._check_writable()
+        axis = edit.check_axis(axis)
         source = source_of(data, axis or 0)
         options = WriteOptions(
             layout, block_shape, chunk_rank, codec, fill_value, axes, attrs or {}, transaction,

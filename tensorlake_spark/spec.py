@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,12 +171,16 @@ def converted(values: Any, dtype: np.dtype[Any], place: str) -> np.ndarray[Any, 
         raise InvalidTensorError(
             f"{values!r:.100} cannot be stored in {place} of dtype {dtype}: {error}"
         ) from error
+    # NumPy counts the kinds of ml_dtypes, such as bfloat16, as void.
+    known = given.astype(np.float64) if given.dtype.kind == "V" else given
     lost = None
-    if dtype.kind in "iu" and given.dtype.kind in "iufc":
-        lost = out != given
-    elif dtype.kind == "f" and given.dtype.kind in "iufc":
-        lost = np.isfinite(given) & ~np.isfinite(out)
-        lost |= given.imag != 0
+    if dtype.kind in "iu" and known.dtype.kind in "iufc":
+        lost = out != known
+    elif dtype.kind in "fcV" and known.dtype.kind in "iufc":
+        stored = out.astype(np.float64) if dtype.kind == "V" else out
+        lost = np.isfinite(known) & ~np.isfinite(stored)
+        if dtype.kind != "c":
+            lost |= known.imag != 0
     if lost is not None and lost.any():
         raise InvalidTensorError(
             f"{given[lost][0]!r} cannot be stored in {place} of dtype {dtype} without loss; round or clip it, or "
@@ -306,6 +310,8 @@ def check_axes(axes: Sequence[str], ndim: int) -> tuple[str, ...]:
     >>> check_axes(["image", "y"], 2)
     ('image', 'y')
     """
+    if not isinstance(axes, Iterable):
+        raise InvalidTensorError(f"axes={axes!r} is no sequence of names, one for every axis")
     names = (axes,) if isinstance(axes, str) else tuple(axes)
     if len(names) != ndim:
         raise InvalidTensorError(f"{len(names)} axis names {names} for a tensor of rank {ndim}")

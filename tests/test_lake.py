@@ -159,6 +159,12 @@ def test_an_append_that_does_not_fit_changes_nothing(lake, more, axis, says):
         (np.zeros(3), {"block_shape": (1,), "chunk_rank": 1}, tl.InvalidOptionError),
         (np.zeros(3), {"chunk_rank": 2}, tl.InvalidOptionError),
         (np.zeros(3), {"axes": ("a", "b")}, tl.InvalidTensorError),
+        (np.zeros(3), {"axes": 5}, tl.InvalidTensorError),
+        (np.zeros(3), {"mode": None}, tl.InvalidOptionError),
+        (np.zeros(3), {"axis": "x"}, tl.InvalidOptionError),
+        (np.zeros(3), {"axis": 1.5}, tl.InvalidOptionError),
+        (np.zeros(3), {"transaction": "a"}, tl.InvalidOptionError),
+        (np.zeros(3), {"transaction": ("a", "7")}, tl.InvalidOptionError),
         (np.zeros(3), {"attrs": {"k": object()}}, tl.InvalidTensorError),
         (np.zeros(3, "i4"), {"fill_value": "x"}, tl.InvalidTensorError),
         (np.zeros(3, "u1"), {"fill_value": 300}, tl.InvalidTensorError),
@@ -193,6 +199,8 @@ def test_indexing_of_references(lake, photos):
     np.testing.assert_array_equal(ref.isel(image=slice(3, 5), y=7), photos[3:5, :, 7])
     np.testing.assert_array_equal(ref.slice("image=3:5, y=7"), photos[3:5, :, 7])
     np.testing.assert_array_equal(ref.slice("3:5, ..., ::-1"), photos[3:5, ..., ::-1])
+    with pytest.raises(tl.InvalidSliceError, match=r"5 is no text.*ref\[5\]"):
+        ref.slice(5)
     assert isinstance(ref[0, 0, 0, 0], np.uint8)
     assert len(ref) == 12
     with pytest.raises(IndexError, match="index 12 is out of bounds for axis 0 with size 12"):
@@ -289,6 +297,8 @@ def test_assignment_that_does_not_fit(lake):
         ref[0] = np.zeros(5, "i4")
     with pytest.raises(tl.InvalidTensorError, match="without loss"):
         ref[0] = np.zeros(4)
+    with pytest.raises(tl.InvalidTensorError, match="values of shape"):
+        ref[0] = [1, 2]
     with pytest.raises(IndexError):
         ref[7] = 0
     assert lake["x"].version == ref.version
@@ -298,8 +308,9 @@ def test_assignment_that_does_not_fit(lake):
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [
-        ("u1", 300), ("u1", -1), ("u1", np.int64(300)), ("u1", 2**70), ("i4", np.nan), ("i4", 1.5),
+        ("u1", 300), ("u1", -1), ("u1", np.int64(300)), ("u1", 2**70), ("u1", [1, 2, 256]), ("i4", np.nan), ("i4", 1.5),
         ("f8", 1 + 2j), ("f2", 1e30), ("i4", "7"), ("i4", [[1], [1, 2]]), ("i4", np.array([1, 2**40, 3])),
+        ("u1", ml_dtypes.bfloat16(300)), ("bfloat16", 1e39), ("float8_e4m3fn", 1000), ("c8", 1e300),
     ],
 )  # fmt: skip
 def test_a_value_that_the_dtype_does_not_hold(lake, layout, dtype, value):
@@ -312,7 +323,7 @@ def test_a_value_that_the_dtype_does_not_hold(lake, layout, dtype, value):
 
 @pytest.mark.parametrize(
     ("dtype", "value", "found"),
-    [("u1", 255, 255), ("u1", 7.0, 7), ("f4", 0.1, np.float32(0.1)), ("f4", np.inf, np.inf), ("?", 1, True),
+    [("u1", 255, 255), ("u1", 7.0, 7), ("u1", [1, 2, 255], [1, 2, 255]), ("f4", 0.1, np.float32(0.1)), ("f4", np.inf, np.inf), ("?", 1, True),
      ("M8[D]", "2026-01-02", np.datetime64("2026-01-02")), ("c8", 2, 2), ("i8", np.array([1, 2, 3], "u1"), [1, 2, 3])],
 )  # fmt: skip
 def test_a_value_that_the_dtype_holds(lake, dtype, value, found):

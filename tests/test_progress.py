@@ -109,6 +109,14 @@ def test_an_append_counts_what_is_added(tmp_path):
     assert closed(out) == {"write x": (62 * 256 * 256,) * 2}
 
 
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+def test_an_assignment_counts_the_files_that_it_writes_anew(tmp_path, layout):
+    code = f"ref = lake.write('x', x[::8], layout={layout!r}); progress._LONG = 0; ref[:, 0] = 7"
+    out, _ = run(code, tmp_path)
+    done, total = closed(out)["assign x"]
+    assert done == total > 100_000
+
+
 def test_short_work_shows_nothing(tmp_path):
     code = "progress._LONG = 256 << 20\n" + textwrap.dedent(WORK)
     assert run(code, tmp_path) == ("", "")

@@ -498,6 +498,15 @@ def test_a_time_chooses_a_version(lake, x):
         tl.open(lake.uri, timestamp=pd.Timestamp(start - 1, unit="s", tz="UTC").isoformat())
     with pytest.raises(tl.InvalidOptionError, match="not of the form"):
         tl.open(lake.uri, timestamp="yesterday")
+    with pytest.raises(tl.InvalidOptionError, match="timestamp=5 is no datetime"):
+        tl.open(lake.uri, timestamp=5)
+
+
+def test_a_version_is_a_whole_number(lake, x):
+    lake.write("x", x)
+    assert tl.open(lake.uri, version=np.int32(1)).version == 1
+    with pytest.raises(tl.InvalidOptionError, match=r"version=1\.5 is no whole number"):
+        tl.open(lake.uri, version=1.5)
 
 
 # ------------------------------------------------------------------------------------------------- tags

@@ -291,6 +291,8 @@ def _read(remote: Remote, storage: Storage, name: str) -> Footer:
     return footer
 
 
+_REMEDY = "restore the file from a backup, or read an earlier version of the table"
+
 # What Arrow, NumPy and the standard library raise when the bytes of a file make no sense.
 _DAMAGE = (
     pa.ArrowException, OSError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError,
@@ -325,7 +327,8 @@ class reading:  # noqa: N801 - reads as a statement: with reading(storage, name)
         where = self.storage.file_uri(self.name)
         if isinstance(error, CorruptDataError):
             if where not in str(error):
-                raise type(error)(f"{error} (data file {where})") from error
+                remedy = "" if "restore" in str(error) else f"; {_REMEDY}"
+                raise type(error)(f"{error} (data file {where}){remedy}") from error
         elif isinstance(error, FileNotFoundError):
             raise MissingDataError(
                 f"data file {where} is in the Delta log but not there; open a version that does not need it. "
@@ -336,4 +339,6 @@ class reading:  # noqa: N801 - reads as a statement: with reading(storage, name)
         elif isinstance(error, OSError) and is_refusal(error):
             raise refusal(self.storage, error) from error
         elif isinstance(error, _DAMAGE):
-            raise CorruptDataError(f"data file {where} cannot be read: {error}") from error
+            raise CorruptDataError(
+                f"data file {where} cannot be read: {error}; {_REMEDY}"
+            ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import operator
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -54,7 +55,7 @@ def travel(table: DeltaTable, storage: Storage, to: int | str | dt.datetime) -> 
         to = _tagged(table, storage, to)
         what += f", version {to}"
     else:
-        to = int(to)
+        to = int(to) if isinstance(to, str) else _number(to)
     if isinstance(to, int) and not 0 <= to <= newest:
         raise InvalidOptionError(
             f"version {to} of {storage.uri} does not exist; it has versions 0 to {newest}"
@@ -72,6 +73,15 @@ def travel(table: DeltaTable, storage: Storage, to: int | str | dt.datetime) -> 
                 f"the log of {storage.uri} has no version at {to.isoformat()}: its first is of "
                 f"{first.isoformat()}; {LOG_KEPT}"
             )
+
+
+def _number(version: object) -> int:
+    try:
+        return operator.index(version)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidOptionError(
+            f"version={version!r} is no whole number, and no tag; lake.history(id) has the versions"
+        ) from None
 
 
 def _written(table: DeltaTable, storage: Storage) -> dt.datetime:
@@ -116,5 +126,9 @@ def as_time(timestamp: str | dt.datetime) -> dt.datetime:
             raise InvalidOptionError(
                 f"timestamp {timestamp!r} is not of the form 2026-01-31T12:00:00+00:00"
             ) from error
+    if not isinstance(timestamp, dt.datetime):
+        raise InvalidOptionError(
+            f"timestamp={timestamp!r} is no datetime, and no text of the form 2026-01-31T12:00:00+00:00"
+        )
     # Delta's own readers take a time without a zone as the session's; here that is the machine's.
     return timestamp.astimezone(dt.timezone.utc)

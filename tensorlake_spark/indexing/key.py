@@ -65,7 +65,7 @@ def select(key: Any, shape: Sequence[int]) -> Selection:
             continue
         axis, size = len(axes), shape[len(axes)]
         if isinstance(item, slice):
-            run, flipped = _run(item, size)
+            run, flipped = _run(item, axis, size)
             axes.append(run)
             if flipped:
                 flips.append(axis)
@@ -133,7 +133,7 @@ def select_orthogonal(key: Any, shape: Sequence[int]) -> Selection:
             raise InvalidKeyError("oindex takes no newaxis; index the result with it")
         axis, size = len(axes), shape[len(axes)]
         if isinstance(item, slice):
-            run, flipped = _run(item, size)
+            run, flipped = _run(item, axis, size)
             axes.append(run)
             if flipped:
                 flips.append(axis)
@@ -178,7 +178,7 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
     shape = tuple(shape)
     items = key if isinstance(key, tuple) else (key,)
     if len(items) == 1 and not isinstance(items[0], (slice, type(None), type(Ellipsis))):
-        mask = _array(items[0])
+        mask = _array(items[0], 0)
         if mask.dtype == bool and mask.shape == shape:
             found = np.stack(np.nonzero(mask)) if shape else np.zeros((0, int(mask)), np.int64)
             return PointSelection(shape, found.astype(np.int64), (found.shape[1],))
@@ -191,7 +191,7 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
         )
     arrays = []
     for axis, (item, size) in enumerate(zip(items, shape, strict=True)):
-        part = _part(item)
+        part = _part(item, axis)
         if isinstance(part, int):
             arrays.append(np.array(_integer(part, axis, size)))
         elif not isinstance(part, np.ndarray):
@@ -226,15 +226,23 @@ def _expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
     An Ellipsis stays in its place in front of the slices that it stands for: NumPy lets it keep apart
     what stands on its two sides even where it stands for no axis.
     """
-    items = [_part(item) for item in (key if isinstance(key, tuple) else (key,))]
-    plain = _plain(items)
-    if plain.count(Ellipsis) > 1:
-        raise InvalidKeyError("an index can only have a single Ellipsis ('...')")
-    named = sum(1 for item in items if item is not None and item is not Ellipsis)
+    parts = key if isinstance(key, tuple) else (key,)
+    named = sum(1 for part in parts if part is not None and part is not Ellipsis)
     if named > len(shape):
         raise InvalidKeyError(
-            f"too many indices: the tensor has {len(shape)} axes, but {named} were indexed"
+            f"too many indices: the tensor has {len(shape)} axes (its shape is {shape}), but {named} were "
+            "indexed"
         )
+    items: list[Any] = []
+    axis = 0
+    for part in parts:
+        items.append(_part(part, axis))
+        if part is Ellipsis:
+            axis = len(shape) - sum(1 for rest in parts[len(items) :] if rest is not None)
+        elif part is not None:
+            axis += 1
+    if _plain(items).count(Ellipsis) > 1:
+        raise InvalidKeyError("an index can only have a single Ellipsis ('...')")
     rest = [slice(None)] * (len(shape) - named)
     for place, item in enumerate(items):
         if item is Ellipsis:
@@ -242,33 +250,35 @@ def _expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
     return [*items, *rest]
 
 
-def _part(item: Any) -> Any:
+def _part(item: Any, axis: int) -> Any:
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, (bool, np.bool_)):
-        raise InvalidKeyError(f"{item} is no index; a boolean array for one axis is")
+        raise InvalidKeyError(f"axis {axis}: {item} is no index; a boolean array is")
     try:
         return operator.index(item)
     except TypeError:
         pass
     if isinstance(item, (str, bytes)):
-        raise InvalidKeyError(f"{item!r} is no index; text keys go through ref.slice({item!r})")
-    array = _array(item)
+        raise InvalidKeyError(
+            f"axis {axis}: {item!r} is no index; text keys go through ref.slice({item!r})"
+        )
+    array = _array(item, axis)
     if array.dtype.kind not in "biu" or array.ndim == 0:
         raise InvalidKeyError(
-            f"{reprlib.repr(item)} is no index; only integers, slices (:), Ellipsis (...), None and integer or "
-            "boolean arrays are"
+            f"axis {axis}: {reprlib.repr(item)} is no index; only integers, slices (:), Ellipsis (...), None "
+            "and integer or boolean arrays are"
         )
     return array
 
 
-def _array(item: Any) -> Array:
+def _array(item: Any, axis: int) -> Array:
     """Return an index array; an empty list names no index, though NumPy makes floats of it."""
     try:
         array = np.asarray(item)
     except ValueError:
         raise InvalidKeyError(
-            f"{reprlib.repr(item)} is no index array: its parts differ in length"
+            f"axis {axis}: {reprlib.repr(item)} is no index array: its parts differ in length"
         ) from None
     if array.size == 0 and not isinstance(item, np.ndarray):
         return array.astype(np.int64)
@@ -298,14 +308,16 @@ def _indices(array: Array, axis: int, size: int) -> Array:
     return np.where(indices < 0, indices + size, indices)
 
 
-def _run(item: slice, size: int) -> tuple[Run, bool]:
+def _run(item: slice, axis: int, size: int) -> tuple[Run, bool]:
     """Return a slice as an ascending run, and whether the key walks it backwards."""
     try:
         start, stop, step = item.indices(size)
     except ValueError:
-        raise InvalidSliceError(f"{item}: slice step cannot be zero") from None
+        raise InvalidSliceError(f"axis {axis}: {item}: slice step cannot be zero") from None
     except TypeError:
-        raise InvalidKeyTypeError(f"{item}: slice bounds are integers or None") from None
+        raise InvalidKeyTypeError(
+            f"axis {axis}: {item}: slice bounds are integers or None"
+        ) from None
     if step > 0:
         return Run(start, stop, step), False
     count = len(range(start, stop, step))

@@ -40,6 +40,8 @@ def parse_key(text: str, axes: Sequence[str] | None = None) -> tuple[Any, ...]:
     >>> parse_key("y=5", axes=("image", "y"))
     (slice(None, None, None), 5)
     """
+    if not isinstance(text, str):
+        raise InvalidSliceError(f"{text!r} is no text; {_EXAMPLE}, or index with it: ref[{text!r}]")
     parts = _split(text)
     named = [p for p in parts if "=" in p]
     if not named:

