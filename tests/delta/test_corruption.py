@@ -77,7 +77,7 @@ def test_a_truncated_file(lake):
     write(lake)
     path = only_file(lake)
     os.truncate(path, path.stat().st_size // 2)
-    with pytest.raises(tl.CorruptDataError, match="cannot be read.*restore the file"):
+    with pytest.raises(tl.CorruptDataError, match=r"cannot be read.*restore the file"):
         lake["x"]
 
 
