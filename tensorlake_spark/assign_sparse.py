@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import lift, locate, select
 from tensorlake_spark.layouts import AnySelection, layout_of
 from tensorlake_spark.meta import Meta
-from tensorlake_spark.row import Totals, corners
+from tensorlake_spark.row import SCHEMA, Totals, corners
 from tensorlake_spark.sparse import SparseTensor, sparse_of
 from tensorlake_spark.spec import TensorSpec, converted
 
@@ -107,6 +107,7 @@ def _replace(
     touched, removes = _touched(snapshot, spec, selection)
     gathered = layout.new_result(spec, whole, False)
     totals = meta.totals
+    replaced: list[pa.RecordBatch] = []
 
     def edit(batch: pa.RecordBatch) -> pa.RecordBatch:
         nonlocal totals
@@ -116,7 +117,9 @@ def _replace(
         lo, hi = corners(batch.take(pa.array(places)), spec.ndim)
         hit = places[[row in touched for row in _rows(lo, hi)]]
         if len(hit):
-            totals -= layout.decode(batch.take(pa.array(hit)), spec, whole, gathered)
+            rows = batch.take(pa.array(hit))
+            totals -= layout.decode(rows, spec, whole, gathered)
+            replaced.append(rows.select(batch.schema.names[len(SCHEMA) :]))
         gone = ours & ~data  # superseded by the metadata row of this commit
         gone[hit] = True
         return batch.filter(pa.array(~gone))
@@ -126,11 +129,24 @@ def _replace(
     stays = np.ones(old.nnz, bool)
     stays[locate(selection, old.coords)[0]] = False
     coords = np.concatenate([old.coords[:, stays], new.coords], axis=1)
+    writer.extras = shared_extras(replaced)
     merged = SparseTensor(coords, np.concatenate([old.values[stays], new.values]), spec.shape)
     for row in layout.encode(merged, (0,) * spec.ndim, spec):
         writer.add(spec, next(seqs), row)
         totals += Totals(1, row.nnz, row.nbytes)
     return removes, totals
+
+
+def shared_extras(replaced: Sequence[pa.RecordBatch]) -> dict[str, pa.Scalar]:
+    """Return the values of users' columns on which all rows that are replaced agree.
+
+    The new rows take them: where old ones differ, nobody can tell which of them a new one stands for.
+    """
+    if not replaced or not replaced[0].num_columns:
+        return {}
+    table = pa.Table.from_batches(replaced)
+    columns = zip(table.column_names, table.columns, strict=True)
+    return {name: c[0] for name, c in columns if all(v.equals(c[0]) for v in c)}
 
 
 def _rows(lo: Array, hi: Array) -> list[Corners]:

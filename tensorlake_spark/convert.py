@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import count, pairwise
 
@@ -16,8 +17,10 @@ from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import DataFile, FileWriter, discard
 from tensorlake_spark.edit import drop_tensors
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError
+from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.meta import Meta
 from tensorlake_spark.put import commit_change, put, recomputed, writer_of
+from tensorlake_spark.read import check_rows
 from tensorlake_spark.row import Totals
 from tensorlake_spark.spec import TensorSpec
 from tensorlake_spark.stored import StoredSource
@@ -32,6 +35,7 @@ def convert(
     progress: Callable[[int], None],
     run: Run = run_here,
     pieces: int = 1,
+    verify: bool = True,
 ) -> Snapshot:
     """Write a tensor anew, slab by slab, and return the version that has it; see `TensorLake.convert`.
 
@@ -47,11 +51,15 @@ def convert(
         Called with the bytes of every region that is done.
     run, pieces : callable, int
         Who does it, and in how many pieces at the most; the commit is made here.
+    verify : bool
+        Whether lost rows are an error. Else they become zeros for good.
     """
     snapshot.check_writable()
     old = catalog.get(snapshot, tensor_id)
 
     def write_anew(now: Snapshot) -> Snapshot:
+        if verify:
+            check_rows(now, old)
         return _written(now, old, options, progress, run, pieces)
 
     try:
@@ -70,6 +78,9 @@ def _written(
 ) -> Snapshot:
     source = StoredSource(snapshot, old)
     spec = new_spec(old.spec.id, source, options)
+    rule = old.spec.params.get("duplicates")
+    if rule is not None and layout_of(spec.layout).is_sparse:  # later appends go by it
+        spec = replace(spec, params={**spec.params, "duplicates": rule})
     regions = source.count(spec.block_shape or ())
     cuts = np.linspace(0, regions, max(1, min(pieces, regions)) + 1).astype(int).tolist()
     made: list[DataFile] = []

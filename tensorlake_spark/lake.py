@@ -256,7 +256,8 @@ class TensorLake(Upkeep, Versions):
         """Write a tensor anew in another layout, in one commit; its elements stay what they are.
 
         It is read and written slab by slab, so memory does not grow with the tensor. Axis names, labels and
-        attributes are kept; duplicates are combined for good.
+        attributes are kept; duplicates are combined for good, and later appends go by the same rule. Columns
+        that users added are null in the new rows, for each stands for parts of several old ones.
 
         Parameters
         ----------
@@ -269,6 +270,8 @@ class TensorLake(Upkeep, Versions):
         ------
         TensorNotFoundError
             If there is no such tensor.
+        CorruptDataError
+            If rows of the tensor were lost, unless the lake is opened with ``verify=False``.
         ConcurrentWriteError
             If another writer changed the tensor meanwhile; nothing is committed then.
 
@@ -287,7 +290,7 @@ class TensorLake(Upkeep, Versions):
             order, row_axes, "error", threshold, ref._meta.spec.labels,
         )  # fmt: skip
         with progress(f"convert {tensor_id}", ref.stored_bytes) as done:
-            snapshot = convert(ref._snapshot, tensor_id, options, done)
+            snapshot = convert(ref._snapshot, tensor_id, options, done, verify=self._verify)
         return self._ref(snapshot, tensor_id)
 
     def delete(self, tensor_id: str) -> None:

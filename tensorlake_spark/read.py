@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.compute as pc
+
 from tensorlake_spark.delta import scan
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.errors import CorruptDataError, InvalidKeyError
+from tensorlake_spark.indexing import select
 from tensorlake_spark.layouts import AnySelection, layout_of
 from tensorlake_spark.meta import Meta
 from tensorlake_spark.progress import progress
@@ -83,9 +86,31 @@ def _check(meta: Meta, selection: AnySelection, found: Totals) -> None:
     if (whole and (found.rows, found.nnz) != (want.rows, want.nnz)) or (
         is_full(meta) and found.nnz != selection.size
     ):
-        expected = want.nnz if whole else selection.size
-        raise CorruptDataError(
-            f"tensor {spec.id!r}: {found.rows} rows with {found.nnz} elements were found where "
-            f"{expected} elements are stored; rows were lost, or somebody changed the table "
-            "with plain Delta: tl.open(..., verify=False) reads what there is"
-        )
+        raise lost(meta, found, want.nnz if whole else selection.size)
+
+
+def check_rows(snapshot: Snapshot, meta: Meta) -> None:
+    """Hold all rows of a tensor against its totals, without reading a payload.
+
+    Raises
+    ------
+    CorruptDataError
+        If rows were lost: of what is not full, a slice alone cannot tell.
+    """
+    spec = meta.spec
+    found = Totals()
+    for piece in scan.pieces(snapshot, scan.plan(snapshot, spec.id, select(..., spec.shape))):
+        keep = snapshot.kept(piece.path)
+        for batch in scan.read_piece(snapshot.storage, piece, spec.id, ["nnz"], keep):
+            found += Totals(batch.num_rows, int(pc.sum(batch.column("nnz")).as_py()), 0)
+    if (found.rows, found.nnz) != (meta.totals.rows, meta.totals.nnz):
+        raise lost(meta, found, meta.totals.nnz)
+
+
+def lost(meta: Meta, found: Totals, expected: int) -> CorruptDataError:
+    """Return the error for rows that are not there."""
+    return CorruptDataError(
+        f"tensor {meta.spec.id!r}: {found.rows} rows with {found.nnz} elements were found where "
+        f"{expected} elements are stored; rows were lost, or somebody changed the table "
+        "with plain Delta: tl.open(..., verify=False) reads what there is"
+    )

@@ -76,6 +76,7 @@ class S3Road:
         times: int | None = None,
         after: int = 0,
         wait: float = 0,
+        then: str = "",
     ) -> None:
         """Choose what becomes of the requests whose "METHOD path" matches a regular expression.
 
@@ -106,8 +107,10 @@ class S3Road:
             How many requests that match pass before.
         wait : float
             Seconds, for ``"late"`` and ``"held"``.
+        then : str
+            What becomes of those that match after the first `times`.
         """
-        rule = {"verdict": verdict, "where": where, "times": times, "after": after, "wait": wait}
+        rule = {"verdict": verdict, "where": where, "times": times, "after": after, "wait": wait, "then": then}
         self._ask(f"fault/{quote(json.dumps(rule), safe='')}")
 
     def requests(self) -> list[str]:
@@ -139,8 +142,9 @@ class _Rule:
         times: int | None = None,
         after: int = 0,
         wait: float = 0,
+        then: str = "",
     ) -> None:
-        self.where, self.wait = re.compile(where), wait
+        self.where, self.wait, self.then = re.compile(where), wait, then
         self._verdict, self._times, self._after = verdict, times, after
         self._lock = threading.Lock()
         self.over = threading.Event()
@@ -155,7 +159,7 @@ class _Rule:
                 return ""
             if self._times is not None:
                 if not self._times:
-                    return ""
+                    return self.then
                 self._times -= 1
             return self._verdict
 

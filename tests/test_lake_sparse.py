@@ -2,9 +2,11 @@
 
 import logging
 
+import deltalake
 import numpy as np
 import pytest
 import scipy.sparse
+from deltalake import Field
 
 import tensorlake_spark as tl
 from tensorlake_spark import source
@@ -405,3 +407,51 @@ def test_two_writers_of_one_tensor(lake):
     other[0] = 0
     with pytest.raises(tl.ConcurrentWriteError, match="changed after version"):
         ref[1] = 0
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+def test_lost_rows_do_not_become_zeros_for_good(lake, layout):
+    """A tensor that is not full reads slice by slice, and no slice can tell what is missing beside it."""
+    x = np.random.default_rng(0).integers(1, 9, (8, 16, 16))
+    x[0] = 0
+    lake.write("x", x, layout=layout, block_shape=(1, 16, 16))
+    deltalake.DeltaTable(lake.uri).delete("id = 'x' and lo.d0 = 7 and nnz > 0")
+    for options in ({"layout": "coo"}, {"layout": "ftsf", "block_shape": (8, 8, 8)}):
+        with pytest.raises(tl.CorruptDataError, match="rows were lost"):
+            lake.convert("x", **options)
+    with pytest.raises(tl.CorruptDataError):
+        lake["x"][...]
+    x[7] = 0
+    lost = tl.open(lake.uri, verify=False).convert("x", layout="coo")
+    np.testing.assert_array_equal(lost[...].todense(), x)
+
+
+def test_the_rule_for_duplicates_outlives_a_conversion(lake):
+    one = tl.SparseTensor([[1], [1]], [2], (3, 3))
+    lake.write("x", one, layout="coo", duplicates="sum")
+    lake.write("x", one, mode="append", axis=None)
+    for layout in ("bsgs", "csr", "coo"):
+        assert lake.convert("x", layout=layout)[1, 1] == 4
+        lake.write("x", one, mode="append", axis=None)
+        assert lake["x"][1, 1] == 6
+        lake["x"][1, 1] = 4
+    assert lake.convert("x", layout="ftsf")[1, 1] == 4
+
+
+def test_assignments_keep_what_users_added_to_rows(lake):
+    """Where the rows that are replaced agree; of others nobody can tell what a new one stands for."""
+    x = tl.SparseTensor([[0, 1, 2, 3], [0, 1, 2, 3]], [1, 2, 3, 4], (4, 4))
+    lake.write("x", x, layout="bsgs", block_shape=(1, 4))
+    table = deltalake.DeltaTable(lake.uri)
+    table.alter.add_columns([Field("who", "string"), Field("when", "long")])
+    table.update(updates={"who": "'ann'", "when": "lo.d0"}, predicate="id = 'x' and nnz > 0")
+    lake["x"][1:3] = 7
+    rows = deltalake.DeltaTable(lake.uri).to_pandas().query("nnz > 0").sort_values("seq")
+    assert rows["who"].tolist() == ["ann"] * len(rows)
+    at = {lo["d0"]: when for lo, when in zip(rows["lo"], rows["when"], strict=True)}
+    assert (at[0], at[3]) == (0, 3)
+    assert np.isnan(at[1])
+    assert np.isnan(at[2])
+    lake["x"][3, 0] = 5
+    rows = deltalake.DeltaTable(lake.uri).to_pandas().query("nnz == 2")
+    assert rows["when"].tolist() == [3]

@@ -129,6 +129,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     """
     error: Exception | None = None
     since = 0  # version that the first attempt followed
+    pending = 0  # version for which a commit got no answer: until it is there ours may still land
     timeouts = Timeouts.of(storage.options)
     until = time.monotonic() + timeouts.retry_timeout
     for attempt in range(ATTEMPTS):
@@ -150,8 +151,8 @@ def commit(storage: Storage, change: Change) -> Snapshot:
             error = failed
             continue
         except OSError as failed:
-            over = storage.is_local or is_answer(failed)
-            if not over:
+            if not storage.is_local and not is_answer(failed):
+                pending = snapshot.version + 1
                 unsettle(storage, change.adds)
                 # Safe to repeat: of two commits of one version one lands, and ours is known by its mark.
                 if attempt < timeouts.max_retries and time.monotonic() < until:
@@ -160,7 +161,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
             snapshot = Snapshot.open(storage)
             if _is_there(snapshot, change.mark, since):
                 return snapshot
-            raise _lost(storage, failed, over) from failed
+            raise _lost(storage, failed, over=pending <= snapshot.version) from failed
         return snapshot.newer()
     snapshot = Snapshot.open(storage)
     if _is_there(snapshot, change.mark, since):
@@ -186,6 +187,11 @@ def _check_removes(snapshot: Snapshot, change: Change) -> None:
     """Raise if a file that a change removes is gone, or if its removal cannot be written."""
     if not change.removes:
         return
+    if snapshot.is_append_only and change.data_change:
+        raise UnsupportedFeatureError(
+            f"the table at {snapshot.storage.uri} takes appends only, and a {change.operation} takes rows away; "
+            "ALTER TABLE ... SET TBLPROPERTIES ('delta.appendOnly' = 'false') allows it"
+        )
     live = set(snapshot.files.path)
     marked = any(snapshot.kept(path) is not None for path in change.removes)
     if (marked and not change.data_change) or any(path not in live for path in change.removes):

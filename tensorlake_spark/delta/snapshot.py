@@ -24,7 +24,7 @@ from tensorlake_spark.delta.remote import ANY_SIZE, Remote
 from tensorlake_spark.delta.storage import Storage, listed, reaching
 from tensorlake_spark.delta.transactions import all_transactions
 from tensorlake_spark.delta.travel import FILES_KEPT, as_time, travel
-from tensorlake_spark.delta.vectors import check_vectors
+from tensorlake_spark.delta.vectors import check_vectors, paths_of
 from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
@@ -41,6 +41,9 @@ WRITABLE = READABLE | frozenset(
     {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}
 )
 """Writer features under which deltalake commits for us."""
+
+_CONSTRAINT = "delta.constraints."
+_COMPUTED = {"delta.invariants", "delta.generationExpression"}
 
 _MANY_APPS = 8
 
@@ -198,6 +201,33 @@ class Snapshot:
                 "which tensorlake_spark cannot write; drop it with ALTER TABLE ... DROP FEATURE, or "
                 "write to another table"
             )
+        rules = self._rules()
+        if rules:
+            raise UnsupportedFeatureError(
+                f"the table at {self.storage.uri} has {', '.join(rules)}, which tensorlake_spark cannot hold new "
+                "rows against; drop that with ALTER TABLE, or write to another table"
+            )
+
+    def _rules(self) -> list[str]:
+        """Return what Delta asks of new rows beyond their types: we cannot evaluate SQL, and give users' columns nulls."""
+        found = [
+            f"the constraint {name[len(_CONSTRAINT) :]!r}"
+            for name in self._log.metadata().configuration
+            if name.startswith(_CONSTRAINT)
+        ]
+        for field in self._log.schema().fields:
+            if field.name in SCHEMA.names:
+                continue
+            if not field.nullable:
+                found.append(f"a column {field.name!r} that must not be null")
+            if not _COMPUTED.isdisjoint(field.metadata):
+                found.append(f"a column {field.name!r} with an expression")
+        return found
+
+    @property
+    def is_append_only(self) -> bool:
+        """Whether rows may not leave the table."""
+        return self._log.metadata().configuration.get("delta.appendOnly", "").lower() == "true"
 
     def stamp(self) -> int | None:
         """Return what marks this version while it is the newest, None if it is not, or cannot be told.
@@ -284,7 +314,7 @@ class Snapshot:
 
     def kept(self, path: str) -> Array | None:
         """Return which rows of a data file are still there, None if it has no deletion vector."""
-        return self.deletions.get(path.rsplit("/", 1)[-1])
+        return self.deletions.get(path)
 
     @cached_property
     def deletions(self) -> Mapping[str, Array]:
@@ -303,9 +333,10 @@ class Snapshot:
                     f"a deletion vector of version {self.version} of {self.storage.uri} is in the Delta log "
                     f"but not there: {error}. {FILES_KEPT}"
                 ) from error
-        out = {}
-        for path, keep in zip(vectors["filepath"].to_pylist(), vectors.column(1), strict=True):
-            out[path.rsplit("/", 1)[-1]] = np.asarray(
-                keep.values.to_numpy(zero_copy_only=False), bool
-            )
-        return out
+        paths = paths_of(vectors["filepath"].to_pylist(), self.files.path)
+        keeps = (keep.values.to_numpy(zero_copy_only=False) for keep in vectors.column(1))
+        return {
+            path: np.asarray(keep, bool)
+            for path, keep in zip(paths, keeps, strict=True)
+            if path is not None
+        }

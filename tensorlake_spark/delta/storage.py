@@ -24,6 +24,7 @@ from tensorlake_spark.errors import InvalidOptionError, StorageError, TensorLake
 T = TypeVar("T")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_REPEATED = re.compile(r"after [1-9]\d* retries")
 _ENDPOINT = ("aws_endpoint_url", "endpoint_url", "aws_endpoint", "endpoint")
 _KEY = ("aws_access_key_id", "access_key_id")
 _SECRET = ("aws_secret_access_key", "secret_access_key")
@@ -256,8 +257,12 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def is_answer(error: BaseException) -> bool:
-    """Whether an error of deltalake's is what a store answered: the request is over, and will not land later."""
-    return "status code" in str(error) or "<Code>" in str(error)
+    """Whether an error of deltalake's is what a store answered: the request is over, and will not land later.
+
+    Of a request that deltalake repeated only the last answer is known: an earlier one may be on its way.
+    """
+    said = str(error)
+    return ("status code" in said or "<Code>" in said) and not _REPEATED.search(said)
 
 
 @lru_cache(maxsize=64)

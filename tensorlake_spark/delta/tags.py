@@ -116,7 +116,12 @@ def _commit(snapshot: Snapshot, name: str, version: int, operation: str) -> None
                     app_transactions=[Transaction(TAG + name, version, int(time.time() * 1000))],
                 ),
             )
-        except (CommitFailedError, DeltaError) as error:
+        except (CommitFailedError, DeltaError, OSError) as error:
+            # Ours may have landed though its answer was lost; another writer's that says the same will do.
+            if Snapshot.open(snapshot.storage).transaction(TAG + name) == version:
+                return
+            if isinstance(error, OSError):
+                raise
             raise ConcurrentWriteError(
                 f"another writer changed tag {name!r} of {snapshot.storage.uri}, or won too many commits "
                 f"in a row; nothing was committed: {error}"

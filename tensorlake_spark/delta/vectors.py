@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow.fs as pafs
 
@@ -81,6 +82,32 @@ def check_vectors(storage: Storage, version: int, rows: Mapping[str, int]) -> No
                 )
 
     list(threads().map(check, sorted(found, key=str)))
+
+
+def paths_of(uris: Sequence[str], paths: Sequence[str]) -> list[str | None]:
+    """Return which of a table's files each URI stands for, None where it is none of them.
+
+    Parameters
+    ----------
+    uris : sequence of str
+        As deltalake names data files: where they lie, encoded or not.
+    paths : sequence of str
+        Paths in the table; in different folders there may be files of one name.
+
+    Examples
+    --------
+    >>> paths_of(["file:///lake/b/p.parquet", "/lake/q.parquet"], ["p.parquet", "b/p.parquet"])
+    ['b/p.parquet', None]
+    """
+    named: dict[str, list[str]] = {}
+    for path in paths:
+        named.setdefault(unquote(path).rsplit("/", 1)[-1], []).append(path)
+    out = []
+    for uri in map(unquote, uris):
+        same = named.get(uri.rsplit("/", 1)[-1], [])
+        fits = [path for path in same if f"/{uri}".endswith(f"/{unquote(path)}")]
+        out.append(max(fits, key=len, default=None))
+    return out
 
 
 def _place(storage: Storage, kind: str, text: str) -> str:

@@ -179,6 +179,7 @@ class FileWriter:
         self.row_group_bytes = row_group_bytes
         self.schema = schema
         self.mark = mark
+        self.extras: dict[str, pa.Scalar] = {}  # what rows that are added have in users' columns
         self.files: list[DataFile] = []
         self._rows: list[Row] = []
         self._seqs: list[int] = []
@@ -256,7 +257,10 @@ class FileWriter:
 
     def _flush(self) -> None:
         if self._rows and self._spec is not None:
-            self._put(data_table(self._spec, self._seqs, self._rows))
+            rows = data_table(self._spec, self._seqs, self._rows)
+            for name, value in self.extras.items():
+                rows = rows.append_column(self.schema.field(name), pa.repeat(value, len(self._rows)))
+            self._put(rows)
         self._rows, self._seqs, self._pending, self._spec = [], [], 0, None
 
     def _put(self, rows: pa.Table) -> None:

@@ -275,6 +275,31 @@ def test_a_commit_that_lands_after_its_writer_gave_up(road, s3, lake, url, far, 
     assert settled(s3, url, x, [("x", x[:5])])
 
 
+def test_a_commit_may_land_after_its_repeats_were_refused(road, s3, lake, url, far, x, told):
+    """The last answer is one, but the first request got none: it is not said that nothing was committed."""
+    lake.write("keep", x)
+    writer = tl.open(url, storage_options=far)
+    road.fault("held", COMMIT, wait=5, times=1, then="slow down")
+    said = failing(told, lambda: writer.write("x", x[:5]))
+    assert "SlowDown" in said
+    assert "may still be on its way" in said
+    road.settle()
+    assert settled(s3, url, x, [("x", x[:5])])
+
+
+def test_a_tag_whose_answer_was_lost_is_there(road, s3, lake, url, far, x):
+    lake.write("keep", x)
+    tagger = tl.open(url, storage_options=far)
+    road.fault("drop", COMMIT, times=1)
+    assert tagger.tag("paper", 1) == 1
+    road.fault("drop", COMMIT, times=1)
+    tagger.untag("paper")
+    road.fault("drop", COMMIT, times=1)
+    assert tagger.tag("other", 0) == 0
+    assert lake.tags() == {"other": 0}
+    assert settled(s3, url, x)
+
+
 WRITER = """
     import sys
     import numpy as np

@@ -1,0 +1,74 @@
+"""What a table asks of its writers beyond our format: kept, or refused with a reason."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from deltalake import DeltaTable, Field
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta.vectors import paths_of
+
+
+@pytest.fixture
+def lake(tmp_path):
+    lake = tl.open(tmp_path / "lake")
+    lake.write("x", np.arange(12.0).reshape(3, 4), block_shape=(1, 4))
+    return lake
+
+
+def test_rows_stay_in_a_table_that_only_grows(lake):
+    DeltaTable(lake.uri).alter.set_table_properties({"delta.appendOnly": "true"})
+    changes = {
+        "delete": lambda: lake.delete("x"),
+        "assign": lambda: lake["x"].__setitem__(0, 1),
+        "write": lambda: lake.write("x", np.zeros(3), mode="overwrite"),
+        "convert": lambda: lake.convert("x", layout="coo"),
+    }
+    for name, change in changes.items():
+        with pytest.raises(tl.UnsupportedFeatureError, match=rf"appends only, and a {name}.*appendOnly"):
+            change()
+    lake.write("x", np.ones((1, 4)), mode="append")
+    lake.write("y", np.ones(2))
+    assert lake["x"].shape == (4, 4)
+    lake.optimize(min_files=2)  # the rows stay what they are
+    np.testing.assert_array_equal(lake["x"][3], np.ones(4))
+
+
+def test_constraints_that_we_cannot_evaluate_are_refused(lake):
+    DeltaTable(lake.uri).alter.add_constraint({"few": "nnz < 1000"})
+    with pytest.raises(tl.UnsupportedFeatureError, match="constraint 'few'.*ALTER TABLE"):
+        lake.write("y", np.ones(2))
+    np.testing.assert_array_equal(lake["x"][0], np.arange(4.0))
+
+
+def test_columns_that_nulls_would_break_are_refused(lake):
+    DeltaTable(lake.uri).alter.add_columns([Field("who", "string", nullable=False)])
+    with pytest.raises(tl.UnsupportedFeatureError, match="'who' that must not be null"):
+        lake.write("y", np.ones(2))
+    np.testing.assert_array_equal(lake["x"][0], np.arange(4.0))
+
+
+def test_columns_with_an_expression_are_refused(lake):
+    """As Spark makes them: the metadata of the log says how the column is computed."""
+    (first,) = Path(lake.uri, "_delta_log").glob("*0000.json")
+    lines = [json.loads(line) for line in first.read_text().splitlines()]
+    (meta,) = (line["metaData"] for line in lines if "metaData" in line)
+    schema = json.loads(meta["schemaString"])
+    told = {"delta.generationExpression": "upper(id)"}
+    schema["fields"].append({"name": "who", "type": "string", "nullable": True, "metadata": told})
+    meta["schemaString"] = json.dumps(schema)
+    first.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(tl.UnsupportedFeatureError, match="'who' with an expression"):
+        lake.write("y", np.ones(2))
+
+
+def test_a_file_is_named_by_its_whole_path():
+    """A deletion vector of one must not hide rows of another that has its name in another folder."""
+    paths = ["a/p.parquet", "b/a/p.parquet", "q%20r.parquet", "s t.parquet"]
+    roots = ["file:///lake", "s3://bucket/a lake", "/lake"]
+    for root in roots:
+        uris = [f"{root}/b/a/p.parquet", f"{root}/a/p.parquet", f"{root}/q%20r.parquet", f"{root}/s%20t.parquet"]
+        assert paths_of(uris, paths) == ["b/a/p.parquet", "a/p.parquet", *paths[2:]]
+        assert paths_of([f"{root}/c/other.parquet", f"{root}/p.parquet"], paths) == [None, None]
