@@ -30,6 +30,8 @@ from tensorlake_spark.spark.records import WRONG, Records, place_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_LOST = "\ufffd"  # stands for bytes that are no character
+
 MOST_LABELS = 1_000_000
 """Labels of an axis at the most: they are part of the tensor's metadata, which every open reads."""
 
@@ -330,7 +332,7 @@ def listed(
     Raises
     ------
     InvalidTensorError
-        If there are more than a tensor's metadata should hold.
+        If there are more than a tensor's metadata should hold, or one is not UTF-8.
     """
     which = [k for k, axis in enumerate(measured.axes) if not axis.settled.is_regular]
     if not which:
@@ -344,6 +346,8 @@ def listed(
     for k in which:
         axis = measured.axes[k]
         texts = [text for i, text in zip(rows["k"], rows["text"], strict=True) if i == k]
+        if LINE in measured.records.frame.columns and any(_LOST in str(text) for text in texts):
+            raise _not_utf8(measured.records, axis.column)
         have = stored.get(axis.name)
         kind = measured.records.kind(axis.column)
         found = {text: _label(text, kind) for text in texts}
@@ -358,6 +362,15 @@ def listed(
         index = {label: i for i, label in enumerate(values)}
         out[k] = (values, {text: index[label] for text, label in found.items()})
     return out
+
+
+def _not_utf8(records: Records, column: str) -> InvalidTensorError:
+    """Return the error for text of which Spark, as Python's ``errors="replace"``, made another one."""
+    row = first_record(records, f.col(quoted(column)).contains(_LOST))
+    return InvalidTensorError(
+        f"{place_of(row)}: column {column!r} has {short(row[column])}, which is not UTF-8, and different labels "
+        "could become one; convert the file, as with iconv -f LATIN1 -t UTF-8"
+    )
 
 
 def _label(text: str, kind: t.DataType) -> Any:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import Box
+from tensorlake_spark.indexing.overlaps import meeting
 
 
 def extent(tensor_id: str, boxes: Sequence[Box], axis: int) -> tuple[int, ...]:
@@ -32,21 +35,17 @@ def extent(tensor_id: str, boxes: Sequence[Box], axis: int) -> tuple[int, ...]:
 
 def check_disjoint(tensor_id: str, boxes: Sequence[Box]) -> None:
     """Raise InvalidTensorError if two slabs overlap: one of them would win by chance."""
-    ordered = sorted((b for b in boxes if not b.is_empty), key=lambda b: b.lo)
-    if not ordered or not ordered[0].ndim:
-        if len(ordered) > 1:
-            raise InvalidTensorError(f"tensor {tensor_id!r} has no axis, and more than one slab")
+    filled = [box for box in boxes if not box.is_empty]
+    if len(filled) < 2:
         return
-    active: list[Box] = []
-    for box in ordered:
-        active = [other for other in active if other.hi[0] > box.lo[0]]
-        for other in active:
-            if other.overlaps(box):
-                raise InvalidTensorError(
-                    f"two slabs of tensor {tensor_id!r} overlap: {other.lo}..{other.hi} and "
-                    f"{box.lo}..{box.hi}"
-                )
-        active.append(box)
+    if not filled[0].ndim:
+        raise InvalidTensorError(f"tensor {tensor_id!r} has no axis, and more than one slab")
+    lo, hi = np.array([b.lo for b in filled], np.int64), np.array([b.hi for b in filled], np.int64)
+    for one, other in meeting(lo, hi, 1):
+        a, b = filled[one], filled[other]
+        raise InvalidTensorError(
+            f"two slabs of tensor {tensor_id!r} overlap: {a.lo}..{a.hi} and {b.lo}..{b.hi}"
+        )
 
 
 def check_full(tensor_id: str, boxes: Sequence[Box], shape: Sequence[int]) -> None:

@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 
 _COALESCE_BYTES = 32 << 20
 _OPEN_END = 1 << 40
-"""Stands for the length of axis 0 while slabs still arrive, so that all tasks choose one block shape."""
+"""Stands for the length of an axis while slabs still arrive, so that all tasks choose one block shape."""
 
 _USUAL_LENGTH = 4096
 """Stands for it where blocks of a sparse tensor are chosen."""
@@ -79,15 +79,13 @@ class Slabs(Form):
             axis = self.options.axis
             check_append(spec, self._whole_shape(lo, region, axis), region.dtype, axis)
             axis %= spec.ndim
-            size = (self.options.shape or (0,) * spec.ndim)[axis] or _OPEN_END
+            size = (self.options.shape or (0,) * spec.ndim)[axis] or _open_end(spec.shape, axis)
             grid = Grid(spec.shape, spec.block_shape or (1,) * spec.ndim, spec.segments)
             grid = grid.extend(axis, size)
             return replace(spec, shape=grid.shape, segments=grid.segments)
         shape = self.options.shape or self._whole_shape(lo, region, 0)
         if self.options.shape is None and shape:
-            shape = (_OPEN_END, *shape[1:])
-            while np.prod([float(n) for n in shape]) >= 2**62:
-                shape = (shape[0] // 2, *shape[1:])
+            shape = (_open_end((0, *shape[1:]), 0), *shape[1:])  # the same one in all tasks
         source = ArraySource(region, region.shape, region.dtype)
         guess = new_spec(str(self.options.id), source, self.choices)
         block = guess.block_shape
@@ -151,19 +149,30 @@ class Slabs(Form):
     def _place(
         self, spec: TensorSpec, base: int, numbers: Iterator[int]
     ) -> Callable[[Sequence[int]], int]:
-        """Return what gives a row its place: a chunk that of its first element, C order counted from `base`.
+        """Return what gives a row its place: a chunk that of its first element, counted from `base`.
 
+        In C order, but with the axis along which slabs come first: how long that one gets nobody knows yet.
         Rows of a sparse tensor may share a corner, so they are numbered.
         """
         if layout_of(spec.layout).is_sparse:
             return _numbering(numbers)
-        strides = [math.prod(spec.shape[k + 1 :]) for k in range(spec.ndim)]
-        start = [0] * spec.ndim
-        if self.old is not None:
-            start[self.options.axis % spec.ndim] = self.old.spec.shape[self.options.axis]
-        return lambda lo: (
-            base + sum((a - o) * s for a, o, s in zip(lo, start, strides, strict=True))
-        )
+        axis, begin = self._along(spec)
+        others = [k for k in range(spec.ndim) if k != axis]
+
+        def place(lo: Sequence[int]) -> int:
+            number = lo[axis] - begin if lo else 0
+            for k in others:
+                number = number * spec.shape[k] + lo[k]
+            return base + number
+
+        return place
+
+    def _along(self, spec: TensorSpec) -> tuple[int, int]:
+        """Return the axis along which slabs follow each other, and where the first one begins."""
+        if self.old is None:
+            return 0, 0
+        axis = self.options.axis % spec.ndim
+        return axis, self.old.spec.shape[axis]
 
     def describe(
         self, written: Sequence[Written], files: Sequence[DataFile], snapshot: Snapshot
@@ -197,9 +206,15 @@ class Slabs(Form):
         labels = longer_labels(old.spec, grid.shape, self.options.write.labels)
         spec = replace(old.spec, shape=grid.shape, segments=grid.segments, labels=labels)
         spec = replace(spec, attrs={**old.spec.attrs, **self.options.write.attrs})
-        stride = math.prod(first.shape[1:]) if first.ndim else 1
-        last = old.seq + 1 + max((b.hi[0] for b in boxes), default=0) * stride + stride
+        stride = math.prod(n for k, n in enumerate(first.shape) if k != axis)
+        last = old.seq + 1 + max((b.hi[axis] for b in boxes), default=0) * stride
         return [Meta(spec, old.totals + totals, after if sparse else last)]
+
+
+def _open_end(shape: Sequence[int], axis: int) -> int:
+    """Return what stands for the length of an axis that is not known yet, in a tensor that can have it."""
+    others = math.prod(n for k, n in enumerate(shape) if k != axis)
+    return max(1, min(_OPEN_END, 2**62 // max(1, others) - shape[axis]))
 
 
 class Tensors(Form):

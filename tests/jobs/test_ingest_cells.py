@@ -129,6 +129,18 @@ def test_matrix_market(spark, tmp_path, text):
     np.testing.assert_array_equal(ref[...].todense(), dense)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_labels_that_are_not_utf8_are_refused(spark, tmp_path, packed):
+    """Spark reads what is no character as one and the same; two labels would become one."""
+    text = "kind,v,note\nname,1,caf\xe9\ncaf\xe9,1,b\ncaf\xe8,2,b\n".encode("latin-1")
+    name = "l.csv.gz" if packed else "l.csv"
+    (tmp_path / name).write_bytes(gzip.compress(text) if packed else text)
+    with pytest.raises(InvalidTensorError, match=r"l\.csv.*, line 3: column 'kind'.*not UTF-8.*iconv"):
+        run(spark, tmp_path, name, "kind", value="count()")
+    ref = run(spark, tmp_path, name, "n=v", value="count()")
+    np.testing.assert_array_equal(ref[...].todense(), [0, 2, 1])
+
+
 def test_sparse_npz_and_packed_matrices(spark, tmp_path):
     rng = np.random.default_rng(0)
     for form in ("csr", "csc", "coo", "bsr", "dia"):

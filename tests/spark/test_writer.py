@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import types as t
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.options import SparkWriteOptions
@@ -68,6 +69,39 @@ def test_append_along_another_axis(spark, place):
     rows = [([0, j], value(x[:, j : j + 2])) for j in range(0, 10, 2)]
     save(spark.createDataFrame(rows, SLABS), path, id="x", axis=1)
     np.testing.assert_array_equal(tl.open(path)["x"][:], np.concatenate([x, x], 1))
+
+
+def append_slab(lake, array, **options):
+    """Append an array as the writer's one task would, with no Spark between."""
+    chosen = SparkWriteOptions.parse({"path": lake.uri, "id": "x", **options})
+    fields = [t.StructField("lo", t.ArrayType(t.LongType())), t.StructField("tensor", TENSOR)]
+    lo = pa.array([[0] * array.ndim], pa.list_(pa.int64()))
+    writer = TensorWriter(chosen, t.StructType(fields), overwrite=False)
+    batch = pa.RecordBatch.from_arrays([lo, tensor_column([array])], names=["lo", "tensor"])
+    writer.commit([writer.write(iter([batch]))])
+
+
+def test_slabs_of_large_frames_go_on_without_a_shape(tmp_path):
+    """What stands for the length of an axis while slabs arrive must not make the tensor too large."""
+    lake = tl.open(tmp_path)
+    x = np.zeros((1, 3, 2048, 2048), np.uint8)
+    for n in range(3):
+        x[0, 0, 0, n] = n + 1
+        append_slab(lake, x)
+    assert lake["x"].shape == (3, 3, 2048, 2048)
+    np.testing.assert_array_equal(lake["x"][:, 0, 0, :3], [[1, 0, 0], [1, 2, 0], [1, 2, 3]])
+
+
+@pytest.mark.parametrize("axis", [1, 2, -3])
+def test_many_appends_along_any_axis_keep_their_places(tmp_path, axis):
+    lake = tl.open(tmp_path)
+    x = np.arange(4000 * 6 * 2).reshape(4000, 6, 2)
+    lake.write("x", x)
+    for _ in range(6):
+        append_slab(lake, x[:, :, :1] if axis == 2 else x, axis=str(axis))
+    parts = [x] + 6 * [x[:, :, :1] if axis == 2 else x]
+    np.testing.assert_array_equal(lake["x"][...], np.concatenate(parts, axis))
+    assert lake.check().ok
 
 
 def test_slabs_of_a_tiling_need_the_shape(spark, place):
