@@ -13,8 +13,14 @@ import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.footer import Footer, footer_at, plain_types, reading
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.errors import CorruptDataError, TensorNotFoundError, did_you_mean
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    InvalidTensorError,
+    TensorNotFoundError,
+    did_you_mean,
+)
 from tensorlake_spark.meta import META_COLUMNS, Meta, read_meta
+from tensorlake_spark.spec import check_id
 
 _KEEP = 256
 _cache: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
@@ -140,6 +146,14 @@ def ids(snapshot: Snapshot) -> list[str]:
             found.add(first)
         else:
             found.update(_meta_rows(snapshot, place)["id"].to_pylist())
+    for name in found:
+        try:
+            check_id(name)
+        except InvalidTensorError as error:
+            raise CorruptDataError(
+                f"the table at {snapshot.storage.uri} holds a tensor whose name is none: {error}; do not trust "
+                "this table"
+            ) from error
     return sorted(found)
 
 

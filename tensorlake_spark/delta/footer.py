@@ -24,6 +24,7 @@ from tensorlake_spark.spec import STORED_AXES
 Array = np.ndarray[Any, Any]
 
 _LEAVES = tuple(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES))
+_BOUNDED = {"id": "BYTE_ARRAY STRING", **dict.fromkeys(("seq", "nnz", *_LEAVES), "INT64")}
 _KEEP = 512
 _SMALL_ROWS = 1 << 16  # rows of a file whose small columns are kept
 _METAS = 64 << 10  # bytes of metadata rows that are kept
@@ -54,6 +55,11 @@ class Footer:
         missing = [name for name in (*SCHEMA.names, *_LEAVES) if name not in have]
         if missing:
             raise CorruptDataError(f"the file has no column {', '.join(missing)}")
+        for name, wanted in _BOUNDED.items():
+            column = schema.column(self._column[name])
+            found = f"{column.physical_type} {column.logical_type.type}"
+            if not found.startswith(wanted):
+                raise CorruptDataError(f"the column {name} of the file is {found}, not {wanted}")
         self._bounds: dict[str, tuple[list[Any], list[Any]]] = {}
         self._small: dict[tuple[int, tuple[str, ...]], pa.RecordBatch] = {}
         self._small_rows = 0

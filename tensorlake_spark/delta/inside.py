@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from tensorlake_spark.errors import FormatError
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -18,7 +19,8 @@ def inside(name: str) -> str:
     Raises
     ------
     FormatError
-        If the name is absolute, has a scheme, a ``..`` among its parts, or a NUL.
+        If the name is absolute, has a scheme, a ``..`` among its parts, or a control character,
+        with which a message could pretend to be several.
 
     Examples
     --------
@@ -28,7 +30,8 @@ def inside(name: str) -> str:
     form, before = name, ""
     while form != before:
         parts = form.replace("\\", "/").split("/")
-        if ".." in parts or (form and not parts[0]) or "\0" in form or _SCHEME.match(form):
+        odd = _CONTROL.search(form) or _SCHEME.match(form)
+        if ".." in parts or (form and not parts[0]) or odd:
             raise FormatError(
                 f"the table names the file {name!r:.300}, which lies outside of its folder or has no place "
                 "there; nothing was read: do not trust this table"

@@ -21,6 +21,7 @@ from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.row import INLINE, VIEW
 
 _DATA_PAGE, _PLAIN, _RLE = 0, 0, 3
+_LONGEST, _DEEPEST = 63, 8  # bits of a number before its last seven; structs in each other
 
 
 def plain_column(group: pq.RowGroupMetaData, place: int) -> pq.ColumnChunkMetaData | None:
@@ -151,7 +152,7 @@ def _levels(data: memoryview, count: int) -> list[bool]:
             out += np.unpackbits(packed, bitorder="little").astype(bool).tolist()
             place += groups
         else:
-            out += [bool(data[place])] * (head >> 1)
+            out += [bool(data[place])] * min(head >> 1, count - len(out))
             place += 1
     return out[:count]
 
@@ -165,10 +166,14 @@ def _varint(data: memoryview, place: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, place
         shift += 7
+        if shift > _LONGEST:
+            raise CorruptDataError("a page header has a number of more than 64 bits")
 
 
-def _struct(data: memoryview, place: int) -> tuple[dict[int, Any], int]:
+def _struct(data: memoryview, place: int, depth: int = 0) -> tuple[dict[int, Any], int]:
     """Read a struct of Thrift's compact protocol: field number -> value."""
+    if depth > _DEEPEST:
+        raise CorruptDataError(f"a page header has more than {_DEEPEST} structs in each other")
     out: dict[int, Any] = {}
     field = 0
     while True:
@@ -192,6 +197,6 @@ def _struct(data: memoryview, place: int) -> tuple[dict[int, Any], int]:
             out[field] = bytes(data[place : place + length])
             place += length
         elif kind == 12:
-            out[field], place = _struct(data, place)
+            out[field], place = _struct(data, place, depth + 1)
         else:
             raise CorruptDataError(f"a page header has a field of kind {kind}")

@@ -34,6 +34,9 @@ OUTSIDE = [
     "s3://another-bucket/{name}",
     "s3:/another-bucket/{name}",
     "x%00/{name}",
+    "x\nERROR: all is lost/{name}",
+    "x%0A/{name}",
+    "\x1b[2J{name}",
 ]
 
 
@@ -84,6 +87,23 @@ def test_spark_reads_no_file_outside_of_the_table(spark, table, secret, forge):
     )
     with pytest.raises(Exception, match="outside of its folder"):
         spark.read.format("tensor").option("id", "secret").load(str(table)).collect()
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a\nERROR: all is lost", "\x1b[2J", "a//b"])
+def test_names_of_tensors_in_statistics_are_looked_at(table, forge, name):
+    """`list(lake)` takes them from the log alone."""
+
+    def change(action):
+        if "add" in action:
+            stats = json.loads(action["add"]["stats"])
+            stats["minValues"]["id"] = stats["maxValues"]["id"] = name
+            action["add"]["stats"] = json.dumps(stats)
+
+    forge(table).log(change)
+    with pytest.raises(tl.CorruptDataError, match="whose name is none") as told:
+        list(tl.open(table))
+    assert "\n" not in str(told.value)
+    assert "\x1b" not in str(told.value)
 
 
 @pytest.mark.parametrize("name", ["a/b.parquet", "part-1.parquet", "..a", "a../b", "ä b.parquet"])

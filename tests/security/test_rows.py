@@ -2,12 +2,15 @@
 
 import json
 import struct
+import time
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta import payload
 from tensorlake_spark.layouts.inflate import content_size, inflate, inflate_many
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -74,6 +77,52 @@ META = [
     ({}, '{"format":1,"attrs":' + DEEP + "}"),
     ({}, '{"format":' + "9" * 10_000 + "}"),
 ]
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [("id", pa.int64()), ("id", pa.binary()), ("nnz", pa.string()), ("seq", pa.float64())],
+)
+def test_columns_of_another_type_are_an_error_of_ours(tmp_path, forge, column, kind):
+    """In a file alone: the schema of the log is as it should be."""
+    tl.open(tmp_path / "lake").write("x", np.arange(12).reshape(3, 4), layout="coo")
+    (path,) = (tmp_path / "lake").glob("*.parquet")
+    table = pq.read_table(path)
+    place = table.column_names.index(column)
+    texts = pa.array(["7"] * table.num_rows)
+    values = texts.cast(kind) if kind != pa.int64() else pa.array([7] * table.num_rows)
+    other = path.with_name("other.parquet")
+    pq.write_table(table.set_column(place, column, values), other)
+
+    def follow(action):
+        if "add" in action:
+            action["add"] |= {"path": other.name, "size": other.stat().st_size}
+            action["add"].pop("stats")
+
+    forge(tmp_path / "lake").log(follow)
+    lake = tl.open(tmp_path / "lake")
+    with pytest.raises(tl.CorruptDataError, match=f"the column {column} of the file is"):
+        lake["x"]
+    assert not lake.check().ok
+
+
+@pytest.mark.parametrize(
+    "levels", [b"\xfe\xff\xff\xff\x0f\x01", b"\xff" * 400_000, b"\x80" * 400_000]
+)
+@pytest.mark.usefixtures("little_memory")
+def test_levels_that_lie_take_neither_memory_nor_time(levels):
+    """Runs of definition levels in a page: how long they are is the file's word."""
+    start = time.monotonic()
+    try:
+        assert len(payload._levels(memoryview(levels), 3)) == 3
+    except tl.CorruptDataError:
+        pass
+    assert time.monotonic() - start < 1
+
+
+def test_headers_of_pages_have_few_structs_in_each_other():
+    with pytest.raises(tl.CorruptDataError, match="structs in each other"):
+        payload._struct(memoryview(b"\x1c" * 100_000), 0)
+
 
 READS = [lambda lake: lake["x"][:2], lambda lake: lake["x"][:], lambda lake: lake.check()]
 USES = [
