@@ -16,7 +16,7 @@ from tensorlake_spark.labels import Labels, Listed
 from tensorlake_spark.spark.axis_rules import Rule, merged_labels
 from tensorlake_spark.spark.columns import quoted
 from tensorlake_spark.spark.complaints import first_record, others, short, too_early, why
-from tensorlake_spark.spark.lines import LINE
+from tensorlake_spark.spark.lines import LINE, reading_by_spark
 from tensorlake_spark.spark.measures import (
     WHOLE,
     Value,
@@ -141,7 +141,8 @@ class Measured:
             return self
         asked = [f.count(name).alias(f"all_{name}") for name in texts]
         asked += [f.count_if(f.col(name).rlike(WHOLE)).alias(f"whole_{name}") for name in texts]
-        counts: Any = self.frame.agg(*asked).first()
+        with reading_by_spark():
+            counts: Any = self.frame.agg(*asked).first()
         axes = list(self.axes)
         for k in sorted(self.undecided):
             whole, count = counts[f"whole_m{k}"], counts[f"all_m{k}"]
@@ -262,7 +263,8 @@ def look(measured: Measured) -> Found:
         asked.append(f.count_if(column.isNull()).alias(f"null{k}"))
         if axis.settled.is_regular:
             asked += [f.min(column).alias(f"min{k}"), f.max(column).alias(f"max{k}")]
-    found: Any = measured.frame.agg(*asked).first()
+    with reading_by_spark():
+        found: Any = measured.frame.agg(*asked).first()
     if found["wrong"]:
         row = first_record(records, f.col(WRONG).isNotNull())
         raise InvalidTensorError(f"{place_of(row)}: the line {short(row[LINE])} {row[WRONG]}")

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 LINE, FILE, ROW = "__line", "__file", "__row"
 """Columns that every frame of records has beside its own: the text, the file, the number of the line or row."""
 
+WHOLE_FILES = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+"""Options of Spark's readers: whatever the session says, half a file is no input."""
+
 _READ = 1 << 20
+
+_FAILED = re.compile(r"\[FAILED_READ_FILE[^\]]*\][^\n]* file (\S+?)\.\s")
 
 _DAMAGE = (
     OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, OverflowError, MemoryError,
@@ -85,6 +90,24 @@ def reading(path: str) -> Iterator[None]:
 
 
 @contextmanager
+def reading_by_spark() -> Iterator[None]:
+    """Turn what goes wrong with a file that Spark's JVM reads into an error that names it."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        said = str(error)
+        found = _FAILED.search(said)
+        if found is None:
+            raise
+        causes = re.findall(r"Caused by: (.*)", said)
+        reason = causes[-1] if causes else "it is damaged, or gone"
+        raise InvalidTensorError(f"{local_path(found[1])} cannot be read: {reason}") from error
+
+
+@contextmanager
 def opened(path: str, member: str = "") -> Iterator[IO[bytes]]:
     """Open a file, unpacked."""
     if member:
@@ -139,7 +162,7 @@ def text_lines(session: SparkSession, paths: Sequence[str]) -> DataFrame:
     for is_packed in (False, True):
         some = [p for p in paths if _is_packed(p) == is_packed and not p.lower().endswith(".zip")]
         if some:
-            read = session.read.text([spark_path(p) for p in some])
+            read = session.read.options(**WHOLE_FILES).text([spark_path(p) for p in some])
             frame = read.select(
                 f.col("value").alias(LINE),
                 f.col("_metadata.file_path").alias(FILE),

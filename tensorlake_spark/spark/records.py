@@ -20,6 +20,7 @@ from tensorlake_spark.spark.lines import (
     FILE,
     LINE,
     ROW,
+    WHOLE_FILES,
     find_line,
     first_line,
     local_path,
@@ -204,7 +205,8 @@ def parquet_records(session: SparkSession, paths: Sequence[str]) -> Records:
             if kinds[name] is None
         }
         schema = t.StructType([t.StructField(n, k) for n, k in kinds.items() if k is not None])
-        read = session.read.schema(schema).parquet(*(spark_path(p) for p in group))
+        reader = session.read.options(**WHOLE_FILES).schema(schema)
+        read = reader.parquet(*(spark_path(p) for p in group))
         columns = [
             _in_micros(name, kind, is_old)
             for name, kind, is_old in fields

@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorExistsError
 from tensorlake_spark.labels import Listed, Regular
-from tensorlake_spark.spark import ingest
+from tensorlake_spark.spark import coordinates, ingest, ingest_cells
 from tensorlake_spark.spark.tables import CellOptions
 
 
@@ -139,6 +139,40 @@ def test_labels_that_are_not_utf8_are_refused(spark, tmp_path, packed):
         run(spark, tmp_path, name, "kind", value="count()")
     ref = run(spark, tmp_path, name, "n=v", value="count()")
     np.testing.assert_array_equal(ref[...].todense(), [0, 2, 1])
+
+
+@pytest.mark.parametrize("name", ["x.csv.gz", "x.csv", "x.parquet"])
+def test_half_a_file_is_no_input(spark, tmp_path, name):
+    """Whatever the session says of corrupt files."""
+    count = 20_000
+    text = gzip.compress("k,v\n".encode() + b"".join(b"%d,%d\n" % (i, i) for i in range(count)))
+    rows = pa.table({"k": range(count), "v": range(count)})
+    pq.write_table(rows, tmp_path / "whole", compression="gzip", use_dictionary=False)
+    packed = (tmp_path / "whole").read_bytes()
+    if name == "x.csv.gz":
+        (tmp_path / name).write_bytes(text[: len(text) // 2])
+    elif name == "x.csv":
+        (tmp_path / name).write_bytes(gzip.decompress(text))
+    else:
+        (tmp_path / name).write_bytes(packed[:9_000] + bytes(9_000) + packed[18_000:])
+    look = coordinates.look
+
+    def gone(measured):
+        """The file goes after its header was read."""
+        (tmp_path / name).unlink()
+        return look(measured)
+
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            if name == "x.csv":
+                patch.setattr(ingest_cells, "look", gone)
+            with pytest.raises(InvalidTensorError, match=rf"{tmp_path}/{name} cannot be read"):
+                run(spark, tmp_path, name, "k:int", value="v" if name != "x.csv" else "count()")
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
 
 
 def test_sparse_npz_and_packed_matrices(spark, tmp_path):
