@@ -311,10 +311,14 @@ def bounded(
             head = f"{place_of(row)}: column {axis.column!r} has {row[axis.column]}, which "
             if first < 0:
                 raise InvalidTensorError(head + too_early(axis.name, axis.column, rule))
+            head += f"is index {last} of axis {axis.name!r}, beyond "
+            if shape is not None:
+                raise InvalidTensorError(
+                    f"{head}the shape {tuple(shape)}; a larger --shape holds it, --where leaves it out"
+                )
             raise InvalidTensorError(
-                f"{head}is index {last} of axis {axis.name!r}, beyond "
-                + (f"the shape {tuple(shape)}" if shape is not None else "what a tensor can have")
-                + f"; --axis {axis.name}={axis.column}:label numbers the values that there are"
+                f"{head}what a tensor can have; --axis {axis.name}={axis.column}:label numbers the values that "
+                "there are"
             )
         axes[k], lengths[k] = replace(axis, rule=rule), last + 1
     return replace(measured, axes=tuple(axes)), lengths

@@ -1,0 +1,58 @@
+"""How far a job of Spark's is, a line at a time, for the log of whoever scheduled it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVERY = 30.0
+"""Seconds between two lines where nobody says otherwise."""
+
+
+@contextmanager
+def telling(name: str, session: SparkSession, every: float = EVERY) -> Iterator[None]:
+    """Say on standard error, every so often, how many tasks of the stages that run are done.
+
+    Parameters
+    ----------
+    name : str
+        The job, with which each line begins.
+    session : SparkSession
+        What runs it; one of Spark Connect tells nothing.
+    every : float
+        Seconds; with 0 nothing is said.
+    """
+    context = None if every <= 0 else getattr(session, "_sc", None)
+    if context is None:
+        yield
+        return
+    start, over = time.monotonic(), threading.Event()
+    tracker = context.statusTracker()
+
+    def tell() -> None:
+        while not over.wait(every):
+            stages = [tracker.getStageInfo(i) for i in tracker.getActiveStageIds()]
+            parts = [
+                f"{s.name.partition(' at ')[0]}: {s.numCompletedTasks} of {s.numTasks} tasks done, "
+                f"{s.numActiveTasks} running"
+                for s in stages
+                if s is not None
+            ]
+            if parts:
+                seconds = time.monotonic() - start
+                print(f"{name}: {seconds:.0f} s: {'; '.join(parts)}", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=tell, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
