@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 BENCH  := .venv-bench
+LOWEST := .venv-lowest
 STAMP  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
@@ -55,6 +56,18 @@ $(VENV)/.quick: $(STAMP) tests/quick.py
 test-s3: $(STAMP) ## The tests of lakes, Spark and jobs with all lakes on a local S3 server
 	$(BIN)/python -m pytest --no-cov -n 2 --dist loadfile --no-loadscope-reorder --store s3 \
 		tests/test_*.py tests/spark tests/jobs tests/delta $(PYTEST_ARGS)
+
+.PHONY: test-lowest
+test-lowest: $(LOWEST)/.ready ## The tests that need no Spark, with the oldest versions that setup.cfg allows
+	$(LOWEST)/bin/python -m pytest --no-cov -n 2 --dist loadfile -k "not spark" tests/indexing tests/layouts tests/golden \
+		tests/properties/test_lake_machine.py tests/delta/test_rules.py tests/delta/test_log.py \
+		tests/delta/test_corruption.py tests/test_lake.py tests/test_lake_sparse.py tests/test_sparse.py \
+		tests/test_spec.py tests/test_labels.py tests/test_zorder.py tests/test_estimate.py $(PYTEST_ARGS)
+
+$(LOWEST)/.ready: setup.cfg tests/lowest.txt
+	$(call environment,$(LOWEST))
+	$(LOWEST)/bin/python -m pip install --quiet --no-build-isolation -e . -r tests/lowest.txt
+	@touch $@
 
 .PHONY: s3
 s3: $(STAMP) ## An S3 server on this machine until Ctrl-C; says how to reach it
@@ -122,5 +135,5 @@ dist: $(STAMP) ## A wheel, and the same as one archive for spark-submit --py-fil
 
 .PHONY: clean
 clean: ## Remove what the other verbs made
-	rm -rf $(VENV) $(BENCH) build dist demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage \
+	rm -rf $(VENV) $(BENCH) $(LOWEST) build dist demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage \
 		spark-warehouse *.egg-info

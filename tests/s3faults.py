@@ -110,7 +110,14 @@ class S3Road:
         then : str
             What becomes of those that match after the first `times`.
         """
-        rule = {"verdict": verdict, "where": where, "times": times, "after": after, "wait": wait, "then": then}
+        rule = {
+            "verdict": verdict,
+            "where": where,
+            "times": times,
+            "after": after,
+            "wait": wait,
+            "then": then,
+        }
         self._ask(f"fault/{quote(json.dumps(rule), safe='')}")
 
     def requests(self) -> list[str]:

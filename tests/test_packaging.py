@@ -1,5 +1,6 @@
 """What a wheel holds, and what `make` says on a machine that lacks something."""
 
+import configparser
 import os
 import re
 import shutil
@@ -64,6 +65,20 @@ def test_a_wheel_has_the_settings_and_is_found_by_spark(copy, tmp_path):
 
 def test_the_version_is_written_alike_everywhere():
     assert f"version = {tl.__version__}\n" in (ROOT / "setup.cfg").read_text()
+
+
+def test_the_oldest_versions_are_those_of_setup_cfg():
+    """`make test-lowest` runs with what the lower bounds say."""
+    options = configparser.ConfigParser()
+    options.read(ROOT / "setup.cfg")
+    wanted = options["options"]["install_requires"] + options["options.extras_require"]["dtypes"]
+    bounds = dict(re.findall(r"^([\w-]+)>=([\d.]+)", wanted, re.MULTILINE))
+    found = dict(
+        re.findall(r"^([\w-]+)==([\d.]+)", (ROOT / "tests/lowest.txt").read_text(), re.MULTILINE)
+    )
+    assert len(bounds) == 6
+    for name, bound in bounds.items():
+        assert f"{found[name]}.".startswith(f"{bound}."), name
 
 
 def test_make_alone_lists_every_command(copy):

@@ -259,7 +259,9 @@ class FileWriter:
         if self._rows and self._spec is not None:
             rows = data_table(self._spec, self._seqs, self._rows)
             for name, value in self.extras.items():
-                rows = rows.append_column(self.schema.field(name), pa.repeat(value, len(self._rows)))
+                rows = rows.append_column(
+                    self.schema.field(name), pa.repeat(value, len(self._rows))
+                )
             self._put(rows)
         self._rows, self._seqs, self._pending, self._spec = [], [], 0, None
 

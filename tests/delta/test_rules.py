@@ -27,7 +27,9 @@ def test_rows_stay_in_a_table_that_only_grows(lake):
         "convert": lambda: lake.convert("x", layout="coo"),
     }
     for name, change in changes.items():
-        with pytest.raises(tl.UnsupportedFeatureError, match=rf"appends only, and a {name}.*appendOnly"):
+        with pytest.raises(
+            tl.UnsupportedFeatureError, match=rf"appends only, and a {name}.*appendOnly"
+        ):
             change()
     lake.write("x", np.ones((1, 4)), mode="append")
     lake.write("y", np.ones(2))
@@ -69,6 +71,11 @@ def test_a_file_is_named_by_its_whole_path():
     paths = ["a/p.parquet", "b/a/p.parquet", "q%20r.parquet", "s t.parquet"]
     roots = ["file:///lake", "s3://bucket/a lake", "/lake"]
     for root in roots:
-        uris = [f"{root}/b/a/p.parquet", f"{root}/a/p.parquet", f"{root}/q%20r.parquet", f"{root}/s%20t.parquet"]
+        uris = [
+            f"{root}/b/a/p.parquet",
+            f"{root}/a/p.parquet",
+            f"{root}/q%20r.parquet",
+            f"{root}/s%20t.parquet",
+        ]
         assert paths_of(uris, paths) == ["b/a/p.parquet", "a/p.parquet", *paths[2:]]
         assert paths_of([f"{root}/c/other.parquet", f"{root}/p.parquet"], paths) == [None, None]

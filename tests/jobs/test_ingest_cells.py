@@ -135,7 +135,9 @@ def test_labels_that_are_not_utf8_are_refused(spark, tmp_path, packed):
     text = "kind,v,note\nname,1,caf\xe9\ncaf\xe9,1,b\ncaf\xe8,2,b\n".encode("latin-1")
     name = "l.csv.gz" if packed else "l.csv"
     (tmp_path / name).write_bytes(gzip.compress(text) if packed else text)
-    with pytest.raises(InvalidTensorError, match=r"l\.csv.*, line 3: column 'kind'.*not UTF-8.*iconv"):
+    with pytest.raises(
+        InvalidTensorError, match=r"l\.csv.*, line 3: column 'kind'.*not UTF-8.*iconv"
+    ):
         run(spark, tmp_path, name, "kind", value="count()")
     ref = run(spark, tmp_path, name, "n=v", value="count()")
     np.testing.assert_array_equal(ref[...].todense(), [0, 2, 1])

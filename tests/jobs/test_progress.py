@@ -18,7 +18,9 @@ def test_tasks_are_counted_while_they_run(spark, capsys):
     with telling("job.py", spark, 0.1):
         assert spark.sparkContext.parallelize(range(8), 8).map(slow).count() == 8
     lines = capsys.readouterr().err.splitlines()
-    found = [re.fullmatch(r"job\.py: \d+ s: .*?(\d) of 8 tasks done, (\d) running", x) for x in lines]
+    found = [
+        re.fullmatch(r"job\.py: \d+ s: .*?(\d) of 8 tasks done, (\d) running", x) for x in lines
+    ]
     counts = [int(match[1]) for match in found if match]
     assert len(counts) > 3
     assert counts == sorted(counts)

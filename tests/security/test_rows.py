@@ -78,6 +78,7 @@ META = [
     ({}, '{"format":' + "9" * 10_000 + "}"),
 ]
 
+
 @pytest.mark.parametrize(
     ("column", "kind"),
     [("id", pa.int64()), ("id", pa.binary()), ("nnz", pa.string()), ("seq", pa.float64())],
