@@ -40,7 +40,7 @@ def test_rows_stay_in_a_table_that_only_grows(lake):
 
 def test_constraints_that_we_cannot_evaluate_are_refused(lake):
     DeltaTable(lake.uri).alter.add_constraint({"few": "nnz < 1000"})
-    with pytest.raises(tl.UnsupportedFeatureError, match="constraint 'few'.*ALTER TABLE"):
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"constraint 'few'.*ALTER TABLE"):
         lake.write("y", np.ones(2))
     np.testing.assert_array_equal(lake["x"][0], np.arange(4.0))
 

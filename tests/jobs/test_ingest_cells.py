@@ -147,7 +147,7 @@ def test_labels_that_are_not_utf8_are_refused(spark, tmp_path, packed):
 def test_half_a_file_is_no_input(spark, tmp_path, name):
     """Whatever the session says of corrupt files."""
     count = 20_000
-    text = gzip.compress("k,v\n".encode() + b"".join(b"%d,%d\n" % (i, i) for i in range(count)))
+    text = gzip.compress(b"k,v\n" + b"".join(b"%d,%d\n" % (i, i) for i in range(count)))
     rows = pa.table({"k": range(count), "v": range(count)})
     pq.write_table(rows, tmp_path / "whole", compression="snappy")
     packed = (tmp_path / "whole").read_bytes()
