@@ -227,7 +227,8 @@ class Snapshot:
     @property
     def is_append_only(self) -> bool:
         """Whether rows may not leave the table."""
-        return self._log.metadata().configuration.get("delta.appendOnly", "").lower() == "true"
+        found: str = self._log.metadata().configuration.get("delta.appendOnly", "")
+        return found.lower() == "true"
 
     def stamp(self) -> int | None:
         """Return what marks this version while it is the newest, None if it is not, or cannot be told.
