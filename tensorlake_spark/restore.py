@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ def restore(storage: Storage, tensor_id: str, version: int | str) -> Snapshot:
     now.check_writable()
     old = Snapshot.open(storage, version)
     try:
-        return recomputed(now, tensor_id, lambda at: _Restoration(at, old, tensor_id).run())
+        done, back = recomputed(now, tensor_id, lambda at: _Restoration(at, old, tensor_id).run())
     except StaleChange as stale:
         raise ConcurrentWriteError(
             f"{stale} of {storage.uri} while it was restored; nothing was committed, run it again if it "
@@ -40,6 +41,24 @@ def restore(storage: Storage, tensor_id: str, version: int | str) -> Snapshot:
             f"tensor {tensor_id!r} cannot be restored from version {old.version} of {storage.uri}: {error}"
             + ("" if kept is None else f" (this table keeps them for {kept})")
         ) from error
+    gone = _gone(storage, back)
+    if gone:  # a vacuum that had looked before the commit took them for files that nobody needs
+        remedy = f"lake.restore({tensor_id!r}, {now.version}) makes it what it was before"
+        if catalog.find(now, tensor_id) is None:
+            remedy = f"lake.delete({tensor_id!r}) takes it away again"
+        raise MissingDataError(
+            f"tensor {tensor_id!r} was restored from version {old.version} of {storage.uri}, but a vacuum deleted "
+            f"{len(gone)} of its data files meanwhile, such as {gone[0]}; bring them back from a backup, or "
+            f"{remedy}"
+        )
+    return done
+
+
+def _gone(storage: Storage, paths: Sequence[str]) -> list[str]:
+    """Return which files of a table are not in the store."""
+    with reaching(storage):
+        found = storage.modified(paths)
+    return [path for path, time in zip(paths, found, strict=True) if time is None]
 
 
 class _Restoration:
@@ -54,8 +73,8 @@ class _Restoration:
         self.live = set(now.files.path)
         self.removes: list[str] = []
 
-    def run(self) -> Snapshot:
-        """Write what has to be written, and commit."""
+    def run(self) -> tuple[Snapshot, list[str]]:
+        """Write what has to be written, and commit; return the files that came back, too."""
         self._check_there()
         meta = catalog.get(self.old, self.tensor_id)
         current = catalog.find(self.now, self.tensor_id)
@@ -77,7 +96,7 @@ class _Restoration:
             self._check_there()
             number = self.now.transaction(app_of(self.tensor_id))
             change = Change({self.tensor_id: number}, adds, self.removes, "restore")
-            return commit(self.now.storage, change)
+            return commit(self.now.storage, change), [file.path for file in back]
 
     def _files(self, snapshot: Snapshot) -> dict[str, int]:
         """Return the files that may hold data rows of the tensor, and their places in the snapshot."""
@@ -92,10 +111,7 @@ class _Restoration:
 
     def _check_there(self) -> None:
         """Raise MissingDataError if a file that left the table since is not in the store any more."""
-        paths = [path for path in self.before if path not in self.live]
-        with reaching(self.old.storage):
-            found = self.old.storage.modified(paths)
-        gone = [path for path, time in zip(paths, found, strict=True) if time is None]
+        gone = _gone(self.old.storage, [path for path in self.before if path not in self.live])
         if gone:
             raise MissingDataError(
                 f"{len(gone)} of its data files were deleted, such as {gone[0]}. {FILES_KEPT}"

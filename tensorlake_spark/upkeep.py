@@ -95,7 +95,8 @@ class Upkeep(Table):
 
         Files of versions that have a tag stay, as long as the log has these versions
         (``delta.logRetentionDuration``, 30 days by default); a warning names those that it has not. Files of
-        deletion vectors stay too; Spark's VACUUM takes them.
+        deletion vectors stay too; Spark's VACUUM takes them. So do those of another table in a folder of this
+        one.
 
         Parameters
         ----------
@@ -108,6 +109,13 @@ class Upkeep(Table):
         -------
         list of str
             Paths of the files.
+
+        Raises
+        ------
+        InvalidOptionError
+            If `retention_hours` is negative, or no number.
+        TableNotFoundError
+            If there is no table yet.
         """
         self._check_writable()
         return maintenance.vacuum(Snapshot.open(self._storage), retention_hours, dry_run)
@@ -135,6 +143,8 @@ class Upkeep(Table):
 
         Raises
         ------
+        InvalidOptionError
+            If `retention_hours` is negative, or no number.
         MissingDependencyError
             If boto3 is not installed.
         TableNotFoundError
@@ -143,6 +153,7 @@ class Upkeep(Table):
             If the store refuses, or does not answer.
         """
         self._check_writable()
+        maintenance.check_retention(retention_hours)
         return uploads.abort_uploads(Snapshot.open(self._storage), retention_hours, dry_run)
 
     def check(self, ids: str | Sequence[str] | None = None, *, repair: bool = False) -> CheckReport:
@@ -218,12 +229,16 @@ class Upkeep(Table):
         value, elements of a sparse one are removed. Then every data file in the table's folder that holds
         rows of it is deleted from the store, whether a version names it or not; rows are read to tell,
         statistics are not trusted. **Versions that need such a file can no longer be read**, nor can other
-        tensors in it at these versions; the newest version keeps all others. Tags do not protect them.
+        tensors in it at these versions; the newest version keeps all others. Tags do not protect them. Another
+        table in a folder of this one is left alone.
 
         Files that left the table less than ``delta.deletedFileRetentionDuration`` ago (a week) are pending:
         a reader may be at work in them. The receipt says from when on the same call deletes them. It may be
-        repeated at any time, also after an interruption, and finds what is left; what was written there
-        since is purged too.
+        repeated at any time, also after an interruption, and finds what is left, or that nothing is; what was
+        written there since is purged too.
+
+        A part is named on the tensor as it is now. In versions in which it was longer, an axis that the key takes
+        whole, or from some index on, goes on to the end; negative indices count from where it ends now.
 
         At the end all files that are left, the log included, are searched for the payloads that were
         deleted. What remains is the tensor's name in the log's transactions and statistics, with bounds of its
@@ -251,7 +266,8 @@ class Upkeep(Table):
         Raises
         ------
         TensorNotFoundError
-            If there is no such tensor, and no file holds rows of it; or if a part is named of one that is gone.
+            If there never was such a tensor, and no file holds rows of it; or if a part is named of one that
+            is gone.
         UnsupportedFeatureError
             If a file that has to be replaced has a deletion vector; nothing is done then.
         ConcurrentWriteError

@@ -87,7 +87,8 @@ class Versions(Table):
         InvalidOptionError
             If the log does not have that version, or there is no such tag.
         MissingDataError
-            If a vacuum deleted files of that version; nothing is committed then.
+            If a vacuum deleted files of that version; nothing is committed then. If it does so while the
+            restore is committed, the message says what takes the commit back.
         ConcurrentWriteError
             If another writer changed the tensor meanwhile; nothing is committed then.
         UnsupportedFeatureError

@@ -22,6 +22,7 @@ from tensorlake_spark.delta.residue import WINDOW, Probes, Search
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.staging import Staging
 from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.meta import META_COLUMNS, meta_batch
 
 
 @pytest.fixture
@@ -108,8 +109,9 @@ def test_a_tensor_is_gone_from_every_byte_and_others_read_right(lake, x):
     assert "verified" in str(receipt)
     assert not any(needle.hex() in receipt.to_json() for needle in needles)
     assert lake.history("a").iloc[0]["operation"] == "purge"
-    with pytest.raises(tl.TensorNotFoundError):
-        lake.purge("a", now=True)
+    again = lake.purge("a", now=True)
+    assert (again.verified, again.deleted, again.version_after) == (True, (), before + 1)
+    assert "no file holds anything of it" in str(again)
 
 
 @pytest.mark.parametrize("region", [np.s_[5], "5", np.s_[5:6, 100:300], np.s_[..., 399]])
@@ -300,8 +302,9 @@ def test_what_cannot_be_read_cannot_be_certified(lake, x):
     assert not receipt.verified
     assert "cannot be certified" in receipt.reason
     Path(lake.uri, "part-broken.parquet").unlink()
-    with pytest.raises(tl.TensorNotFoundError):
-        lake.purge("a")
+    assert lake.purge("a").verified
+    with pytest.raises(tl.TensorNotFoundError, match="'b'"):
+        lake.purge("bb")
 
 
 def test_a_live_file_that_cannot_be_read_stops_only_its_own_tensor(lake, x):
@@ -457,6 +460,25 @@ def test_tags_and_staging_are_told(lake, x):
     assert Path(lake.uri, "_tensorlake/ingest/of-b").exists()
 
 
+def test_notes_are_known_by_the_tensors_that_they_write(lake, x):
+    fill(lake, x)
+    ref = lake.write("photos", x, axes=("a", "b"), attrs={"id": "a", "of": ["a"]})
+    (row,) = meta_batch([ref._meta.spec], [0], [ref._meta.totals]).to_pylist()
+    written = [{"meta": {name: row[name] for name in META_COLUMNS}, "boxes": [], "spans": []}]
+    body = json.dumps({"format": 1, "files": [], "written": written})
+    storage = Storage(lake.uri)
+    Staging(storage, "of-photos").write("receipt-1-1", f"0123abcd\n{body}")
+    Staging(storage, "of-photos").write("sources-1", json.dumps([[1, 2, 3]]))
+    own = body.replace('"id": "photos"', '"id": "a"')
+    Staging(storage, "of-a").write("receipt-1-1", f"0123abcd\n{own}")
+    Staging(storage, "damaged").write("receipt-1-1", f"0123abcd\n{own[:-9]}")
+    assert lake.purge("a", now=True).staging == (
+        "_tensorlake/ingest/damaged",
+        "_tensorlake/ingest/of-a",
+    )
+    assert lake.purge("photos", now=True).staging == ("_tensorlake/ingest/of-photos",)
+
+
 def test_receipts_show_that_they_were_changed(lake, x):
     fill(lake, x)
     receipt = lake.purge("a", now=True)
@@ -468,6 +490,9 @@ def test_receipts_show_that_they_were_changed(lake, x):
         tl.verify_receipt(text, key=b"another")
     with pytest.raises(tl.CorruptDataError, match="not signed"):
         tl.verify_receipt(receipt.to_json(), key=b"a key")
+    for call in (receipt.to_json, lambda key: tl.verify_receipt(text, key)):
+        with pytest.raises(tl.InvalidOptionError, match="the key is empty"):
+            call(b"")
     with pytest.raises(tl.CorruptDataError, match="seal"):
         tl.verify_receipt(text.replace('"verified": true', '"verified": false'))
     for other in ("", "{}", "[1]", '{"receipt": {}, "seal": ""}'):
@@ -489,6 +514,20 @@ def test_what_cannot_be_asked(lake, x):
     with pytest.raises(tl.TensorNotFoundError):
         lake.purge("a", "1")
     assert lake.purge("a", now=True).verified
+
+
+def test_what_is_gone_is_reported_and_what_never_was_is_an_error(lake, x):
+    fill(lake, x)
+    first = lake.purge("a")
+    assert first.pending
+    lake.vacuum(0)  # takes what was pending
+    receipt = lake.purge("a", now=True)
+    assert receipt.verified, receipt.reason
+    assert (receipt.deleted, receipt.pending, receipt.rewritten) == ((), (), ())
+    assert receipt.version_after == receipt.version_before == lake.version
+    assert tl.verify_receipt(receipt.to_json()) == receipt
+    with pytest.raises(tl.TensorNotFoundError, match="did you mean 'b'"):
+        lake.purge("bb", now=True)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -16,9 +16,10 @@ from tensorlake_spark.delta.seal import read_footer
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import Box, Selection
+from tensorlake_spark.indexing.key import extend
 from tensorlake_spark.layouts import AnySelection, layout_of
 from tensorlake_spark.layouts.check import boxes
-from tensorlake_spark.row import PAYLOAD
+from tensorlake_spark.row import PAYLOAD, SCHEMA
 from tensorlake_spark.spec import TensorSpec, dtype_name
 
 Array = np.ndarray[Any, Any]
@@ -38,11 +39,28 @@ class Target:
         The tensor as it is now; needed for a part.
     selection : Selection or PointSelection, or None
         The part; None for the whole tensor, its metadata included.
+    key : object
+        What the selection was made from, where that is a key.
     """
 
     tensor_id: str
     spec: TensorSpec | None = None
     selection: AnySelection | None = None
+    key: Any = None
+
+    def over(self, hi: Array) -> tuple[TensorSpec, AnySelection]:
+        """Return tensor and part, both as long as rows with these upper corners need it.
+
+        Where the tensor was longer once, what the key leaves open at the end goes on there.
+        """
+        spec, selection = self.spec, self.selection
+        assert spec is not None  # nosec B101 # for mypy
+        assert selection is not None  # nosec B101 # for mypy
+        longest = np.maximum(np.array(spec.shape, np.int64), hi.max(axis=0, initial=0))
+        shape = tuple(longest.tolist())
+        if isinstance(selection, Selection) and shape != spec.shape:
+            selection = extend(self.key, selection, shape)
+        return replace(spec, shape=shape, labels={}), selection
 
 
 def held_rows(
@@ -72,7 +90,8 @@ def held_rows(
     MissingDataError
         If the file is not there.
     CorruptDataError
-        If the file cannot be read, or has the part's tensor at another rank.
+        If the file cannot be read, has the part's tensor at another rank, or is none of tensors though it
+        names this one.
     """
     count = 0
     with reading(storage, path):
@@ -90,6 +109,12 @@ def held_rows(
                     return plain_types(table)
 
                 ours = np.asarray(pc.equal(load("id")["id"], target.tensor_id))
+                if ours.any() and not names >= _REQUIRED:
+                    raise CorruptDataError(
+                        f"its column id has {target.tensor_id!r}, but it has no column "
+                        f"{', '.join(sorted(_REQUIRED - names))}, so it is no file of tensors; look into it, and "
+                        "delete it if it has to go"
+                    )
                 if target.selection is not None and ours.any():
                     ours = _near(load(*_SMALL), ours, target)
                 if not ours.any():
@@ -109,14 +134,14 @@ def held_rows(
     return count
 
 
+_REQUIRED = {field.name for field in SCHEMA if not field.nullable}
 _COLUMNS = (*_SMALL, "id", "seq", "codec", "crc", *PAYLOAD)
 
 
 def _near(table: pa.Table, ours: Array, target: Target) -> Array:
     """Return which of a tensor's rows have a box that meets the part."""
-    spec, selection = target.spec, target.selection
+    spec = target.spec
     assert spec is not None  # nosec B101 # for mypy
-    assert selection is not None  # nosec B101 # for mypy
     batch = table.combine_chunks().to_batches()[0]
     ours = ours & np.asarray(pc.greater(batch.column("nnz"), 0))
     places = np.flatnonzero(ours)
@@ -129,7 +154,7 @@ def _near(table: pa.Table, ours: Array, target: Target) -> Array:
         )
     lo, hi = boxes(rows, spec.ndim)
     out = np.zeros(len(ours), bool)
-    out[places] = selection.hits(lo, hi)
+    out[places] = target.over(hi)[1].hits(lo, hi)
     return out
 
 
@@ -138,12 +163,10 @@ def _dirty(rows: pa.RecordBatch, target: Target) -> tuple[Array, Array]:
 
     Those that cannot be decoded, and those of another layout or dtype, may.
     """
-    spec, selection = target.spec, target.selection
+    spec = target.spec
     assert spec is not None  # nosec B101 # for mypy
-    assert selection is not None  # nosec B101 # for mypy
     lo, hi = boxes(rows, spec.ndim)
-    shape = np.maximum(np.array(spec.shape, np.int64), hi.max(axis=0, initial=0))
-    grown = replace(spec, shape=tuple(shape.tolist()), labels={})
+    grown, selection = target.over(hi)
     kinds = zip(rows.column("layout").to_pylist(), rows.column("dtype").to_pylist(), strict=True)
     alike = [kind == (spec.layout, dtype_name(spec.dtype)) for kind in kinds]
     stored = _stored_sparse if layout_of(spec.layout).is_sparse else _stored_dense

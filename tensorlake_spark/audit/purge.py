@@ -18,7 +18,7 @@ from tensorlake_spark.audit.held import Target
 from tensorlake_spark.audit.receipt import PurgeReceipt, ranges_text
 from tensorlake_spark.audit.traces import Traces
 from tensorlake_spark.delta import catalog, staging
-from tensorlake_spark.delta.commit import StaleChange, check_removable
+from tensorlake_spark.delta.commit import StaleChange, app_of, check_removable
 from tensorlake_spark.delta.residue import Probes
 from tensorlake_spark.delta.rewrite import rewrite
 from tensorlake_spark.delta.snapshot import Snapshot
@@ -50,7 +50,8 @@ def purge(
         tagged = tags(before)
     traces = Traces(storage, target)
     traces.look()
-    if meta is None and not traces.held and not traces.uncertified:
+    nowhere = meta is None and not traces.held and not traces.uncertified
+    if nowhere and before.transaction(app_of(tensor_id)) is None:  # and never was there
         catalog.get(before, tensor_id)  # raises, with the nearest names
     replaced = traces.held_by(before)
     check_removable(before, replaced)
@@ -125,7 +126,7 @@ def _target(
         digest = hashlib.sha256(points.astype("<i8").tobytes()).hexdigest()
         return Target(tensor_id, spec, selection), f"{selection.size} elements, sha256 {digest}"
     key = parse_key(region, spec.axes) if isinstance(region, str) else region
-    return Target(tensor_id, spec, select(key, spec.shape)), format_key(key)
+    return Target(tensor_id, spec, select(key, spec.shape), key), format_key(key)
 
 
 def _check_readable(snapshot: Snapshot, traces: Traces) -> None:
@@ -151,15 +152,29 @@ def _check_gone(snapshot: Snapshot, traces: Traces) -> None:
 
 
 def _forget_staging(storage: Storage, tensor_id: str) -> tuple[str, ...]:
-    """Delete the notes of ingestions that name a tensor; return their folders."""
-    name = json.dumps(tensor_id)[1:-1]
+    """Delete the notes of ingestions that write a tensor; return their folders."""
     out = []
     for folder in staging.folders(storage):
         notes = staging.Staging(storage, folder)
-        if any(f'"{name}"' in text or f'\\"{name}\\"' in text for text in notes.read().values()):
+        if any(_writes(text, tensor_id) for text in notes.read().values()):
             notes.delete()
             out.append(f"{staging.ROOT}/{folder}")
     return tuple(out)
+
+
+def _writes(text: str, tensor_id: str) -> bool:
+    """Whether a note, JSON after a line with its checksum, has a tensor's id; a damaged one, its name."""
+    first, _, rest = text.partition("\n")
+    try:
+        return _has_id(json.loads(rest or first), tensor_id)
+    except (ValueError, RecursionError):
+        return json.dumps(tensor_id) in text
+
+
+def _has_id(said: Any, tensor_id: str) -> bool:
+    if isinstance(said, dict):
+        return said.get("id") == tensor_id or any(_has_id(v, tensor_id) for v in said.values())
+    return isinstance(said, list) and any(_has_id(v, tensor_id) for v in said)
 
 
 def _remove(snapshot: Snapshot, meta: Meta | None, traces: Traces) -> Snapshot:

@@ -78,7 +78,7 @@ class PurgeReceipt:
         Files that still hold one of the deleted payloads, byte for byte, in rows of other tensors or
         other parts.
     verified : bool
-        Whether nothing of it is left in any file of the table's folder.
+        Whether nothing of it is left in any file of the table's folder; other tables in it are not looked at.
     reason : str
         Why not, else empty.
     """
@@ -117,6 +117,11 @@ class PurgeReceipt:
         ----------
         key : bytes, optional
             Signs it too, by HMAC-SHA256.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the key is empty.
         """
         body = self._body()
         signed = {} if key is None else {"signature": _signature(body, key)}
@@ -131,6 +136,8 @@ class PurgeReceipt:
             *(f"pending until {file.due}: {file.path}" for file in self.pending),
             *(f"cannot be certified: {path}: {why}" for path, why in self.uncertified),
         ]
+        if not (self.deleted or self.pending or self.uncertified):
+            lines.append("no file holds anything of it")
         if self.versions_lost:
             lines.append(f"versions that can no longer be read: {self.versions_lost}")
         lines.append("verified" if self.verified else f"NOT verified: {self.reason}")
@@ -153,7 +160,7 @@ def verify_receipt(text: str, key: bytes | None = None) -> PurgeReceipt:
     CorruptDataError
         If it was changed, or is signed with another key, or not at all.
     InvalidOptionError
-        If it is no receipt.
+        If it is no receipt, or the key is empty.
 
     Examples
     --------
@@ -206,4 +213,8 @@ def _canonical(body: Mapping[str, Any]) -> bytes:
 
 
 def _signature(body: Mapping[str, Any], key: bytes) -> str:
+    if not key:
+        raise InvalidOptionError(
+            "the key is empty, so anybody could sign with it; give one, or none"
+        )
     return hmac.new(key, _canonical(body), hashlib.sha256).hexdigest()

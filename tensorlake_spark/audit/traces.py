@@ -43,6 +43,7 @@ class Traces:
         self.held: dict[str, int] = {}
         self.uncertified: dict[str, str] = {}
         self._clean: set[str] = set()
+        self._damaged: dict[str, str] = {}
         self._files: dict[str, StoredFile] = {}
         self._naming: dict[str, Naming] = {}
 
@@ -65,6 +66,8 @@ class Traces:
                 self._clean.add(path)
 
     def _rows(self, path: str) -> int | str:
+        if path in self._damaged:
+            return self._damaged[path]
         try:
             return held_rows(self.storage, path, self.target)
         except MissingDataError:  # its writer has given up meanwhile
@@ -113,10 +116,13 @@ class Traces:
     def record(
         self, path: str, due: str | None, probes: Probes | None, dry_run: bool
     ) -> PurgedFile | None:
-        """Return what the receipt says of a file, None if it is gone; its payloads go to `probes`."""
+        """Return what the receipt says of a file; its payloads go to `probes`.
+
+        None if it is gone, or if its payloads cannot be read: then it stays, uncertified.
+        """
 
         def take(rows: pa.RecordBatch, whole: Array) -> None:
-            for name in PAYLOAD:
+            for name in [name for name in PAYLOAD if name in rows.schema.names]:
                 for i, data in payloads(rows.column(name), range(rows.num_rows)).items():
                     if data is not None and probes is not None:
                         probes.add(data, bool(whole[i]))
@@ -127,6 +133,10 @@ class Traces:
             if probes is not None and not dry_run:
                 held_rows(self.storage, path, self.target, take)
         except MissingDataError:  # its writer has given up, or a vacuum was faster
+            return None
+        except CorruptDataError as error:
+            del self.held[path]
+            self.uncertified[path] = self._damaged[path] = str(error)
             return None
         return PurgedFile(path, self._files[path].size, digest, self.held[path], due)
 

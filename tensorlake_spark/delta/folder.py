@@ -81,7 +81,26 @@ class Naming:
 
 
 def listing(storage: Storage) -> list[StoredFile]:
-    """Return all files in a table's folder, its log and hidden folders included, by path."""
+    """Return all files in a table's folder, its log and hidden folders included, by path.
+
+    A folder in it that has a log of its own is another table, whose files are left out.
+    """
+    files = _everything(storage)
+    inner = _tables_in(files)
+    return [file for file in files if not file.path.startswith(inner)]
+
+
+def inner_tables(storage: Storage) -> tuple[str, ...]:
+    """Return the folders of other tables in a table's folder: what the paths of their files begin with."""
+    return _tables_in(_everything(storage))
+
+
+def _tables_in(files: list[StoredFile]) -> tuple[str, ...]:
+    parts = (file.path.partition(f"/{LOG}") for file in files if not file.path.startswith(LOG))
+    return tuple(sorted({f"{folder}/" for folder, found, _ in parts if found}))
+
+
+def _everything(storage: Storage) -> list[StoredFile]:
     filesystem, base = storage.place
     with reaching(storage):
         found = filesystem.get_file_info(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+from tensorlake_spark.delta.folder import inner_tables
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, refusal, s3_arguments
 from tensorlake_spark.delta.timeouts import Timeouts
@@ -19,6 +20,8 @@ from tensorlake_spark.errors import MissingDependencyError
 
 def abort_uploads(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> list[str]:
     """Abort uploads in a table's folder that were begun longer ago, or only name them.
+
+    Those of other tables in the folder are left to them.
 
     Parameters
     ----------
@@ -48,16 +51,18 @@ def abort_uploads(snapshot: Snapshot, retention_hours: float | None, dry_run: bo
     until = dt.datetime.now(dt.timezone.utc) - kept
     bucket, _, base = storage.uri.removeprefix("s3://").partition("/")
     prefix = f"{base}/" if base else ""
+    inner = inner_tables(storage)
     out = []
     with _client(storage) as client:
         pages = client.get_paginator("list_multipart_uploads")
         for page in list(pages.paginate(Bucket=bucket, Prefix=prefix)):
             for upload in page.get("Uploads", ()):
-                if kept and upload["Initiated"] > until:
+                name = upload["Key"].removeprefix(prefix)
+                if (kept and upload["Initiated"] > until) or name.startswith(inner):
                     continue
                 if not dry_run:
                     _abort(client, bucket, upload)
-                out.append(upload["Key"].removeprefix(prefix))
+                out.append(name)
     return sorted(out)
 
 

@@ -103,6 +103,38 @@ def select(key: Any, shape: Sequence[int]) -> Selection:
     )
 
 
+def extend(key: Any, selection: Selection, shape: Sequence[int]) -> Selection:
+    """Return what a key picks where the tensor is longer: slices without an end go on, all else stays.
+
+    Negative numbers, and where a slice that walks backwards begins, go by the shape of the selection.
+
+    Parameters
+    ----------
+    key : object
+        As `select` takes it.
+    selection : Selection
+        What `select` made of it.
+    shape : sequence of int
+        On no axis shorter than the selection's.
+
+    Examples
+    --------
+    >>> key = (slice(-1, None), slice(1, None, 2), slice(0, 7), -1)
+    >>> extend(key, select(key, (3, 3, 3, 3)), (9, 9, 9, 9)).axes[:2]
+    (Run(start=2, stop=9, step=1), Run(start=1, stop=9, step=2))
+    >>> extend(key, select(key, (3, 3, 3, 3)), (9, 9, 9, 9)).axes[2:]
+    (Run(start=0, stop=7, step=1), Run(start=2, stop=3, step=1))
+    """
+    items = (i for i in _expand(key, selection.shape) if i is not None and i is not Ellipsis)
+    axes = (
+        _extended(item, size, longer) if isinstance(item, slice) else pick
+        for item, pick, size, longer in zip(
+            items, selection.axes, selection.shape, shape, strict=True
+        )
+    )
+    return Selection(tuple(shape), tuple(axes))
+
+
 def select_orthogonal(key: Any, shape: Sequence[int]) -> Selection:
     """Return the normal form of an orthogonal key, as Zarr's ``oindex``: every axis on its own.
 
@@ -322,3 +354,17 @@ def _run(item: slice, axis: int, size: int) -> tuple[Run, bool]:
         return Run(start, stop, step), False
     count = len(range(start, stop, step))
     return Run(start + (count - 1) * step, start + 1, -step) if count else Run(0, 0), True
+
+
+def _extended(item: slice, size: int, longer: int) -> Run:
+    """Return the run that a slice of an axis stands for where the axis is longer."""
+    step = 1 if item.step is None else operator.index(item.step)
+    start, stop = (
+        bound if bound is None or operator.index(bound) >= 0 else bound + size
+        for bound in (item.start, item.stop)
+    )
+    if step > 0:
+        return Run(max(0, start or 0), min(longer, longer if stop is None else stop), step)
+    last = longer - 1 if start is None else min(start, longer - 1)
+    below = 0 if stop is None else max(0, stop + 1)
+    return Run(below + (min(last, size - 1) - below) % -step, last + 1, -step)

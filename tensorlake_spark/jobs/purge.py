@@ -8,8 +8,11 @@ python -m tensorlake_spark purge --table URI --id ID --dry-run
 from __future__ import annotations
 
 import json
+import os
+import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -27,7 +30,7 @@ _NOTES = """
 The newest version loses it at once. Files of old versions that hold it are deleted when the retention of the table is
 over, so the same command, given again, completes the purge; --now deletes them at once. Old versions that need such a
 file can no longer be read, of any tensor. The receipt says what was done, with digests of the files, and whether a
-search of the table's folder found nothing of it; --key-file signs it (HMAC-SHA256).
+search of the table's folder found nothing of it; --key-file signs it (HMAC-SHA256). --receipt names a new file.
 
 """
 
@@ -63,25 +66,72 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         args = parse(parser, arguments, _DEFAULTS)
         if args.id is None:
             raise InvalidOptionError("--id is missing; --help tells what there is")
-        key = None if args.key_file is None else _read(args.key_file)
+        key = None if args.key_file is None else _key(args.key_file)
         coords = None if args.coords is None else _coords(args.coords)
-        if args.receipt is not None and Path(args.receipt).exists():
-            raise InvalidOptionError(
-                f"--receipt {args.receipt} is there already; name another file"
-            )
         lake = lake_of(args)
-        receipt = lake.purge(
-            args.id, args.region, coords=coords, now=args.now, dry_run=args.dry_run
-        )
+        # What a purge deletes is gone: whether its receipt can be kept is known before.
+        file = None if args.receipt is None else _new_file(args.receipt)
+        try:
+            receipt = lake.purge(
+                args.id, args.region, coords=coords, now=args.now, dry_run=args.dry_run
+            )
+        except BaseException:
+            if file is not None:
+                _drop(file)
+            raise
         text = receipt.to_json(key)
         print(receipt)
-        if args.receipt is not None:
-            Path(args.receipt).write_text(text + "\n", "utf-8")
         good = receipt.verified or args.dry_run
         status = "planned" if args.dry_run else "verified" if good else "unverified"
-        return {"status": status, "receipt": json.loads(text), **({} if good else {"exit_code": 3})}
+        about = {
+            "status": status,
+            "receipt": json.loads(text),
+            **({} if good else {"exit_code": 3}),
+        }
+        if file is not None:
+            about |= _keep(file, text)
+        return about
 
     return carry_out("purge.py", work)
+
+
+def _new_file(path: str) -> TextIO:
+    try:
+        return open(path, "x", encoding="utf-8")
+    except FileExistsError:
+        raise InvalidOptionError(f"--receipt {path} is there already; name another file") from None
+    except OSError as error:
+        raise InvalidOptionError(
+            f"--receipt {path} cannot be written, and nothing was purged: {error.strerror}"
+        ) from None
+
+
+def _keep(file: TextIO, text: str) -> dict[str, Any]:
+    """Write the receipt; return what to tell where that fails: the last line of the output has it too."""
+    try:
+        with file:
+            file.write(text + "\n")
+    except OSError as error:
+        _drop(file)
+        said = f"--receipt {file.name} cannot be written: {error.strerror}; keep the last line of the output"
+        print(f"purge.py: {said}", file=sys.stderr)
+        return {"exit_code": 1, "error": {"type": type(error).__name__, "message": said}}
+    return {}
+
+
+def _drop(file: TextIO) -> None:
+    """Remove a file that has no receipt, or a part of one."""
+    with suppress(OSError):
+        file.close()
+    with suppress(OSError):
+        os.remove(file.name)
+
+
+def _key(path: str) -> bytes:
+    key = _read(path)
+    if not key:
+        raise InvalidOptionError(f"--key-file {path} is empty, so anybody could sign with it")
+    return key
 
 
 def _read(path: str) -> bytes:

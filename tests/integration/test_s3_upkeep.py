@@ -96,3 +96,24 @@ def test_a_purge_leaves_no_byte_in_the_bucket(s3, lake, url, x):
     text = receipt.to_json(key=b"k")
     assert tl.verify_receipt(text, key=b"k") == receipt
     assert s3.options["AWS_SECRET_ACCESS_KEY"] not in text
+
+
+def test_a_lake_in_a_folder_of_another_is_left_alone(s3, lake, url, x):
+    inner = tl.open(f"{url}/another lake", storage_options=s3.options)
+    for one in (lake, inner):
+        one.write("a", x, block_shape=(1, 400), codec="raw")
+        one.write("a", x + 1, mode="overwrite", block_shape=(1, 400), codec="raw")
+    before = files(s3, inner.uri)
+    place = url.removeprefix("s3://")
+    with s3.filesystem().open_output_stream(f"{place}/another lake/part-a") as sink:
+        sink.write(b"a" * (11 << 20))  # a writer of the inner lake is at work
+        assert lake.abort_uploads(0) == []
+        assert inner.abort_uploads(0, dry_run=True) == ["part-a"]
+    s3.filesystem().delete_file(f"{place}/another lake/part-a")
+    assert lake.check().findings == ()
+    assert len(lake.vacuum(0, dry_run=True)) == len(lake.vacuum(0)) == 1
+    receipt = lake.purge("a", now=True)
+    assert receipt.verified, receipt.reason
+    assert len(receipt.deleted) == 1
+    assert files(s3, inner.uri) == before
+    np.testing.assert_array_equal(inner["a"][:], x + 1)

@@ -1,0 +1,100 @@
+"""What else lies in a table's folder: other tables, and files of others, stay what they are."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta import catalog
+from tensorlake_spark.delta import footer as footers
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(0).integers(0, 2**31, (12, 400)).astype("i4")
+
+
+def inner_of(lake, x, name="sub"):
+    """Another lake in a folder of this one, with the same tensors, an orphan and old versions."""
+    inner = tl.open(f"{lake.uri}/{name}")
+    inner.write("x", x + 1, block_shape=(1, 400), codec="raw")
+    inner.write("k", x, block_shape=(1, 400), codec="raw")
+    inner.write("x", x + 2, mode="overwrite", block_shape=(1, 400), codec="raw")
+    Path(inner.uri, "part-orphan.parquet").write_bytes(b"of a writer at work")
+    return inner
+
+
+def contents(lake):
+    return {p: p.read_bytes() for p in Path(lake.uri).rglob("*") if p.is_file()}
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize("name", ["sub", "deep/er", "\u00e4 b#c", "month=1"])
+def test_a_lake_in_a_folder_of_another_is_left_alone(lake, x, name):
+    lake.write("x", x, block_shape=(1, 400), codec="raw")
+    lake.write("k", x, block_shape=(1, 400), codec="raw")
+    inner = inner_of(lake, x, name)
+    before = contents(inner)
+    Path(lake.uri, "part-orphan.parquet").write_bytes(b"left by a writer")
+    assert [f.place for f in lake.check().findings] == ["part-orphan.parquet"]
+    lake.delete("k")
+    gone = lake.vacuum(0, dry_run=True)
+    assert len(gone) == 2
+    assert "part-orphan.parquet" in gone
+    assert lake.vacuum(0) == gone
+    assert len([*Path(lake.uri).glob("*.parquet")]) == 1
+    receipt = lake.purge("x", now=True)
+    assert receipt.verified, receipt.reason
+    assert len(receipt.deleted) == 1
+    assert contents(inner) == before
+    np.testing.assert_array_equal(inner["x"][:], x + 2)
+    np.testing.assert_array_equal(tl.open(inner.uri, version=1)["x"][:], x + 1)
+    assert len(inner.vacuum(0)) == 2
+    assert inner.purge("x", now=True).verified
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize("part", [None, "0"])
+def test_a_file_of_others_with_such_an_id_stays_and_is_told(lake, x, part):
+    lake.write("x", x, block_shape=(1, 400), codec="raw")
+    lake.write("z", x + 1, block_shape=(1, 400), codec="raw")
+    foreign = Path(lake.uri, "labels.parquet")
+    pq.write_table(pa.table({"id": ["x", "y"], "label": [1, 2]}), foreign)
+    Path(lake.uri, "numbers.parquet").write_bytes(foreign.read_bytes())
+    pq.write_table(pa.table({"id": [1, 2]}), Path(lake.uri, "numbers.parquet"))
+    receipt = lake.purge("x", part, now=True)
+    assert not receipt.verified
+    ((path, why),) = receipt.uncertified
+    assert path == "labels.parquet"
+    assert "it has no column nnz, seq" in why
+    assert len(receipt.deleted) == 1
+    assert foreign.exists()
+    foreign.unlink()
+    assert lake.purge("x", part, now=True).verified
+    np.testing.assert_array_equal(lake["z"][:], x + 1)
+
+
+@pytest.mark.local_disk
+def test_an_old_file_with_unreadable_payloads_does_not_stop_a_purge(lake, x):
+    lake.write("x", x, block_shape=(1, 400), codec="raw")
+    (old,) = Path(lake.uri).glob("*.parquet")
+    lake.write("x", x + 1, mode="overwrite", block_shape=(1, 400), codec="raw")
+    group = pq.read_metadata(old).row_group(0)
+    values = next(
+        c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == "values"
+    )
+    data = bytearray(old.read_bytes())
+    data[values.data_page_offset : values.data_page_offset + 64] = bytes(64)
+    old.write_bytes(data)
+    footers._cache.clear()
+    catalog._cache.clear()
+    receipt = lake.purge("x", now=True)
+    assert not receipt.verified
+    assert [path for path, _ in receipt.uncertified] == [old.name]
+    assert len(receipt.deleted) == 1
+    assert list(lake) == []
+    old.unlink()
+    assert lake.purge("x", now=True).verified
