@@ -84,7 +84,7 @@ class S3Road:
         ``""``                    forwards
         ``"fail"``                answers 500 and forwards nothing
         ``"slow down"``           answers 503
-        ``"refuse"``              answers 403
+        ``"refuse"``              answers 403; as all that answer an error of S3, with the credentials that came
         ``"expired"``             answers 400 ExpiredToken; ``"expired, 403"`` with the other status
         ``"silent"``              never answers, until the next call of this method
         ``"late"``                forwards, and answers after `wait` seconds
@@ -193,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
         verdict = rule.of(line)
         if verdict in _ANSWERS:
             status, code, said = _ANSWERS[verdict]
-            text = f"<Error><Code>{code}</Code><Message>{said}</Message></Error>"
+            text = f"<Error><Code>{code}</Code><Message>{said}</Message>{self._repeated()}</Error>"
             self._answer(status, {"Content-Type": "application/xml"}, text.encode())
             return
         if verdict == "silent":
@@ -231,6 +231,15 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._follow(_Rule(**json.loads(unquote(argument))))
         self._answer(200, {}, data)
+
+    def _repeated(self) -> str:
+        """Return what AWS repeats of the credentials of a request that it refuses."""
+        out = ""
+        if key := re.search("Credential=([^/]*)", self.headers.get("Authorization", "")):
+            out += f"<AWSAccessKeyId>{key[1]}</AWSAccessKeyId>"
+        if token := self.headers.get("X-Amz-Security-Token"):
+            out += f"<Token-0>{token}</Token-0><CanonicalRequest>x-amz-security-token:{token}</CanonicalRequest>"
+        return out
 
     def _follow(self, rule: _Rule) -> None:
         self.server.rule.over.set()

@@ -7,11 +7,15 @@ import pytest
 
 from tensorlake_spark.spark.session import CONF, default_settings
 
-FILES = ("spark-defaults.conf", "standalone.conf", "kubernetes.conf", "databricks.conf")
+FILES = (
+    "spark-defaults.conf", "standalone.conf", "kubernetes.conf", "databricks.conf", "s3a.conf",
+)  # fmt: skip
 FREE = re.compile(
     r"spark\.kubernetes\.(driver|executor)\.secretKeyRef\.\w+|spark\.jars\.\w+|spark\.sql\.catalog\.\w+"
+    r"|spark\.hadoop\.fs\.s3\.impl"
 )
 """Names that end in what the user chooses, or are read by spark-submit alone."""
+HADOOP = "spark.hadoop."
 
 
 def settings(name):
@@ -32,8 +36,12 @@ def test_spark_knows_every_setting_and_takes_its_value(spark, name):
     for known in ("deploy.k8s.Config$", "internal.config.UI$", "sql.delta.sources.DeltaSQLConf$"):
         jvm.java.lang.Class.forName(f"org.apache.spark.{known}", True, loader)
     entries = jvm.org.apache.spark.internal.config.ConfigEntry
+    s3a = jvm.java.lang.Class.forName("org.apache.hadoop.fs.s3a.Constants", True, loader)
+    hadoop = {field.get(None) for field in s3a.getFields()}
     for key, value in settings(name).items():
-        if not FREE.fullmatch(key):
+        if key.startswith(HADOOP) and not FREE.fullmatch(key):
+            assert key.removeprefix(HADOOP) in hadoop, key
+        elif not FREE.fullmatch(key):
             entry = entries.findEntry(key)
             assert entry is not None, key
             entry.valueConverter().apply(value)
@@ -61,6 +69,13 @@ def test_only_errors_are_logged(spark):
     assert gateway.getLevel().toString() == "ERROR"
     configuration = manager.getContext(False).getConfiguration()
     assert configuration.getAppenders().containsKey("console")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_comment_says_why_a_setting_is_there(name):
+    """Before it, or before those that it belongs to."""
+    for group in (Path(str(CONF)) / name).read_text().strip().split("\n\n"):
+        assert group.startswith("#"), group
 
 
 def test_no_file_has_a_secret():

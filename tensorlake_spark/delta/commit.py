@@ -18,6 +18,7 @@ from deltalake import CommitProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import RemoveAction
 
+from tensorlake_spark.delta.redaction import cleanse
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, is_answer, listed, reaching, refusal
 from tensorlake_spark.delta.timeouts import Timeouts
@@ -166,6 +167,8 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     snapshot = Snapshot.open(storage)
     if _is_there(snapshot, change.mark, since):
         return snapshot
+    if error is not None:
+        cleanse(error, storage.options)
     raise ConcurrentWriteError(
         f"other writers won {ATTEMPTS} commits in a row on {storage.uri}; nothing was "
         f"committed, try again later: {error}"

@@ -18,6 +18,22 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from tensorlake_spark.delta.inside import inside
+from tensorlake_spark.delta.redaction import cleanse
+from tensorlake_spark.delta.store_options import (
+    ENDPOINT,
+    KEY,
+    REGION,
+    SECRET,
+    TOKEN,
+    UNSIGNED,
+    VIRTUAL,
+    as_text,
+    check_options,
+    get,
+    get_or_env,
+    is_true,
+    proxy_of,
+)
 from tensorlake_spark.delta.timeouts import Timeouts
 from tensorlake_spark.errors import InvalidOptionError, StorageError, TensorLakeError
 
@@ -25,19 +41,8 @@ T = TypeVar("T")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _REPEATED = re.compile(r"after [1-9]\d* retries")
-_ENDPOINT = ("aws_endpoint_url", "endpoint_url", "aws_endpoint", "endpoint")
-_KEY = ("aws_access_key_id", "access_key_id")
-_SECRET = ("aws_secret_access_key", "secret_access_key")
-_TOKEN = ("aws_session_token", "session_token", "aws_token", "token")
-# What deltalake takes from the environment only, and what pyarrow does not know at all.
-_ENVIRONMENT = (
-    "aws_profile", "aws_role_arn", "aws_role_session_name", "aws_web_identity_token_file",
-    "aws_container_credentials_relative_uri", "aws_container_credentials_full_uri",
-)  # fmt: skip
-_ASSUMED = (
-    "aws_iam_role_arn", "aws_iam_role_session_name", "aws_s3_assume_role_arn",
-    "aws_s3_role_session_name",
-)  # fmt: skip
+# In these a container or a user has its place before the host; elsewhere a key would stand there.
+_BEFORE_HOST = ("abfs", "abfss", "wasb", "wasbs", "hdfs", "viewfs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,52 +69,32 @@ class Storage:
         # Hadoop's name of the same store, which pyarrow does not know.
         uri = re.sub(r"^s3[an]://", "s3://", uri)
         object.__setattr__(self, "uri", uri.rstrip("/") or "/")
-        object.__setattr__(self, "options", {str(k): str(v) for k, v in self.options.items()})
+        object.__setattr__(self, "options", as_text(self.options))
         self._check()
 
     def _check(self) -> None:
         """Raise InvalidOptionError for what deltalake would take for something else, or panic at."""
-        if re.match(r"[^/]+//[^/]*:[^/]*@", self.uri):
+        scheme, _, rest = ("", "", "") if self.is_local else self.uri.partition("://")
+        host = rest.split("/", 1)[0]
+        # A secret may have a slash in it, so what follows a colon need not end with the host.
+        secret = ":" in host and not re.fullmatch(r"([^:@]*@)?[^:@]*:\d*", host)
+        if (
+            secret
+            or ("@" in host and scheme.lower() not in _BEFORE_HOST)
+            or (":" in host and "@" in rest and self.uri.startswith("s3://"))
+        ):
             raise InvalidOptionError(
                 "credentials belong in the storage options, not in the URL, which messages show"
             )
         odd = re.search(r"%[0-9A-Fa-f]{2}" if self.is_local else r"%[0-9A-Fa-f]{2}|[?#]", self.uri)
         if odd:
+            # What follows in a URL may be a signature.
+            shown = self.uri if self.is_local else f"{self.uri[: odd.end()]}..."
             raise InvalidOptionError(
-                f"the place {self.uri} has {odd.group()!r} in it, which a URL gives a meaning of its own; "
+                f"the place {shown} has {odd.group()!r} in it, which a URL gives a meaning of its own; "
                 "write the name as it is, or choose another one"
             )
-        for name, value in self.options.items():
-            if name.lower() in _ENDPOINT and "://" not in value:
-                raise InvalidOptionError(
-                    f"{name}={value!r} has no scheme; write http://{value} or https://{value}"
-                )
-            if "sse_" in name.lower() or "server_side_encryption" in name.lower():
-                raise InvalidOptionError(
-                    f"{name} would reach the log and not the data files; give the bucket a default "
-                    "encryption instead"
-                )
-            if name.lower() in _ENVIRONMENT:
-                raise InvalidOptionError(
-                    f"{name} as a storage option would not reach the log and the data files alike; set it in "
-                    "the environment, here and of every executor"
-                )
-            if name.lower() in _ASSUMED:
-                raise InvalidOptionError(
-                    f"{name} would reach the log and not the data files; give temporary keys of the role, or a "
-                    "profile (AWS_PROFILE in the environment) whose credential_process prints them"
-                )
-        if self.uri.startswith("s3://"):
-            key, secret, token = (self._has(names) for names in (_KEY, _SECRET, _TOKEN))
-            if key != secret or (token and not key):
-                raise InvalidOptionError(
-                    "credentials in the storage options are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and "
-                    "AWS_SESSION_TOKEN where they are temporary; give all that belong together, or none"
-                )
-        Timeouts.of(self.options)
-
-    def _has(self, names: Sequence[str]) -> bool:
-        return any(name.lower() in names for name in self.options)
+        check_options(self.options, self.uri.startswith("s3://"))
 
     @property
     def is_local(self) -> bool:
@@ -126,7 +111,7 @@ class Storage:
         if self.is_local:
             return dict(self.options) or None
         options = Timeouts.of(self.options).told(self.options)
-        if self.uri.startswith("s3://") and not self._has(_KEY):
+        if self.uri.startswith("s3://") and get(self.options, KEY) is None:
             options = {"AWS_FORCE_CREDENTIAL_LOAD": "true", **options}
         return options
 
@@ -198,7 +183,8 @@ def reaching(storage: Storage) -> Iterator[None]:
     """Turn what goes wrong between us and a store into StorageError."""
     try:
         yield
-    except TensorLakeError:
+    except TensorLakeError as error:
+        cleanse(error, storage.options)  # it may have been made from what the store said
         raise
     except (OSError, DeltaError) as error:
         raise refusal(storage, error) from error
@@ -235,7 +221,8 @@ def listed(call: Callable[[], T], there: bool = False) -> T:
 
 
 def refusal(storage: Storage, error: Exception) -> StorageError:
-    """Return the error for what a store, or its client, said; it never has the options in it."""
+    """Return the error for what a store, or its client, said; neither has a credential in it afterwards."""
+    cleanse(error, storage.options)  # it will be the cause, which a traceback shows
     said = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # deltalake colours its messages
     code = re.search(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", said, re.DOTALL)
     if code:
@@ -286,28 +273,19 @@ def _s3(options: Mapping[str, str]) -> pafs.S3FileSystem:
 
 def s3_arguments(options: Mapping[str, str]) -> dict[str, Any]:
     """Return endpoint, region and credentials in the options, as pyarrow's S3 client names them."""
-    lower = {k.lower(): v for k, v in options.items()}
-
-    def get(*names: str) -> str | None:
-        return next((lower[name] for name in names if name in lower), None)
-
-    def get_or_env(*names: str) -> str | None:
-        env = (os.environ.get(name.upper()) for name in names if name.startswith("aws_"))
-        return get(*names) or next((value for value in env if value), None)
-
-    endpoint = get_or_env(*_ENDPOINT)
+    endpoint = get_or_env(options, ENDPOINT)
     # Key, secret and token belong together: those of the environment the client finds by itself.
     arguments: dict[str, Any] = {
-        "access_key": get(*_KEY),
-        "secret_key": get(*_SECRET),
-        "session_token": get(*_TOKEN),
-        "region": get_or_env("aws_region", "region", "aws_default_region"),
+        "access_key": get(options, KEY),
+        "secret_key": get(options, SECRET),
+        "session_token": get(options, TOKEN),
+        "region": get_or_env(options, REGION),
     }
-    if get("aws_skip_signature", "skip_signature") == "true":
+    if is_true(options, UNSIGNED):
         arguments = {"region": arguments["region"], "anonymous": True}
-    if get("aws_virtual_hosted_style_request", "virtual_hosted_style_request") == "true":
+    if is_true(options, VIRTUAL):
         arguments["force_virtual_addressing"] = True
     if endpoint:
         parts = urlsplit(endpoint if "://" in endpoint else f"https://{endpoint}")
         arguments |= {"endpoint_override": parts.netloc, "scheme": parts.scheme}
-    return arguments
+    return arguments | {"proxy_options": proxy_of(options)}

@@ -23,7 +23,7 @@ _UNITS = {
 _PART = r"(\d+(?:\.\d+)?)\s*([a-z]+)\s*"
 
 # What deltalake calls each field of `Timeouts`; the name that it is told, then the others that it takes.
-_NAMES = {
+NAMES = {
     "timeout": ("timeout", "aws_timeout"),
     "connect_timeout": ("connect_timeout", "aws_connect_timeout"),
     "max_retries": ("max_retries",),
@@ -32,7 +32,7 @@ _NAMES = {
     "max_backoff": ("backoff_config.max_backoff", "backoff.max_backoff", "max_backoff"),
     "base": ("backoff_config.base", "backoff.base", "base"),
 }
-_FIELD = {alias: name for name, aliases in _NAMES.items() for alias in aliases}
+_FIELD = {alias: name for name, aliases in NAMES.items() for alias in aliases}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Timeouts:
     def told(self, options: Mapping[str, str]) -> dict[str, str]:
         """Return the options as deltalake understands them, with these bounds in them."""
         out = {name: value for name, value in options.items() if name.lower() not in _FIELD}
-        for name, (told, *_) in _NAMES.items():
+        for name, (told, *_) in NAMES.items():
             value = getattr(self, name)
             out[told] = f"{value:g}" if name in ("max_retries", "base") else f"{value * 1e9:.0f}ns"
         return out

@@ -90,12 +90,14 @@ def _client(storage: Storage) -> Iterator[Any]:
     timeouts = Timeouts.of(storage.options)
     endpoint = given.get("endpoint_override")
     virtual = given.get("force_virtual_addressing") or not endpoint
+    proxy = given["proxy_options"]
     config = Config(
         connect_timeout=timeouts.connect_timeout,
         read_timeout=timeouts.timeout,
         retries={"total_max_attempts": timeouts.max_retries + 1, "mode": "standard"},
         s3={"addressing_style": "virtual" if virtual else "path"},
         signature_version=UNSIGNED if given.get("anonymous") else None,
+        proxies=proxy and {"http": proxy, "https": proxy},
     )
     with _quiet():
         try:

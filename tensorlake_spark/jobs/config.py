@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,6 +16,8 @@ from typing import Any, NoReturn
 from tensorlake_spark.errors import InvalidOptionError, MissingDependencyError, did_you_mean
 
 _SCALARS = (str, int, float)
+_HIDDEN = "--storage-option"
+"""An option whose values are in no message."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,12 +28,22 @@ class Parser(argparse.ArgumentParser):
         kwargs |= {"argument_default": argparse.SUPPRESS, "allow_abbrev": False}
         super().__init__(*args, **kwargs)
 
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: None = None
+    ) -> argparse.Namespace:
+        """Return what a command line says; of words that nobody knows the error has the names alone."""
+        found, left = self.parse_known_args(args, namespace)
+        if left:
+            # What follows a name may be a secret, and so may be the word after an option.
+            names = [word.partition("=")[0] for word in left]
+            names = [name for name in names if name.startswith("-")] or names
+            known = [o for a in self._actions for o in a.option_strings if o.startswith("--")]
+            self.error(f"unrecognized arguments: {' '.join(names)}{did_you_mean(names[0], known)}")
+        return found
+
     def error(self, message: str) -> NoReturn:
         """Raise InvalidOptionError instead of printing the usage and ending the process."""
-        start, _, name = message.partition("unrecognized arguments: ")
-        if not start and name:
-            known = [o for a in self._actions for o in a.option_strings if o.startswith("--")]
-            message += did_you_mean(name.split()[0].partition("=")[0], known)
+        message = re.sub("(?s)(ignored explicit argument) .*", r"\1", message)
         raise InvalidOptionError(f"{message}; --help tells what there is")
 
 
@@ -82,8 +95,9 @@ def read_config(parser: Parser, path: str) -> dict[str, Any]:
         elif key not in actions:
             known = (*actions, "sources") if has_sources else tuple(actions)
             also = ", and sources" if has_sources else ""
+            name = key.partition("=")[0] if isinstance(key, str) else key
             raise InvalidOptionError(
-                f"{path}: unknown key {key!r}{did_you_mean(str(key), known)}; keys are the long options of the "
+                f"{path}: unknown key {name!r}{did_you_mean(str(key), known)}; keys are the long options of the "
                 f"command line without --{also}"
             )
         else:
@@ -108,9 +122,10 @@ def _words(name: str, action: argparse.Action, value: Any, place: str) -> list[s
             raise InvalidOptionError(f"{place} is {value!r}; it is an option that is true or false")
         return [name] if value else []
     if isinstance(action, argparse._AppendAction):
+        shown = name != _HIDDEN
         if isinstance(value, Mapping):
-            value = [f"{_text(k, place)}={_text(v, place)}" for k, v in value.items()]
-        return [f"{name}={text}" for text in _texts(value, place)]
+            value = [f"{_text(k, place, shown)}={_text(v, place, shown)}" for k, v in value.items()]
+        return [f"{name}={text}" for text in _texts(value, place, shown)]
     if isinstance(value, Mapping):
         try:
             return [f"{name}={json.dumps(value)}"]
@@ -121,17 +136,20 @@ def _words(name: str, action: argparse.Action, value: Any, place: str) -> list[s
     return [f"{name}={_text(value, place)}"]
 
 
-def _texts(value: Any, place: str) -> list[str]:
-    return [_text(v, place) for v in (value if isinstance(value, list) else [value])]
+def _texts(value: Any, place: str, shown: bool = True) -> list[str]:
+    return [_text(v, place, shown) for v in (value if isinstance(value, list) else [value])]
 
 
-def _text(value: Any, place: str) -> str:
-    """Return a value as it stands on a command line."""
+def _text(value: Any, place: str, shown: bool = True) -> str:
+    """Return a value as it stands on a command line; an error repeats it only if it may be shown."""
     if isinstance(value, bool) or not isinstance(value, _SCALARS):
-        kind = (
-            "empty" if value is None else f"{value!r}, which YAML takes as {type(value).__name__}"
-        )
-        raise InvalidOptionError(f"{place} is {kind}; put it into quotes to have it as text")
+        kind = type(value).__name__
+        if not shown:
+            raise InvalidOptionError(
+                f"{place} has what YAML takes as {kind}; write lines such as NAME: 'text' below it"
+            )
+        said = "empty" if value is None else f"{value!r}, which YAML takes as {kind}"
+        raise InvalidOptionError(f"{place} is {said}; put it into quotes to have it as text")
     return str(value)
 
 
@@ -149,16 +167,28 @@ def _load(path: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         said = getattr(error, "strerror", None) or error
         raise InvalidOptionError(f"--config {path} cannot be read: {said}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise InvalidOptionError(f"{path} is no YAML: {said}") from None
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise InvalidOptionError(f"{path} is no YAML: {_problem(error)}") from None
     if repeated is not None:
-        raise InvalidOptionError(f"{path}, line {repeated[1]}: {repeated[0]} is given twice")
+        name = repeated[0].partition("=")[0]
+        raise InvalidOptionError(f"{path}, line {repeated[1]}: {name} is given twice")
     if not isinstance(found, dict):
         raise InvalidOptionError(
             f"{path} holds no options; it should have lines such as 'table: /data/lake'"
         )
     return found
+
+
+def _problem(error: Exception) -> str:
+    """Return where YAML stumbled and why, and nothing that stands there: it may be a secret."""
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    said = getattr(error, "problem", None) or getattr(error, "reason", None)
+    # These are what the text is taken for where it begins with *, & or !.
+    why = re.sub(
+        r"\b(alias|anchor|tag)\b.*", r"\1", str(said or "a value is not what it seems to be")
+    )
+    return where + " ".join(why.split())
 
 
 def _repeated(node: Any) -> tuple[str, int] | None:

@@ -7,6 +7,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from tensorlake_spark.delta.store_options import (
+    ENDPOINT,
+    KEY,
+    REGION,
+    SECRET,
+    TOKEN,
+    UNSIGNED,
+    as_text,
+    get,
+    get_or_env,
+    is_true,
+)
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -16,6 +29,7 @@ _SIGNING = {
     "secret.key": "AWS_SECRET_ACCESS_KEY",
     "session.token": "AWS_SESSION_TOKEN",
 }
+_SECRET = (*_SIGNING, "encryption.key", "proxy.password")
 _PROVIDER = "aws.credentials.provider"
 _AUTH = "org.apache.hadoop.fs.s3a."
 _CENTRAL = "s3.amazonaws.com"  # Hadoop's word for "the one of the region"
@@ -23,7 +37,7 @@ _CENTRAL = "s3.amazonaws.com"  # Hadoop's word for "the one of the region"
 # Options that go together: where a user gives one of them, none is taken from elsewhere.
 _GROUPS = (
     ("access_key_id", "secret_access_key", "session_token", "token", "skip_signature", "profile"),
-    ("endpoint_url", "endpoint", "allow_http"),
+    ("endpoint_url_s3", "endpoint_url", "endpoint", "allow_http"),
     ("region", "default_region"),
 )
 
@@ -40,6 +54,17 @@ def settings_of(conf: Mapping[str, str]) -> dict[str, str]:
     for prefix in _PREFIXES:
         out |= {k[len(prefix) :]: v for k, v in conf.items() if k.startswith(prefix)}
     return out
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting of Spark's is a credential of S3A, of all buckets or of one.
+
+    Examples
+    --------
+    >>> is_secret("spark.hadoop.fs.s3a.bucket.b.secret.key"), is_secret("fs.s3a.endpoint")
+    (True, False)
+    """
+    return name.startswith(_PREFIXES) and name.endswith(_SECRET)
 
 
 def settings_of_session(session: SparkSession) -> dict[str, str]:
@@ -113,27 +138,20 @@ def to_hadoop(options: Mapping[str, str]) -> dict[str, str]:
     >>> found["fs.s3a.endpoint"], found["fs.s3a.endpoint.region"], found["fs.s3a.path.style.access"]
     ('http://h:9', 'us-east-1', 'true')
     """
-    names = {k.lower().removeprefix("aws_"): str(v) for k, v in options.items()}
-
-    def get(*known: str) -> str | None:
-        env = (os.environ.get(f"AWS_{name.upper()}") for name in known)
-        return next((names[name] for name in known if name in names), None) or next(
-            filter(None, env), None
-        )
-
+    options = as_text(options)
     out: dict[str, str | None] = {
-        "endpoint": get("endpoint_url", "endpoint"),
-        "endpoint.region": get("region", "default_region"),
+        "endpoint": get_or_env(options, ENDPOINT),
+        "endpoint.region": get_or_env(options, REGION),
     }
     if out["endpoint"]:  # a server of one's own has seldom a host name for each bucket
         out["path.style.access"] = "true"
-    if names.get("skip_signature") == "true":
+    if is_true(options, UNSIGNED):
         out[_PROVIDER] = f"{_AUTH}AnonymousAWSCredentialsProvider"
-    elif "access_key_id" in names:  # those of the environment S3A finds by itself
-        token = names.get("session_token", names.get("token"))
+    elif get(options, KEY):  # those of the environment S3A finds by itself
+        token = get(options, TOKEN)
         out |= {
-            "access.key": names["access_key_id"],
-            "secret.key": names.get("secret_access_key"),
+            "access.key": get(options, KEY),
+            "secret.key": get(options, SECRET),
             "session.token": token,
             _PROVIDER: f"{_AUTH}{'Temporary' if token else 'Simple'}AWSCredentialsProvider",
         }

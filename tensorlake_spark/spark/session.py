@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from tensorlake_spark.errors import MissingDependencyError
 from tensorlake_spark.spark.java import java_problem
-from tensorlake_spark.spark.s3a import to_hadoop
+from tensorlake_spark.spark.s3a import is_secret, to_hadoop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +59,8 @@ def local_session(
     s3 : bool or mapping
         Whether Spark's own readers know ``s3a://``, by the jars and settings of ``conf/s3a.conf``. A mapping is
         ``storage_options`` as `tensorlake_spark.open` has them, for Spark and ``format("tensor")`` alike; what they
-        leave open comes from the environment.
+        leave open comes from the environment. Keys are set on the session once it runs, and so are not on the
+        command line of its JVM; another session of the same process, and RDDs of text files, do not have them.
     **conf
         Settings that win over those of ``conf/spark-defaults.conf``; their names have dots, so write
         ``local_session(**{"spark.sql.shuffle.partitions": 4})``.
@@ -100,9 +101,14 @@ def local_session(
     settings |= {name: str(value) for name, value in conf.items()}
     builder: Any = SparkSession.builder
     builder = builder.master(master).appName(app_name)
+    # What the JVM is started with stands on its command line, which everybody on the machine can read.
+    secret = {name: value for name, value in settings.items() if is_secret(name)}
     for name, value in settings.items():
-        builder = builder.config(name, value)
+        if name not in secret:
+            builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
+    for name, value in secret.items():
+        session.conf.set(name.removeprefix("spark.hadoop."), value)
     from tensorlake_spark.spark.source import register
 
     register(session)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from tensorlake_spark.delta.redaction import hide
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.spark.files import exists, files_of, is_object, open_file
 from tensorlake_spark.spark.outcome import Skipped
@@ -152,8 +153,9 @@ def _local(source: str, place: str) -> str:
         return source
     parts = urlsplit(source)
     if scheme.lower() != "file":
+        shown = hide(source.partition("?")[0], {})  # a URL may be signed, or have a password
         raise InvalidOptionError(
-            f"{place}source {source!r}: this job reads s3://, and files that executors see under a path, not "
+            f"{place}source {shown!r}: this job reads s3://, and files that executors see under a path, not "
             f"{scheme}://; mount the store, or copy the files first"
         )
     if parts.netloc not in ("", "localhost"):

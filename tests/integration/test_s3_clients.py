@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta import uploads
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.delta.timeouts import Timeouts
@@ -80,6 +81,60 @@ def test_a_bad_value_is_an_error_that_names_it(name, value):
 def test_waits_that_shrink_are_refused():
     with pytest.raises(tl.InvalidOptionError, match="is less than"):
         Storage("s3://bucket/lake", {"backoff_config.max_backoff": "50ms"})
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """Notes what it is asked for, and refuses all of it."""
+
+    def do_GET(self):
+        self.server.seen.append((self.command, self.path, self.headers["Proxy-Authorization"]))
+        self.send_response(403)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+def uploads_of(storage):
+    with uploads._client(storage) as client:
+        return client.list_multipart_uploads(Bucket="bucket")
+
+
+def test_both_clients_and_that_of_uploads_go_through_the_proxy():
+    """The store has a name that nobody but the proxy could resolve."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
+        server.seen = []
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        options = {
+            "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI", "AWS_REGION": "x",
+            "AWS_ENDPOINT_URL": "http://store.invalid", "AWS_ALLOW_HTTP": "true", "max_retries": "0",
+            "Proxy_URL": f"http://me:pass%2Fword@127.0.0.1:{server.server_port}",
+        }  # fmt: skip
+        storage = Storage("s3://bucket/lake", options)
+        for call in (
+            lambda: tl.open("s3://bucket/lake", storage_options=options),
+            lambda: storage.infos(["part"]),
+            lambda: uploads_of(storage),
+        ):
+            server.seen.clear()
+            with pytest.raises(OSError) as caught:
+                call()
+            assert "word" not in str(caught.value)
+            ways = {(path.partition("/bucket")[0], user) for _, path, user in server.seen}
+            assert ways == {("http://store.invalid", "Basic bWU6cGFzcy93b3Jk")}
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("given", ["http://h", "http://h:80", "HTTP://h/"])
+def test_a_proxy_without_a_port_has_that_of_its_scheme(given):
+    proxy = told(proxy_url=given)[1]["proxy_options"]
+    assert (proxy["scheme"], proxy["host"], proxy["port"]) == ("http", "h", 80)
 
 
 PARTIAL = [

@@ -170,30 +170,54 @@ def test_nothing_of_ours_asks_delta_spark_for_a_commit():
 
 
 SESSION = """
-import sys, numpy as np
+import json, os, sys, numpy as np
+from pathlib import Path
 from tensorlake_spark.spark import local_session, read_tensor
 from tensorlake_spark.spark.functions import collect_tensor
-options = dict(a.split("=", 1) for a in sys.argv[2:])
-conf = {"spark.driver.extraJavaOptions": %r}
+url, events = sys.argv[1:]
+options = json.load(sys.stdin)
+
+def family(pid):
+    yield pid
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in file.read_text().split():
+            yield from family(child)
+
+conf = {"spark.driver.extraJavaOptions": %r, "spark.eventLog.enabled": "true", "spark.eventLog.dir": events,
+        "spark.eventLog.compress": "false"}
 spark = local_session("local[1]", s3=options or True, **conf)
-print("tensor", spark.read.format("tensor").options(id="x", view="cells").load(sys.argv[1]).count())
-print("delta", collect_tensor(read_tensor(spark, sys.argv[1].replace("s3:", "s3a:"), "x", "1:3")).sum())
+print("tensor", spark.read.format("tensor").options(id="x", view="cells").load(url).count())
+print("delta", collect_tensor(read_tensor(spark, url.replace("s3:", "s3a:"), "x", "1:3")).sum())
+given = "".join(f", storage.{name} '{value}'" for name, value in options.items())
+spark.sql(f"CREATE TEMPORARY VIEW v USING tensor OPTIONS (path '{url}', id 'x'{given})").collect()
+spark.sql("SELECT * FROM v").collect()
+for pid in family(os.getpid()):
+    print("process", Path(f"/proc/{pid}/cmdline").read_bytes().replace(bytes(1), b" ").decode())
+print("conf", spark.sparkContext.getConf().getAll())
+print("SQL", spark.sql("SET").collect())
+spark.stop()
 """
 
 
-@pytest.mark.parametrize("way", ["environment", pytest.param("options", marks=pytest.mark.soak)])
-def test_local_session_on_s3(s3, lake, url, x, way):
+@pytest.mark.parametrize("way", [pytest.param("environment", marks=pytest.mark.soak), "options"])
+def test_local_session_on_s3(s3, lake, url, x, way, tmp_path):
+    """Keys are in no command line, in no setting that is shown, and not in the log of events."""
     lake.write("x", x)
-    given = [f"{k}={v}" for k, v in s3.options.items()] if way == "options" else []
+    options = {**s3.options, "AWS_SESSION_TOKEN": "a-token-of-the-session"}
     environment = {**os.environ, **(s3.options if way == "environment" else {})}
     done = subprocess.run(
-        [sys.executable, "-c", SESSION % QUICK, url, *given],
+        [sys.executable, "-c", SESSION % QUICK, url, tmp_path.as_uri()],
+        input=json.dumps(options if way == "options" else {}),
         capture_output=True, text=True, env=environment, check=False,
     )  # fmt: skip
-    assert done.stdout.splitlines() == [f"tensor {x.size}", f"delta {x[1:3].sum()}"], done.stderr[
-        -3000:
-    ]
-    assert s3.options["AWS_SECRET_ACCESS_KEY"] not in done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == [f"tensor {x.size}", f"delta {x[1:3].sum()}"], done.stderr[-3000:]
+    assert any(line.startswith("process") and "java" in line for line in lines)
+    events = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert "SparkListenerEnvironmentUpdate" in events
+    assert "CREATE TEMPORARY VIEW" in events or "CreateTempView" in events
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        assert options[name] not in done.stdout + done.stderr + events, name
 
 
 def test_the_jars_come_without_the_aws_bundle():

@@ -1,7 +1,9 @@
 """Places and their options, and what is done where a store fails; no server is needed."""
 
 import os
+import pickle
 import stat
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 import tensorlake_spark as tl
 from tensorlake_spark.delta import commit as commits
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage, _s3, listed
+from tensorlake_spark.delta.storage import Storage, _s3, listed, reaching
 from tensorlake_spark.delta.write import FileWriter, discard
 
 
@@ -33,11 +35,177 @@ def test_a_place_that_deltalake_would_take_for_another_is_refused(uri):
         tl.open(uri)
 
 
-def test_credentials_in_a_url_are_refused_and_not_printed():
+SECRET = "wJalr/XUtnFEMI"
+SECRETS_IN_URLS = [
+    f"s3://somebody:{SECRET}@bucket/lake",
+    f"s3a://AKIA:TOP/{SECRET}@bucket",
+    f"s3://AKIA:123/{SECRET}@bucket",
+    f"s3://{SECRET.replace('/', '')}@bucket/lake",
+    f"https://me:{SECRET}@host/lake",
+    f"abfss://container:{SECRET}@account.dfs.core.windows.net/lake",
+    f"abfss://container@account.dfs.core.windows.net/lake?sv=1&sig={SECRET}",
+    f"s3://bucket/lake%3Fsig={SECRET}",
+    f"https://bucket.s3.amazonaws.com/lake?X-Amz-Signature={SECRET}",
+]
+
+
+@pytest.mark.parametrize("uri", SECRETS_IN_URLS)
+def test_credentials_in_a_url_are_refused_and_not_printed(uri):
     with pytest.raises(tl.InvalidOptionError) as caught:
-        tl.open("s3://somebody:a-secret@bucket/lake")
+        tl.open(uri)
+    said = "".join(traceback.format_exception(caught.value))
+    assert SECRET.rsplit("/", 1)[-1] not in said
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "abfss://container@account.dfs.core.windows.net/lake", "s3://bucket/me@home/lake",
+        "hdfs://somebody@host:9000/lake", "hdfs://host:9000/me@home",
+    ],
+)  # fmt: skip
+def test_a_sign_that_is_no_credential_may_be_in_a_url(uri):
+    assert Storage(uri).uri == uri
+
+
+BAD_ENDPOINTS = [f"http://me:{SECRET}@h:9", f"me:{SECRET}@h:9", f"https://h/?sig={SECRET}"]
+
+
+@pytest.mark.parametrize("value", BAD_ENDPOINTS)
+def test_credentials_in_an_endpoint_are_refused_and_not_printed(value, monkeypatch):
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with pytest.raises(tl.InvalidOptionError, match="AWS_ENDPOINT_URL has a user") as caught:
+        Storage("s3://bucket/lake", {"AWS_ENDPOINT_URL": value})
+    assert SECRET not in str(caught.value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", value)
+    with pytest.raises(tl.InvalidOptionError, match="the endpoint has a user") as caught:
+        Storage("s3://bucket/lake")
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["socks5://me:{}@h:9", "me:{}@h:9", "http://me:{}@h:x", "{}"])
+def test_a_proxy_that_is_none_is_refused_and_not_printed(value):
+    with pytest.raises(tl.InvalidOptionError, match="proxy_url is no URL of a proxy") as caught:
+        Storage("s3://bucket/lake", {"proxy_url": value.format(SECRET.replace("/", ""))})
+    assert "XUtn" not in "".join(traceback.format_exception(caught.value))
+
+
+GIVEN = {
+    "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_SESSION_TOKEN": "IQoJb3JpZ2lu",
+    "proxy_url": "http://me:pass%2Fword@proxy:3128",
+}  # fmt: skip
+OTHERS = "of-a-role"  # what the clients found by themselves, so that nobody here knows it
+ANSWER = (
+    "Kernel error: <Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message>"
+    f"<Token-0>IQoJb3JpZ2lu</Token-0><Token-0>{OTHERS}</Token-0><AWSAccessKeyId>{OTHERS}</AWSAccessKeyId>"
+    f"<StringToSign>{OTHERS}\n</StringToSign><CanonicalRequest>PUT\nx-amz-security-token:{OTHERS}"
+)
+TOLD = [
+    ANSWER, f"no host h for AKIAIOSFODNN7, wJalr%2FXUtnFEMI, {SECRET} or IQoJb3JpZ2lu",
+    "no way through http://me:pass%2Fword@proxy:3128, with pass/word",
+    f"GET https://h/x?X-Amz-Signature={OTHERS}&X-Amz-Security-Token={OTHERS}&sig={OTHERS}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", TOLD)
+@pytest.mark.parametrize("kind", [DeltaError, OSError, CommitFailedError])
+def test_no_credential_that_a_store_repeats_is_in_an_error_or_behind_it(said, kind):
+    """Not in its causes either, which a traceback shows, nor in those of errors that were made from them."""
+    storage = Storage("s3://bucket/lake", GIVEN)
+
+    def fails():
+        try:
+            raise OSError(5, said)
+        except OSError:
+            raise kind(said)  # noqa: B904 # as where a repeat fails too
+
+    def opens():
+        try:
+            fails()
+        except (OSError, DeltaError) as error:
+            raise tl.FormatError(f"no table: {error}") from error
+
+    for call, expected in ((fails, tl.StorageError), (opens, tl.FormatError)):
+        with pytest.raises(expected) as caught, reaching(storage):
+            call()
+        assert "s3://bucket/lake" in str(caught.value) or expected is tl.FormatError
+        shown = "".join(traceback.format_exception(caught.value))
+        assert "direct cause" in shown
+        shown += repr(caught.value) + str(pickle.dumps(caught.value))
+        for hidden in (*list(GIVEN.values())[:3], "wJalr%2FXUtnFEMI", "pass", OTHERS):
+            assert hidden not in shown
+    if said is ANSWER:
+        told = "ExpiredToken: The provided token has expired"
+        with pytest.raises(tl.StorageError, match=told), reaching(storage):
+            fails()
+
+
+def test_words_are_no_short_secrets():
+    """A key such as "s" is not cut out of every word."""
+    storage = Storage("s3://b/x", {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": "s"})
+    with pytest.raises(tl.StorageError, match=r"some time passes \*\*\*$"), reaching(storage):
+        raise OSError("some time passes me")
+
+
+MISSPELT = [
+    ("AWS_SECRT_ACCESS_KEY", "aws_secret_access_key"), ("timout", "timeout"),
+    ("backof_config.base", "backoff_config.base"), ("nonsense", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "near"), MISSPELT)
+def test_an_option_that_nobody_knows_is_refused(name, near):
+    with pytest.raises(tl.InvalidOptionError, match=f"{name}.*{near}") as caught:
+        Storage("s3://bucket/lake", {name: SECRET})
+    assert SECRET not in str(caught.value)
+
+
+KNOWN = [
+    "aws_bucket", "aws_checksum_algorithm", "aws_conditional_put", "conditional_put", "copy_if_not_exists",
+    "AWS_DEFAULT_REGION", "default_region", "aws_disable_tagging", "aws_imdsv1_fallback",
+    "aws_metadata_endpoint", "aws_request_payer", "aws_s3_express", "aws_unsigned_payload",
+    "aws_endpoint_url_sts", "allow_http", "AWS_ALLOW_HTTP", "allow_invalid_certificates",
+    "aws_allow_invalid_certificates", "proxy_excludes", "proxy_ca_certificate", "pool_idle_timeout",
+    "pool_max_idle_per_host", "http1_only", "http2_only", "http2_keep_alive_interval", "randomize_addresses",
+    "user_agent", "default_content_type", "AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_S3_LOCKING_PROVIDER",
+    "AWS_FORCE_CREDENTIAL_LOAD", "AWS_EC2_METADATA_DISABLED", "AWS_ENDPOINT_URL_DYNAMODB",
+    "DELTA_DYNAMO_TABLE_NAME", "max_concurrency", "concurrency_limit", "certificate_path", "worker_threads",
+    "azure_storage_account_name", "google_bucket",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_an_option_of_deltalake_or_its_client_is_taken(name):
+    for form in (name, name.upper(), name.lower()):
+        Storage("s3://bucket/lake", {form: "1"})
+
+
+@pytest.mark.parametrize("value", [True, "True", "1", "ON", "yes", "y"])
+def test_what_deltalake_takes_for_true_is_true_for_the_data_files_too(value):
+    given = {"AWS_REGION": "x", "AWS_SKIP_SIGNATURE": value, "virtual_hosted_style_request": value}
+    client = Storage("s3://bucket/lake", given).place[0].__reduce__()[1][0]
+    assert client["anonymous"]
+    assert client["force_virtual_addressing"]
+
+
+@pytest.mark.parametrize("value", [False, "FALSE", "0", "off", "no", "n"])
+def test_what_deltalake_takes_for_false_is_false_for_the_data_files_too(value):
+    storage = Storage("s3://bucket/lake", {"AWS_REGION": "x", "AWS_SKIP_SIGNATURE": value})
+    assert not storage.place[0].__reduce__()[1][0]["anonymous"]
+
+
+def test_a_word_that_is_neither_true_nor_false_is_refused():
+    with pytest.raises(tl.InvalidOptionError, match="AWS_SKIP_SIGNATURE='t' is neither"):
+        Storage("s3://bucket/lake", {"aws_skip_signature": "t"})
+
+
+@pytest.mark.parametrize("value", [None, b"a-secret", {"a-secret": 1}])
+def test_an_option_that_is_no_text_is_refused_and_not_printed(value):
+    """None would be the word for a token; a number and a truth value are text as they are printed."""
+    with pytest.raises(tl.InvalidOptionError, match="AWS_SESSION_TOKEN is of type") as caught:
+        tl.open("s3://bucket/lake", storage_options={"AWS_SESSION_TOKEN": value})
     assert "a-secret" not in str(caught.value)
-    Storage("abfss://container@account.dfs.core.windows.net/lake")
+    assert Storage("s3://b/x", {"max_retries": 3}).options == {"max_retries": "3"}
 
 
 def test_an_endpoint_without_scheme_is_refused():

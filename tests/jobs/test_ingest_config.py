@@ -1,5 +1,6 @@
 """A configuration in YAML says what a command line says; mistakes in it are one line."""
 
+import json
 import shlex
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.jobs import ingest, optimize, purge
 from tensorlake_spark.jobs.config import parse
+from tensorlake_spark.spark.sources import expand
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "conf" / "examples").glob("*.yaml"))
@@ -154,6 +156,29 @@ def test_mistakes_are_one_line(tmp_path, text, says):
     assert "\n" not in said
 
 
+HIDDEN = [
+    ("storage-option:\n  - AWS_SECRET_ACCESS_KEY: TOPSECRET", "has what YAML takes as dict"),
+    ("storage-option:\n  AWS_SECRET_ACCESS_KEY: [TOPSECRET]", "has what YAML takes as list"),
+    ("storage-option:\n  AWS_SECRET_ACCESS_KEY: TOPSECRET: b", "line 2, column 35: mapping values"),
+    ("storage-option:\n  AWS_SECRET_ACCESS_KEY: 'TOPSECRET", "unexpected end of stream"),
+    ("storage-option:\n  AWS_SECRET_ACCESS_KEY: *TOPSECRET", "line 2, column 26: found undefined alias"),
+    ("storage-option:\n  AWS_SECRET_ACCESS_KEY: !TOPSECRET", "constructor for the tag"),
+    ("storage-option:\n  A: &TOPSECRET x\n  B: &TOPSECRET y", "line 3, column 6: "),
+    ("AWS_SECRET_ACCESS_KEY=TOPSECRET: x", "unknown key 'AWS_SECRET_ACCESS_KEY'"),
+    ("A=TOPSECRET: x\nA=TOPSECRET: x", "line 2: A is given twice"),
+    ("storage-option: !!bool TOPSECRET", "is no YAML"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "says"), HIDDEN)
+def test_no_mistake_shows_a_secret_of_the_file(tmp_path, job, text, says):
+    (tmp_path / "job.yaml").write_text(text)
+    done = job("--config", tmp_path / "job.yaml")
+    assert done.code == 2
+    assert says in done.err
+    assert "TOPSECRET" not in done.err + json.dumps(done.json)
+
+
 def test_a_file_that_is_not_there(job, tmp_path):
     done = job("--config", tmp_path / "nothing.yaml")
     assert done.code == 2
@@ -185,3 +210,29 @@ def test_mistakes_on_the_command_line(job, words, says):
     assert done.err.count("\n") == 1
     assert done.json["error"]["type"] == "InvalidOptionError"
     assert done.json["exit_code"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--storage-opton", "AWS_SECRET_ACCESS_KEY=TOPSECRET"], "did you mean '--storage-option'"),
+        (["--storage-opton=AWS_SECRET_ACCESS_KEY=TOPSECRET"], "did you mean '--storage-option'"),
+        (["--tokn", "TOPSECRET"], "unrecognized arguments: --tokn"),
+        (["AWS_TOKEN=a TOPSECRET"], "unrecognized arguments: AWS_TOKEN;"),
+        (["--dry-run=TOPSECRET"], "argument --dry-run: ignored explicit argument;"),
+    ],
+)
+def test_no_mistake_shows_a_secret_of_the_command_line(words, says):
+    with pytest.raises(InvalidOptionError) as caught:
+        parse(purge.parser, words, purge._DEFAULTS)
+    assert says in str(caught.value)
+    assert "TOPSECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["https://h/x.npy?X-Sig=TOPSECRET", "ftp://me:TOPSECRET@h/x.npy"])
+def test_a_source_elsewhere_is_refused_without_what_signs_its_url(url):
+    with pytest.raises(
+        InvalidOptionError, match=r"source '[a-z]+://.*h/x.npy': this job"
+    ) as caught:
+        expand([url])
+    assert "TOPSECRET" not in str(caught.value)
