@@ -87,9 +87,11 @@ def read_config(parser: Parser, path: str) -> dict[str, Any]:
     }
     words: list[str] = []
     sources: list[str] = []
-    found = _load(path)
-    for key, value in found.items():
+    found, written = _load(path)
+    for (key, value), text in zip(found.items(), written, strict=True):
         place = f"{path}: {key}"
+        if not _is_json(actions.get(key), value):
+            value = _as_written(value, text)
         if key == "sources" and has_sources:
             sources = _texts(value, place)
         elif key not in actions:
@@ -115,6 +117,25 @@ def _exclusive(parser: Parser) -> Iterator[set[str]]:
         yield {action.dest for action in group._group_actions}
 
 
+def _is_json(action: argparse.Action | None, value: Any) -> bool:
+    """Whether a value is one of JSON, in which numbers are numbers."""
+    return isinstance(value, Mapping) and not isinstance(action, argparse._AppendAction)
+
+
+def _as_written(found: Any, text: Any) -> Any:
+    """Return what YAML takes for numbers as the text that stands there.
+
+    A command line has no numbers: 1.10 is an id that ends with a zero, and 0123 no octal number.
+    """
+    if isinstance(found, Mapping) and isinstance(text, Mapping) and len(found) == len(text):
+        pairs = zip(found.items(), text.values(), strict=True)
+        return {key: _as_written(value, written) for (key, value), written in pairs}
+    if isinstance(found, list) and isinstance(text, list):
+        return [_as_written(*pair) for pair in zip(found, text, strict=True)]
+    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+    return text if is_number else found
+
+
 def _words(name: str, action: argparse.Action, value: Any, place: str) -> list[str]:
     """Return an option as a command line has it."""
     if action.nargs == 0:
@@ -126,7 +147,7 @@ def _words(name: str, action: argparse.Action, value: Any, place: str) -> list[s
         if isinstance(value, Mapping):
             value = [f"{_text(k, place, shown)}={_text(v, place, shown)}" for k, v in value.items()]
         return [f"{name}={text}" for text in _texts(value, place, shown)]
-    if isinstance(value, Mapping):
+    if _is_json(action, value):
         try:
             return [f"{name}={json.dumps(value)}"]
         except (TypeError, ValueError) as error:
@@ -153,7 +174,8 @@ def _text(value: Any, place: str, shown: bool = True) -> str:
     return str(value)
 
 
-def _load(path: str) -> dict[str, Any]:
+def _load(path: str) -> tuple[dict[str, Any], list[Any]]:
+    """Return what a file says as YAML takes it, and its values with every scalar as it is written."""
     try:
         import yaml
     except ImportError as error:
@@ -164,9 +186,12 @@ def _load(path: str) -> dict[str, Any]:
         text = Path(path).read_text("utf-8")
         repeated = _repeated(yaml.compose(text, yaml.SafeLoader))
         found = yaml.safe_load(text)
+        written = yaml.load(text, yaml.BaseLoader)  # nosec B506 # strings, lists and mappings alone
     except (OSError, UnicodeDecodeError) as error:
         said = getattr(error, "strerror", None) or error
         raise InvalidOptionError(f"--config {path} cannot be read: {said}") from None
+    except RecursionError:
+        raise InvalidOptionError(f"{path} is no configuration: it goes too deep") from None
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise InvalidOptionError(f"{path} is no YAML: {_problem(error)}") from None
     if repeated is not None:
@@ -176,7 +201,9 @@ def _load(path: str) -> dict[str, Any]:
         raise InvalidOptionError(
             f"{path} holds no options; it should have lines such as 'table: /data/lake'"
         )
-    return found
+    if len(found) != len(written):  # 1 and 01 are one key
+        raise InvalidOptionError(f"{path} has keys that are numbers; keys are names of options")
+    return found, [*written.values()]
 
 
 def _problem(error: Exception) -> str:
@@ -193,9 +220,17 @@ def _problem(error: Exception) -> str:
 
 def _repeated(node: Any) -> tuple[str, int] | None:
     """Return a key that is there twice and the line of the second one; YAML would take the last."""
+    if type(node).__name__ == "SequenceNode":
+        return next(filter(None, map(_repeated, node.value)), None)
+    if type(node).__name__ != "MappingNode":
+        return None
     seen = set()
-    for key, _ in getattr(node, "value", ()) if type(node).__name__ == "MappingNode" else ():
+    for key, value in node.value:
         if key.value in seen:
             return str(key.value), key.start_mark.line + 1
-        seen.add(key.value)
+        if type(key).__name__ == "ScalarNode":
+            seen.add(key.value)
+        inner = _repeated(value)
+        if inner is not None:
+            return inner
     return None

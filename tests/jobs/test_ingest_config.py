@@ -123,9 +123,27 @@ sources: -odd.npy
     assert args.attrs == '{"a": [1, null]}'
 
 
+@pytest.mark.parametrize("word", ["1.10", "0123", "1_000", "12:30", "1e3", "0x1f", "+7", ".5"])
+def test_numbers_are_words_as_on_a_command_line(tmp_path, word):
+    """YAML takes them for others: 1.1, 83, 1000, 750."""
+    text = (
+        f"id: {word}\nstorage-option: {{region: {word}}}\nsources: [{word}, b]\nattrs: {{a: 1.10}}"
+    )
+    args = read(tmp_path, text)
+    assert args.id == word
+    assert args.storage_option == [f"region={word}"]
+    assert args.sources == [word, "b"]
+    assert args.attrs == '{"a": 1.1}'
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        ("attrs: {a: 1,\n  b: {c: 1, c: 2}}", "line 2: c is given twice"),
+        ("1: a\n01: b", "keys that are numbers"),
+        ("1.10: a", "unknown key 1.1"),
+        ("id: " + 2000 * "[" + 2000 * "]", "too deep"),
+        ("? [a]\n: b", "is no YAML"),
         ("tabel: x", "unknown key 'tabel'; did you mean 'table'"),
         ("block_shape: [1]", "unknown key 'block_shape'; did you mean 'block-shape'"),
         ("config: other.yaml", "unknown key 'config'"),
