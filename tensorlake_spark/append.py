@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -9,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.choose import WriteOptions
+from tensorlake_spark.choose import WriteOptions, checked_block
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing import PointSelection
 from tensorlake_spark.indexing.coords import check_rule
 from tensorlake_spark.labels import Labels, Listed, check_labels, labels_of
 from tensorlake_spark.layouts import grid_of, layout_of
+from tensorlake_spark.layouts.ftsf import paper_block
 from tensorlake_spark.meta import Meta
 from tensorlake_spark.put import commit_change, length_of, put, writer_of
 from tensorlake_spark.read import read
@@ -29,7 +31,9 @@ from tensorlake_spark.source import (
     suited,
 )
 from tensorlake_spark.sparse import SparseTensor
-from tensorlake_spark.spec import TensorSpec
+from tensorlake_spark.spec import TensorSpec, check_axes, converted
+
+logger = logging.getLogger("tensorlake_spark")
 
 
 def append(
@@ -41,7 +45,7 @@ def append(
     progress: Callable[[int], None],
 ) -> Snapshot:
     spec = old.spec
-    _check_kept(spec, options)
+    check_kept(spec, options, axis)
     offset = check_append(spec, source.shape, source.dtype, axis)
     axis %= spec.ndim
     # What the iterator does not know yet does not matter for the grid: only where the new run begins.
@@ -129,7 +133,7 @@ def unite(
             f"axis=None adds elements to a sparse tensor; {spec.id!r} has layout {spec.layout}: append "
             "along an axis, or assign to a part of it"
         )
-    _check_kept(spec, options)
+    check_kept(spec, options, None)
     if isinstance(source, SlabSource):
         raise InvalidTensorError(
             f"an iterator of slabs has a place along an axis only: append it to tensor {spec.id!r} with axis=0, "
@@ -167,14 +171,70 @@ def _united_params(spec: TensorSpec, duplicates: str) -> dict[str, Any]:
     return {**spec.params, **({} if rule == "error" else {"duplicates": rule})}
 
 
-def _check_kept(spec: TensorSpec, options: WriteOptions) -> None:
-    """Raise InvalidOptionError if an append asks for what it cannot change."""
+def check_kept(spec: TensorSpec, options: WriteOptions, axis: int | None) -> None:
+    """Raise InvalidOptionError if an append asks for what it cannot change; what agrees may be said again.
+
+    Blocks, codec and order may have been changed since by `lake.convert`, as a scheduled optimisation does it,
+    and no element depends on them: a job that still names the old ones is warned and goes on.
+
+    Parameters
+    ----------
+    spec : TensorSpec
+        The tensor as it is.
+    options : WriteOptions
+        What is asked for; what nobody gave agrees with everything.
+    axis : int, or None
+        Where the append continues; with None, where elements are added, `duplicates` may change.
+    """
     check_rule(options.duplicates, spec.dtype)
+    layout = layout_of(spec.layout)
     if options.layout != "auto" and layout_of(options.layout).name != spec.layout:
-        raise InvalidOptionError(
-            f"tensor {spec.id!r} has layout {spec.layout}, and an append keeps it; leave out "
-            f"layout={options.layout!r}, or change it by lake.convert({spec.id!r}, layout={options.layout!r})"
-        )
+        raise _not_kept(spec, "layout", spec.layout, options.layout)
+    if options.codec != "auto" and layout.check_codec(options.codec) != spec.codec:
+        _warn(spec, "codec", spec.codec, options.codec)
+    given = options.block_shape
+    if given is not None and checked_block(given) != spec.block_shape:
+        _warn(spec, "block_shape", spec.block_shape, given)
+    if options.chunk_rank is not None and not _has_rank(spec, options.chunk_rank, axis):
+        _warn(spec, "block_shape", spec.block_shape, options.chunk_rank, "chunk_rank")
+    if options.order is not None or options.row_axes is not None:
+        asked = layout.choose_params(spec.ndim, options.order, options.row_axes)
+        for name, want in asked.items():
+            have = list(spec.params.get(name, range(spec.ndim)))
+            if list(want) != have:
+                _warn(spec, name, have, want)
+    value = converted(options.fill_value, spec.dtype, "the fill value")
+    fill = value.astype(spec.dtype.newbyteorder("<")).tobytes()
+    if any(fill) and fill != spec.fill:
+        raise _not_kept(spec, "fill_value", spec.fill_value, options.fill_value)
+    if options.axes is not None and check_axes(options.axes, spec.ndim) != spec.axes:
+        raise _not_kept(spec, "axes", spec.axes, options.axes)
+    rule = spec.params.get("duplicates", "error")
+    if axis is not None and options.duplicates not in ("error", rule):
+        raise _not_kept(spec, "duplicates", rule, options.duplicates)
+
+
+def _has_rank(spec: TensorSpec, chunk_rank: int, axis: int | None) -> bool:
+    """Return whether a tensor has the paper's chunks; the axis that grows was shorter when they were chosen."""
+    block = list(paper_block(spec.shape, chunk_rank))
+    if axis is not None and spec.block_shape:
+        axis %= spec.ndim
+        block[axis] = min(block[axis], spec.block_shape[axis])
+    return tuple(block) == spec.block_shape
+
+
+def _warn(spec: TensorSpec, name: str, have: Any, given: Any, option: str = "") -> None:
+    logger.warning(
+        "tensor %r has %s %s, and an append keeps it, whatever %s=%r says; lake.convert changes it",
+        spec.id, name, have, option or name, given,
+    )  # fmt: skip
+
+
+def _not_kept(spec: TensorSpec, name: str, have: Any, given: Any) -> InvalidOptionError:
+    hint = f", or change it by lake.convert({spec.id!r}, ...)" if name == "layout" else ""
+    return InvalidOptionError(
+        f"tensor {spec.id!r} has {name} {have}, and an append keeps it; leave out {name}={given!r}{hint}"
+    )
 
 
 def _sparse_parts(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.batch import check_transaction
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_rule
 from tensorlake_spark.labels import check_labels
@@ -44,13 +45,7 @@ class WriteOptions:
 
     def __post_init__(self) -> None:
         """Raise InvalidOptionError if the transaction is none."""
-        match self.transaction:
-            case None | (str(), int()):
-                return
-        raise InvalidOptionError(
-            f"transaction={self.transaction!r} is no pair of an application's name and the number of a batch, "
-            "such as ('nightly', 7)"
-        )
+        check_transaction(self.transaction)
 
 
 def choose_layout(tensor_id: str, source: Source, options: WriteOptions, fill: bytes) -> str:
@@ -95,7 +90,7 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     layout = layout_of(choose_layout(tensor_id, source, options, filled))
     check_options(layout, options, dtype, any(filled))
     if options.block_shape is not None:
-        block = _block(options.block_shape)
+        block = checked_block(options.block_shape)
         if len(block) != len(source.shape):
             raise InvalidTensorError(
                 f"block shape {block} does not fit shape {source.shape}: one length for every axis"
@@ -128,7 +123,8 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     return replace(spec, codec=codec)
 
 
-def _block(lengths: Any) -> tuple[int, ...]:
+def checked_block(lengths: Any) -> tuple[int, ...]:
+    """Return a block shape that a writer gives as ints, or raise InvalidTensorError."""
     try:
         return tuple(operator.index(n) for n in lengths)
     except TypeError:

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.append import append, unite
 from tensorlake_spark.append import check_append as check_append
+from tensorlake_spark.batch import is_repeated
 from tensorlake_spark.choose import DENSE_FROM as DENSE_FROM
 from tensorlake_spark.choose import WriteOptions as WriteOptions
 from tensorlake_spark.choose import new_spec as new_spec
 from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta.commit import StaleChange, transaction_done
+from tensorlake_spark.delta.commit import StaleChange
 from tensorlake_spark.delta.rewrite import live_batches
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
@@ -73,7 +74,7 @@ def write(
     for _ in range(RECOMPUTE):
         snapshot = Snapshot.open(storage)
         snapshot.check_writable()
-        if transaction_done(snapshot, options.transaction):
+        if is_repeated(snapshot, options.transaction, tensor_id):
             logger.info(
                 "transaction %s is committed already; nothing is written", options.transaction
             )

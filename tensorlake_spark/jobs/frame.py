@@ -26,7 +26,7 @@ EXIT_CODES = """exit codes:
   2  an option or a value will not do, as one line says; the same run would fail again
   3  {third}
   1  anything else: another writer was faster, the store does not answer, or what nobody expected
-The last line of standard output is JSON in every case.
+The last line of standard output is JSON, unless the job is killed or interrupted.
 """
 
 _AGAIN = (ConcurrentWriteError, CorruptDataError, StorageError)

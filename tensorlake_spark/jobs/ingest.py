@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import sys
 import time
 from typing import Any
 
@@ -47,7 +48,8 @@ RULE says how the values of a column become indices:
 with the tensor, and a later --mode append goes on with them.
 
 A job that may fail halfway can go on: with --resume its tasks leave a receipt of what they completed, and
-the same command, given again, writes only what is missing and makes all of it visible in one commit. It is
+the same command, given again, writes only what is missing and makes all of it visible in one commit; where
+that commit was the last that an earlier run did, it changes nothing and says so. It is
 the same job while tensor, options, and names, shapes and dtypes of the sources are; of a source that changed
 nothing is used. Receipts that nobody comes back to go with vacuum, a week after the last.
 
@@ -59,11 +61,14 @@ The file of --config has the long options as keys, and sources; conf/examples ha
 line says wins. Lists are options that are repeated, or have commas; maps are NAME=VALUE, or JSON.
 
 exit codes:
-  0  done; or with --dry-run planned; or the batch of --txn-version is there already and nothing was changed
+  0  done, also where --compact-after failed afterwards, as a line of standard error and "compaction_error" in
+     the JSON then say; or with --dry-run planned; or the batch is there already and nothing was changed
   2  an option, a file or a value will not do, as one line says; the same run would fail again; or with
      --skip-bad no file is good
   1  anything else: another writer was faster, the store does not answer, or what nobody expected
-The last line of standard output is JSON in every case: "status" is done, planned, repeated or failed.
+The last line of standard output is JSON, unless the job is killed or interrupted: "status" is done, planned,
+repeated or failed. Bad input fails before the one commit, and leaves the table as it was. A job that ends with
+1, or is killed, may have died on either side of it: repeat it with --txn-app-id and --txn-version.
 """
 
 parser = Parser(
@@ -263,6 +268,13 @@ def report(outcome: Outcome, seconds: float) -> dict[str, Any]:
         if merged is not None:
             print(f"{merged.files_before} small file(s) became {merged.files_after}")
             about["compacted"] = {"files": merged.files_before, "into": merged.files_after}
+        error = outcome.compaction_error
+        if error is not None:
+            print(
+                f"ingest.py: done, but small files were not brought together: {error}",
+                file=sys.stderr,
+            )
+            about["compaction_error"] = {"type": type(error).__name__, "message": str(error)}
         about |= {"tensors": [row_of(m) for m in outcome.metas], "version": outcome.version}
     return about
 

@@ -2,66 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from tensorlake_spark.batch import is_repeated
 from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta.commit import app_of, transaction_done
+from tensorlake_spark.delta.commit import app_of
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError, TensorExistsError
+from tensorlake_spark.errors import TableNotFoundError, TensorExistsError
 from tensorlake_spark.meta import Meta
 from tensorlake_spark.spark.outcome import REPEATED, Outcome
-
-_OURS = "tensor/"
-
-
-def transaction_of(options: Mapping[str, str]) -> tuple[str, int] | None:
-    """Return name and number of a batch, None if it has none.
-
-    Raises
-    ------
-    InvalidOptionError
-        If one of them is missing, or will not do.
-    """
-    app, number = options.get("txnAppId"), options.get("txnVersion")
-    if app is None and number is None:
-        return None
-    if app is None or number is None:
-        raise InvalidOptionError(
-            "--txn-app-id and --txn-version (txnAppId and txnVersion) go together: the name of who writes the "
-            "batches, and the number of this one"
-        )
-    if not app.strip() or app.startswith(_OURS):
-        raise InvalidOptionError(
-            f"--txn-app-id {app!r} is empty, or begins with {_OURS!r}, which counts the changes of a tensor; "
-            "choose another name"
-        )
-    try:
-        version = int(number)
-    except ValueError:
-        raise InvalidOptionError(f"--txn-version {number!r} is no integer") from None
-    if not 0 <= version < 2**63:
-        raise InvalidOptionError(f"--txn-version {version} is not from 0 to 2**63 - 1")
-    return app, version
 
 
 def repeated(
     storage: Storage, tensor_id: str, batch: tuple[str, int] | None, is_group: bool
 ) -> Outcome | None:
-    """Return what is there if a batch, or a later one of that name, is committed already, else None."""
+    """Return what is there if a batch, or a later one of that name, is committed already, else None.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is, and what it writes is not there.
+    """
     if batch is None:
         return None
     try:
         snapshot = Snapshot.open(storage)
     except TableNotFoundError:
         return None
-    if not transaction_done(snapshot, batch):
+    if not is_repeated(snapshot, batch, tensor_id, is_group):
         return None
     if is_group:
         metas = [m for m in catalog.metas(snapshot) if m.spec.id.startswith(f"{tensor_id}/")]
     else:
-        found = catalog.find(snapshot, tensor_id)
-        metas = [] if found is None else [found]
+        metas = [catalog.get(snapshot, tensor_id)]
     return Outcome(REPEATED, tuple(metas), version=snapshot.version)
 
 
@@ -72,6 +46,11 @@ def state(storage: Storage, tensor_id: str) -> tuple[Meta | None, int | None]:
     except TableNotFoundError:
         return None, None
     return catalog.find(snapshot, tensor_id), snapshot.transaction(app_of(tensor_id))
+
+
+def last_change(number: int | None) -> dict[str, str]:
+    """Return the option of a write that holds only if a tensor's last change has this number, None for none."""
+    return {"lastChange": str(-1 if number is None else number)}
 
 
 def there(storage: Storage, ids: Sequence[str]) -> list[str]:

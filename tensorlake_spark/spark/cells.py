@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as t
 
-from tensorlake_spark.append import longer_labels
+from tensorlake_spark.append import check_kept, longer_labels
 from tensorlake_spark.choose import new_spec
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import DataFile, FileWriter
@@ -92,18 +92,14 @@ class Cells(Form):
                 f"tensor {spec.id!r} is dense (layout {spec.layout}), and cells are added to sparse ones; "
                 "mode('overwrite') replaces it"
             )
-        if options.write.layout not in ("auto", spec.layout):
-            raise InvalidOptionError(
-                f"tensor {spec.id!r} has layout {spec.layout}, and an append keeps it; leave out the option "
-                f"layout={options.write.layout!r}"
-            )
+        # Without names of its own a tensor takes those of the columns for this write.
+        write = options.write if spec.axes is not None else replace(options.write, axes=None)
+        check_kept(spec, write, None)
         if options.dtype not in (None, spec.dtype):
             raise InvalidOptionError(
                 f"tensor {spec.id!r} has dtype {spec.dtype}, and an append keeps it; leave out the option "
                 f"dtype={options.dtype.name!r}"
             )
-        if options.write.axes is not None and spec.axes not in (None, tuple(options.write.axes)):
-            raise InvalidOptionError(f"the axes of tensor {spec.id!r} are named {spec.axes}")
         if options.shape is not None and len(options.shape) != spec.ndim:
             raise InvalidTensorError(
                 f"option shape={options.shape} has {len(options.shape)} axes, tensor {spec.id!r} has {spec.ndim}"

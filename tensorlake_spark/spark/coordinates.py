@@ -175,7 +175,7 @@ class Found:
     cells : int
         How many elements they are, about.
     least, most : tuple
-        Of each axis the least and the greatest measure; None of labels.
+        Of each axis the least and the greatest measure; None of labels, and where there is no record.
     """
 
     records: int
@@ -248,7 +248,7 @@ def look(measured: Measured) -> Found:
     Raises
     ------
     InvalidTensorError
-        If there is none, or an axis or the value of one will not do; names its file and line.
+        If an axis or the value of one will not do; names its file and line.
     """
     axes, records = measured.axes, measured.records
     columns = [measured.measure(k) for k in range(len(axes))]
@@ -268,8 +268,6 @@ def look(measured: Measured) -> Found:
     if found["wrong"]:
         row = first_record(records, f.col(WRONG).isNotNull())
         raise InvalidTensorError(f"{place_of(row)}: the line {short(row[LINE])} {row[WRONG]}")
-    if not found["n"]:
-        raise InvalidTensorError("the sources hold no record, or --where leaves none")
     for k, axis in enumerate(axes):
         if found[f"null{k}"]:
             row = first_record(records, _measure(records, axis).isNull())
@@ -300,7 +298,7 @@ def bounded(
     """
     axes, lengths = list(measured.axes), [0] * len(measured.axes)
     for k, axis in enumerate(measured.axes):
-        if not axis.settled.is_regular:
+        if not axis.settled.is_regular or not found.records:
             continue
         rule = axis.settled.begin(found.least[k])
         first, last = rule.places(found.least[k]), rule.places(found.most[k])

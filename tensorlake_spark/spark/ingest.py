@@ -6,7 +6,6 @@ slabs or tensors, ``ingest_cells`` logs and matrices as the cells of a sparse te
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,15 +19,15 @@ from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import (
-    ConcurrentWriteError,
     InvalidOptionError,
     InvalidTensorError,
     MissingDependencyError,
     TensorLakeError,
 )
-from tensorlake_spark.spark.batches import check_free, repeated, state, transaction_of
+from tensorlake_spark.spark.batches import check_free, last_change, repeated, state
 from tensorlake_spark.spark.files import using
 from tensorlake_spark.spark.ingest_cells import ingest_cells
+from tensorlake_spark.spark.options import transaction_of
 from tensorlake_spark.spark.outcome import DONE, PLANNED, Outcome, Skipped, bytes_of
 from tensorlake_spark.spark.plan_cells import plan_cells
 from tensorlake_spark.spark.resume import forget
@@ -40,8 +39,6 @@ from tensorlake_spark.spec import check_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-logger = logging.getLogger("tensorlake_spark")
 
 _OURS = re.compile(r"tensorlake_spark\.errors\.(\w+): (.*)")
 _NO_S3A = re.compile(r'S3AFileSystem not found|No FileSystem for scheme "s3a"')
@@ -144,6 +141,7 @@ def run(
             raise InvalidOptionError(
                 f"--source-version is for Delta tables, which have versions; {(paths or sources)[0]} is none"
             )
+        _check_fitting(family, (paths or sources)[0], cells or CellOptions(), options or {})
         if family == "arrays":
             if cells not in (None, CellOptions()):
                 raise InvalidOptionError(
@@ -191,10 +189,24 @@ def _compacted(storage: Storage, outcome: Outcome, least: int) -> Outcome:
     try:
         lake = tensorlake_spark.open(storage.uri, storage_options=storage.options)
         done = lake.optimize([meta.spec.id for meta in outcome.metas], min_files=least)
-    except ConcurrentWriteError as error:
-        logger.warning("small files were not brought together: %s", error)
-        return outcome
+    except Exception as error:  # a failed run would be repeated
+        return replace(outcome, compaction_error=error)
     return replace(outcome, compacted=done, version=done.version)
+
+
+def _check_fitting(
+    family: str, source: str, cells: CellOptions, options: Mapping[str, str]
+) -> None:
+    """Raise InvalidOptionError for options that sources of this family have no use for."""
+    odd = {
+        "--shape": ("cells; arrays have their own", family == "arrays" and "shape" in options),
+        "--dtype": ("cells; arrays have their own", family == "arrays" and "dtype" in options),
+        "--delimiter": ("CSV files", family != "csv" and cells.delimiter is not None),
+        "--timezone": ("tables", family in ("tns", "matrices") and cells.timezone != "UTC"),
+    }
+    for name, (what, is_odd) in odd.items():
+        if is_odd:
+            raise InvalidOptionError(f"{source}: {name} is for {what}; leave it out")
 
 
 def _check_arrays_only(path: str, resume: bool, skip_bad: bool) -> None:
@@ -226,14 +238,6 @@ def _cells(
     old, number = state(storage, tensor_id)
     if mode == "error" and old is not None:
         check_free(storage, [tensor_id])
-
-    def unchanged() -> None:
-        if state(storage, tensor_id)[1] != number:
-            raise ConcurrentWriteError(
-                f"another writer changed tensor {tensor_id!r} while the files were looked at; nothing was "
-                "written, run the job again"
-            )
-
     kept = old if mode == "append" else None
     if dry_run:
         plan = plan_cells(
@@ -244,8 +248,7 @@ def _cells(
         session, storage, tensor_id, paths, family, choices,
         old=kept,
         mode="overwrite" if mode == "overwrite" else "append",
-        options=options,
-        before_write=unchanged,
+        options={**(options or {}), **last_change(number)},
     )  # fmt: skip
     snapshot = Snapshot.open(storage)
     metas = (catalog.get(snapshot, tensor_id),)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +61,6 @@ def ingest_cells(
     old: Meta | None = None,
     mode: str = "append",
     options: Mapping[str, str] | None = None,
-    before_write: Callable[[], None] = lambda: None,
 ) -> None:
     """Write the cells that files of one family hold.
 
@@ -83,8 +82,6 @@ def ingest_cells(
         As Spark has it.
     options : mapping, optional
         Further options of ``format("tensor")``.
-    before_write : callable
-        Called when all has been looked at; what it raises stops the writing.
 
     Raises
     ------
@@ -94,7 +91,6 @@ def ingest_cells(
     with prepared(session, paths, family, choices, old=old, options=options) as ready:
         stored = {f"storage.{name}": value for name, value in storage.options.items()}
         writer = ready.cells.write.format("tensor").mode(mode).option("id", tensor_id)
-        before_write()
         writer.options(**ready.options, **stored).save(storage.uri)
 
 
@@ -183,6 +179,7 @@ def _job(
             )
         dtype = old.spec.dtype
     least: tuple[int, ...] = ()
+    choices = replace(choices, delimiter=_delimiter(choices.delimiter))
     if family in _TABLES:
         if "axes" in given:
             raise InvalidOptionError(
@@ -218,6 +215,17 @@ def _job(
             f"{paths[0]} has {len(axes)} axes, tensor {old.spec.id!r} has {old.spec.ndim}"
         )
     return _Job(records, axes, value, dtype, least, old)
+
+
+def _delimiter(text: str | None) -> str | None:
+    """Return what separates the fields of a line; a tab may be given as two characters, for shells and YAML."""
+    if text == "\\t":
+        return "\t"
+    if text is not None and (len(text) != 1 or text in '"\r\n'):
+        raise InvalidOptionError(
+            f"--delimiter {text!r} is not one character between fields, such as ';' or '\\t' for a tab"
+        )
+    return text
 
 
 @contextmanager
@@ -257,6 +265,9 @@ def _prepare(
     """Look at the records, map them to cells, and group these by block."""
     old = None if job.old is None else job.old.spec
     found = look(measured)
+    # A tensor that is there goes on without a record as it is; a matrix says its shape itself.
+    if not found.records and old is None and not job.least_shape:
+        raise InvalidTensorError("the sources hold no record, or --where leaves none")
     measured, lengths = bounded(measured, found, asked)
     numbered = listed(measured, {} if old is None else dict(old.labels))
     labels: dict[str, Labels] = {}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.batch import check_transaction
 from tensorlake_spark.choose import WriteOptions
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
@@ -25,7 +26,8 @@ _SHARED = ("path", "id")
 _READ = (*_SHARED, "slice", "view", "labels", "versionAsOf", "timestampAsOf", "maxPartitionBytes")
 _WRITE = (
     *_SHARED, "layout", "blockShape", "chunkRank", "codec", "fillValue", "axes", "attrs", "labels", "axis",
-    "shape", "dtype", "order", "rowAxes", "duplicates", "txnAppId", "txnVersion", "resumption",
+    "shape", "dtype", "order", "rowAxes", "duplicates", "txnAppId", "txnVersion", "lastChange",
+    "resumption",
 )  # fmt: skip
 
 
@@ -166,6 +168,9 @@ class SparkWriteOptions:
         tensor with a rule of its own takes as that.
     write : WriteOptions
         How it is stored.
+    last_change : int, or None
+        What ``jobs/ingest.py`` saw as the number of the tensor's last change, -1 where there was none: the
+        write holds only if that is still so. None where nobody has looked.
     resumption : Resumption, or None
         What ``jobs/ingest.py --resume`` knows of earlier runs, for slabs of a given shape and for tensors.
     """
@@ -177,6 +182,7 @@ class SparkWriteOptions:
     dtype: np.dtype[Any] | None
     duplicates: str | None
     write: WriteOptions
+    last_change: int | None = None
     resumption: Resumption | None = None
 
     @classmethod
@@ -189,9 +195,6 @@ class SparkWriteOptions:
         tensor_id = given.get("id")
         if tensor_id is not None:
             check_id(tensor_id)
-        app, number = given.get("txnAppId"), _integer(given, "txnVersion")
-        if (app is None) != (number is None):
-            raise InvalidOptionError("txnAppId and txnVersion go together; one of them is missing")
         axes = given.get("axes")
         return cls(
             storage=_storage(options, given["path"], s3a),
@@ -208,16 +211,37 @@ class SparkWriteOptions:
                 fill_value=_number(given.get("fillValue", "0")),
                 axes=None if axes is None else [a.strip() for a in axes.split(",")],
                 attrs=_json(given, "attrs"),
-                transaction=None if app is None or number is None else (app, number),
+                transaction=transaction_of(given),
                 order=_integers(given, "order"),
                 row_axes=_integers(given, "rowAxes"),
                 duplicates=given.get("duplicates", "error"),
                 labels=_json(given, "labels"),
             ),
+            last_change=_integer(given, "lastChange"),
             resumption=(
                 Resumption.from_json(given["resumption"]) if "resumption" in given else None
             ),
         )
+
+
+def transaction_of(options: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return name and number of a batch, None if it has none.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one of them is missing, or will not do.
+    """
+    app, number = options.get("txnAppId"), _integer(options, "txnVersion")
+    if app is None and number is None:
+        return None
+    if app is None or number is None:
+        raise InvalidOptionError(
+            "txnAppId and txnVersion (--txn-app-id and --txn-version) go together: the name of who writes the "
+            "batches, and the number of this one"
+        )
+    check_transaction((app, number))
+    return app, number
 
 
 def _number(text: str) -> Any:

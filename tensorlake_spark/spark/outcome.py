@@ -101,7 +101,9 @@ class Outcome:
     pieces, reused : int, or None
         Of a job that can be resumed in how many pieces it is written, and how many earlier runs had written.
     compacted : OptimizeReport, or None
-        What was brought together afterwards; None where that was not asked for, or given up.
+        What was brought together afterwards; None where that was not asked for, or failed.
+    compaction_error : Exception, or None
+        Why that failed; what was written is in the table all the same.
     """
 
     status: str
@@ -114,6 +116,7 @@ class Outcome:
     pieces: int | None = None
     reused: int | None = None
     compacted: OptimizeReport | None = None
+    compaction_error: Exception | None = None
 
 
 def raw_bytes(shape: Sequence[int], spec: TensorSpec) -> int:

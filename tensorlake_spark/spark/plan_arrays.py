@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.append import check_append
+from tensorlake_spark.append import check_append, check_kept
 from tensorlake_spark.choose import new_spec
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidTensorError
@@ -48,6 +48,7 @@ def plan_slabs(
     files = tuple(part.path for part in parts)
     if old is not None:
         axis = options.axis
+        check_kept(old.spec, options.write, axis)
         check_append(old.spec, shape, dtype, axis)
         whole = list(old.spec.shape)
         whole[axis] += shape[axis]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ from tensorlake_spark.meta import META_COLUMNS, meta_batch, read_meta
 from tensorlake_spark.spark.form import TensorCommitMessage, Written
 
 _FORMAT = 1
-_RECEIPT = "receipt"
+_RECEIPT, _COMMIT = "receipt", "commit"
 
 
 @dataclass(frozen=True)
@@ -113,17 +113,21 @@ class Resumption:
             )
         return [found[name] for name in self.reused]
 
-    def clear(self, storage: Storage, committed: Sequence[DataFile]) -> None:
+    def announce(self, storage: Storage, files: Sequence[DataFile]) -> None:
+        """Note right before the commit what it will name: a run that is killed then can be told from one before."""
+        text = json.dumps([file.path for file in files])
+        Staging(storage, self.folder).write(f"{_COMMIT}-{self.look}", text)
+
+    def clear(self, storage: Storage, committed: Collection[str]) -> None:
         """Delete the receipts after the commit, and files that only lost attempts of tasks have named.
 
         No other run of the job can commit those any more. What cannot be deleted is left to vacuum.
         """
-        kept = {file.path for file in committed}
         with suppress(TensorLakeError, OSError):
             notes = Staging(storage, self.folder)
             for message in read(notes).values():
                 for file in message.files:
-                    if file.path not in kept:
+                    if file.path not in committed:
                         storage.delete(file.path)
             notes.delete()
 
@@ -137,6 +141,16 @@ def look_of(name: str) -> str:
     '5f2a'
     """
     return name.split("-")[1]
+
+
+def announced(notes: Staging) -> dict[str, frozenset[str]]:
+    """Return which files runs were about to commit, by the state of the sources that they read."""
+    out = {}
+    for name, text in notes.read().items():
+        if name.startswith(f"{_COMMIT}-"):
+            with suppress(ValueError, TypeError):  # as if it were not there
+                out[look_of(name)] = frozenset(json.loads(text))
+    return out
 
 
 def read(notes: Staging) -> dict[str, TensorCommitMessage]:

@@ -67,11 +67,50 @@ class Resumed:
                 notes.delete()
 
 
+def name_of(
+    tensor_id: str, batch: tuple[str, int] | None, same: Sequence[Any], parts: Sequence[Part]
+) -> str:
+    """Return what a job is known by, whatever its sources hold and however its tensors changed meanwhile.
+
+    Parameters
+    ----------
+    tensor_id, batch
+        Where the job writes, and the number of its batch if it has one.
+    same : sequence
+        What else has to be the same, as JSON has it.
+    parts : sequence of Part
+        The sources.
+    """
+    return f"{_owner(tensor_id, batch)}-{_hash([*same, [part.to_json() for part in parts]])}"
+
+
+def committed(storage: Storage, name: str, parts: Sequence[Part], dry_run: bool) -> bool:
+    """Return whether an earlier run of a job committed these sources, and was killed before it could end.
+
+    Of such a run some file is in the table, which nothing but its commit can have named. What it left is
+    deleted, unless this is a dry run; so is what a run left that committed other contents of the sources.
+    """
+    left = [folder for folder in staging.folders(storage) if folder.startswith(f"{name}-")]
+    if not left:
+        return False
+    try:
+        live = Snapshot.open(storage).places.keys()
+    except TableNotFoundError:
+        return False
+    now, is_there = _hash(_stamps(parts)), False
+    for folder in left:
+        for look, files in receipts.announced(Staging(storage, folder)).items():
+            if live.isdisjoint(files):
+                continue
+            is_there |= look == now
+            if not dry_run:
+                Resumption(folder, look, {}).clear(storage, files)
+    return is_there
+
+
 def resumed(
     storage: Storage,
-    tensor_id: str,
-    batch: tuple[str, int] | None,
-    same: Sequence[Any],
+    name: str,
     parts: Sequence[Part],
     pieces: Bands | Whole,
     ids: Sequence[str],
@@ -80,10 +119,10 @@ def resumed(
 
     Parameters
     ----------
-    storage, tensor_id, batch
-        Where the job writes, and the number of its batch if it has one.
-    same : sequence
-        What else has to be the same, as JSON has it.
+    storage : Storage
+        Where the job writes.
+    name : str
+        What it is known by, see `name_of`.
     parts : sequence of Part
         The sources.
     pieces : Bands or Whole
@@ -92,8 +131,7 @@ def resumed(
         The tensors that it becomes.
     """
     numbers = _numbers(storage, ids)
-    arrays = [part.to_json() for part in parts]
-    folder = f"{_owner(tensor_id, batch)}-{_hash([*same, arrays, numbers])}"
+    folder = f"{name}-{_hash(numbers)}"
     stamps = _stamps(parts)
     sources = json.dumps(stamps)
     option = Resumption(folder, _hash(stamps), numbers)

@@ -11,8 +11,7 @@ from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidTensorError
-from tensorlake_spark.meta import Meta
-from tensorlake_spark.spark.batches import check_free, state, there, transaction_of
+from tensorlake_spark.spark.batches import check_free, last_change, state, there
 from tensorlake_spark.spark.direct import save
 from tensorlake_spark.spark.ingest_arrays import (
     Work,
@@ -22,11 +21,12 @@ from tensorlake_spark.spark.ingest_arrays import (
     slab_frame,
     tensor_frame,
 )
-from tensorlake_spark.spark.outcome import DONE, PLANNED, Outcome, Plan, Skipped
+from tensorlake_spark.spark.options import transaction_of
+from tensorlake_spark.spark.outcome import DONE, PLANNED, REPEATED, Outcome, Plan, Skipped
 from tensorlake_spark.spark.parts import Part, find_good_parts, find_parts
 from tensorlake_spark.spark.pieces import Bands, Whole
 from tensorlake_spark.spark.plan_arrays import check_distinct, plan_slabs, plan_tensors
-from tensorlake_spark.spark.resume import Resumed, resumed
+from tensorlake_spark.spark.resume import Resumed, committed, name_of, resumed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,6 +76,10 @@ def write_arrays(
             if skipped
             else "the sources hold no array"
         )
+    if job.resume:
+        earlier = _committed(job, parts)
+        if earlier is not None:
+            return replace(earlier, skipped=skipped)
     ready = (_tensors if job.how == "each" else _slabs)(session, job, parts)
     if not job.dry_run:
         work, settings = ready.work, {**ready.settings, "path": job.storage.uri}
@@ -119,13 +123,14 @@ def _settings(job: ArrayJob) -> dict[str, str]:
 
 def _slabs(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> _Ready:
     """Return how parts become one tensor."""
-    old: Meta | None = state(job.storage, job.tensor_id)[0]
+    old, number = state(job.storage, job.tensor_id)
     if job.mode == "error":
         check_free(job.storage, [] if old is None else [job.tensor_id])
     shape = joined_shape(parts, job.join)
     join = None if job.join is None else job.join % len(shape)
     settings = _settings(job)
     settings |= {"id": job.tensor_id, "axis": str(join or 0), "shape": ",".join(map(str, shape))}
+    settings |= last_change(number)
     plan = plan_slabs(job.storage, parts, settings, old if job.mode == "append" else None)
     block = plan.tensors[0].block_shape
     earlier = None
@@ -139,7 +144,7 @@ def _slabs(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> _Read
 
 def _tensors(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> _Ready:
     """Return how each part becomes a tensor."""
-    ids = [f"{job.tensor_id}/{p.name}" for p in parts]
+    ids = _ids(job, parts)
     if job.mode != "overwrite":
         check_free(job.storage, there(job.storage, ids))
     check_distinct(ids)
@@ -158,12 +163,31 @@ def _resumed(
     job: ArrayJob, parts: Sequence[Part], pieces: Bands | Whole, ids: Sequence[str]
 ) -> Resumed:
     """Return what earlier runs have written of a job that is the same in everything that matters."""
+    return resumed(job.storage, _name_of(job, parts), parts, pieces, ids)
+
+
+def _name_of(job: ArrayJob, parts: Sequence[Part]) -> str:
+    """Return what the notes of a job are known by."""
     options = dict(job.options or {})
     same = [
         tensorlake_spark.__version__, job.tensor_id, job.how, job.axis, job.mode, job.channels_first, options,
     ]  # fmt: skip
-    batch = transaction_of(options)
-    return resumed(job.storage, job.tensor_id, batch, same, parts, pieces, ids)
+    return name_of(job.tensor_id, transaction_of(options), same, parts)
+
+
+def _committed(job: ArrayJob, parts: Sequence[Part]) -> Outcome | None:
+    """Return what is there if an earlier run of a job was killed between its commit and its end, else None."""
+    if not committed(job.storage, _name_of(job, parts), parts, job.dry_run):
+        return None
+    snapshot = Snapshot.open(job.storage)
+    ids = _ids(job, parts) if job.how == "each" else [job.tensor_id]
+    metas = tuple(meta for meta in catalog.metas(snapshot) if meta.spec.id in set(ids))
+    return Outcome(REPEATED, metas, version=snapshot.version)
+
+
+def _ids(job: ArrayJob, parts: Sequence[Part]) -> list[str]:
+    """Return the tensors that parts become which stay apart."""
+    return [f"{job.tensor_id}/{p.name}" for p in parts]
 
 
 def _outcome(storage: Storage, plan: Plan, dry_run: bool) -> Outcome:

@@ -15,6 +15,8 @@ from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from tensorlake_spark import edit
+from tensorlake_spark.append import check_kept
+from tensorlake_spark.batch import is_repeated
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit, transaction_done
 from tensorlake_spark.delta.snapshot import Snapshot
@@ -28,6 +30,7 @@ from tensorlake_spark.delta.write import (
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     InvalidOptionError,
+    InvalidTensorError,
     TableNotFoundError,
     TensorExistsError,
 )
@@ -39,6 +42,7 @@ from tensorlake_spark.spark.form import Form, TensorCommitMessage
 from tensorlake_spark.spark.options import SparkWriteOptions
 from tensorlake_spark.spark.slabs import Slabs, Tensors
 from tensorlake_spark.spark.views import TENSOR
+from tensorlake_spark.spec import dtype_name
 
 
 class TensorWriter(DataSourceArrowWriter):
@@ -59,8 +63,19 @@ class TensorWriter(DataSourceArrowWriter):
         except TableNotFoundError:
             pass
         old: Meta | None = None
-        if snapshot is not None and options.id is not None and not overwrite:
-            old = catalog.find(snapshot, options.id)
+        self.number: int | None = None  # of the tensor's last change
+        if snapshot is not None and options.id is not None:
+            old = None if overwrite else catalog.find(snapshot, options.id)
+            self.number = snapshot.transaction(app_of(options.id))
+        seen = -1 if self.number is None else self.number
+        if options.last_change not in (None, seen):
+            raise ConcurrentWriteError(
+                f"another writer changed tensor {options.id!r} since the files were looked at; nothing was "
+                "written, run the job again"
+            )
+        _check_fitting(kind, options)
+        if kind == "slabs" and old is not None:
+            check_kept(old.spec, options.write, options.axis)
         self.form: Form
         if kind == "tensors":
             self.form = Tensors(options)
@@ -78,7 +93,11 @@ class TensorWriter(DataSourceArrowWriter):
         self.version = snapshot.version
         self.mark = f"{uuid.uuid4().hex[:16]}-"  # names of the job's files begin with it
         self.file_bytes = snapshot.file_bytes
-        self.done = transaction_done(snapshot, options.write.transaction)
+        transaction = options.write.transaction
+        if options.id is None:  # the rows have the ids
+            self.done = transaction_done(snapshot, transaction)
+        else:
+            self.done = is_repeated(snapshot, transaction, options.id)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Encode and write one partition; runs on an executor, perhaps more than once."""
@@ -103,6 +122,7 @@ class TensorWriter(DataSourceArrowWriter):
             snapshot = Snapshot.open(storage)
             files = [file for part in parts for file in part.files]
             metas = self.form.describe([w for m in parts for w in m.written], files, snapshot)
+            self._check_metas(metas)
             if metas:
                 self._commit(snapshot, metas, files)
         except StaleChange as stale:
@@ -114,7 +134,22 @@ class TensorWriter(DataSourceArrowWriter):
             self.abort(messages)
             raise
         if resumption is not None:
-            resumption.clear(storage, files)
+            resumption.clear(storage, {file.path for file in files})
+
+    def _check_metas(self, metas: Sequence[Meta]) -> None:
+        """Raise an error if an option says something else than what the tasks wrote."""
+        options = self.options
+        if not metas and self.overwrite and options.id is not None:
+            raise InvalidTensorError(
+                f"the DataFrame has no slab, so there is no shape and no dtype to overwrite tensor {options.id!r} "
+                "with; nothing was changed: leave out empty batches, or delete the tensor"
+            )
+        for meta in metas:
+            if options.dtype not in (None, meta.spec.dtype):
+                raise InvalidOptionError(
+                    f"the DataFrame holds {meta.spec.dtype} for tensor {meta.spec.id!r}, and slabs and tensors are "
+                    f"stored as they are; leave out the option dtype={dtype_name(options.dtype)!r}"
+                )
 
     def _commit(self, snapshot: Snapshot, metas: Sequence[Meta], files: Sequence[DataFile]) -> None:
         storage = self.options.storage
@@ -127,8 +162,11 @@ class TensorWriter(DataSourceArrowWriter):
                     f"tensor {taken[0]!r} exists in {storage.uri}; mode('overwrite') replaces it, and an "
                     "append of slabs (lo, tensor) with option('id', ...) continues it"
                 )
-        planned = Snapshot.open(storage, self.version)
-        numbers = planned.transactions([app_of(i) for i in ids])
+        if self.options.id is not None:
+            numbers = {app_of(self.options.id): self.number}
+        else:
+            planned = Snapshot.open(storage, self.version)
+            numbers = planned.transactions([app_of(i) for i in ids])
 
         def appended(now: Snapshot) -> None:
             with FileWriter.into(now) as writer:
@@ -136,9 +174,12 @@ class TensorWriter(DataSourceArrowWriter):
                 writer.add_meta(
                     [m.spec for m in metas], [m.seq for m in metas], [m.totals for m in metas]
                 )
+                adds = [*files, *writer.finish()]
+                if self.options.resumption is not None:
+                    self.options.resumption.announce(storage, adds)
                 change = Change(
                     tensors={i: numbers[app_of(i)] for i in ids},
-                    adds=[*files, *writer.finish()],
+                    adds=adds,
                     removes=removes,
                     operation="spark overwrite" if self.overwrite else "spark append",
                     transaction=self.options.write.transaction,
@@ -154,6 +195,18 @@ class TensorWriter(DataSourceArrowWriter):
         """
         if self.options.resumption is None:
             discard(self.options.storage, marked(self.options.storage, self.mark))
+
+
+def _check_fitting(kind: str, options: SparkWriteOptions) -> None:
+    """Raise InvalidOptionError for an option that the form of a DataFrame has no use for."""
+    if kind == "tensors" and options.shape is not None:
+        raise InvalidOptionError(
+            f"option shape={options.shape} is for slabs and cells; tensors (id, tensor) have their own"
+        )
+    if kind != "slabs" and options.axis:
+        raise InvalidOptionError(
+            f"option axis={options.axis} is for slabs (lo, tensor), which continue a tensor along it"
+        )
 
 
 def _kind(schema: t.StructType, options: SparkWriteOptions) -> str:
