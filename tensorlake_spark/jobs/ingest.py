@@ -16,6 +16,7 @@ from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.config import Parser, parse
 from tensorlake_spark.jobs.frame import carry_out, defaults_of, storage_options
 from tensorlake_spark.meta import Meta
@@ -112,6 +113,7 @@ parser.add_argument(
     metavar="N",
     help="after the commit, bring small files together if these tensors have N of them or more",
 )
+progress.add_option(parser)
 parser.add_argument("--layout", help="how it is stored; dense arrays ftsf, cells bsgs by default")
 parser.add_argument("--block-shape", help="shape of a chunk or block, as 1,3,256,1024")
 parser.add_argument("--codec", help="how chunks are coded; chosen by trying if not given")
@@ -174,7 +176,7 @@ cells.add_argument(
     "--timezone", help="by whose clock times are binned, as Europe/Berlin (default: UTC)"
 )
 
-_DEFAULTS = defaults_of(parser, mode="error", timezone="UTC", sources=[])
+_DEFAULTS = defaults_of(parser, mode="error", timezone="UTC", sources=[], progress=progress.EVERY)
 _OPTIONS = {
     "layout": "layout", "blockShape": "block_shape", "codec": "codec", "axes": "axes", "attrs": "attrs",
     "shape": "shape", "dtype": "dtype", "duplicates": "duplicates", "txnAppId": "txn_app_id",
@@ -212,31 +214,32 @@ def ingest(args: argparse.Namespace, session: Any) -> Outcome:
     logging.getLogger("SQLQueryContextLogger").disabled = True
     used = session or job_session(local_session)
     try:
-        return run(
-            used,
-            args.table,
-            args.id,
-            sources,
-            how=how if args.concat is None else "concat",
-            axis=args.concat or 0,
-            mode=args.mode,
-            channels_first=args.channels_first,
-            cells=CellOptions(
-                tuple(args.axis),
-                args.value,
-                tuple(args.column),
-                args.where,
-                args.delimiter,
-                args.timezone,
-                args.source_version,
-            ),
-            options={k: str(v) for k, v in chosen.items() if v is not None},
-            storage_options=stored,
-            dry_run=args.dry_run,
-            resume=args.resume,
-            skip_bad=args.skip_bad,
-            compact_after=args.compact_after,
-        )
+        with progress.telling("ingest.py", used, args.progress):
+            return run(
+                used,
+                args.table,
+                args.id,
+                sources,
+                how=how if args.concat is None else "concat",
+                axis=args.concat or 0,
+                mode=args.mode,
+                channels_first=args.channels_first,
+                cells=CellOptions(
+                    tuple(args.axis),
+                    args.value,
+                    tuple(args.column),
+                    args.where,
+                    args.delimiter,
+                    args.timezone,
+                    args.source_version,
+                ),
+                options={k: str(v) for k, v in chosen.items() if v is not None},
+                storage_options=stored,
+                dry_run=args.dry_run,
+                resume=args.resume,
+                skip_bad=args.skip_bad,
+                compact_after=args.compact_after,
+            )
     finally:
         if session is None:
             used.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import threading
 import time
@@ -9,11 +10,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tensorlake_spark.errors import InvalidOptionError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EVERY = 30.0
 """Seconds between two lines where nobody says otherwise."""
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--progress`` to the options of a job."""
+    parser.add_argument(
+        "--progress",
+        type=float,
+        metavar="SECONDS",
+        help=f"how often a line on standard error says how many tasks are done; {EVERY:g} if not given, 0 for never",
+    )
 
 
 @contextmanager
@@ -28,7 +41,14 @@ def telling(name: str, session: SparkSession, every: float = EVERY) -> Iterator[
         What runs it; one of Spark Connect tells nothing.
     every : float
         Seconds; with 0 nothing is said.
+
+    Raises
+    ------
+    InvalidOptionError
+        If `every` is negative, or more than a day.
     """
+    if not 0 <= every <= 86400:
+        raise InvalidOptionError(f"--progress {every:g} is not from 0 to 86400 seconds")
     context = None if every <= 0 else getattr(session, "_sc", None)
     if context is None:
         yield
