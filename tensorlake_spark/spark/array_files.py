@@ -8,6 +8,7 @@ those of the extra ``ingest``.
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorLakeError
-from tensorlake_spark.spark.bounds import bounded_pixels, check_archive
+from tensorlake_spark.spark.bounds import bounded_pixels, check_archive, check_bytes, check_pixels
 from tensorlake_spark.spark.files import files_of, is_object, open_file, seekable
+from tensorlake_spark.spark.inside import dataset_of, series_of
 from tensorlake_spark.spark.npy_objects import Ranges
 from tensorlake_spark.spark.sources import HDF5, TIFF
 from tensorlake_spark.spec import dtype_name
@@ -26,6 +28,7 @@ from tensorlake_spark.spec import dtype_name
 Array = np.ndarray[Any, Any]
 
 _SHARD_BYTES = 64 << 20
+_IMAGES = ("PNG", "JPEG")  # Pillow knows many more, some of which run programs
 
 
 class Stored(Protocol):
@@ -68,9 +71,10 @@ class Sliced:
 
 
 class Pages:
-    """A series of TIFF pages; see `Stored`. One page at a time is in memory."""
+    """A series of TIFF pages; see `Stored`. One page at a time is in memory, if it may be as large as it says."""
 
     def __init__(self, series: Any):
+        _check_page(series.keyframe)
         self.pages = series.pages
         self.shape: tuple[int, ...] = tuple(int(n) for n in series.shape)
         self.dtype: np.dtype[Any] = np.dtype(series.dtype)
@@ -94,8 +98,21 @@ class Pages:
             page = self.pages[number]
             if page is None:
                 raise InvalidTensorError(f"page {number} of the series is missing")
+            _check_page(page.keyframe)
             self._last = number, np.asarray(page.asarray())
         return self._last[1]
+
+
+def _check_page(page: Any) -> None:
+    """Raise InvalidTensorError if a page, or one of its tiles, is too large to be unpacked."""
+    if page.dtype is None:
+        raise InvalidTensorError("its pixels are of no type that tifffile knows")
+    pixels = page.imagedepth * page.imagelength * page.imagewidth
+    if page.is_tiled:
+        pixels = max(pixels, page.tiledepth * page.tilelength * page.tilewidth)
+    if not page.is_contiguous:
+        check_pixels(pixels)
+    check_bytes(pixels * page.samplesperpixel * page.dtype.itemsize, "a page")
 
 
 class ChannelsFirst:
@@ -145,14 +162,12 @@ def opened(path: str, member: str = "", channels_first: bool = False) -> Iterato
             yield _zarr(path, member)
         elif lower.endswith(HDF5):
             with _hdf5(path) as file:
-                data = file[member]
-                if not hasattr(data, "shape") or data.shape is None:
-                    raise InvalidTensorError("it is no dataset with elements")
-                yield Sliced(data, data.chunks)
+                data = dataset_of(file, member)
+                yield _chunked(data, data.chunks)
         elif lower.endswith(TIFF):
-            with _needed("tifffile", path).TiffFile(seekable(path)) as file:
-                series = file.series[int(member or 0)]
-                stored = _series(path, series, int(member or 0))
+            with _tiff(path) as file:
+                series = series_of(file)[int(member or 0)]
+                stored = _series(path, file, series)
                 turned = channels_first and series.axes.endswith("S") and len(stored.shape) >= 3
                 yield ChannelsFirst(stored) if turned else stored
         elif lower.endswith(".npy"):
@@ -183,7 +198,10 @@ def members_of(path: str) -> list[str]:
             out: list[str] = []
 
             def look(name: str, item: Any) -> None:
-                is_data = hasattr(item, "shape") and item.shape is not None
+                # HDF5 opens other files for the shape of a virtual dataset, which `opened` refuses.
+                is_data = hasattr(item, "is_virtual") and (
+                    item.is_virtual or item.shape is not None
+                )
                 if is_data and not item.is_scale and _is_tensor(item.dtype):
                     out.append(name)
 
@@ -191,8 +209,8 @@ def members_of(path: str) -> list[str]:
                 file.visititems(look)
             return out
         if lower.endswith(TIFF):
-            with _needed("tifffile", path).TiffFile(seekable(path)) as file:
-                count = len(file.series)
+            with _tiff(path) as file:
+                count = len(series_of(file))
             return [""] if count == 1 else [str(k) for k in range(count)]
         if lower.endswith(".npz"):
             with np.load(seekable(path), allow_pickle=False) as archive:
@@ -238,8 +256,13 @@ def _image(path: str) -> Array:
     # Pillow warns between once and twice its limit; the halved one leaves a warning that says nothing.
     with warnings.catch_warnings(), bounded_pixels(images):
         warnings.simplefilter("ignore", images.DecompressionBombWarning)
-        with images.open(seekable(path)) as image:
-            return np.asarray(image)
+        try:
+            with images.open(seekable(path), formats=_IMAGES) as image:
+                return np.asarray(image)
+        except images.UnidentifiedImageError:
+            raise InvalidTensorError(
+                f"it is no {' or '.join(_IMAGES)} file, as its name says; convert it to one, or rename it"
+            ) from None
 
 
 def _zarr_node(path: str, member: str) -> Any:
@@ -262,7 +285,13 @@ def _zarr(path: str, member: str) -> Sliced:
         raise InvalidTensorError(f"it is a group; its arrays are {_names(_arrays_inside(found))}")
     shards = getattr(found, "shards", None)
     is_small = shards and math.prod(shards) * found.dtype.itemsize <= _SHARD_BYTES
-    return Sliced(found, shards if is_small else found.chunks)
+    return _chunked(found, shards if is_small else found.chunks)
+
+
+def _chunked(data: Any, chunks: Sequence[int] | None) -> Sliced:
+    """Return an array of which chunks are unpacked whole, if they may be as large as they say."""
+    check_bytes(math.prod(chunks or ()) * data.dtype.itemsize, "a chunk")
+    return Sliced(data, chunks)
 
 
 def _arrays_inside(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -287,12 +316,23 @@ def _hdf5(path: str) -> Any:
     return h5py.File(seekable(path), "r")
 
 
-def _series(path: str, series: Any, number: int) -> Stored:
+def _tiff(path: str) -> Any:
+    """Open a TIFF so that no other file is looked for, as the formats OME, MMStack and NDTiff would have it."""
+    tifffile = _needed("tifffile", path)
+    own = {"_multifile": False, "is_mmstack": False, "is_ndtiff": False}
+    return tifffile.TiffFile(seekable(path), name=os.path.basename(path), **own)
+
+
+def _series(path: str, file: Any, series: Any) -> Stored:
     """Return a series of a TIFF: mapped if it lies in the file as it is, else page by page."""
     if series.dataoffset is not None and not is_object(path):
-        return Sliced(_needed("tifffile", path).memmap(path, series=number, mode="r"))
+        dtype = np.dtype(f"{file.byteorder}{series.dtype.char}")
+        return Sliced(np.memmap(path, dtype, "r", series.dataoffset, series.shape))
     pages = Pages(series)
     if math.prod(pages.shape[: pages.lead]) != len(series.pages):
+        check_bytes(math.prod(pages.shape) * pages.dtype.itemsize, "a series")
+        for page in filter(None, series.pages):
+            _check_page(page.keyframe)
         return Sliced(series.asarray(), is_whole=True)
     return pages
 

@@ -17,10 +17,13 @@ MAX_BYTES = "TENSORLAKE_MAX_BYTES"
 """Names the bytes of an array that is unpacked as a whole; 8 GiB by default."""
 
 MAX_PIXELS = "TENSORLAKE_MAX_PIXELS"
-"""Names the pixels of an image; Pillow's own limit by default, about 89 million."""
+"""Names the pixels of an image, or of a TIFF page; Pillow's own limit by default, about 89 million."""
 
 LINE_BYTES = 64 << 20
 """Bytes of a line of text."""
+
+_BYTES = 8 << 30
+_PIXELS = (1 << 30) // 12  # Pillow's own
 
 
 def _limit(name: str, default: int) -> int:
@@ -30,9 +33,32 @@ def _limit(name: str, default: int) -> int:
     return int(text)
 
 
+def check_bytes(nbytes: int, what: str) -> None:
+    """Raise InvalidTensorError if something says that it has more bytes than `MAX_BYTES` says; nothing is read."""
+    limit = _limit(MAX_BYTES, _BYTES)
+    if nbytes > limit:
+        raise InvalidTensorError(
+            f"{what} has {nbytes} bytes unpacked, more than {limit}; if it may, set {MAX_BYTES} to more, on "
+            "executors too"
+        )
+
+
+def check_pixels(pixels: int) -> None:
+    """Raise InvalidTensorError if an image has more pixels than `MAX_PIXELS` says."""
+    limit = _limit(MAX_PIXELS, _PIXELS)
+    if pixels > limit:
+        raise InvalidTensorError(_too_many(limit))
+
+
+def _too_many(pixels: int) -> str:
+    return (
+        f"it has more than {pixels} pixels; if it may, set {MAX_PIXELS} to more, on executors too"
+    )
+
+
 def check_archive(archive: zipfile.ZipFile) -> None:
     """Raise InvalidTensorError if a member would be larger, unpacked, than `MAX_BYTES` says; nothing is unpacked."""
-    limit = _limit(MAX_BYTES, 8 << 30)
+    limit = _limit(MAX_BYTES, _BYTES)
     for info in archive.infolist():
         if info.file_size > limit:
             raise InvalidTensorError(
@@ -61,9 +87,7 @@ def bounded_pixels(images: Any) -> Iterator[None]:
     try:
         yield
     except images.DecompressionBombError as error:
-        raise InvalidTensorError(
-            f"it has more than {limit} pixels; if it may, set {MAX_PIXELS} to more, on executors too"
-        ) from error
+        raise InvalidTensorError(_too_many(limit)) from error
     finally:
         images.MAX_IMAGE_PIXELS = before
 

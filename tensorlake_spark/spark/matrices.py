@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import math
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError
+from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import select
-from tensorlake_spark.spark.bounds import LINE_BYTES, bounded_lines, check_archive
+from tensorlake_spark.spark.bounds import LINE_BYTES, bounded_lines, check_archive, check_bytes
 from tensorlake_spark.spark.files import carried, is_object, seekable
 from tensorlake_spark.spark.lines import FILE, ROW, opened, reading
 from tensorlake_spark.spark.records import WRONG, Records
@@ -28,6 +29,9 @@ Array = np.ndarray[Any, Any]
 
 _ROWS = 1 << 18
 _CHUNK = 16 << 20
+_HEAD_BYTES = 16 << 20  # SciPy keeps the comments of a .mtx file
+_SHAPE_BYTES = 1 << 16  # of a member that holds a shape, which the driver reads
+_PLACES = ("shape", "row", "col", "coords", "indices", "indptr", "offsets", "compressed_axes")
 
 _DTYPES = {
     "real": "float64", "pattern": "float64", "integer": "int64", "unsigned-integer": "uint64",
@@ -95,23 +99,12 @@ def header_of(path: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Return shape and dtype of a file's matrix, without reading the rest of it."""
     with reading(path):
         if not path.lower().endswith(".npz"):
-            import scipy.io
-
-            with _text(path) as source:
-                rows, columns, _, _, field, _ = scipy.io.mminfo(source)
+            with opened(path) as stream:
+                rows, columns, _, field = _sizes(_head(stream)[0])
             return (rows, columns), np.dtype(_DTYPES[field])
-        with (
-            np.load(seekable(path), allow_pickle=False) as archive,
-            archive.zip.open("data.npy") as stream,
-        ):
-            version = np.lib.format.read_magic(stream)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else (np.lib.format.read_array_header_2_0)
-            )
-            dtype = native(np.empty(0, read(stream)[2])).dtype
-            shape = tuple(int(n) for n in archive["shape"])
+        with _archive(path) as archive:
+            dtype = native(np.empty(0, _array_header(archive, "data")[1])).dtype
+            shape = _shape(archive)
         dtype_name(dtype)
         return shape, dtype
 
@@ -130,8 +123,6 @@ def elements_of(path: str) -> tuple[Array, Array]:
     ------
     InvalidTensorError
         If the file cannot be read as what its name says; of text the line is named.
-    MissingDependencyError
-        If it needs the package ``sparse``.
     """
     with reading(path):
         if path.lower().endswith(".npz"):
@@ -148,11 +139,8 @@ def elements_of(path: str) -> tuple[Array, Array]:
                 coords, values = np.stack(np.nonzero(places)), found[places]
             else:
                 coords, values = np.stack(found.coords), found.data
-        coords = np.asarray(coords)
-        if coords.dtype.kind not in "iu":
-            raise ValueError(f"its coordinates are of dtype {coords.dtype}, and not integers")
-        coords = coords.astype(np.int64)
-        if coords.shape != (len(shape), len(values)):
+        coords = np.asarray(coords).astype(np.int64)
+        if np.ndim(values) != 1 or coords.shape != (len(shape), len(values)):
             raise ValueError(
                 f"it has {len(values)} values, and coordinates of shape {coords.shape} in place of "
                 f"{(len(shape), len(values))}"
@@ -168,26 +156,119 @@ def elements_of(path: str) -> tuple[Array, Array]:
 def _npz(path: str) -> tuple[Array, Array, tuple[int, ...]]:
     import scipy.sparse
 
-    with np.load(seekable(path), allow_pickle=False) as archive:
-        check_archive(archive.zip)
+    with _archive(path) as archive:
+        shape = _shape(archive)
+        _check_places(archive)
+        if "offsets" in archive:
+            return *_diagonals(archive, shape), shape
         if "fill_value" not in archive:
             loaded: Any = scipy.sparse.load_npz(seekable(path))
+            if loaded.format in ("csr", "csc", "bsr"):
+                loaded.check_format()  # SciPy expands them without a look
             coo = loaded.tocoo()
             return np.stack(coo.coords), coo.data, coo.shape
         if nonzero(archive["fill_value"]).any():
             raise ValueError(
                 f"its fill value is {archive['fill_value']!r}, and only zero can be left out"
             )
-        if "coords" in archive:
-            return archive["coords"], archive["data"], tuple(archive["shape"].tolist())
-    try:
-        sparse: Any = import_module("sparse")
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{path} was compressed by the package sparse: pip install sparse, or save array.tocoo()"
-        ) from error
-    coo = sparse.load_npz(path).tocoo()
-    return coo.coords, coo.data, coo.shape
+        coords = archive["coords"] if "coords" in archive else _uncompressed(archive, shape)
+        return coords, archive["data"], shape
+
+
+def _diagonals(archive: Any, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return coordinates and values of a DIA matrix; SciPy takes memory for every row that its shape has."""
+    data, offsets = archive["data"], archive["offsets"].astype(np.int64)
+    columns = np.arange(data.shape[1])
+    rows = columns - offsets[:, None]
+    inside = (rows >= 0) & (rows < shape[0]) & (columns < shape[1]) & nonzero(data)
+    return np.stack([rows[inside], np.broadcast_to(columns, data.shape)[inside]]), data[inside]
+
+
+def _uncompressed(archive: Any, shape: tuple[int, ...]) -> Array:
+    """Return the coordinates of a GCXS array of the package sparse: CSR of some axes by the others."""
+    indices = archive["indices"].astype(np.int64)
+    if len(shape) == 1:
+        return np.asarray(indices[None])
+    axes = archive["compressed_axes"].tolist()
+    order = [*axes, *(k for k in range(len(shape)) if k not in axes)]
+    if sorted(order) != list(range(len(shape))):
+        raise ValueError(f"its compressed axes {axes} are not some of its {len(shape)} axes")
+    rows, columns = ([shape[k] for k in some] for some in (axes, order[len(axes) :]))
+    counts = np.diff(archive["indptr"].astype(np.int64))
+    if len(counts) != math.prod(rows):
+        raise ValueError(f"its indptr is of {len(counts)} rows, of which it has {math.prod(rows)}")
+    row = np.repeat(np.arange(len(counts)), counts)
+    coords = [*np.unravel_index(row, rows), *np.unravel_index(indices, columns)]
+    return np.stack(coords)[np.argsort(order)]
+
+
+@contextmanager
+def _archive(path: str) -> Iterator[Any]:
+    """Open an ``.npz`` file whose members may be unpacked."""
+    with np.load(seekable(path), allow_pickle=False) as archive:
+        check_archive(archive.zip)
+        yield archive
+
+
+def _array_header(archive: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return shape and dtype of a member, without reading the rest of it."""
+    with archive.zip.open(f"{name}.npy") as stream:
+        version = np.lib.format.read_magic(stream)
+        read = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else (np.lib.format.read_array_header_2_0)
+        )
+        shape, _, dtype = read(stream)
+    return shape, dtype
+
+
+def _shape(archive: Any) -> tuple[int, ...]:
+    size = archive.zip.getinfo("shape.npy").file_size
+    if size > _SHAPE_BYTES:
+        raise ValueError(f"its shape has {size} bytes, and no array has so many axes")
+    return tuple(int(n) for n in archive["shape"])
+
+
+def _check_places(archive: Any) -> None:
+    """Raise ValueError for places that are no integers, and for rows that do not follow each other."""
+    for name in _PLACES:
+        if name in archive:
+            shape, dtype = _array_header(archive, name)
+            if dtype.kind not in "iu" and 0 not in shape:
+                raise ValueError(f"its {name} are of dtype {dtype}, and not integers")
+    if "indptr" in archive:
+        ends, (count,) = archive["indptr"], _array_header(archive, "indices")[0]
+        if ends.size and (ends[0] != 0 or (ends[1:] < ends[:-1]).any() or ends[-1] != count):
+            raise ValueError(
+                f"its indptr does not rise from 0 to {count}, the number of its indices"
+            )
+
+
+def _head(stream: IO[bytes]) -> tuple[bytes, int]:
+    """Read a Matrix Market file to the end of the line with its sizes; return that, and how many lines it is."""
+    head = bytearray()
+    for number, line in enumerate(bounded_lines(stream), 1):
+        head += line
+        if len(head) > _HEAD_BYTES:
+            raise ValueError(f"the lines before its sizes have more than {_HEAD_BYTES} bytes")
+        if line.strip() and not line.strip().startswith(b"%"):
+            return bytes(head), number
+    return bytes(head), 0
+
+
+def _sizes(head: bytes) -> tuple[int, int, str, str]:
+    """Return rows, columns, layout and field that the head of a Matrix Market file says, if it may be as large."""
+    import scipy.io
+
+    rows, columns, count, layout, field, symmetry = scipy.io.mminfo(io.BytesIO(head))
+    itemsize = np.dtype(_DTYPES[field]).itemsize
+    if layout == "array":
+        nbytes = rows * columns * itemsize
+    else:
+        nbytes = count * (16 + itemsize) * (1 if symmetry == "general" else 2)
+    check_bytes(nbytes, "its matrix")
+    return rows, columns, layout, field
 
 
 def _check_lines(path: str) -> None:
@@ -195,24 +276,23 @@ def _check_lines(path: str) -> None:
 
     (SciPy 1.17 reads ``1 1 2.5`` of an integer matrix as 2, and ``1 1 2 7`` of a real one too.)
     """
-    import scipy.io
-
-    with _text(path) as source:
-        *_, layout, field, _ = scipy.io.mminfo(source)
-    good, places = _VALUES[field], "row, column and " if layout == "coordinate" else ""
-    good = rb"\S+[ \t]+\S+" + good if layout == "coordinate" else good.removeprefix(rb"[ \t]+")
-    wrong = re.compile(rb"(?m)^(?!%|[ \t]*(?:" + good + rb")?[ \t\r]*$).+")
     with opened(path) as stream:
-        number = 0
-        for line in bounded_lines(stream):  # to the line with the sizes
-            number += 1
-            if line.strip() and not line.startswith(b"%"):
-                break
-        while chunk := stream.read(_CHUNK) + stream.readline(LINE_BYTES):
+        head, number = _head(stream)
+        _, _, layout, field = _sizes(head)
+        good, places = _VALUES[field], "row, column and " if layout == "coordinate" else ""
+        good = rb"\S+[ \t]+\S+" + good if layout == "coordinate" else good.removeprefix(rb"[ \t]+")
+        good = good or rb"(?!)"
+        # No two runs of blanks meet, which would be divided in every way that there is.
+        wrong = re.compile(rb"(?m)^(?!%|[ \t]*(?:" + good + rb"[ \t\r]*|\r*)$).+")
+        while chunk := stream.read(_CHUNK):
+            rest = stream.readline(LINE_BYTES)
+            if len(rest) == LINE_BYTES and not rest.endswith(b"\n"):
+                raise ValueError(f"a line has more than {LINE_BYTES} bytes")
+            chunk += rest
             found = wrong.search(chunk)
             if found:
                 number += chunk.count(b"\n", 0, found.start()) + 1
-                text = found[0].decode("utf-8", "replace").strip()
+                text = found[0][:100].decode("utf-8", "replace").strip()
                 raise ValueError(
                     f"Line {number}: {text!r} is no element of the matrix, of which the first line says that it "
                     f"is {layout} {field}: a line has {places}{_WORDS[field]}"

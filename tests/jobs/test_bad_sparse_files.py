@@ -17,6 +17,12 @@ def scipys(rows, columns):
     return {**places, "data": np.ones(len(rows)), "shape": np.array([2, 2]), "format": b"coo"}
 
 
+def rows(indptr):
+    """The same, as rows."""
+    places = {"indptr": np.array(indptr), "indices": np.array([0, 1])}
+    return {**places, "data": np.ones(2), "shape": np.array([2, 2]), "format": b"csr"}
+
+
 def sparses(coords, count=2):
     """The same, of the package sparse."""
     return {
@@ -60,6 +66,7 @@ def run(spark, tmp_path, files, **options):
         ({"x.mtx": f"{HEAD} integer general\n2 2 1\n1 1 1.5\n"}, {}, ["x.mtx cannot be read: Line 3: '1 1 1.5'", "row, column and an integer"]),
         ({"x.mtx": f"{HEAD} real general\n2 2 1\n1 3 1\n"}, {}, ["x.mtx cannot be read: Line 3: Column index out of bounds"]),
         ({"x.npz": scipys([0, 5], [0, 1])}, {}, ["x.npz cannot be read: axis 0 index 5 exceeds matrix dimension 2"]),
+        ({"x.npz": rows([0, 1 << 30, 2])}, {}, ["x.npz cannot be read: its indptr does not rise from 0 to 2"]),
         ({"x.npz": sparses([[0, 1], [0, 2]])}, {}, ["x.npz cannot be read: its element (1, 2) lies outside of its shape (2, 2)"]),
         ({"x.npz": sparses([[0, 1], [0, 1]], 3)}, {}, ["x.npz cannot be read: it has 3 values", "(2, 2) in place of (2, 3)"]),
     ],
