@@ -103,7 +103,7 @@ def arrange(
     tensor_id: str,
     names: Sequence[str | int],
     *,
-    target_bytes: int | None = None,
+    target_bytes: int,
     max_bytes: int | None = None,
     dry_run: bool = False,
     run: Run = run_here,
@@ -115,7 +115,7 @@ def arrange(
     Raises
     ------
     InvalidOptionError
-        As `axes_of`.
+        As `axes_of`; also if rows share a place, as no writer of this package leaves them.
     ConcurrentWriteError
         If other writers removed files of it during every attempt.
     """
@@ -130,16 +130,20 @@ def _arranged(
     snapshot: Snapshot,
     tensor_id: str,
     names: Sequence[str | int],
-    target_bytes: int | None,
+    target: int,
     max_bytes: int | None,
     dry_run: bool,
     run: Run,
 ) -> OptimizeReport:
     spec = catalog.get(snapshot, tensor_id).spec
     axes = axes_of(spec, names)
-    target = snapshot.file_bytes if target_bytes is None else target_bytes
     files = snapshot.files
     rows = _rows_of(snapshot, spec)
+    if len(np.unique(rows.seq)) < len(rows.seq):
+        raise InvalidOptionError(
+            f"rows of tensor {tensor_id!r} share a place (seq) in its order, so they cannot be told apart; "
+            "lake.convert() writes them anew with places of their own"
+        )
     # Corners become numbers of boxes along each axis, whatever their sizes.
     places = np.stack([np.unique(rows.lo[:, k], return_inverse=True)[1] for k in axes], axis=1)
     loose = np.array([snapshot.kept(path) is None for path in files.path], bool)  # may be removed

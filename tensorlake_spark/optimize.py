@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tensorlake_spark.arrange import arrange, axes_of
 from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta.compact import OptimizeReport, compact
+from tensorlake_spark.delta.compact import OptimizeReport, check_options, compact, target_of
 from tensorlake_spark.delta.output import Run, run_here
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
@@ -37,19 +37,23 @@ def optimize(
     """
     snapshot = Snapshot.open(storage)
     snapshot.check_writable()
+    target = target_of(snapshot, target_bytes)
+    check_options(min_files, target, max_bytes)
     names = [ids] if isinstance(ids, str) else ids
-    for name in names or ():
-        catalog.get(snapshot, name)
+    for name in names or ():  # before the first is written anew
+        spec = catalog.get(snapshot, name).spec
+        if zorder is not None:
+            axes_of(spec, zorder)
     if zorder is None:
         return compact(
-            storage, names, row_group_bytes, min_files=min_files, target_bytes=target_bytes,
+            storage, names, row_group_bytes, min_files=min_files, target_bytes=target,
             max_bytes=max_bytes, dry_run=dry_run, run=run,
         )  # fmt: skip
     done = OptimizeReport(0, 0, 0, 0, 0, snapshot.version)
     for name in _orderable(snapshot, zorder) if names is None else names:
         left = None if max_bytes is None else max_bytes - done.bytes_before
         done += arrange(
-            Snapshot.open(storage), name, zorder, target_bytes=target_bytes, max_bytes=left,
+            Snapshot.open(storage), name, zorder, target_bytes=target, max_bytes=left,
             dry_run=dry_run, run=run,
         )  # fmt: skip
     return done

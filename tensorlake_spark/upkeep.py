@@ -44,7 +44,7 @@ class Upkeep(Table):
         zorder : sequence of str or int, optional
             Names or numbers of axes. Without `ids`, tensors that have no such axes stay as they are.
         min_files : int
-            Do nothing while there are fewer small files; for calls after every batch.
+            Do nothing while there are fewer small files; for calls after every batch. Of no matter with `zorder`.
         target_bytes : int, optional
             Size of the files to make, at most 1 GiB; the table's ``delta.targetFileSize``, or 128 MiB, if
             not given.
@@ -66,7 +66,8 @@ class Upkeep(Table):
         TableNotFoundError
             If there is no table yet.
         InvalidOptionError
-            If a number makes no sense, or a tensor has no such axis, or combines duplicates.
+            If a number makes no sense, or a tensor has no such axis, combines duplicates, or has rows of
+            another writer that share a place.
         ConcurrentWriteError
             If other writers won too many commits in a row; files that are done stay.
 

@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 import tensorlake_spark as tl
 from tensorlake_spark import arrange
+from tensorlake_spark.delta import compact
 from tensorlake_spark.delta.rewrite import live_batches
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
@@ -124,6 +126,50 @@ def test_the_order_of_duplicates_means_something(lake):
     with pytest.raises(tl.InvalidOptionError, match="combines duplicates by 'sum'"):
         lake.optimize("sums", zorder=(0, 1))
     assert lake.optimize(zorder=(0, 1)).files_before == 0
+
+
+@pytest.mark.parametrize(
+    "number",
+    [{"target_bytes": -1}, {"target_bytes": 2 << 30}, {"min_files": -3}, {"max_bytes": -5}],
+)
+def test_numbers_that_make_no_sense(lake, number):
+    lake.write("x", np.ones((8, 8)), block_shape=(2, 2))
+    (name,) = number
+    with pytest.raises(tl.InvalidOptionError, match=f"{name} is"):
+        lake.optimize("x", zorder=(1, 0), **number)
+    assert lake.version == 1
+
+
+def test_a_table_that_wants_large_files_gets_such_as_can_be_sorted(lake, monkeypatch):
+    """As a compaction: rows that are brought together stay below Arrow's 2 GiB."""
+    x = np.arange(1, 257).reshape(16, 16)
+    lake.write("x", x, block_shape=(2, 2), codec="raw")
+    DeltaTable(lake.uri).alter.set_table_properties({"delta.targetFileSize": "8gb"})
+    monkeypatch.setattr(compact, "MOST_BYTES", 4000)
+    assert lake.optimize("x", zorder=(1, 0)).files_after > 3
+    assert np.array_equal(lake["x"][...], x)
+
+
+def test_rows_that_share_a_place_are_told(lake):
+    """Writers of this package give each its own; how reads take them is the same."""
+    x = np.arange(1, 257).reshape(16, 16)
+    lake.write("x", x, block_shape=(4, 4))
+    rows = DeltaTable(lake.uri).to_pyarrow_table()
+    at = rows.schema.get_field_index("seq")
+    halved = [
+        n // 2 if nnz else n for n, nnz in zip(*(rows[c].to_pylist() for c in ("seq", "nnz")))
+    ]
+    write_deltalake(
+        lake.uri, rows.set_column(at, rows.schema.field(at), [halved]), mode="overwrite"
+    )
+    assert np.array_equal(lake["x"][...], x)
+    version = lake.version
+    with pytest.raises(tl.InvalidOptionError, match=r"'x' share a place.*lake\.convert\(\)"):
+        lake.optimize("x", zorder=(1, 0))
+    assert lake.version == version
+    lake.convert("x", block_shape=(4, 4))
+    assert lake.optimize("x", zorder=(1, 0)).files_before == 1
+    assert np.array_equal(lake["x"][...], x)
 
 
 def test_an_append_beside_it_lands_and_one_that_moves_its_files_makes_it_anew(

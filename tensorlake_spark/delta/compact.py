@@ -86,8 +86,7 @@ def compact(
     """
     snapshot = Snapshot.open(storage)
     snapshot.check_writable()
-    target = min(snapshot.file_bytes, MOST_BYTES) if target_bytes is None else target_bytes
-    _check_options(min_files, target, max_bytes)
+    target = target_of(snapshot, target_bytes)
     known = set(snapshot.files.path)  # what others add meanwhile is left to the next call
     gone: dict[str, int] = {}
     made: dict[str, DataFile] = {}
@@ -128,10 +127,16 @@ def compact(
     )
 
 
-def _check_options(min_files: int, target_bytes: int, max_bytes: int | None) -> None:
+def target_of(snapshot: Snapshot, target_bytes: int | None) -> int:
+    """Return the size of the files to make; a table may ask for larger ones than can be sorted at once."""
+    return min(snapshot.file_bytes, MOST_BYTES) if target_bytes is None else target_bytes
+
+
+def check_options(min_files: int, target_bytes: int | None, max_bytes: int | None) -> None:
+    """Raise InvalidOptionError if a number makes no sense."""
     if min_files < 2:
         raise InvalidOptionError(f"min_files is {min_files}; fewer than 2 files are never too many")
-    if not 1 <= target_bytes <= MOST_BYTES:
+    if target_bytes is not None and not 1 <= target_bytes <= MOST_BYTES:
         raise InvalidOptionError(
             f"target_bytes is {target_bytes}; it lies between 1 and {MOST_BYTES} (1 GiB)"
         )

@@ -13,18 +13,19 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import tensorlake_spark as tl
-from tensorlake_spark.choose import WriteOptions, choose_layout
+from tensorlake_spark.choose import WriteOptions, choose_layout, new_spec
 from tensorlake_spark.convert import convert
 from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta.compact import OptimizeReport
+from tensorlake_spark.delta.compact import OptimizeReport, check_options
 from tensorlake_spark.delta.output import Run, run_here
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.jobs.frame import (
     EXIT_CODES,
@@ -44,10 +45,13 @@ Without further options small files become files near the target, rows in storag
 tensor changes, other writers go on, every new file is a commit of its own, and a second run finds nothing to do.
 
 --zorder brings the rows of a tensor into Morton order of their boxes on these axes, by name or number, for slices on
-inner axes. Only files that are not in that order, and small ones, are written anew, in one commit a tensor.
+inner axes. Only files that are not in that order, and small ones, are written anew, in one commit a tensor. It goes
+without the options below and --min-files: give these to a run before it.
 
 --rechunk, --recode and --layout write tensors anew, in one commit each, if they are not so already; small files are
-brought together after that. --layout auto decides by the share of non-zeros.
+brought together after that. --recode auto takes the codec that a new tensor would get, --layout auto decides by the
+share of non-zeros. Without --id, tensors that such an option does not suit stay as they are, and the report says why;
+one that suits no tensor, or not one that --id names, is a mistake, and nothing is written.
 
 Under spark-submit the executors do the work; plain Python does it in one process.
 
@@ -57,7 +61,7 @@ parser = table_parser("optimize.py", __doc__.splitlines()[0], _NOTES + EXIT_CODE
 parser.add_argument("--id", action="append", metavar="ID", help="which tensors; all if not given")
 parser.add_argument("--zorder", metavar="AXES", help="axes, as y,x")
 parser.add_argument("--rechunk", metavar="SHAPE", help="shape of a chunk or block, as 1,3,256,256")
-parser.add_argument("--recode", metavar="CODEC", help="how chunks are coded; auto tries candidates")
+parser.add_argument("--recode", metavar="CODEC", help="how values are coded; auto tries candidates")
 parser.add_argument("--layout", help="how tensors are stored, or auto")
 parser.add_argument(
     "--min-files", type=int, metavar="N", help="do nothing while there are fewer small files"
@@ -65,7 +69,10 @@ parser.add_argument(
 parser.add_argument("--target-bytes", type=int, metavar="N", help="size of the files to make")
 parser.add_argument("--max-bytes", type=int, metavar="N", help="read no more than this in one run")
 
-_DEFAULTS = defaults_of(parser, min_files=2)
+progress.add_option(parser)
+
+_DEFAULTS = defaults_of(parser, progress=progress.EVERY)
+_ANEW = ("rechunk", "recode", "layout")
 
 PIECE_BYTES = 128 << 20
 """What a task writes anew of a large tensor: about a file."""
@@ -79,9 +86,15 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
 
     def work() -> dict[str, Any]:
         args = parse(parser, arguments, _DEFAULTS)
+        min_files = 2 if args.min_files is None else args.min_files
+        check_options(min_files, args.target_bytes, args.max_bytes)
+        beside = [n for n in (*_ANEW, "min_files") if getattr(args, n) is not None]
+        if args.zorder and beside:
+            name = beside[0].replace("_", "-")
+            raise InvalidOptionError(f"--zorder goes without --{name}; give it to a run before it")
         lake = lake_of(args)
-        with _runner(session) as (run, pieces):
-            converted = [] if args.zorder else _convert(lake, args, run, pieces)
+        with _runner(session, args.progress) as (run, pieces):
+            converted, skipped = _convert(lake, args, run, pieces)
             left = args.max_bytes
             if left is not None:
                 left = max(1, left - sum(c["bytes"] for c in converted))
@@ -89,20 +102,20 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
                 lake._storage,
                 args.id or None,
                 zorder=args.zorder.split(",") if args.zorder else None,
-                min_files=args.min_files,
+                min_files=min_files,
                 target_bytes=args.target_bytes,
                 max_bytes=left,
                 dry_run=args.dry_run,
                 run=run,
             )
-        return _tell(args, converted, report)
+        return _tell(args, converted, skipped, report)
 
     return carry_out("optimize.py", work)
 
 
 @contextmanager
-def _runner(session: Any) -> Iterator[tuple[Run, Callable[[int], int]]]:
-    """Yield who does the work, and what says into how many pieces so many bytes are cut."""
+def _runner(session: Any, every: float) -> Iterator[tuple[Run, Callable[[int], int]]]:
+    """Yield who does the work, and what says into how many pieces so many bytes are cut; Spark's tells how far it is."""
     if session is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         yield run_here, lambda nbytes: 1
         return
@@ -113,7 +126,8 @@ def _runner(session: Any) -> Iterator[tuple[Run, Callable[[int], int]]]:
     logging.getLogger("SQLQueryContextLogger").disabled = True
     used = session or job_session(local_session)
     try:
-        yield run_in(used), lambda nbytes: nbytes // PIECE_BYTES + 1
+        with progress.telling("optimize.py", used, every):
+            yield run_in(used), lambda nbytes: nbytes // PIECE_BYTES + 1
     finally:
         if session is None:
             used.stop()
@@ -121,29 +135,82 @@ def _runner(session: Any) -> Iterator[tuple[Run, Callable[[int], int]]]:
 
 def _convert(
     lake: tl.TensorLake, args: argparse.Namespace, run: Run, pieces: Callable[[int], int]
-) -> list[dict[str, Any]]:
-    """Write tensors anew that are not stored as the command line wants them."""
-    wanted = (args.rechunk, args.recode, args.layout)
-    if not any(wanted):
-        return []
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Write tensors anew that are not stored as the command line wants them; return these, and what was left out.
+
+    All are looked at before the first is written.
+    """
+    if all(getattr(args, name) is None for name in _ANEW):
+        return [], []
     snapshot = Snapshot.open(lake._storage)
-    block = None if args.rechunk is None else _shape(args.rechunk)
-    done, left = [], args.max_bytes
-    for name in args.id or catalog.ids(snapshot):
+    todo, skipped = _chosen(snapshot, args)
+    done = []
+    for name in todo:
         meta = catalog.get(snapshot, name)
-        spec, nbytes = meta.spec, meta.totals.nbytes
-        layout = _layout(snapshot, meta) if args.layout == "auto" else args.layout
-        options = _options(spec, block, args.recode, layout)
-        if _is_so(spec, options) or (left is not None and nbytes > left):
+        options = _wanted(snapshot, meta, args)  # again: others may have changed it
+        if options is None:
             continue
-        left = None if left is None else left - nbytes
-        about = {"id": name, "bytes": nbytes, "layout": options.layout, "block_shape": block}
+        nbytes = meta.totals.nbytes
+        about = {"id": name, "bytes": nbytes, "layout": options.layout}
+        about |= {"block_shape": options.block_shape, "codec": options.codec}
         if not args.dry_run:
             snapshot = convert(snapshot, name, options, lambda _: None, run, pieces(nbytes))
             spec = catalog.get(snapshot, name).spec
             about |= {"layout": spec.layout, "block_shape": spec.block_shape, "codec": spec.codec}
         done.append(about)
-    return done
+    return done, skipped
+
+
+def _chosen(snapshot: Snapshot, args: argparse.Namespace) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return the tensors to write anew; and those that are left out, each with a reason.
+
+    Raises
+    ------
+    InvalidOptionError, InvalidTensorError
+        If an option does not suit a tensor that ``--id`` names, or suits none of all.
+    """
+    names = list(dict.fromkeys(args.id or catalog.ids(snapshot)))
+    todo, skipped, wrong, left = [], [], [], args.max_bytes
+    for name in names:
+        meta = catalog.get(snapshot, name)
+        try:
+            options = _wanted(snapshot, meta, args)
+        except (InvalidOptionError, InvalidTensorError) as error:
+            if args.id:
+                raise
+            wrong.append(error)
+            skipped.append({"id": name, "why": str(error)})
+            continue
+        nbytes = meta.totals.nbytes
+        if options is None:
+            continue
+        if left is not None and nbytes > left:
+            why = f"--max-bytes leaves {size_text(left)} of {size_text(args.max_bytes)}, and it has {size_text(nbytes)}"
+            skipped.append({"id": name, "why": why})
+            continue
+        left = None if left is None else left - nbytes
+        todo.append(name)
+    if wrong and len(wrong) == len(names):
+        raise wrong[0]
+    return todo, skipped
+
+
+def _wanted(snapshot: Snapshot, meta: Meta, args: argparse.Namespace) -> WriteOptions | None:
+    """Return how a tensor is written anew; None if it is stored like that already.
+
+    Raises
+    ------
+    InvalidOptionError, InvalidTensorError
+        If what the command line wants does not suit it.
+    """
+    spec = meta.spec
+    block = None if args.rechunk is None else _shape(args.rechunk)
+    layout = _layout(snapshot, meta) if args.layout == "auto" else args.layout
+    options = _options(spec, block, args.recode, layout)
+    new = new_spec(spec.id, StoredSource(snapshot, meta), options)
+    is_so = (new.layout, new.block_shape, new.codec) == (spec.layout, spec.block_shape, spec.codec)
+    is_ragged = block is not None and any(len(segment) > 1 for segment in spec.segments)
+    return None if is_so and not is_ragged else replace(options, codec=new.codec)
 
 
 def _layout(snapshot: Snapshot, meta: Meta) -> str:
@@ -166,10 +233,12 @@ def _options(
 ) -> WriteOptions:
     """Return how a tensor is written anew; what is not given stays as it is."""
     same = layout in (None, spec.layout)
+    if block is None and same and spec.block_shape:
+        block = spec.block_shape
     return WriteOptions(
         layout=spec.layout if layout is None else layout,
-        block_shape=block or (spec.block_shape if same else None),
-        codec=codec or (spec.codec if same else "auto"),
+        block_shape=block,
+        codec=(spec.codec if same else "auto") if codec is None else codec,
         fill_value=spec.fill_value,
         axes=spec.axes,
         attrs=dict(spec.attrs),
@@ -179,26 +248,21 @@ def _options(
     )
 
 
-def _is_so(spec: TensorSpec, options: WriteOptions) -> bool:
-    """Whether a tensor is stored like that already, its chunks on one grid."""
-    return (
-        options.layout == spec.layout
-        and options.block_shape in (None, spec.block_shape)
-        and options.codec in (spec.codec, "auto")
-        and not any(len(segment) > 1 for segment in spec.segments or ())
-    )
-
-
 def _tell(
-    args: argparse.Namespace, converted: list[dict[str, Any]], report: OptimizeReport
+    args: argparse.Namespace,
+    converted: list[dict[str, Any]],
+    skipped: list[dict[str, Any]],
+    report: OptimizeReport,
 ) -> dict[str, Any]:
     """Print what was done, and return it for who reads it by program."""
     will = "would be" if args.dry_run else "was"
     for one in converted:
         print(f"{one['id']}: {size_text(one['bytes'])} {will} written anew as {one['layout']}")
+    for one in skipped:
+        print(f"{one['id']}: stays as it is: {one['why']}")
     print(
         f"{report.files_before} file(s) of {size_text(report.bytes_before)} "
         f"{'would become' if args.dry_run else 'became'} {report.files_after}"
     )
     status = "planned" if args.dry_run else "done"
-    return {"status": status, "converted": converted, **asdict(report)}
+    return {"status": status, "converted": converted, "skipped": skipped, **asdict(report)}

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
+from tensorlake_spark.spark.arithmetic import is_float
 from tensorlake_spark.spark.stacks import check_bytes, stacks
 from tensorlake_spark.spark.views import TENSOR, arrow_type, tensor_column
 
@@ -26,7 +27,8 @@ def tensor_sum_agg(tensor: Any) -> Column:
     """Return the sum of the tensors of a group, element by element.
 
     All have one dtype and shape. The result has the dtype of ``np.sum``: small integers become 64 bits wide,
-    floats stay as they are. Nulls are left out, and a group of nothing else gives null.
+    floats stay as they are, and are added up as float64. Nulls are left out, and a group of nothing else gives
+    null.
 
     Examples
     --------
@@ -77,8 +79,10 @@ def tensor_stack(tensor: Any, order: Any = None) -> Column:
     return aggregate("tensor_stack")(*([tensor] if order is None else [tensor, order]))
 
 
-def _added(batches: Batches, dtype: Callable[[np.dtype[Any]], Any]) -> tuple[Array | None, int]:
-    """Return the sum of all tensors, added as numbers of a dtype, and how many there are."""
+def _added(
+    batches: Batches, dtype: Callable[[np.dtype[Any]], Any]
+) -> tuple[Array | None, int, np.dtype[Any] | None]:
+    """Return the sum of all tensors, added as numbers of a dtype, how many there are, and what dtype they have."""
     total: Array | None = None
     kind: Kind | None = None
     count = 0
@@ -91,7 +95,7 @@ def _added(batches: Batches, dtype: Callable[[np.dtype[Any]], Any]) -> tuple[Arr
                 part = np.asarray(np.sum(stack, axis=0, dtype=dtype(stack.dtype)))
                 total = part if total is None else np.add(total, part, out=total)
             count += len(stack)
-    return total, count
+    return total, count, None if kind is None else kind[0]
 
 
 def _like(kind: Kind | None, stack: Array) -> Kind:
@@ -106,11 +110,17 @@ def _like(kind: Kind | None, stack: Array) -> Kind:
 
 
 def _sum(batches: Batches) -> Array | None:
-    return _added(batches, lambda dtype: None)[0]
+    total, _, kind = _added(batches, lambda dtype: np.float64 if is_float(dtype) else None)
+    if total is None or kind is None or not is_float(kind):
+        return total
+    with np.errstate(all="ignore"):
+        return total.astype(kind)
 
 
 def _mean(batches: Batches) -> Array | None:
-    total, count = _added(batches, lambda dtype: np.complex128 if dtype.kind == "c" else np.float64)
+    total, count, _ = _added(
+        batches, lambda dtype: np.complex128 if dtype.kind == "c" else np.float64
+    )
     return None if total is None else total / count
 
 

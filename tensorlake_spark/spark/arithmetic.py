@@ -14,7 +14,7 @@ from tensorlake_spark.indexing import select
 from tensorlake_spark.spark.decoding import check_runs
 from tensorlake_spark.spark.slice_sql import parts_of
 from tensorlake_spark.spark.stacks import Numbers
-from tensorlake_spark.spec import dtype_of
+from tensorlake_spark.spec import converted, dtype_of
 
 Array = np.ndarray[Any, Any]
 
@@ -70,15 +70,21 @@ def _norm(x: Array, axis: tuple[int, ...]) -> Array:
     return np.asarray(np.sqrt(np.sum(x * x, axis=axis)))
 
 
-def _mean(x: Array, axis: tuple[int, ...]) -> Array:
+def _mean(x: Array, axis: tuple[int, ...], dtype: Any = None) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of no elements it is NaN
-        return np.asarray(np.mean(x, axis=axis))
+        return np.asarray(np.mean(x, axis=axis, dtype=dtype))
 
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "sum": np.sum, "mean": _mean, "min": np.min, "max": np.max, "norm": _norm,
 }  # fmt: skip
+_ADDING = ("sum", "mean")
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether elements are real floats; NumPy counts those of ml_dtypes, such as bfloat16, as void."""
+    return dtype.kind in "fV"
 
 
 def reduction(name: str) -> Callable[..., Array]:
@@ -89,14 +95,25 @@ def reduction(name: str) -> Callable[..., Array]:
             x = np.abs(x) if x.dtype.kind == "c" else x
             return np.asarray(np.sqrt(_added(lambda a: [_inner(a, a)], x)[0]))
         _real(x[:0])
-        return _real(np.asarray(REDUCTIONS[name](x, axis=_axes(x, None))))
+        wide = {"dtype": np.float64} if name in _ADDING and is_float(x.dtype) else {}
+        return _real(np.asarray(REDUCTIONS[name](x, axis=_axes(x, None), **wide)))
 
     return reduce
 
 
 def reduction_along(name: str) -> Callable[..., Array]:
-    """Return the function that reduces each tensor along some axes."""
-    return lambda x, axes: np.asarray(REDUCTIONS[name](x, axis=_axes(x, axes)))
+    """Return the function that reduces each tensor along some axes.
+
+    Floats of two bytes and one are added up as float32: in float16 a sum of ones ends at 2048, in bfloat16 at 256.
+    """
+
+    def reduce(x: Array, axes: Sequence[int]) -> Array:
+        axis = _axes(x, axes)
+        if name in _ADDING and is_float(x.dtype) and x.dtype.itemsize <= 2:
+            return np.asarray(REDUCTIONS[name](x, axis=axis, dtype=np.float32)).astype(x.dtype)
+        return np.asarray(REDUCTIONS[name](x, axis=axis))
+
+    return reduce
 
 
 def argmax(x: Array) -> Array:
@@ -115,24 +132,24 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Array]:
     """Return a function of two tensors that broadcast, or of a tensor and a number."""
 
     def combine(x: Array | Numbers, y: Array | Numbers) -> Array:
+        if any(isinstance(z, np.ndarray) and z.dtype.kind in "mM" for z in (x, y)):
+            raise InvalidTensorError("datetime64 and timedelta64 have no arithmetic here")
         if isinstance(x, Numbers):
             if isinstance(y, Numbers):
                 raise InvalidTensorError("neither of the two is a tensor")
-            x = _weak(x, y)
+            x = _weak(x, y, function)
         elif isinstance(y, Numbers):
-            y = _weak(y, x)
-        if x.dtype.kind in "mM" or y.dtype.kind in "mM":
-            raise InvalidTensorError("datetime64 and timedelta64 have no arithmetic here")
+            y = _weak(y, x, function)
         return np.asarray(function(*_aligned(x, y)))
 
     return combine
 
 
-def _weak(numbers: Numbers, tensors: Array) -> Array:
-    """Give numbers the dtype that NumPy gives Python's: that of the tensor, or a float."""
+def _weak(numbers: Numbers, tensors: Array, function: Callable[..., Any]) -> Array:
+    """Give numbers the dtype that NumPy gives Python's: that of the tensor, or a float, as for every division."""
     values = numbers.values
     # What NumPy makes of it: result_type() knows less of the small floats.
-    dtype = (np.empty(0, tensors.dtype) + (0.0 if values.dtype.kind == "f" else 0)).dtype
+    dtype = function(np.empty(0, tensors.dtype), 1.0 if values.dtype.kind == "f" else 1).dtype
     cast = values.astype(dtype)
     if dtype.kind in "iu" and (cast != values).any():
         wrong = values[np.argmax(cast != values)]
@@ -211,5 +228,10 @@ def to_array(x: Array) -> Array:
 
 
 def from_array(values: Array, shape: Sequence[int], dtype: str) -> Array:
-    """Return tensors of numbers in C order."""
-    return values.astype(dtype_of(dtype)).reshape(len(values), *shape)
+    """Return tensors of numbers in C order; none may become another one."""
+    kind = dtype_of(dtype)
+    if kind.kind in "mM":  # they count units
+        out = converted(values, np.dtype(np.int64), f"units of {kind}").view(kind)
+    else:
+        out = converted(values, kind, "a tensor")
+    return out.reshape(len(values), *shape)

@@ -88,7 +88,8 @@ def tensor_from_array(values: Any, shape: Any, dtype: str = "float64") -> Column
     shape : sequence of int or Column
         Of the tensor.
     dtype : str
-        Of the tensor.
+        Of the tensor. Floats are rounded to it; where a task runs, it ends with an error for a number that
+        would become another one.
 
     Examples
     --------
@@ -139,7 +140,8 @@ def tensor_get(tensor: Any, *index: int) -> Column:
 def tensor_add(a: Any, b: Any) -> Column:
     """Return the sum of two tensors, which broadcast, or of a tensor and a number.
 
-    A number counts as Python's do in NumPy: it takes the dtype of the tensor, or a float's.
+    A number counts as Python's do in NumPy: it takes the dtype of the tensor, or a float's. An integer that the
+    dtype does not hold is an error.
 
     Examples
     --------
@@ -175,7 +177,7 @@ def tensor_mul(a: Any, b: Any) -> Column:
 
 
 def tensor_div(a: Any, b: Any) -> Column:
-    """Return the quotient of two tensors, or of a tensor and a number, as floats; see `tensor_add`.
+    """Return the quotient of two tensors, or of a tensor and any number, as floats.
 
     Examples
     --------
@@ -189,6 +191,9 @@ def tensor_div(a: Any, b: Any) -> Column:
 def tensor_sum(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     """Return the sum of all elements as a double, or along axes as a tensor (in SQL ``tensor_sum_axes``).
 
+    Floats are added up as doubles. A tensor has the dtype of ``np.sum``; for it, floats of one byte and two are
+    added up as float32.
+
     Examples
     --------
     ::
@@ -199,7 +204,7 @@ def tensor_sum(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
 
 
 def tensor_mean(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
-    """Return the mean as a double, or along axes as a tensor (in SQL ``tensor_mean_axes``).
+    """Return the mean as a double, or along axes as a tensor (in SQL ``tensor_mean_axes``); see `tensor_sum`.
 
     Examples
     --------

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.spark import arithmetic
 from tensorlake_spark.spark.stacks import apply
 from tensorlake_spark.spark.views import TENSOR, arrow_type
@@ -46,9 +47,11 @@ for _name in arithmetic.REDUCTIONS:
 def arrow_udf(
     name: str, function: Callable[..., pa.Array], kind: t.DataType
 ) -> Callable[..., Column]:
-    """Return a function of Arrow arrays as one of columns."""
+    """Return a function of Arrow arrays as one of columns; where the first is ``NULL`` in SQL, so is the result."""
 
     def call(*columns: pa.Array) -> pa.Array:  # Spark goes by these type hints
+        if pa.types.is_null(columns[0].type):  # what has no type is no struct
+            return pa.nulls(len(columns[0]), arrow_type(kind))
         return function(*columns)
 
     call.__name__ = name
@@ -62,11 +65,21 @@ def udf(name: str) -> Callable[..., Column]:
     function, kind = FUNCTIONS[name]
 
     def of_stacks(*columns: pa.Array) -> pa.Array:
-        if name == "tensor_from_array":  # SQL makes integers or decimals of array(1, 2)
-            columns = (columns[0].cast(pa.list_(pa.float64())), *columns[1:])
+        if name == "tensor_from_array":
+            columns = (_doubles(columns[0]), *columns[1:])
         return apply(name, function, columns, arrow_type(kind))
 
     return arrow_udf(name, of_stacks, kind)
+
+
+def _doubles(lists: pa.Array) -> pa.Array:
+    """Return lists of numbers as lists of doubles: SQL makes integers or decimals of ``array(1, 2)``."""
+    try:
+        return lists.cast(pa.list_(pa.float64()))
+    except pa.ArrowInvalid as error:
+        raise InvalidTensorError(
+            f"tensor_from_array: the numbers pass through doubles, which not all of them are: {error}"
+        ) from error
 
 
 def longs(numbers: Sequence[int]) -> Column:

@@ -12,6 +12,7 @@ from quick import QUICK
 import tensorlake_spark as tl
 from tensorlake_spark.__main__ import VERBS
 from tensorlake_spark.__main__ import main as command
+from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.jobs import optimize, vacuum
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,6 +95,68 @@ def test_rechunk_recode_and_layout(job, lake, model):
     assert job("--layout", "auto").json["converted"] == []
 
 
+def test_recode_auto_takes_the_codec_of_a_new_tensor(job, lake):
+    """Also of a tensor whose chunks lie on several grids, which --rechunk alone brings onto one."""
+    x = np.cumsum(np.ones((40, 50), np.int64), axis=1)
+    lake.write("x", x[:25], block_shape=(10, 50), codec="raw")
+    lake.write("x", x[25:], mode="append")
+    lake.write("tree", tl.SparseTensor.from_dense(x), layout="csf", codec="raw")
+    fresh = lake.write("fresh", x, block_shape=(10, 50))
+    assert fresh.codec != "raw"
+    plan = job("--recode", "auto", "--dry-run").json
+    done = job("--recode", "auto").json
+    assert [(c["id"], c["codec"]) for c in done["converted"]] == [
+        ("tree", "zstd"),
+        ("x", fresh.codec),
+    ]
+    assert [c["codec"] for c in plan["converted"]] == [c["codec"] for c in done["converted"]]
+    assert lake["x"].codec == fresh.codec
+    check(lake, {"x": x, "tree": x, "fresh": x})
+    lake.write("x", x[:5], mode="append")
+    lake.write("x", x[:3], mode="append")
+    assert job("--recode", "auto").json["converted"] == []
+    assert [c["id"] for c in job("--id", "x", "--rechunk", "10,50").json["converted"]] == ["x"]
+    check(lake, {"x": np.concatenate([x, x[:5], x[:3]]), "tree": x, "fresh": x})
+
+
+def test_what_does_not_suit_stays_and_is_told(lake, model, run_job):
+    lake.write("edges", tl.SparseTensor.from_dense(model["hits"]), layout="csr")
+    model["edges"] = model["hits"]
+    done = run_job(optimize, "--table", lake.uri, "--rechunk", "20,100")
+    assert done.code == 0
+    assert [c["id"] for c in done.json["converted"]] == ["hits", "mostly zero"]
+    why = {s["id"]: s["why"] for s in done.json["skipped"]}
+    assert "layout csr has no block_shape" in why["edges"]
+    assert "does not fit shape (6, 64, 64)" in why["photos"]
+    assert "photos: stays as it is: block shape (20, 100)" in done.out
+    check(lake, model)
+
+
+def test_what_is_above_max_bytes_stays_and_is_told(lake, model, run_job):
+    size = lake["photos"].stored_bytes
+    version = lake.version
+    done = run_job(
+        optimize, "--table", lake.uri, "--rechunk", "2,32,32", "--id", "photos", "--max-bytes", 10
+    )
+    assert (done.code, done.json["converted"], lake.version) == (0, [], version)
+    (skipped,) = done.json["skipped"]
+    assert skipped["id"] == "photos"
+    assert skipped["why"] == f"--max-bytes leaves 10 B of 10 B, and it has {size_text(size)}"
+    size = lake["hits"].stored_bytes
+    done = run_job(optimize, "--table", lake.uri, "--rechunk", "20,100", "--max-bytes", size)
+    assert [c["id"] for c in done.json["converted"]] == ["hits"]
+    (why,) = (s["why"] for s in done.json["skipped"] if s["id"] == "mostly zero")
+    assert f"--max-bytes leaves 0 B of {size_text(size)}" in why
+
+
+@pytest.mark.parametrize("arguments", [["--rechunk", "10,100"], ["--zorder", "t"]])
+def test_all_tensors_are_looked_at_before_the_first_is_written(lake, model, run_job, arguments):
+    version = lake.version
+    ids = ("hits", "photos") if "--rechunk" in arguments else ("photos", "hits")
+    done = run_job(optimize, "--table", lake.uri, *(f"--id={name}" for name in ids), *arguments)
+    assert (done.code, lake.version) == (2, version)
+
+
 def test_large_tensors_are_written_by_several_tasks(lake, run_job, spark, monkeypatch):
     x = np.random.default_rng(1).integers(0, 256, (96, 1024, 1024), np.uint8)
     kept = {"axes": ("t", "y", "x"), "attrs": {"by": "me"}, "codec": "raw"}
@@ -121,6 +184,15 @@ def test_large_tensors_are_written_by_several_tasks(lake, run_job, spark, monkey
         (["--id", "fotos"], "did you mean 'photos'?"),
         (["--layout", "zarr"], "unknown layout 'zarr'"),
         (["--target-bytes", "0"], "target_bytes is 0"),
+        (["--zorder", "1", "--target-bytes", "-1"], "target_bytes is -1"),
+        (["--rechunk", "2,2", "--max-bytes", "-5"], "max_bytes is -5"),
+        (["--min-files", "-3"], "min_files is -3"),
+        (["--zorder", "1", "--rechunk", "1,32,32"], "--zorder goes without --rechunk"),
+        (["--zorder", "1", "--recode", "zstd"], "--zorder goes without --recode"),
+        (["--zorder", "1", "--layout", "auto"], "--zorder goes without --layout"),
+        (["--zorder", "1", "--min-files", "9"], "--zorder goes without --min-files"),
+        (["--rechunk", "8,8,8,8"], "does not fit shape"),
+        (["--recode", "gzip"], "unknown codec 'gzip'"),
         (["--max-byte", "1"], "did you mean '--max-bytes'"),
         (["--storage-option", "secret"], "a --storage-option is not NAME=VALUE"),
     ],

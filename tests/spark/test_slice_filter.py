@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
 from tensorlake_spark.indexing import format_key
@@ -220,10 +221,69 @@ def test_delta_skips_files(frame):
     everything = frame.select("seq")
     assert len(everything.collect()) == scanned(everything)[1]
     assert scanned(everything)[0] > 4
-    for axis, part in enumerate(("1:2", "0:2", "6:7", "0:1")):
-        found = frame.where(slice_filter(":, " * axis + part, "y")).select("seq")
-        found.collect()
-        assert scanned(found)[0] == 1
+
+
+SIDE = 8
+CORNERS = [*itertools.product((0, SIDE // 2), repeat=3)]
+
+
+def write_here(spark, path, x):
+    """A file for each eighth of a cube: every axis is cut."""
+    lake = tl.open(path)
+    lake.write("x", np.zeros_like(x), layout="ftsf", block_shape=(2, 2, 2))
+    for corner in CORNERS:
+        eighth = tuple(slice(a, a + SIDE // 2) for a in corner)
+        lake["x"][eighth] = x[eighth]
+
+
+def write_by_spark(spark, path, x):
+    parts = [[slice(a, a + SIDE // 2) for a in corner] for corner in CORNERS]
+    rows = [
+        ([s.start for s in part], ("int16", [SIDE // 2] * 3, x[tuple(part)].tobytes()))
+        for part in parts
+    ]
+    slabs = "lo array<bigint>, tensor struct<dtype: string, shape: array<bigint>, data: binary>"
+    frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, len(rows)), slabs)
+    options = {"id": "x", "shape": "8,8,8", "blockShape": "2,2,2"}
+    frame.write.format("tensor").mode("append").options(**options).save(path)
+
+
+def write_and_optimize(spark, path, x):
+    write_here(spark, path, x)
+    names = [f"spark.databricks.delta.optimize.{n}FileSize" for n in ("min", "max")]
+    for name in names:
+        spark.conf.set(name, "6000")
+    try:
+        spark.sql(f"OPTIMIZE delta.`{path}` ZORDER BY (lo.d0, lo.d1, lo.d2)")
+    finally:
+        for name in names:
+            spark.conf.unset(name)
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize("write", [write_here, write_by_spark, write_and_optimize])
+def test_files_are_skipped_on_every_axis(spark, place, write):
+    x = np.random.default_rng(0).integers(1, 99, (SIDE,) * 3).astype("<i2")
+    write(spark, place, x)
+    assert np.array_equal(tl.open(place)["x"][...], x)
+    frame = spark.read.format("delta").load(str(place))
+    files = {}
+    for r in frame.select("seq", "nnz", "lo", "hi", f.input_file_name().alias("file")).collect():
+        files.setdefault(r.file, []).append(r)
+    count = sum(map(len, files.values()))
+    for axis, (part, first, last) in itertools.product(range(3), [("1:4:2", 1, 3), ("-1", 7, 7)]):
+        hit = {
+            name: {
+                r.seq for r in rows if r.nnz and r.lo[axis] <= last and r.hi[axis] > first
+            }
+            for name, rows in files.items()
+        }  # fmt: skip
+        found = frame.where(slice_filter(":, " * axis + part, "x", shape=x.shape)).select("seq")
+        assert {r.seq for r in found.collect()} == set().union(*hit.values()), (axis, part)
+        n_files, n_rows = scanned(found)
+        needed = [len(files[name]) for name, seqs in hit.items() if seqs]
+        assert n_files == len(needed) < len(files), (axis, part)
+        assert n_rows <= sum(needed) < count, (axis, part)
 
 
 @pytest.mark.parametrize(
