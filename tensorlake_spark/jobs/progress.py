@@ -8,12 +8,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 EVERY = 30.0
 """Seconds between two lines where nobody says otherwise."""
@@ -30,7 +27,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def telling(name: str, session: SparkSession, every: float = EVERY) -> Iterator[None]:
+def telling(name: str, session: Any, every: float = EVERY) -> Iterator[None]:
     """Say on standard error, every so often, how many tasks of the stages that run are done.
 
     Parameters
