@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from tensorlake_spark.errors import InvalidOptionError, MissingDependencyError, did_you_mean
 
 _SCALARS = (str, int, float)
+_MOST_VALUES = 100_000
 _HIDDEN = "--storage-option"
 """An option whose values are in no message."""
 
@@ -184,7 +185,12 @@ def _load(path: str) -> tuple[dict[str, Any], list[Any]]:
         ) from error
     try:
         text = Path(path).read_text("utf-8")
-        repeated = _repeated(yaml.compose(text, yaml.SafeLoader))
+        node = yaml.compose(text, yaml.SafeLoader)
+        if _expanded(node, {}) > _MOST_VALUES:
+            raise InvalidOptionError(
+                f"{path} is no configuration: its aliases stand for more than {_MOST_VALUES} values"
+            )
+        repeated = _repeated(node)
         found = yaml.safe_load(text)
         written = yaml.load(text, yaml.BaseLoader)  # nosec B506 # strings, lists and mappings alone
     except (OSError, UnicodeDecodeError) as error:
@@ -216,6 +222,16 @@ def _problem(error: Exception) -> str:
         r"\b(alias|anchor|tag)\b.*", r"\1", str(said or "a value is not what it seems to be")
     )
     return where + " ".join(why.split())
+
+
+def _expanded(node: Any, known: dict[int, int]) -> int:
+    """Return how many values a node has where each alias is written out; a few lines can have millions."""
+    if id(node) not in known:
+        known[id(node)] = 1  # also where it is a part of itself
+        parts = () if isinstance(getattr(node, "value", None), str) or node is None else node.value
+        flat = (one for part in parts for one in (part if isinstance(part, tuple) else (part,)))
+        known[id(node)] = 1 + sum(_expanded(one, known) for one in flat)
+    return known[id(node)]
 
 
 def _repeated(node: Any) -> tuple[str, int] | None:

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
+from tensorlake_spark.spark import functions as tf
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TENSOR = "struct<dtype: string, shape: array<bigint>, data: binary>"
@@ -143,6 +145,22 @@ def test_errors_of_writing_are_ours(connect, path):
 def test_plain_delta_is_beside_it(connect, path):
     connect.range(7).write.format("delta").save(f"{path}-delta")
     assert connect.sql(f"SELECT count(*) FROM delta.`{path}-delta`").collect()[0][0] == 7
+
+
+def test_functions_on_plain_delta(connect, path):
+    """The server's Python has the package of the client's archive, where the functions run."""
+    x = np.arange(24.0).reshape(6, 4)
+    tl.open(path).write("f", x, block_shape=(2, 4))
+    rows = connect.read.format("delta").load(path).where(tf.slice_filter("1:3, 2", "f"))
+    assert {row.lo.d0 for row in rows.where("nnz > 0").collect()} == {0, 2}
+    decoded = tf.tensor_decode(f.struct("*"), "1:3, 2")
+    sums = rows.select(tf.tensor_sum(decoded).alias("s")).where("s IS NOT NULL").collect()
+    assert sum(row.s for row in sums) == x[1:3, 2].sum()
+    blocks = tf.read_tensor(connect, path, "f", "1:5, ::3")
+    np.testing.assert_array_equal(tf.collect_tensor(blocks), x[1:5, ::3])
+    tf.register(connect)
+    (total,) = load(connect, path, id="f").selectExpr("sum(tensor_sum(tensor))").first()
+    assert total == x.sum()
 
 
 def test_a_stream_of_cells(connect, tmp_path):

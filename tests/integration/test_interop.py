@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
+from tensorlake_spark.row import SCHEMA
 from tensorlake_spark.spark import functions as tf
 
 SHAPE = (8, 6, 5)
@@ -226,19 +227,30 @@ def test_tables_that_only_spark_reads(spark, table, tensors, tmp_path):
         check_plain(spark, path, tensors)
 
 
-def test_delta_kernel_reads_our_rows(tmp_path, tensors):
-    """A reader that is neither deltalake nor Spark."""
+def by_kernel(path):
     import delta_kernel_rust_sharing_wrapper as kernel
 
+    interface = kernel.PythonInterface(path.as_uri())
+    scan = kernel.ScanBuilder(kernel.Table(path.as_uri()).snapshot(interface)).build()
+    return pa.Table.from_batches(scan.execute(interface))
+
+
+def by_polars(path):
+    import polars
+
+    frame = polars.scan_delta(str(path)).filter(polars.col("seq") >= 0)
+    return frame.collect().to_arrow().cast(SCHEMA)
+
+
+@pytest.mark.parametrize("read", [by_kernel, by_polars])
+def test_other_readers_have_our_rows(tmp_path, tensors, read):
+    """Neither deltalake nor Spark reads the files."""
     lake = tl.open(tmp_path / "lake")
     lake.write("x", tensors["x"], block_shape=BLOCK)
     lake["x"][1] = 0
     lake.write("s", tl.SparseTensor.from_dense(tensors["s"]))
     lake.optimize()
-    url = (tmp_path / "lake").as_uri()
-    interface = kernel.PythonInterface(url)
-    scan = kernel.ScanBuilder(kernel.Table(url).snapshot(interface)).build()
-    rows = pa.Table.from_batches(scan.execute(interface)).combine_chunks()
+    rows = read(tmp_path / "lake").combine_chunks()
     want = tensors["x"].copy()
     want[1] = 0
     out = np.zeros_like(want)

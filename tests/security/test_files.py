@@ -234,5 +234,12 @@ def test_yaml_of_many_aliases_stays_small(tmp_path):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9)}]" for k in range(1, 12)]
     (tmp_path / "x.yaml").write_text("\n".join(lines))
-    with pytest.raises(tl.InvalidOptionError, match="unknown key 'a0'"):
+    lines.append("axis: *a11")
+    (tmp_path / "x.yaml").write_text("\n".join(lines))
+    with pytest.raises(tl.InvalidOptionError, match="aliases stand for more than 100000 values"):
         read_config(ingest.parser, str(tmp_path / "x.yaml"))
+    (tmp_path / "x.yaml").write_text("axis: &a [x, *a]")
+    with pytest.raises(tl.InvalidOptionError, match="too deep"):
+        read_config(ingest.parser, str(tmp_path / "x.yaml"))
+    (tmp_path / "x.yaml").write_text("id: &a x\nmode: append\naxis: [*a, *a]")
+    assert read_config(ingest.parser, str(tmp_path / "x.yaml"))["axis"] == ["x", "x"]
