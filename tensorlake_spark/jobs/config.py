@@ -186,10 +186,7 @@ def _load(path: str) -> tuple[dict[str, Any], list[Any]]:
     try:
         text = Path(path).read_text("utf-8")
         node = yaml.compose(text, yaml.SafeLoader)
-        if _expanded(node, {}) > _MOST_VALUES:
-            raise InvalidOptionError(
-                f"{path} is no configuration: its aliases stand for more than {_MOST_VALUES} values"
-            )
+        _check_aliases(path, node)
         repeated = _repeated(node)
         found = yaml.safe_load(text)
         written = yaml.load(text, yaml.BaseLoader)  # nosec B506 # strings, lists and mappings alone
@@ -198,6 +195,8 @@ def _load(path: str) -> tuple[dict[str, Any], list[Any]]:
         raise InvalidOptionError(f"--config {path} cannot be read: {said}") from None
     except RecursionError:
         raise InvalidOptionError(f"{path} is no configuration: it goes too deep") from None
+    except InvalidOptionError:
+        raise
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise InvalidOptionError(f"{path} is no YAML: {_problem(error)}") from None
     if repeated is not None:
@@ -222,6 +221,13 @@ def _problem(error: Exception) -> str:
         r"\b(alias|anchor|tag)\b.*", r"\1", str(said or "a value is not what it seems to be")
     )
     return where + " ".join(why.split())
+
+
+def _check_aliases(path: str, node: Any) -> None:
+    if _expanded(node, {}) > _MOST_VALUES:
+        raise InvalidOptionError(
+            f"{path} is no configuration: its aliases stand for more than {_MOST_VALUES} values"
+        )
 
 
 def _expanded(node: Any, known: dict[int, int]) -> int:
