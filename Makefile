@@ -87,8 +87,9 @@ format: $(STAMP) ## Format the code
 	$(BIN)/ruff check --fix .
 
 .PHONY: soak
-soak: $(STAMP) ## Long runs that `make test` leaves out
+soak: $(STAMP) ## Long runs that `make test` leaves out, and property tests with ten times the examples
 	$(BIN)/python -m pytest -m soak $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough $(PYTEST_ARGS)
 
 .PHONY: golden
 golden: $(STAMP) ## Write the golden tables that are not there yet; never changes one

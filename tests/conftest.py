@@ -7,7 +7,6 @@ run on both; those with ``local_disk`` look at the lake's files as files and sta
 
 from __future__ import annotations
 
-import os
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
 
 import tensorlake_spark as tl
 
@@ -24,16 +22,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from s3faults import S3Road
 
-sys.path.append(str(Path(__file__).parent))  # quick, s3server and s3faults are for all folders
+sys.path.append(str(Path(__file__).parent))  # for the modules that all folders share
 
+import examples  # noqa: F401  # profiles of Hypothesis
 from quick import QUICK
 from s3server import S3Server
-
-settings.register_profile(
-    "default", deadline=None, max_examples=150, suppress_health_check=list(HealthCheck)
-)
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 DISK, S3 = "disk", "s3"
 

@@ -29,6 +29,9 @@ _MAPPED = f"-XX:SharedArchiveFile={CLASSES} {_SILENT}"
 QUICK = f"{_FLAGS} {_MAPPED}" if CLASSES.exists() else _FLAGS
 """Flags for such a JVM; a thorough compiler, for one, costs more than it gains."""
 
+BRIEF = f"{QUICK} -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
+"""The same for a driver that runs each query once or twice: to compile one takes longer than that."""
+
 
 def compile_archive(path: Path) -> None:
     """Add the compiled modules to an archive of modules, which Python itself cannot do when it imports them.

@@ -61,7 +61,7 @@ def model(lake):
     lake.write("dense", model["dense"], block_shape=(1, 8, 8))
     lake.write("hits", sparse(0), layout="bsgs", block_shape=(1, 6, 10, 10))
     lake.write("wide", model["wide"], layout="ftsf")
-    for i in range(1, 7):
+    for i in range(1, 5):
         for name, more, axis in (
             ("dense", rng.random((1, 8, 16)), 0),
             ("hits", sparse(i), 0),
@@ -85,7 +85,7 @@ def test_small_files_become_one_and_the_rows_stay_as_they_are(lake, model):
     size = snapshot_of(lake).files.size
     done = lake.optimize()
     (path,) = live(lake)
-    assert (done.files_before, done.files_after, done.version) == (21, 1, version + 1)
+    assert (done.files_before, done.files_after, done.version) == (15, 1, version + 1)
     assert done.bytes_before == size.sum()
     assert done.bytes_after == Path(lake.uri, path).stat().st_size < done.bytes_before
     assert rows_of(lake).equals(before), "payloads, checksums and places are the same bytes"
@@ -125,7 +125,7 @@ def test_the_log_says_that_no_data_changed(lake, model):
     actions = last_commit(lake)
     removes = [a["remove"] for a in actions if "remove" in a]
     adds = [a["add"] for a in actions if "add" in a]
-    assert len(removes) == 21
+    assert len(removes) == 15
     assert len(adds) == 1
     assert not any(action["dataChange"] for action in removes + adds)
     assert not any("txn" in action for action in actions)
@@ -203,7 +203,7 @@ def test_a_bound_of_what_is_read(lake, model):
     size = snapshot_of(lake).files.size
     bound = int(size.sum()) // 3
     first = lake.optimize(max_bytes=bound)
-    assert 2 <= first.files_before < 21
+    assert 2 <= first.files_before < 15
     assert first.bytes_before <= bound
     check(lake, model)
     while lake.optimize(max_bytes=bound).files_before:
@@ -232,12 +232,12 @@ def test_a_dry_run_says_what_would_be_done(lake, model):
 
 def test_the_files_of_some_tensors_only(lake, model):
     done = lake.optimize("dense")
-    assert done.files_before == 7
-    assert len(live(lake)) == 15
+    assert done.files_before == 5
+    assert len(live(lake)) == 11
     check(lake, model)
     assert lake.optimize(["dense"]).files_before == 0
     assert lake.optimize([]).files_before == 0
-    assert lake.optimize(["hits", "wide"]).files_before == 14
+    assert lake.optimize(["hits", "wide"]).files_before == 10
     with pytest.raises(tl.TensorNotFoundError, match="did you mean 'hits'"):
         lake.optimize(["hit"])
 
@@ -312,7 +312,7 @@ def test_columns_of_users_are_kept(lake, model):
     found = rows_of(lake)
     owned = pa.compute.equal(found["owner"], "me").fill_null(False)
     assert found.filter(owned)["id"].unique().to_pylist() == ["dense"]
-    assert owned.to_pylist().count(True) == 14
+    assert owned.to_pylist().count(True) == 10
     check(lake, model)
 
 
@@ -361,7 +361,7 @@ def test_an_overwritten_tensor_does_not_come_back(lake, model):
     assert done.files_after == 1, "the rest was brought together all the same"
     check(lake, model)
     others = {p.name for p in Path(lake.uri).glob("*.parquet")} - set(live(lake))
-    assert len(others) == 21, "files of older versions; what lost is gone"
+    assert len(others) == 15, "files of older versions; what lost is gone"
 
 
 def test_a_deleted_tensor_does_not_come_back(lake, model):
@@ -375,7 +375,7 @@ def test_an_append_beside_it_survives_and_is_not_told(lake, model):
     done = beside(lake, lambda o: o.write("dense", more, mode="append"))
     model["dense"] = np.concatenate([model["dense"], more])
     check(lake, model)
-    assert done.files_before == 21
+    assert done.files_before == 15
     assert len(live(lake)) == 2
 
 

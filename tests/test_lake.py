@@ -9,7 +9,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.layouts.laws import DTYPES, bits
 from tensorlake_spark.spec import dtype_of
 
-pytestmark = pytest.mark.both_stores
+both_stores = pytest.mark.both_stores  # here in `make test`, too; `make test-s3` takes all of them
 
 
 def data_files(lake):
@@ -18,6 +18,7 @@ def data_files(lake):
     return sorted(info.base_name for info in found if info.extension == "parquet")
 
 
+@both_stores
 def test_a_path_without_a_table_is_an_empty_lake(lake):
     assert list(lake) == []
     assert len(lake) == 0
@@ -66,6 +67,7 @@ def test_odd_shapes(lake, shape):
         np.testing.assert_array_equal(ref[...], x)
 
 
+@both_stores
 def test_what_can_be_written(lake, photos, tmp_path):
     np.save(tmp_path / "x.npy", photos)
     memory_map = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -96,6 +98,7 @@ def test_slabs_along_another_axis(lake):
     np.testing.assert_array_equal(ref[:], x)
 
 
+@both_stores
 def test_modes(lake, photos):
     lake.write("x", photos)
     with pytest.raises(tl.TensorExistsError, match="mode='overwrite'"):
@@ -109,6 +112,7 @@ def test_modes(lake, photos):
         lake.write("x", photos, mode="apend")
 
 
+@both_stores
 def test_appends_along_every_axis(lake):
     rng = np.random.default_rng(0)
     x = rng.integers(0, 99, (3, 4, 2))
@@ -188,6 +192,7 @@ def test_wrong_ids(lake):
         lake.write("a//b", np.zeros(3))
 
 
+@both_stores
 def test_indexing_of_references(lake, photos):
     ref = lake.write("x", photos, axes=("image", "channel", "y", "x"), block_shape=(2, 3, 16, 96))
     for key in (3, (..., 5), np.s_[2:9:3, :, ::-2], np.s_[[4, 1, 1]], np.s_[:, None, 0, [3, 1], 5]):
@@ -209,6 +214,7 @@ def test_indexing_of_references(lake, photos):
         ref.isel(imag=0)
 
 
+@both_stores
 def test_reading_into_an_array(lake, photos):
     ref = lake.write("x", photos)
     out = np.empty((4, *photos.shape[1:]), np.uint8)
@@ -250,6 +256,7 @@ def test_assignment(lake, photos, key):
     np.testing.assert_array_equal(ref[:], x)
 
 
+@both_stores
 def test_assignment_by_oindex_and_vindex(lake):
     x = np.arange(48).reshape(6, 8)
     ref = lake.write("x", x, block_shape=(2, 3))
@@ -260,6 +267,7 @@ def test_assignment_by_oindex_and_vindex(lake):
     np.testing.assert_array_equal(ref[:], x)
 
 
+@both_stores
 def test_assignment_rewrites_only_the_files_that_hold_its_chunks(lake, photos):
     for start in range(0, 12, 3):
         lake.write("x", photos[start : start + 3], mode="append", block_shape=None)
@@ -356,6 +364,7 @@ def test_an_array_like_that_lies_is_refused(lake, given, layout):
     assert data_files(lake) == []
 
 
+@both_stores
 def test_delete_and_the_tensors_beside(lake, photos):
     lake.write("a", photos)
     lake.write("b", photos[:2])
@@ -365,6 +374,7 @@ def test_delete_and_the_tensors_beside(lake, photos):
     np.testing.assert_array_equal(lake.write("a", photos[3:4])[:], photos[3:4])
 
 
+@both_stores
 def test_time_travel(lake):
     first = lake.write("x", np.zeros(3))
     second = lake.write("x", np.ones(3), mode="append")
@@ -397,6 +407,7 @@ def test_attributes(lake):
     assert lake["x"].attrs == {"unit": "C", "by": ["me"]}
 
 
+@both_stores
 def test_the_catalog(lake, photos):
     lake.write("g/a", photos, axes=("i", "c", "y", "x"))
     lake.write("g/b", photos[:1].astype(ml_dtypes.bfloat16))
@@ -414,6 +425,7 @@ def test_how_references_show_themselves(lake):
     assert "<table" in lake._repr_html_()
 
 
+@both_stores
 def test_a_repeated_batch_changes_nothing(lake):
     lake.write("x", np.zeros(3), mode="append", transaction=("job", 1))
     again = lake.write("x", np.ones(3), mode="append", transaction=("job", 1))
@@ -421,6 +433,7 @@ def test_a_repeated_batch_changes_nothing(lake):
     assert lake.write("x", np.ones(3), mode="append", transaction=("job", 2)).shape == (6,)
 
 
+@both_stores
 def test_the_plan_names_only_what_is_needed(lake):
     x = np.arange(100 * 64 * 8, dtype=np.int32).reshape(100, 64, 8)
     for i in range(0, 100, 10):

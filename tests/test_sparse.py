@@ -7,7 +7,8 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from examples import times
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.errors import (
@@ -63,7 +64,7 @@ def test_dense_there_and_back(array):
     assert tensor.nbytes == tensor.nnz * (8 * array.ndim + array.itemsize)
 
 
-@settings(max_examples=300)
+@times(2)
 @given(st.data())
 def test_a_key_picks_what_numpy_picks(data):
     array = native(data.draw(arrays()))
@@ -75,7 +76,7 @@ def test_a_key_picks_what_numpy_picks(data):
     assert same(tensor[tuple(parts)], array[tuple(parts)])
 
 
-@settings(max_examples=300)
+@times(2)
 @given(st.data())
 def test_index_arrays_pick_what_numpy_picks(data):
     array = native(data.draw(arrays().filter(lambda x: x.ndim and x.size)))

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from examples import times
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tensorlake_spark as tl
@@ -659,7 +660,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@times(0.25)
 @given(steps=STEPS)
 def test_a_restore_gives_what_numpy_had(tmp_path_factory, steps):
     lake = tl.open(tmp_path_factory.mktemp("lakes") / "lake")

@@ -99,8 +99,10 @@ def numbers(actions: pa.Table, name: str, unknown: int) -> Array:
     """Return a column of the log's as int64, `unknown` where it says nothing."""
     if name not in actions.column_names:
         return np.full(actions.num_rows, unknown, np.int64)
-    column = actions[name].fill_null(unknown).combine_chunks()
-    return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+    column = actions[name]
+    if column.null_count:
+        column = column.fill_null(unknown)
+    return np.asarray(column.to_numpy(), np.int64)
 
 
 def statistics_of(actions: pa.Table, place: int) -> dict[str, Any]:

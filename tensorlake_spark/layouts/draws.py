@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -73,13 +74,16 @@ few = st.composite(_few)
 """Draw a `SparseTensor` of a few elements, some of them or all explicit zeros, rank 0 to ``max_rank``."""
 
 
+_slices = cache(st.slices)  # to build a strategy takes longer than to draw from it
+
+
 def _keys(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
     key: list[Any] = []
     for size in shape:
         if size and draw(st.integers(0, 3)) == 0:
             key.append(draw(st.integers(-size, size - 1)))
         else:
-            key.append(draw(st.slices(size)))
+            key.append(draw(_slices(size)))
     return tuple(key[: draw(st.integers(0, len(key)))])
 
 

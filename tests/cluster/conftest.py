@@ -1,5 +1,6 @@
 """A real cluster of separate processes: a master and two workers, which have the package as an archive only."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from quick import QUICK
+from quick import BRIEF, QUICK
 
 from tensorlake_spark.spark.java import java_problem
 
@@ -42,9 +43,23 @@ def bare_environment():
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory):
-    """The folder that ``make dist`` fills in a copy of the checkout, without a network."""
-    copy = tmp_path_factory.mktemp("dist") / "checkout"
-    copy.mkdir()
+    """The folder that ``make dist`` fills in a copy of the checkout, without a network, once for all of xdist."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    copy = folder / "dist" / "checkout"
+    with (folder / "dist.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (copy / ".made").exists():
+            make_dist(copy)
+            (copy / ".made").touch()
+    return copy / "dist"
+
+
+def make_dist(copy):
+    """Run ``make dist`` in a copy of the checkout."""
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir(parents=True)
     for name in ("Makefile", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     for name in ("tensorlake_spark", "pyspark_tensorlake"):
@@ -61,7 +76,6 @@ def dist(tmp_path_factory):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    return copy / "dist"
 
 
 @pytest.fixture(scope="session")
@@ -193,8 +207,8 @@ class Cluster:
         self.folder, self.archive, self.python = folder, archive, python
         self.home = Path(pyspark.__file__).parent
         self.programs = []
-        for name in ("conf", "tmp"):
-            (folder / name).mkdir()
+        # The folder conf must not be there: with it on the class path, Java does not map the classes of QUICK.
+        (folder / "tmp").mkdir()
         # What is killed leaves its temporary files, which go away with the folder.
         self.java = f"{QUICK} -Djava.io.tmpdir={folder / 'tmp'}"
         self.environment = clean_environment(
@@ -269,6 +283,7 @@ class Cluster:
     def submit(self, folder, **conf):
         """Start a driver, ``driver.py``, which takes its jobs from a folder."""
         settings = {
+            "spark.master": self.url,
             # No task starts before both executors are there.
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
@@ -277,17 +292,11 @@ class Cluster:
             "spark.driver.memory": "512m",
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
-            "spark.driver.extraJavaOptions": self.java,
+            "spark.driver.extraJavaOptions": f"{BRIEF} -Djava.io.tmpdir={self.folder / 'tmp'}",
             "spark.executor.extraJavaOptions": self.java,
             **conf,
         }
-        command = [
-            self.home / "bin" / "spark-submit",
-            "--master",
-            self.url,
-            "--py-files",
-            self.archive,
-        ]
+        command = [self.home / "bin" / "spark-submit", "--py-files", self.archive]
         for name, value in settings.items():
             command += ["--conf", f"{name}={value}"]
         folder.mkdir()

@@ -102,6 +102,7 @@ def test_tensors_a_row_and_overwrite(connect, path):
     np.testing.assert_array_equal(tl.open(path)["b"][:], second)
 
 
+@pytest.mark.soak  # the page writes cells, and slabs are read as cells
 def test_cells_appended_and_read_back(connect, path):
     shape, rng = (30, 40), np.random.default_rng(1)
     expected = np.zeros(shape)
@@ -163,6 +164,7 @@ def test_functions_on_plain_delta(connect, path):
     assert total == x.sum()
 
 
+@pytest.mark.soak  # make test runs streams in classic sessions
 def test_a_stream_of_cells(connect, tmp_path):
     """The function of foreachBatch runs on the server, in a Python that lacks the package."""
     (tmp_path / "source").mkdir()

@@ -102,7 +102,10 @@ class TroubledWriter(TensorWriter):
                 if self.trouble == "fail" and context.attemptNumber() < 2:
                     note(self.notes, "fails")
                     raise RuntimeError("a task that fails twice")
-                if self.trouble == "hang" and context.attemptNumber() == 0:
+                # A stage that is repeated counts its attempts from 0 again.
+                if self.trouble == "doomed" and Path(self.notes, "hangs-1-0").exists():
+                    raise RuntimeError("a task that fails for good")
+                if self.trouble in ("hang", "doomed") and context.attemptNumber() == 0:
                     note(self.notes, "hangs")
                     wait_for(lambda: False, "to be killed")
             yield batch
@@ -230,8 +233,9 @@ def obey(spark, job, lake, notes, trouble, options):
         Troubled.trouble, Troubled.notes, Troubled.driver = trouble, notes, (jvm, os.getpid())
         spark.dataSource.register(Troubled)
         form = "troubled"
-    status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
-    wait_for(lambda: status().size() == 3, "two executors beside the driver")
+    if not spark.sparkContext.master.startswith("local"):
+        status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
+        wait_for(lambda: status().size() == 3, "two executors beside the driver")
     batch = {"slabs": "1", "cells": "100", "ingest": "1"}.get(job, "10000")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch)
     if job == "ingest":

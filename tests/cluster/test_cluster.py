@@ -22,6 +22,8 @@ SPECULATIVE = {
     "spark.speculation.quantile": "0.5",
     "spark.speculation.multiplier": "1.1",
 }
+ALONE = {"spark.master": "local[2]"}
+"""A driver without the cluster, where executors would show nothing more."""
 
 
 @pytest.fixture(scope="module")
@@ -253,51 +255,6 @@ def test_an_executor_killed_in_the_middle_of_a_read(cluster, driver, tmp_path, s
     check_read(job, slabs, cells)
 
 
-def test_a_driver_killed_before_and_after_its_commit(drivers, tmp_path, slabs):
-    path = tmp_path / "lake"
-    lake = tl.open(path)
-    lake.write("slabs", slabs[:3])
-    batch = {"txnAppId": "day", "txnVersion": "7"}
-    both = np.concatenate([slabs[:3], slabs])
-
-    def killed(trouble):
-        driver = drivers()
-        job = driver.ask("slabs", path, trouble, **batch)
-        assert driver.program.wait() == -signal.SIGKILL, driver.program.text()[-4000:]
-        driver.program.end()
-        assert (job.notes / "kill").exists()
-        assert not job.said.exists()
-
-    version = DeltaTable(path).version()
-    killed("before")
-    assert DeltaTable(path).version() == version
-    lost = files(path) - stored(path)
-    assert lost, "all files of the batch are there, and in no version"
-    np.testing.assert_array_equal(tl.open(path)["slabs"][:], slabs[:3])
-
-    killed("after")
-    assert DeltaTable(path).version() == version + 1
-    assert files(path) - stored(path) == lost, "no file of this batch is left over"
-    np.testing.assert_array_equal(tl.open(path)["slabs"][:], both)
-
-    driver = drivers(**SPECULATIVE)  # as the next test, which saves the start of another
-    driver.do("slabs", path, **batch)
-    assert DeltaTable(path).version() == version + 1, "the batch is there already"
-    driver.do("slabs", path, txnAppId="day", txnVersion="8")
-    check(path, slabs=np.concatenate([both, slabs]))
-
-
-def test_two_copies_of_a_task_that_both_end(drivers, tmp_path, slabs, cells):
-    """Speculative execution: both copies have written their files before either may commit."""
-    for form, array in (("slabs", slabs), ("cells", cells)):
-        path = tmp_path / form
-        job = drivers(**SPECULATIVE).do(form, path, "slow")
-        copies = [each for (partition, _), each in job.told("written").items() if partition == 1]
-        assert len({each["executor"] for each in copies}) == 2
-        assert files(path) - stored(path), "what the other copy wrote is not in the table"
-        check(path, **{form: array})
-
-
 @pytest.fixture
 def sources(tmp_path):
     """Files, eight or so for each task of an ingestion, and what they hold."""
@@ -323,10 +280,10 @@ def test_an_ingestion_whose_task_is_lost_at_its_end(driver, tmp_path, sources):
     check(path, stack=sources)
 
 
-def test_an_ingestion_whose_executor_is_lost_for_good(cluster, drivers, tmp_path, sources):
+def test_an_ingestion_whose_executor_is_lost_for_good(cluster, driver, tmp_path, sources):
+    """What its task does later fails as often as Spark tries it."""
     path = tmp_path / "lake"
-    driver = drivers(**{"spark.task.maxFailures": "1"})
-    job = driver.ask("ingest", path, "hang", sources=str(tmp_path / "files"))
+    job = driver.ask("ingest", path, "doomed", sources=str(tmp_path / "files"))
     told = until(lambda: job.told("hangs"), "a task that hangs", driver)
     until(lambda: receipts(path), "a task that ends on the other executor", driver)
     os.kill(told[1, 0]["executor"], signal.SIGKILL)
@@ -340,3 +297,47 @@ def test_an_ingestion_whose_executor_is_lost_for_good(cluster, drivers, tmp_path
     assert tl.open(path).version == 1
     assert not receipts(path)
     check(path, stack=sources)
+
+
+def test_a_driver_killed_before_and_after_its_commit(drivers, tmp_path, slabs):
+    path = tmp_path / "lake"
+    lake = tl.open(path)
+    lake.write("slabs", slabs[:3])
+    batch = {"txnAppId": "day", "txnVersion": "7"}
+    both = np.concatenate([slabs[:3], slabs])
+
+    def killed(trouble, driver):
+        job = driver.ask("slabs", path, trouble, **batch)
+        assert driver.program.wait() == -signal.SIGKILL, driver.program.text()[-4000:]
+        driver.program.end()
+        assert (job.notes / "kill").exists()
+        assert not job.said.exists()
+
+    version = DeltaTable(path).version()
+    killed("before", drivers())
+    assert DeltaTable(path).version() == version
+    lost = files(path) - stored(path)
+    assert lost, "all files of the batch are there, and in no version"
+    np.testing.assert_array_equal(tl.open(path)["slabs"][:], slabs[:3])
+
+    killed("after", drivers(**ALONE))
+    assert DeltaTable(path).version() == version + 1
+    assert files(path) - stored(path) == lost, "no file of this batch is left over"
+    np.testing.assert_array_equal(tl.open(path)["slabs"][:], both)
+
+    driver = drivers(**SPECULATIVE)  # as the next test, which saves the start of another
+    driver.do("slabs", path, **batch)
+    assert DeltaTable(path).version() == version + 1, "the batch is there already"
+    driver.do("slabs", path, txnAppId="day", txnVersion="8")
+    check(path, slabs=np.concatenate([both, slabs]))
+
+
+def test_two_copies_of_a_task_that_both_end(drivers, tmp_path, slabs, cells):
+    """Speculative execution: both copies have written their files before either may commit."""
+    for form, array in (("slabs", slabs), ("cells", cells)):
+        path = tmp_path / form
+        job = drivers(**SPECULATIVE).do(form, path, "slow")
+        copies = [each for (partition, _), each in job.told("written").items() if partition == 1]
+        assert len({each["executor"] for each in copies}) == 2
+        assert files(path) - stored(path), "what the other copy wrote is not in the table"
+        check(path, **{form: array})

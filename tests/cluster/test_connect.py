@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pyspark
 import pytest
-from quick import QUICK
+from quick import BRIEF
 
 import tensorlake_spark as tl
 
@@ -32,7 +33,7 @@ def server(bare_python, bare_environment, tmp_path):
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": port,
         "spark.sql.warehouse.dir": tmp_path / "warehouse",
-        "spark.driver.extraJavaOptions": f"{QUICK} -Djava.io.tmpdir={tmp_path / 'tmp'}",
+        "spark.driver.extraJavaOptions": f"{BRIEF} -Djava.io.tmpdir={tmp_path / 'tmp'}",
     }
     command = [
         Path(pyspark.__file__).parent / "bin" / "spark-submit",
@@ -70,11 +71,12 @@ def _listens(port):
         return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_client_writes_and_reads(server, archive, tmp_path):
+@pytest.mark.parametrize("which", ["not soak", pytest.param("soak", marks=pytest.mark.soak)])
+def test_a_client_writes_and_reads(server, archive, tmp_path, which):
     """The tests of connect_client.py; Connect and classic sessions do not mix in one process."""
     client = Path(__file__).with_name("connect_client.py")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'client'}", client],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", which, f"--basetemp={tmp_path / 'client'}", client],
         cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
         env={
             **os.environ,
@@ -93,19 +95,18 @@ def test_a_local_session_starts_a_server(tmp_path):
         "import sys\n"
         "from tensorlake_spark.spark import local_session\n"
         "spark = local_session(**{'spark.api.mode': 'connect'})\n"
-        "spark.range(5).write.format('delta').save(sys.argv[1] + '/table')\n"
         "read = spark.read.format('tensor').options(id='x', view='cells')\n"
         "total = read.load(sys.argv[1] + '/lake').agg({'value': 'sum'}).collect()[0][0]\n"
-        "count = spark.read.format('delta').load(sys.argv[1] + '/table').count()\n"
+        "count = spark.read.format('delta').load(sys.argv[1] + '/lake').count()\n"
         "print(type(spark).__module__, total, count)\n"
     )
     # With SPARK_TESTING Spark takes a free port in place of 15002.
-    options = f"{QUICK} -Djava.io.tmpdir={tmp_path}"
+    options = f"{BRIEF} -Djava.io.tmpdir={tmp_path}"
     done = subprocess.run(
         [sys.executable, "-c", code, tmp_path], cwd=tmp_path, timeout=PATIENCE, check=False,
         env={**os.environ, "SPARK_TESTING": "1", "JDK_JAVA_OPTIONS": options},
         capture_output=True, text=True,
     )  # fmt: skip
-    assert done.stdout.splitlines()[-1:] == ["pyspark.sql.connect.session 15 5"], done.stderr[
-        -3000:
-    ]
+    rows = sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("lake/*.parquet"))
+    said = f"pyspark.sql.connect.session 15 {rows}"
+    assert done.stdout.splitlines()[-1:] == [said], done.stderr[-3000:]

@@ -4,7 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import times
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.errors import InvalidKeyError
@@ -40,7 +41,7 @@ def test_a_box_measures_what_its_slices_pick(drawn):
     assert pickle.loads(pickle.dumps(box)) == box
 
 
-@settings(max_examples=500)
+@times(3)
 @given(pairs())
 def test_intersect_overlaps_contains_and_subtract_are_those_of_sets(drawn):
     shape, box, other = drawn

@@ -5,7 +5,8 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import times
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.errors import InvalidKeyError
@@ -29,7 +30,7 @@ def boxes(draw, shape):
     return Box(tuple(a for a, _ in sides), tuple(b for _, b in sides))
 
 
-@settings(max_examples=500)
+@times(3)
 @given(st.data())
 def test_cells_tile_the_box_once_and_counts_agree(data):
     grid = data.draw(grids())

@@ -3,10 +3,12 @@
 import contextlib
 import itertools
 import re
+from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import times
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
@@ -34,6 +36,7 @@ def shapes(draw):
 
 
 SHAPES = shapes()
+slices = cache(st.slices)
 
 
 def assemble(x, selection, data):
@@ -57,6 +60,7 @@ def assemble(x, selection, data):
     return selection.finish(out)
 
 
+@cache  # to build a strategy takes longer than to draw from it
 def one(size):
     """An integer or a slice for an axis; most of them pick something."""
     inside = st.integers(-size, size - 1) if size else st.integers(-1, 0)
@@ -123,7 +127,7 @@ def keys(draw, shape):
     return tuple(key)
 
 
-@settings(max_examples=1500)
+@times(20)
 @given(st.data())
 def test_every_key_means_what_numpy_means(data):
     shape = data.draw(SHAPES, label="shape")
@@ -147,7 +151,7 @@ def test_every_key_means_what_numpy_means(data):
     np.testing.assert_array_equal(got, want)
 
 
-@settings(max_examples=800)
+@times(6)
 @given(st.data())
 def test_oindex_picks_every_axis_on_its_own(data):
     shape = data.draw(SHAPES, label="shape")
@@ -156,7 +160,7 @@ def test_oindex_picks_every_axis_on_its_own(data):
     for axis, n in enumerate(shape):
         kind = data.draw(st.sampled_from(["slice", "list", "mask", "int"])) if n else "slice"
         if kind == "slice":
-            part = data.draw(st.slices(n))
+            part = data.draw(slices(n))
             index.append(np.arange(n)[part])
         elif kind == "list":
             part = data.draw(st.lists(st.integers(-n, n - 1), max_size=4))
@@ -183,7 +187,7 @@ def test_oindex_picks_every_axis_on_its_own(data):
     np.testing.assert_array_equal(got, want)
 
 
-@settings(max_examples=300)
+@times(2)
 @given(st.data())
 def test_a_mask_for_vindex_picks_what_it_marks(data):
     shape = data.draw(SHAPES)
@@ -196,7 +200,7 @@ def test_a_mask_for_vindex_picks_what_it_marks(data):
     np.testing.assert_array_equal(got, x[mask])
 
 
-@settings(max_examples=800)
+@times(6)
 @given(st.data())
 def test_vindex_picks_single_elements(data):
     rank = data.draw(st.integers(1, 5))

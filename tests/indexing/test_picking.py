@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import times
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
@@ -97,7 +98,7 @@ def dense(shape, coords, values):
     return out
 
 
-@settings(max_examples=600)
+@times(4)
 @given(st.data())
 def test_what_numpy_picks_goes_where_numpy_puts_it(data):
     x, coords, values = data.draw(elements())

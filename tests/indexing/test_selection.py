@@ -4,7 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import times
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.errors import InvalidKeyError
@@ -56,7 +57,7 @@ def loose_boxes(draw, shape):
     return sides.min(axis=2), sides.max(axis=2)
 
 
-@settings(max_examples=1000)
+@times(6)
 @given(st.data())
 def test_hits_and_project_find_just_what_is_picked(data):
     selection, picked = data.draw(selections())
@@ -123,7 +124,7 @@ def test_a_run_that_does_not_ascend_from_0_is_refused(start, stop, step):
         Run(start, stop, step)
 
 
-@settings(max_examples=300)
+@times(2)
 @given(st.data())
 def test_of_an_element_given_twice_the_last_value_stays(data):
     """As NumPy assigns: partial writes go through `project` the other way round."""
@@ -148,7 +149,7 @@ def test_of_an_element_given_twice_the_last_value_stays(data):
     np.testing.assert_array_equal(got, want)
 
 
-@settings(max_examples=300)
+@times(2)
 @given(st.data())
 def test_many_points_against_many_boxes(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))

@@ -39,19 +39,20 @@ def test_spark_reads_the_rows_and_prunes(spark, table, x):
 
 
 @pytest.mark.parametrize(
-    "statement",
+    "statements",
     [
-        "OPTIMIZE delta.`{0}`",
-        "OPTIMIZE delta.`{0}` ZORDER BY (seq)",
-        "DELETE FROM delta.`{0}` WHERE id = 'y'",
+        ["OPTIMIZE delta.`{0}`", "DELETE FROM delta.`{0}` WHERE id = 'y'"],
+        pytest.param(["OPTIMIZE delta.`{0}` ZORDER BY (seq)"], marks=pytest.mark.soak),
     ],
+    ids=["OPTIMIZE, DELETE", "ZORDER"],
 )
-def test_we_read_what_spark_rewrote(spark, table, x, statement):
-    spark.sql(statement.format(table.uri))
-    fresh = tl.open(table.uri)
-    np.testing.assert_array_equal(fresh["x"][:], x)
-    np.testing.assert_array_equal(fresh["x"][13:29:3, ::-1, 2], x[13:29:3, ::-1, 2])
-    assert ("y" in fresh) == ("DELETE" not in statement)
+def test_we_read_what_spark_rewrote(spark, table, x, statements):
+    for statement in statements:
+        spark.sql(statement.format(table.uri))
+        fresh = tl.open(table.uri)
+        np.testing.assert_array_equal(fresh["x"][:], x)
+        np.testing.assert_array_equal(fresh["x"][13:29:3, ::-1, 2], x[13:29:3, ::-1, 2])
+        assert ("y" in fresh) == ("DELETE" not in statement)
     ref = fresh["x"]
     ref[5] = 0
     x[5] = 0
@@ -110,6 +111,7 @@ def _ddl():
     return ", ".join(f"`{n}` {kinds.get(n, 'string')}" for n in SCHEMA.names)
 
 
+@pytest.mark.soak  # test_interop has columns that MERGE and UPDATE fill
 def test_columns_that_users_add_are_kept(spark, table, x):
     spark.sql(f"ALTER TABLE delta.`{table.uri}` ADD COLUMNS (owner string)")
     spark.sql(f"UPDATE delta.`{table.uri}` SET owner = 'me' WHERE id = 'x'")

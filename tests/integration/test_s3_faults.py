@@ -131,8 +131,18 @@ KEYS = {"slice": np.s_[3:14, ::2, 5], "whole": np.s_[...]}
 WAYS = [("slice", DATA), ("whole", DATA), ("slice", HEAD), ("slice", LOG), ("slice", LIST)]
 
 
-@pytest.mark.parametrize(("what", "where"), WAYS)
-@pytest.mark.parametrize("verdict", PASSING)
+def mostly(cases, chosen):
+    """The chosen ones of some cases in `make test`, all of them in `make soak`."""
+    assert set(chosen) <= set(cases)
+    soak = {False: pytest.mark.soak, True: ()}
+    return [pytest.param(*case, marks=soak[case in chosen]) for case in cases]
+
+
+CROSS = [(verdict, *way) for verdict in PASSING for way in WAYS]
+SOME = [case for case in CROSS if case[0] == "fail" or case[1:] == WAYS[0]]
+
+
+@pytest.mark.parametrize(("verdict", "what", "where"), mostly(CROSS, SOME))
 def test_a_fault_that_passes_is_not_noticed(road, there, far, x, verdict, what, where):
     road.fault(verdict, where, times=1)
     ref = tl.open(there, storage_options=far)["x"]
@@ -220,7 +230,16 @@ MENDED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("verdict", "where"), MENDED)
+@pytest.mark.parametrize(
+    ("verdict", "where"),
+    mostly(
+        MENDED,
+        [
+            ("fail", PART), ("drop", PART), ("drop", COMMIT), ("silent", BEGIN), ("slow down", END),
+            ("error", COMMIT), ("silent", COMMIT), ("late", PART),
+        ],
+    ),
+)  # fmt: skip
 def test_a_write_outlives_a_fault_that_passes(road, s3, lake, url, far, x, verdict, where):
     lake.write("keep", x)
     writer = tl.open(url, storage_options=far)
@@ -235,7 +254,13 @@ LOST = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("verdict", "where"), LOST)
+@pytest.mark.parametrize(
+    ("verdict", "where"),
+    mostly(
+        LOST,
+        [("fail", PART), ("slow down", END), ("silent", BEGIN), ("expired", PART), ("fail", COMMIT), ("refuse", COMMIT)],
+    ),
+)  # fmt: skip
 def test_a_write_that_fails_leaves_the_table_as_it_was(
     road, s3, lake, url, far, x, told, verdict, where
 ):

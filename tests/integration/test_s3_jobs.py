@@ -197,7 +197,9 @@ def want():
     return out
 
 
-@pytest.mark.parametrize("form", ["csv", "csv.zip", "parquet", "delta"])
+@pytest.mark.parametrize(
+    "form", [pytest.param("csv", marks=pytest.mark.soak), "csv.zip", "parquet", "delta"]
+)
 def test_tables(run, spark, s3, base, bring, put, tmp_path, want, form):
     frame = pd.read_csv(io.BytesIO(CSV))
     if form == "csv":
@@ -224,7 +226,7 @@ def test_tables(run, spark, s3, base, bring, put, tmp_path, want, form):
     )
 
 
-@pytest.mark.parametrize("form", ["tns", "mtx.gz", "npz"])
+@pytest.mark.parametrize("form", ["tns", "mtx.gz", pytest.param("npz", marks=pytest.mark.soak)])
 def test_matrices(run, s3, base, bring, put, tmp_path, want, form):
     matrix = scipy.sparse.coo_array(want)
     if form == "tns":

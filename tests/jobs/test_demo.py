@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from quick import QUICK
+from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.jobs import ingest
@@ -31,7 +31,7 @@ def short(demo, spark, tmp_path, monkeypatch):
     few.to_csv(tmp_path / "few.csv", index=False)
     monkeypatch.setattr(spark, "stop", lambda: None)
     # A JVM that lives for seconds is quicker with these.
-    monkeypatch.setenv("JDK_JAVA_OPTIONS", QUICK)
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", BRIEF)
     changes = {"OUT": tmp_path / "out", "LAKE": tmp_path / "out" / "lake", "local_session": lambda master: spark,
                "run_photographs": lambda session: True, "find_flights": lambda: tmp_path / "few.csv"}  # fmt: skip
     for name, value in changes.items():

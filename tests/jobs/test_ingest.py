@@ -1,4 +1,4 @@
-"""The ingestion job, run by spark-submit on real files."""
+"""The ingestion job, and spark-submit of jobs on real files."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from quick import QUICK
+from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, TensorExistsError
@@ -29,33 +29,34 @@ def files(tmp_path, photos):
     return tmp_path
 
 
-def submit(*arguments):
+def submit(job, *arguments):
     environment = {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "JDK_JAVA_OPTIONS": QUICK,
+        "JDK_JAVA_OPTIONS": BRIEF,
     }
     command = [
         str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]",
-        "--conf", "spark.ui.enabled=false", str(ROOT / "jobs" / "ingest.py"), *map(str, arguments),
+        "--conf", "spark.ui.enabled=false", str(ROOT / "jobs" / job), *map(str, arguments),
     ]  # fmt: skip
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
 def test_spark_submit_stacks_images_and_tells_mistakes(files, photos, place):
-    done = submit("--table", place, "--id", "photos", "--stack", "--channels-first",
+    done = submit("ingest.py", "--table", place, "--id", "photos", "--stack", "--channels-first",
                   "--axes", "image,channel,y,x", files / "?.png")  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert "photos: shape (6, 3, 64, 96), uint8, ftsf" in done.stdout
     ref = tl.open(place)["photos"]
     np.testing.assert_array_equal(ref[:], photos[:6])
     assert ref.axes == ("image", "channel", "y", "x")
-    again = submit("--table", place, "--id", "photos", files / "?.png")
-    assert again.returncode == 2
+    wrong = submit("optimize.py", "--table", place, "--id", "photo")
+    assert wrong.returncode == 2
     # spark-submit hands on what the job says on standard error as its own standard output.
-    assert "ingest.py: tensor 'photos' exists in" in again.stdout + again.stderr
+    assert "optimize.py: " in wrong.stdout + wrong.stderr
+    assert "did you mean 'photos'?" in wrong.stdout + wrong.stderr
 
 
 def test_concatenation_of_arrays(spark, files, photos, place):
@@ -117,7 +118,7 @@ def test_bad_sources_are_named_and_nothing_is_written(
 
 def test_the_mode_error(spark, files, place):
     run(spark, place, "x", [str(files / "a.npy")])
-    with pytest.raises(TensorExistsError):
+    with pytest.raises(TensorExistsError, match="tensor 'x' exists in"):
         run(spark, place, "x", [str(files / "a.npy")])
     run(spark, place, "x", [str(files / "b.npy")], mode="overwrite")
     assert tl.open(place)["x"].shape[0] == 1

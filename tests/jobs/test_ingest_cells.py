@@ -61,8 +61,17 @@ def assert_same(found, want):
     pd.testing.assert_frame_equal(found, want, check_dtype=False)
 
 
-@pytest.mark.parametrize("dtype", ["int64", "float64"])
-@pytest.mark.parametrize("suffix", [".tns", ".tns.gz", ".tns.zip"])
+@pytest.mark.parametrize(
+    ("dtype", "suffix"),
+    [
+        ("float64", ".tns"),
+        ("int64", ".tns.gz"),
+        ("float64", ".tns.zip"),
+        pytest.param("int64", ".tns", marks=pytest.mark.soak),
+        pytest.param("float64", ".tns.gz", marks=pytest.mark.soak),
+        pytest.param("int64", ".tns.zip", marks=pytest.mark.soak),
+    ],
+)
 def test_tns(spark, tmp_path, dtype, suffix):
     want = random_tensor((9, 7, 30, 5), 800, dtype)
     write_tns(tmp_path / "x.tns", want.coords, want.values)
@@ -102,18 +111,22 @@ def test_tns_files_make_up_one_tensor_and_more_are_added(spark, tmp_path):
 HEAD = "%%MatrixMarket matrix"
 
 
+def soaked(case):
+    return pytest.param(case, marks=pytest.mark.soak)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         f"{HEAD} coordinate real general\n% a comment\n3 4 2\n1 1 2.5\n3 4 -1e3\n",
-        f"{HEAD} coordinate integer symmetric\n3 3 2\n1 1 2\n3 1 5\n",
-        f"{HEAD} coordinate real skew-symmetric\n3 3 1\n3 1 4.0\n",
+        soaked(f"{HEAD} coordinate integer symmetric\n3 3 2\n1 1 2\n3 1 5\n"),
+        soaked(f"{HEAD} coordinate real skew-symmetric\n3 3 1\n3 1 4.0\n"),
         f"{HEAD} coordinate pattern general\n3 4 2\n1 2\n 2\t4 \n",
         f"{HEAD} coordinate complex hermitian\n3 3 2\n1 1 2 0\n3 1 5 1\n",
         f"{HEAD} coordinate unsigned-integer general\n1 2 1\n1 2 18446744073709551615\n",
         f"{HEAD} array real general\n2 3\n1\n2\n0\n4\n0\n6.5\n",
-        f"{HEAD} array integer symmetric\n2 2\n1\n2\n4\n",
-        f"{HEAD} coordinate real general\n5 7 0\n",
+        soaked(f"{HEAD} array integer symmetric\n2 2\n1\n2\n4\n"),
+        soaked(f"{HEAD} coordinate real general\n5 7 0\n"),
     ],
 )
 def test_matrix_market(spark, tmp_path, text):
@@ -125,7 +138,7 @@ def test_matrix_market(spark, tmp_path, text):
     np.testing.assert_array_equal(ref[...].todense(), dense)
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", [soaked(False), True])
 def test_labels_that_are_not_utf8_are_refused(spark, tmp_path, packed):
     """Spark reads what is no character as one and the same; two labels would become one."""
     text = "kind,v,note\nname,1,caf\xe9\ncaf\xe9,1,b\ncaf\xe8,2,b\n".encode("latin-1")
@@ -260,8 +273,8 @@ def log(tmp_path):
 @pytest.mark.parametrize(
     "source",
     [
-        "log.csv", "log.csv.gz", "log.tsv", "log.csv.zip", "log.parquet", "old.parquet", "zoned.parquet",
-        "log.delta",
+        "log.csv", soaked("log.csv.gz"), soaked("log.tsv"), "log.csv.zip", soaked("log.parquet"), "old.parquet",
+        "zoned.parquet", "log.delta",
     ],
 )  # fmt: skip
 def test_a_log_becomes_a_tensor(spark, tmp_path, log, source):

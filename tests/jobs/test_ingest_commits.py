@@ -50,7 +50,7 @@ def test_small_files_that_cannot_be_brought_together(job, files, table):
     [
         ("append", ["--concat", 0, "a.npy"]),
         ("append", ["--concat", 0, "--layout", "coo", "zeros.npy"]),
-        ("error", ["--stack", "a.npy"]),
+        pytest.param("error", ["--stack", "a.npy"], marks=pytest.mark.soak),
         ("error", ["--each", "a.npy", "zeros.npy"]),
     ],
 )
@@ -94,8 +94,15 @@ def test_other_contents_under_the_same_name_are_another_batch(job, files, table,
     assert not notes_of(table)
 
 
-@pytest.mark.parametrize("mode", ["error", "append"])
-@pytest.mark.parametrize("kind", ["slabs", "cells"])
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        ("slabs", "append"),
+        ("cells", "error"),
+        pytest.param("slabs", "error", marks=pytest.mark.soak),
+        pytest.param("cells", "append", marks=pytest.mark.soak),
+    ],
+)
 def test_a_tensor_that_another_made_meanwhile(job, files, table, monkeypatch, kind, mode):
     room, name = (write_arrays, "slab_frame") if kind == "slabs" else (ingest_cells, "look")
     looked = getattr(room, name)
@@ -149,7 +156,7 @@ def test_options_that_do_not_fit_the_sources(job, files, table, untouched, words
     untouched(table)
 
 
-@pytest.mark.parametrize("delimiter", ["\t", "\\t"])
+@pytest.mark.parametrize("delimiter", [pytest.param("\t", marks=pytest.mark.soak), "\\t"])
 def test_a_tab_in_two_spellings(job, files, table, delimiter):
     (files / "a.csv").write_text("i\tj\tv\n0\tb\t1\n2\ta\t2\n")
     done = job("--table", table, "--id", "x", *TABLE, "--delimiter", delimiter, files / "a.csv")

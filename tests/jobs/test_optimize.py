@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from quick import QUICK
+from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.__main__ import VERBS
@@ -43,6 +43,10 @@ def check(lake, model):
         np.testing.assert_array_equal(got if isinstance(got, np.ndarray) else got.todense(), x)
 
 
+HERE = ["here", pytest.param("spark", marks=pytest.mark.soak)]
+"""For tests whose rewriting other tests have executors do."""
+
+
 @pytest.fixture(params=["here", "spark"])
 def job(request, run_job, lake):
     """What runs the job: in this process, or by executors."""
@@ -66,6 +70,7 @@ def test_small_files_become_one_and_a_second_run_does_nothing(job, lake, model):
     assert job().json["files_before"] == 0
 
 
+@pytest.mark.parametrize("job", HERE, indirect=True)
 def test_several_groups_of_files(job, lake, model):
     done = job("--target-bytes", 25_000)
     assert done.json["files_after"] > 1
@@ -95,6 +100,7 @@ def test_rechunk_recode_and_layout(job, lake, model):
     assert job("--layout", "auto").json["converted"] == []
 
 
+@pytest.mark.parametrize("job", HERE, indirect=True)
 def test_recode_auto_takes_the_codec_of_a_new_tensor(job, lake):
     """Also of a tensor whose chunks lie on several grids, which --rechunk alone brings onto one."""
     x = np.cumsum(np.ones((40, 50), np.int64), axis=1)
@@ -249,12 +255,13 @@ def test_the_command_line(lake, model, capsys):
     assert '"status": "done"' in done.stdout
 
 
+@pytest.mark.soak  # make test submits jobs in test_ingest.py
 def test_spark_submit(lake, model):
     environment = {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "JDK_JAVA_OPTIONS": QUICK,
+        "JDK_JAVA_OPTIONS": BRIEF,
     }
     done = subprocess.run(
         [

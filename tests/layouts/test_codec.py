@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import times
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
@@ -15,7 +16,7 @@ def ends(size):
     return st.lists(st.integers(0, size), min_size=2, max_size=2, unique=True)
 
 
-@settings(max_examples=400)
+@times(2)
 @given(st.data())
 def test_whole_blocks_parts_and_stacks(data):
     x = data.draw(arrays().filter(lambda a: a.size > 0))

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -282,11 +283,18 @@ class LakeMachine(RuleBasedStateMachine):
             assert bits(self.lake[name][...]) == bits(x)
 
 
-TestLake = LakeMachine.TestCase
-TestLake.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+@pytest.mark.parametrize("examples", [10, pytest.param(250, marks=pytest.mark.soak)])
+def test_whatever_is_done(examples):
+    run_state_machine_as_test(
+        LakeMachine,
+        settings=settings(max_examples=examples, stateful_step_count=20, deadline=None),
+    )
 
 
-def test_with_changes_made_by_delta_spark(spark):
+@pytest.mark.parametrize(
+    ("examples", "steps"), [(4, 10), pytest.param(20, 12, marks=pytest.mark.soak)]
+)
+def test_with_changes_made_by_delta_spark(spark, examples, steps):
     """The same, with another writer in between, which knows nothing of tensors."""
 
     class WithSpark(LakeMachine):
@@ -325,5 +333,6 @@ def test_with_changes_made_by_delta_spark(spark):
             return self.remember()
 
     run_state_machine_as_test(
-        WithSpark, settings=settings(max_examples=4, stateful_step_count=12, deadline=None)
+        WithSpark,
+        settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
     )

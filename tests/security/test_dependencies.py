@@ -4,6 +4,7 @@ import ast
 import configparser
 import re
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distributions, metadata, packages_distributions
 from pathlib import Path
 
@@ -55,6 +56,11 @@ def ours():
     return [(extra, r) for extra, r in requirements() if r.name != "tensorlake-spark"]
 
 
+SHIPPED = ("tensorlake_spark", "pyspark_tensorlake", "jobs")
+known_packages = cache(packages_distributions)
+
+
+@cache
 def imported(*folders):
     """Top-level modules of others that files in folders import, by name or by text."""
     found = set()
@@ -72,14 +78,14 @@ def imported(*folders):
                         text, ast.Constant
                     ):
                         found.add(str(text.value).split(".")[0])
-    own = {path.stem for path in (ROOT / "tests").rglob("*.py")} - set(packages_distributions())
+    own = {path.stem for path in (ROOT / "tests").rglob("*.py")} - set(known_packages())
     own |= {"tensorlake_spark", "pyspark_tensorlake"}
     return found - own - set(sys.stdlib_module_names)
 
 
 def packages_of(modules):
     """The packages, in their canonical names, that bring some modules along."""
-    known = packages_distributions()
+    known = known_packages()
     return {canonicalize_name(name) for module in modules for name in known.get(module, [module])}
 
 
@@ -119,7 +125,7 @@ def test_no_requirement_is_written_twice_in_one_list():
 
 
 def test_every_requirement_is_used():
-    used = packages_of(imported("tensorlake_spark", "pyspark_tensorlake", "jobs", "tests"))
+    used = packages_of(imported(*SHIPPED) | imported("tests"))
     names = {canonicalize_name(r.name) for _, r in ours()}
     assert names - used - set(NOT_IMPORTED) == set()
     assert set(NOT_IMPORTED) <= names, "what is no requirement any more needs no reason"
@@ -128,9 +134,7 @@ def test_every_requirement_is_used():
 def test_every_import_is_a_requirement():
     asked = {canonicalize_name(r.name) for _, r in ours()}
     # Of torch a tensor is taken by its own methods; packaging and coverage come with pytest.
-    assert packages_of(imported("tensorlake_spark", "pyspark_tensorlake", "jobs")) - asked <= {
-        "torch"
-    }
+    assert packages_of(imported(*SHIPPED)) - asked <= {"torch"}
     assert packages_of(imported("tests")) - asked <= {"torch", "packaging", "lance", "coverage"}
 
 

@@ -80,12 +80,17 @@ def test_sql_takes_an_id_as_a_text(spark, tmp_path):
         lake.write(name, np.arange(1, number + 2))
     frame = spark.read.format("delta").load(lake.uri)
     frame.createOrReplaceTempView("lake_rows")
-    for name in QUOTES:
-        for found in (
-            frame.where(slice_filter(":", id=name)),
-            spark.sql(f"SELECT * FROM lake_rows WHERE {rows_sql(':', name)}"),
-        ):
-            assert {row.id for row in found.select("id").collect()} == {name}
+    asked = dict(enumerate(QUOTES))
+    columns = [slice_filter(":", id=name).alias(str(k)) for k, name in asked.items()]
+    rows = frame.select("id", *columns).collect()
+    texts = [
+        f"SELECT {k} AS k, id FROM lake_rows WHERE {rows_sql(':', name)}"
+        for k, name in asked.items()
+    ]
+    of_sql = spark.sql(" UNION ALL ".join(texts)).collect()
+    for k, name in asked.items():
+        assert {row.id for row in rows if row[str(k)]} == {name}
+        assert {row.id for row in of_sql if row.k == k} == {name}
     for name in QUOTES[:3]:
         read = spark.read.format("tensor").options(id=name, view="cells").load(lake.uri)
         assert read.count() == QUOTES.index(name) + 1

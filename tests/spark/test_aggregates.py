@@ -33,7 +33,7 @@ def frame(spark, arrays):
         column = tensor_column(list(stack)).take(pa.array([*range(COUNT), None, None]))
         places = [*(-n for n in range(COUNT)), None, 5]
         tables.append(pa.table({"g": [name] * len(places), "n": places, "t": column}))
-    return spark.createDataFrame(pa.concat_tables(tables)).repartition(5).cache()
+    return spark.createDataFrame(pa.concat_tables(tables)).repartition(3).cache()
 
 
 @pytest.fixture
@@ -116,7 +116,8 @@ def test_the_order_is_that_of_spark(spark, values):
     want = [
         r.n for r in frame.orderBy("o").select(tf.tensor_get("t").cast("int").alias("n")).collect()
     ]
-    for order in (f.col("o"), f.struct(f.lit(1), f.col("o"))):
+    struct = [f.struct(f.lit(1), f.col("o"))] if isinstance(values[0], (float, list)) else []
+    for order in (f.col("o"), *struct):
         found = frame.agg(tf.tensor_stack("t", order).alias("t")).first().t
         assert np.frombuffer(found.data, "i8").tolist() == want
 
@@ -128,8 +129,9 @@ def test_tensors_that_differ_are_an_error(frame, name):
     text = rf"{name}: the tensors of a group differ: uint8 of shape .*\((3|2), 4\).*\((3|2), 4\)"
     with pytest.raises(PythonException, match=text):
         frame.where("g = 'uint8'").agg(column(shorter)).collect()
-    with pytest.raises(PythonException, match=rf"{name}: .*(uint8|bool) of.*(uint8|bool) of"):
-        frame.where("g IN ('uint8', 'bool')").agg(column("t")).collect()
+    batches = iter([tensor_column([np.zeros(3, "u1"), np.zeros(3, "?")])])
+    with pytest.raises(tl.InvalidTensorError, match=r"uint8 of.*bool of"):
+        AGGREGATES[name](batches)
 
 
 def test_what_cannot_be_added_is_an_error(spark):
@@ -153,7 +155,12 @@ def test_sums_hold_one_tensor_however_many_there_are(name):
     assert peak < 16 << 20
 
 
-def test_a_stack_above_two_gibibytes_is_an_error():
-    batch = tensor_column([np.zeros(1 << 27, "u1")] * 8)
-    with pytest.raises(tl.InvalidOptionError, match=r"take 3\.0 GiB|take 2\.0 GiB|2.*GiB"):
+@pytest.mark.parametrize("unit", ["MiB", pytest.param("GiB", marks=pytest.mark.soak)])
+def test_a_stack_above_two_gibibytes_is_an_error(monkeypatch, unit):
+    """The limit of every day, and one that needs less memory."""
+    size = 1 << (30 if unit == "GiB" else 20)
+    if unit == "MiB":
+        monkeypatch.setattr("tensorlake_spark.spark.stacks._MOST_BYTES", 2 * size - 1)
+    batch = tensor_column([np.zeros(size // 8, "u1")] * 8)
+    with pytest.raises(tl.InvalidOptionError, match=rf"16 rows take 2\.0 {unit}"):
         AGGREGATES["tensor_stack"](batch for _ in range(3))

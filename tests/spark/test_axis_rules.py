@@ -103,46 +103,46 @@ def test_new_labels_come_after_the_old_ones():
         merged_labels("c", (10, 9), ["10"])
 
 
-def places(spark, rule, values, kind):
+def places(spark, rules, values, kind):
+    """Every rule with its start, and the places of all values by it."""
     frame = spark.createDataFrame([(v,) for v in values], t.StructType([t.StructField("v", kind)]))
-    least = frame.agg(f.min(measure_of(rule, f.col("v"), kind))).first()[0]
-    rule = rule.begin(least)
-    index = index_of(rule, measure_of(rule, f.col("v"), kind))
-    return rule, [row[0] for row in frame.select(index).collect()]
+    measures = [measure_of(rule, f.col("v"), kind) for rule in rules]
+    least = frame.agg(*(f.min(m).alias(f"m{i}") for i, m in enumerate(measures))).first()
+    rules = [rule.begin(start) for rule, start in zip(rules, least, strict=True)]
+    index = [index_of(r, m).alias(f"i{i}") for i, (r, m) in enumerate(zip(rules, measures))]
+    return [*zip(rules, zip(*frame.select(*index).collect(), strict=True), strict=True)]
 
 
-@pytest.mark.parametrize(
-    "rule", ["second", "15minute", "hour", "6hour", "day", "month", "3month", "year", "millisecond"]
-)
-def test_times_lie_where_the_labels_have_them(spark, rule):
+TIMES = "second", "15minute", "hour", "6hour", "day", "month", "3month", "year", "millisecond"
+
+
+def test_times_lie_where_the_labels_have_them(spark):
     rng = np.random.default_rng(0)
     days = rng.integers(-4000 * 86400, 12000 * 86400, 200)
     times = [
         dt.datetime(1970, 1, 1) + dt.timedelta(seconds=int(s), microseconds=int(s % 7))
         for s in days
     ]
-    made, found = places(spark, parse_axis(f"t:{rule}")[2], times, t.TimestampNTZType())
-    want = made.labels().places(np.array(times, "datetime64[us]"))
-    np.testing.assert_array_equal(found, want)
-    assert min(found) == 0
+    rules = [parse_axis(f"t:{rule}")[2] for rule in TIMES]
+    for rule, found in places(spark, rules, times, t.TimestampNTZType()):
+        want = rule.labels().places(np.array(times, "datetime64[us]"))
+        np.testing.assert_array_equal(found, want, str(rule))
+        assert min(found) == 0
 
 
 def test_weeks_begin_on_monday(spark):
-    rule, found = places(
-        spark, parse_axis("t:week")[2], ["2013-01-06", "2013-01-07", "2013-01-02"], t.StringType()
-    )
-    assert (rule.start, found) == ("2012-12-31", [0, 1, 0])
+    days = ["2013-01-06", "2013-01-07", "2013-01-02"]
+    ((rule, found),) = places(spark, [parse_axis("t:week")[2]], days, t.StringType())
+    assert (rule.start, found) == ("2012-12-31", (0, 1, 0))
 
 
-@pytest.mark.parametrize("step", ["0.01", "0.1", "3", "7.5", "1e-3"])
-def test_numbers_lie_where_the_labels_have_them(spark, step):
+def test_numbers_lie_where_the_labels_have_them(spark):
     rng = np.random.default_rng(0)
     values = [*(rng.integers(-500, 500, 200) * 0.01), *rng.normal(0, 50, 200)]
-    rule, found = places(
-        spark, parse_axis(f"x:{step}")[2], [float(v) for v in values], t.DoubleType()
-    )
-    np.testing.assert_array_equal(found, rule.labels().places(np.array(values)))
-    assert min(found) == 0
+    rules = [parse_axis(f"x:{step}")[2] for step in ("0.01", "0.1", "3", "7.5", "1e-3")]
+    for rule, found in places(spark, rules, [float(v) for v in values], t.DoubleType()):
+        np.testing.assert_array_equal(found, rule.labels().places(np.array(values)), str(rule))
+        assert min(found) == 0
 
 
 def test_texts_that_are_no_times_or_numbers(spark):

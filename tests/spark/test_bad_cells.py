@@ -5,10 +5,14 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_type
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.columns import coordinates_of, values_of
 from tensorlake_spark.spark.ingest import plain_errors
+from tensorlake_spark.spark.options import SparkWriteOptions
+from tensorlake_spark.spark.writer import TensorWriter
 
 CELLS = "i0 int, i1 int, value double"
 WHOLE = "i0 int, i1 int, value int"
@@ -35,40 +39,78 @@ def stored(new_place):
     return path
 
 
-def save(spark, place, rows, schema, tensor, options):
+def save_by_spark(spark, place, rows, schema, tensor, options):
     """Append cells of one task, and raise our own error where Spark wrapped it."""
     frame = spark.createDataFrame(rows, schema).coalesce(1)
     with plain_errors():
         frame.write.format("tensor").mode("append").options(id=tensor, **options).save(place)
 
 
+def save_here(spark, place, rows, schema, tensor, options):
+    """Do the same with no task of Spark between."""
+    schema = t.StructType.fromDDL(schema)
+    writer = TensorWriter(
+        SparkWriteOptions.parse({"path": place, "id": tensor, **options}), schema, False
+    )
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [
+        pa.array(column, to_arrow_type(field.dataType)) for column, field in zip(columns, schema)
+    ]
+    batch = pa.RecordBatch.from_arrays(arrays, names=schema.names)
+    try:
+        message = writer.write(iter([batch]))
+    except Exception:
+        writer.abort([])
+        raise
+    writer.commit([message])
+
+
+CASES = [
+    ([(0, 0, 1.0), (0, None, 2.0)], CELLS, "x", {}, ["1 coordinates in column 'i1' are null", "df.dropna(subset=['i1'])"]),
+    ([(0, 0, 1.0), (0, 1, None)], CELLS, "x", {}, ["1 values in column 'value' are null", "df.dropna(subset=['value'])"]),
+    ([(0.5, 0, 1.0)], "i0 double, i1 int, value double", "x", {}, ["column 'i0' is double", "df['i0'].cast('long')"]),
+    ([(0, Decimal("0.5"), 1.0)], "i0 int, i1 decimal(9,1), value double", "x", {}, ["column 'i1' is decimal(9,1)", "cast('long')"]),
+    ([(0, 0, "a")], "i0 int, i1 int, value string", "x", {}, ["column 'value' is string", "cast it to one of boolean"]),
+    ([(0, 0, 300)], WHOLE, "int8", {}, ["value 300 in column 'value' is no int8", "holds -128 to 127", "option('dtype'"]),
+    ([(0, 0, 1.5)], CELLS, "int8", {}, ["value 1.5 in column 'value' is no int8", "cast the column"]),
+    ([(0, 0, 1.0, 2)], CELLS + ", z int", "x", {"axes": "i0,i1"}, ["a column too many, 'z'", "df.drop('z')"]),
+    ([(0, 0, 1.0)], "i0 int, value int, value double", "x", {}, ["a column too many, 'value'", "name each of them once"]),
+    ([(0, 1.0)], "i0 int, value double", "float64", {}, ["no column 'i1'", "have i0, i1, value, and it has i0, value"]),
+    ([(1.0,)], "value double", "x", {}, ["values but no coordinates", "option('axes', ...)"]),
+    ([(0, 0, 1.0)], CELLS, "x", {"layout": "ftsf"}, ["layout ftsf holds arrays", "bsgs, coo, csr, csc or csf"]),
+    ([(0, 0, 1.0)], CELLS, "dense", {}, ["tensor 'dense' is dense (layout ftsf)", "mode('overwrite')"]),
+    ([], CELLS, "x", {}, ["tensor 'x' would have no cell and no shape", "option('shape', 'n0,n1,...')"]),
+    ([(0, -1, 1.0)], CELLS, "x", {}, ["coordinate -1 in column 'i1' is below 0", "df.where(df['i1'] >= 0)"]),
+    ([(0, 5, 1.0)], CELLS, "x", {"shape": "3,4"}, ["coordinate 5 in column 'i1' is out of bounds for axis 1 with size 4", "a longer option('shape'"]),
+    ([(0, 0, 1)], WHOLE, "int8", {"dtype": "int16"}, ["tensor 'int8' has dtype int8", "leave out the option dtype='int16'"]),
+    ([(0, 0, 1.0)], CELLS, "float64", {"shape": "3,4,5"}, ["(3, 4, 5) has 3 axes, tensor 'float64' has 2"]),
+    ([(0, 2, 1.0), (2, 0, 5.0), (0, 2, 3.0)], CELLS, "x", {}, ["the first of them (0, 2)", "duplicates='sum'"]),
+    ([(1, 1, 1.0)], CELLS, "float64", {}, ["cell (1, 1) of tensor 'float64'", "or is stored already", "option('duplicates', 'sum')"]),
+    ([(1, 1, 1)], WHOLE, "datetime64[s]", {"duplicates": "sum"}, ["datetime64[s] have no sum", "duplicates='last'"]),
+]  # fmt: skip
+# Found before anything runs, by a task, and when all is brought together.
+BY_SPARK = [
+    case
+    for case in CASES
+    if case[-1][0].startswith(("1 coordinates", "column 'i0' is", "cell (1, 1)"))
+]
+
+
 @pytest.mark.parametrize(
-    ("rows", "schema", "tensor", "options", "says"),
+    ("save", "rows", "schema", "tensor", "options", "says"),
     [
-        ([(0, 0, 1.0), (0, None, 2.0)], CELLS, "x", {}, ["1 coordinates in column 'i1' are null", "df.dropna(subset=['i1'])"]),
-        ([(0, 0, 1.0), (0, 1, None)], CELLS, "x", {}, ["1 values in column 'value' are null", "df.dropna(subset=['value'])"]),
-        ([(0.5, 0, 1.0)], "i0 double, i1 int, value double", "x", {}, ["column 'i0' is double", "df['i0'].cast('long')"]),
-        ([(0, Decimal("0.5"), 1.0)], "i0 int, i1 decimal(9,1), value double", "x", {}, ["column 'i1' is decimal(9,1)", "cast('long')"]),
-        ([(0, 0, "a")], "i0 int, i1 int, value string", "x", {}, ["column 'value' is string", "cast it to one of boolean"]),
-        ([(0, 0, 300)], WHOLE, "int8", {}, ["value 300 in column 'value' is no int8", "holds -128 to 127", "option('dtype'"]),
-        ([(0, 0, 1.5)], CELLS, "int8", {}, ["value 1.5 in column 'value' is no int8", "cast the column"]),
-        ([(0, 0, 1.0, 2)], CELLS + ", z int", "x", {"axes": "i0,i1"}, ["a column too many, 'z'", "df.drop('z')"]),
-        ([(0, 0, 1.0)], "i0 int, value int, value double", "x", {}, ["a column too many, 'value'", "name each of them once"]),
-        ([(0, 1.0)], "i0 int, value double", "float64", {}, ["no column 'i1'", "have i0, i1, value, and it has i0, value"]),
-        ([(1.0,)], "value double", "x", {}, ["values but no coordinates", "option('axes', ...)"]),
-        ([(0, 0, 1.0)], CELLS, "x", {"layout": "ftsf"}, ["layout ftsf holds arrays", "bsgs, coo, csr, csc or csf"]),
-        ([(0, 0, 1.0)], CELLS, "dense", {}, ["tensor 'dense' is dense (layout ftsf)", "mode('overwrite')"]),
-        ([], CELLS, "x", {}, ["tensor 'x' would have no cell and no shape", "option('shape', 'n0,n1,...')"]),
-        ([(0, -1, 1.0)], CELLS, "x", {}, ["coordinate -1 in column 'i1' is below 0", "df.where(df['i1'] >= 0)"]),
-        ([(0, 5, 1.0)], CELLS, "x", {"shape": "3,4"}, ["coordinate 5 in column 'i1' is out of bounds for axis 1 with size 4", "a longer option('shape'"]),
-        ([(0, 0, 1)], WHOLE, "int8", {"dtype": "int16"}, ["tensor 'int8' has dtype int8", "leave out the option dtype='int16'"]),
-        ([(0, 0, 1.0)], CELLS, "float64", {"shape": "3,4,5"}, ["(3, 4, 5) has 3 axes, tensor 'float64' has 2"]),
-        ([(0, 2, 1.0), (2, 0, 5.0), (0, 2, 3.0)], CELLS, "x", {}, ["the first of them (0, 2)", "duplicates='sum'"]),
-        ([(1, 1, 1.0)], CELLS, "float64", {}, ["cell (1, 1) of tensor 'float64'", "or is stored already", "option('duplicates', 'sum')"]),
-        ([(1, 1, 1)], WHOLE, "datetime64[s]", {"duplicates": "sum"}, ["datetime64[s] have no sum", "duplicates='last'"]),
+        *((save_here, *case) for case in CASES),
+        *((save_by_spark, *case) for case in BY_SPARK),
+        *(
+            pytest.param(save_by_spark, *case, marks=pytest.mark.soak)
+            for case in CASES
+            if case not in BY_SPARK
+        ),
     ],
-)  # fmt: skip
-def test_bad_cells_say_so_and_write_nothing(spark, stored, rows, schema, tensor, options, says):
+)
+def test_bad_cells_say_so_and_write_nothing(
+    spark, stored, save, rows, schema, tensor, options, says
+):
     before = tl.open(stored)
     with pytest.raises(tl.TensorLakeError) as told:
         save(spark, stored, rows, schema, tensor, options)

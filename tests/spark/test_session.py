@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from quick import QUICK
+from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.java import java_problem
@@ -40,7 +40,7 @@ def test_a_session_reads_and_writes_delta(spark, tmp_path):
 
 
 def test_a_fresh_session_is_quiet_and_takes_the_python_that_started_it(tmp_path):
-    """From a folder whose name has a blank, and with no variable of Spark's set."""
+    """From a folder whose name has a blank, and with no variable that says which Python."""
     package = tmp_path / "a folder"
     for name in ("tensorlake_spark", "pyspark_tensorlake"):
         shutil.copytree(ROOT / name, package / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -57,7 +57,8 @@ def test_a_fresh_session_is_quiet_and_takes_the_python_that_started_it(tmp_path)
         "print(local_session.__code__.co_filename.startswith(sys.argv[1]))\n"
     )
     cleared = dict.fromkeys(["PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"])
-    done = run(code, package, tmp_path / "lake", PYTHONPATH=str(package), **cleared)
+    quick = {"SPARK_SUBMIT_OPTS": BRIEF}  # of which Java says nothing
+    done = run(code, package, tmp_path / "lake", PYTHONPATH=str(package), **cleared, **quick)
     assert done.stdout.splitlines() == ["mine 3 15", "True 127.0.0.1", "True"], done.stderr[-2000:]
     # Java's own line about a module of its own cannot be turned off.
     said = [x for x in done.stderr.splitlines() if "incubator modules" not in x]
@@ -65,7 +66,7 @@ def test_a_fresh_session_is_quiet_and_takes_the_python_that_started_it(tmp_path)
 
 
 def test_spark_submit_takes_the_same_file(tmp_path):
-    """Delta works, ``format("tensor")`` is found without register(), and nothing is fetched again."""
+    """Delta works, a session that never heard of us finds ``format("tensor")``, and nothing is fetched again."""
     tl.open(tmp_path / "lake").write("x", np.arange(6).reshape(2, 3))
     job = tmp_path / "job.py"
     job.write_text(
@@ -75,18 +76,19 @@ def test_spark_submit_takes_the_same_file(tmp_path):
         "s.range(5).write.format('delta').save(sys.argv[1] + '/table')\n"
         "n = s.read.format('delta').load(sys.argv[1] + '/table').count()\n"
         "m = s.read.format('tensor').option('id', 'x').option('view', 'cells')\n"
+        "c = s.read.format('tensor').option('view', 'catalog').load(sys.argv[1] + '/lake')\n"
         "size = s.conf.get('spark.sql.parquet.columnarReaderBatchSize')\n"
-        "print('answer', n, m.load(sys.argv[1] + '/lake').count(), size)\n"
+        "print('answer', n, m.load(sys.argv[1] + '/lake').count(), c.first().id, size)\n"
     )
     submit = Path(sys.executable).with_name("spark-submit")
-    quick = {"JDK_JAVA_OPTIONS": QUICK}
+    quick = {"SPARK_SUBMIT_OPTS": BRIEF}
     place = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     environment = {**os.environ, **place, **quick}
     done = subprocess.run(
         [submit, "--master", "local[1]", "--properties-file", "conf/spark-defaults.conf", job, tmp_path],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert "answer 5 6 64" in done.stdout.splitlines(), done.stderr[-3000:]
+    assert "answer 5 6 x 64" in done.stdout.splitlines(), done.stderr[-3000:]
     assert "downloading" not in done.stdout + done.stderr
 
 

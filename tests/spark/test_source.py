@@ -226,28 +226,6 @@ def test_partitions_are_balanced_by_bytes_and_name_only_what_is_needed(tmp_path,
     assert len(Snapshot.open(Storage(lake.uri)).files.path) == 4
 
 
-def test_found_without_registration(path, tmp_path):
-    """A fresh session that never heard of us finds the format through `pyspark_tensorlake`."""
-    import os
-    import subprocess
-    import sys
-
-    code = (
-        "import sys; from pyspark.sql import SparkSession\n"
-        "s = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
-        "print(s.read.format('tensor').option('view', 'catalog').load(sys.argv[1]).count())"
-    )
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert done.stdout.strip() == "3", done.stderr[-2000:]
-
-
 def test_cells_agree_with_pandas(spark, path, photos):
     """The same question to Spark and to pandas."""
     frame = read(spark, path, id="photos", view="cells", slice="0:2, 0")

@@ -85,7 +85,7 @@ STREAMS = {"Cells": ("hits", hits), "Slabs": ("film", film)}
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
     """Folders of streams that a process ran until all of it was killed, and what they bring."""
-    from quick import QUICK  # this file is run as a program, too
+    from quick import BRIEF  # this file is run as a program, too
 
     folder = tmp_path_factory.mktemp("streams")
     expected = {}
@@ -93,7 +93,7 @@ def killed(tmp_path_factory):
         (folder / title / "source").mkdir(parents=True)
         expected[title] = make(folder / title / "source")
     (folder / "tmp").mkdir()
-    options = f"{QUICK} -Djava.io.tmpdir={folder / 'tmp'}"
+    options = f"{BRIEF} -Djava.io.tmpdir={folder / 'tmp'}"
     child = subprocess.run(
         [sys.executable, __file__, folder], cwd=folder, start_new_session=True,
         env={**os.environ, "SPARK_LOCAL_DIRS": str(folder / "tmp"), "JDK_JAVA_OPTIONS": options},
