@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from numpy._core import multiarray
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -15,13 +14,8 @@ def test_the_tour_runs(spark, monkeypatch):
     assert len(BLOCKS) >= 7
     monkeypatch.setattr("tensorlake_spark.spark.local_session", lambda: spark)
     names: dict[str, object] = {}
-    # Few elements of 6 GB are set; huge pages would make Linux fill them all.
-    before = multiarray._set_madvise_hugepage(False)
-    try:
-        for block in BLOCKS:
-            exec(compile(block.replace("spark.stop()", ""), "README.md", "exec"), names)
-    finally:
-        multiarray._set_madvise_hugepage(before)
+    for block in BLOCKS:
+        exec(compile(block.replace("spark.stop()", ""), "README.md", "exec"), names)
     assert names["cells"].count() == 256
 
 
