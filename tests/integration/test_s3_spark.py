@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.fs as pafs
 import pytest
 from pyspark.sql import functions as f
-from quick import QUICK
+from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark import functions as tf
@@ -206,7 +206,7 @@ def test_local_session_on_s3(s3, lake, url, x, way, tmp_path):
     options = {**s3.options, "AWS_SESSION_TOKEN": "a-token-of-the-session"}
     environment = {**os.environ, **(s3.options if way == "environment" else {})}
     done = subprocess.run(
-        [sys.executable, "-c", SESSION % QUICK, url, tmp_path.as_uri()],
+        [sys.executable, "-c", SESSION % BRIEF, url, tmp_path.as_uri()],
         input=json.dumps(options if way == "options" else {}),
         capture_output=True, text=True, env=environment, check=False,
     )  # fmt: skip

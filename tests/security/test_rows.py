@@ -134,7 +134,7 @@ USES = [
 ]
 
 
-@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+@pytest.mark.parametrize("layout", ["ftsf", pytest.param("bsgs", marks=pytest.mark.soak)])
 @pytest.mark.usefixtures("little_memory")
 def test_a_metadata_row_that_lies_costs_no_memory_and_is_an_error_of_ours(tmp_path, forge, layout):
     for number, (columns, body) in enumerate(META):
