@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.fs as pafs
 import pytest
+from examples import mostly
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta import catalog
@@ -129,14 +130,6 @@ def objects(s3, url):
 
 KEYS = {"slice": np.s_[3:14, ::2, 5], "whole": np.s_[...]}
 WAYS = [("slice", DATA), ("whole", DATA), ("slice", HEAD), ("slice", LOG), ("slice", LIST)]
-
-
-def mostly(cases, chosen):
-    """The chosen ones of some cases in `make test`, all of them in `make soak`."""
-    assert set(chosen) <= set(cases)
-    soak = {False: pytest.mark.soak, True: ()}
-    return [pytest.param(*case, marks=soak[case in chosen]) for case in cases]
-
 
 CROSS = [(verdict, *way) for verdict in PASSING for way in WAYS]
 SOME = [case for case in CROSS if case[0] == "fail" or case[1:] == WAYS[0]]

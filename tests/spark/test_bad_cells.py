@@ -5,14 +5,12 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_type
+from examples import mostly
+from writing import write_here
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.columns import coordinates_of, values_of
 from tensorlake_spark.spark.ingest import plain_errors
-from tensorlake_spark.spark.options import SparkWriteOptions
-from tensorlake_spark.spark.writer import TensorWriter
 
 CELLS = "i0 int, i1 int, value double"
 WHOLE = "i0 int, i1 int, value int"
@@ -48,21 +46,7 @@ def save_by_spark(spark, place, rows, schema, tensor, options):
 
 def save_here(spark, place, rows, schema, tensor, options):
     """Do the same with no task of Spark between."""
-    schema = t.StructType.fromDDL(schema)
-    writer = TensorWriter(
-        SparkWriteOptions.parse({"path": place, "id": tensor, **options}), schema, False
-    )
-    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-    arrays = [
-        pa.array(column, to_arrow_type(field.dataType)) for column, field in zip(columns, schema)
-    ]
-    batch = pa.RecordBatch.from_arrays(arrays, names=schema.names)
-    try:
-        message = writer.write(iter([batch]))
-    except Exception:
-        writer.abort([])
-        raise
-    writer.commit([message])
+    write_here(rows, schema, {"path": place, "id": tensor, **options})
 
 
 CASES = [
@@ -100,11 +84,9 @@ BY_SPARK = [
     ("save", "rows", "schema", "tensor", "options", "says"),
     [
         *((save_here, *case) for case in CASES),
-        *((save_by_spark, *case) for case in BY_SPARK),
-        *(
-            pytest.param(save_by_spark, *case, marks=pytest.mark.soak)
-            for case in CASES
-            if case not in BY_SPARK
+        *mostly(
+            [(save_by_spark, *case) for case in CASES],
+            [(save_by_spark, *case) for case in BY_SPARK],
         ),
     ],
 )
