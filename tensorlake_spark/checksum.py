@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
+
+try:  # ten times as fast as Python's own, where a full read spends a fifth of its time
+    from zlib_ng.zlib_ng import crc32
+except ImportError:  # an executor that has the archive of `make dist` and not all of its requirements
+    from zlib import crc32
 
 _NULL = b"\xff\xff\xff\xff"
 
@@ -17,7 +21,7 @@ def crc_head(layout: str | None, params: str | None, dtype: str | None, codec: s
     crc = 0
     for text in (layout, params, dtype, codec):
         data = None if text is None else text.encode()
-        crc = zlib.crc32(_NULL if data is None else struct.pack("<I", len(data)) + data, crc)
+        crc = crc32(_NULL if data is None else struct.pack("<I", len(data)) + data, crc)
     return crc
 
 
@@ -43,7 +47,7 @@ def crc_of(
         Each as its length (uint64, little endian) and bytes; a null as eight ``ff``.
     """
     crc = crc_head(layout, params, dtype, codec)
-    crc = zlib.crc32(struct.pack(f"<I{len(corners)}q", len(corners), *corners), crc)
+    crc = crc32(struct.pack(f"<I{len(corners)}q", len(corners), *corners), crc)
     return crc_payload(crc, index, values)
 
 
@@ -51,7 +55,7 @@ def crc_payload(crc: int, index: Any, values: Any) -> int:
     """Return the checksum of a row, from that of all before its payload."""
     for data in (index, values):
         if data is None:
-            crc = zlib.crc32(_NULL + _NULL, crc)
+            crc = crc32(_NULL + _NULL, crc)
         else:
-            crc = zlib.crc32(data, zlib.crc32(struct.pack("<Q", len(data)), crc))
+            crc = crc32(data, crc32(struct.pack("<Q", len(data)), crc))
     return crc

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.checksum import crc_head, crc_payload
+from tensorlake_spark.checksum import crc32, crc_head, crc_payload
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.row import corners, payloads
 from tensorlake_spark.spec import STORED_AXES, TensorSpec, dtype_name
@@ -161,8 +160,8 @@ def checked(
     name = dtype_name(spec.dtype)
     out = []
     for at, (i, layout, params, dtype, codec) in enumerate(zip(wanted, *heads, strict=True)):
-        crc = zlib.crc32(count, crc_head(layout, params, dtype, codec))
-        crc = zlib.crc32(raw[at * width : (at + 1) * width], crc)
+        crc = crc32(count, crc_head(layout, params, dtype, codec))
+        crc = crc32(raw[at * width : (at + 1) * width], crc)
         if values[i] is None or crc_payload(crc, index[i], values[i]) != crcs[i]:
             raise CorruptDataError(
                 f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row fails its checksum; "
