@@ -31,7 +31,7 @@ from tensorlake_spark.source import (
     suited,
 )
 from tensorlake_spark.sparse import SparseTensor
-from tensorlake_spark.spec import TensorSpec, check_axes, converted
+from tensorlake_spark.spec import TensorSpec, check_axes, fill_bytes
 
 logger = logging.getLogger("tensorlake_spark")
 
@@ -203,8 +203,7 @@ def check_kept(spec: TensorSpec, options: WriteOptions, axis: int | None) -> Non
             have = list(spec.params.get(name, range(spec.ndim)))
             if list(want) != have:
                 _warn(spec, name, have, want)
-    value = converted(options.fill_value, spec.dtype, "the fill value")
-    fill = value.astype(spec.dtype.newbyteorder("<")).tobytes()
+    fill = fill_bytes(options.fill_value, spec.dtype)
     if any(fill) and fill != spec.fill:
         raise _not_kept(spec, "fill_value", spec.fill_value, options.fill_value)
     if options.axes is not None and check_axes(options.axes, spec.ndim) != spec.axes:

@@ -17,7 +17,7 @@ from tensorlake_spark.labels import check_labels
 from tensorlake_spark.layouts import Layout, layout_of
 from tensorlake_spark.layouts.ftsf import paper_block
 from tensorlake_spark.source import Source, native_dtype
-from tensorlake_spark.spec import TensorSpec, check_axes, check_id, converted
+from tensorlake_spark.spec import TensorSpec, check_axes, check_id, fill_bytes
 
 logger = logging.getLogger("tensorlake_spark")
 
@@ -85,8 +85,7 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
         If the layout or the codec is unknown, or an option is not one of the layout.
     """
     dtype = native_dtype(source.dtype)
-    fill = converted(options.fill_value, dtype, "the fill value")
-    filled = fill.astype(dtype.newbyteorder("<")).tobytes()
+    filled = fill_bytes(options.fill_value, dtype)
     layout = layout_of(choose_layout(tensor_id, source, options, filled))
     check_options(layout, options, dtype, any(filled))
     if options.block_shape is not None:

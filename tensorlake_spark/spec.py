@@ -189,6 +189,29 @@ def converted(values: Any, dtype: np.dtype[Any], place: str) -> np.ndarray[Any, 
     return np.asarray(out)
 
 
+def fill_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:
+    """Return a fill value as the format stores it: one element, little endian.
+
+    The default of all writers, the int 0, is the element without a bit, whatever a dtype counts it as:
+    ``float8_e8m0fnu`` has powers of two only.
+
+    Raises
+    ------
+    InvalidTensorError
+        If the dtype does not hold the value.
+
+    Examples
+    --------
+    >>> fill_bytes(0, np.dtype("f4")), fill_bytes(1, np.dtype("u2"))
+    (b'\\x00\\x00\\x00\\x00', b'\\x01\\x00')
+    """
+    if type(value) is int and value == 0:
+        return bytes(dtype.itemsize)
+    fill = converted(value, dtype, "the fill value")
+    little: bytes = fill.astype(dtype.newbyteorder("<")).tobytes()
+    return little
+
+
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
     """A tensor without its elements; what a metadata row says.

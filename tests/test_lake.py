@@ -31,7 +31,10 @@ def test_a_path_without_a_table_is_an_empty_lake(lake):
     assert "tensors=0" in repr(lake)
 
 
-@pytest.mark.parametrize("name", DTYPES)
+FLOAT8 = [name for name in vars(ml_dtypes) if name.startswith("float8_") and name not in DTYPES]
+
+
+@pytest.mark.parametrize("name", [*DTYPES, *FLOAT8, "datetime64[25s]", "timedelta64[h]"])
 def test_every_dtype_comes_back_bit_by_bit(lake, name):
     dtype = dtype_of(name)
     rng = np.random.default_rng(0)
@@ -43,6 +46,10 @@ def test_every_dtype_comes_back_bit_by_bit(lake, name):
     assert ref.dtype == dtype
     assert bits(ref[:]) == bits(x)
     assert bits(np.asarray(tl.open(lake.uri)["x"])) == bits(x)
+    x[:] = np.zeros((), dtype)
+    assert lake.write("x", x, mode="append").nnz == ref.nnz, "chunks without a bit are not stored"
+    assert bits(lake["x"][37:]) == bits(x)
+    tl.estimate(x)
 
 
 def test_byte_order_strides_and_signed_zeros(lake):
