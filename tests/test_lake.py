@@ -2,10 +2,14 @@
 
 import ml_dtypes
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.rewrite import live_batches
+from tensorlake_spark.layouts.ftsf import Ftsf
 from tensorlake_spark.layouts.laws import DTYPES, bits
 from tensorlake_spark.spec import dtype_of
 
@@ -274,20 +278,41 @@ def test_assignment_by_oindex_and_vindex(lake):
     np.testing.assert_array_equal(ref[:], x)
 
 
+def data_rows(ref):
+    """The rows of a tensor's elements: ``(seq, crc)`` by lower corner."""
+    batches = [live_batches(ref._snapshot, path) for path in ref._snapshot.files.path]
+    rows = pa.Table.from_batches(b for found in batches for b in found)
+    rows = rows.filter(pc.greater(rows["nnz"], 0)).to_pylist()
+    return {tuple(r["lo"].values())[: ref.ndim]: (r["seq"], r["crc"]) for r in rows}
+
+
 @both_stores
-def test_assignment_rewrites_only_the_files_that_hold_its_chunks(lake, photos):
+def test_assignment_rewrites_only_the_files_that_hold_its_chunks(lake, photos, monkeypatch):
+    blocks = (1, 3, 16, 96)
     for start in range(0, 12, 3):
-        lake.write("x", photos[start : start + 3], mode="append", block_shape=None)
-    before = set(data_files(lake))
+        lake.write("x", photos[start : start + 3], mode="append", block_shape=blocks)
+    assert len(data_files(lake)) == 4
     ref = lake["x"]
-    live = set(ref._snapshot.files.path)
-    ref[4] = 0
-    after = set(lake["x"]._snapshot.files.path)
-    assert len(live - after) == 1, "one file of four left the table"
-    assert len(before) == 4
+    live, version, rows = set(ref._snapshot.files.path), ref.version, data_rows(ref)
+    encoded, encode = [], Ftsf.encode
+
+    def counted(self, values, lo, spec):
+        encoded.append((tuple(lo), values.shape))
+        return encode(self, values, lo, spec)
+
+    monkeypatch.setattr(Ftsf, "encode", counted)
+    ref[4, :, 20:40] = 0
+    touched = [(4, 0, 16, 0), (4, 0, 32, 0)]
+    assert sorted(encoded) == [(lo, blocks) for lo in touched], "two chunks of 48"
+    now = lake["x"]
+    assert now.version == ref.version == version + 1
+    assert len(live - set(now._snapshot.files.path)) == 1, "one file of four left the table"
+    after = data_rows(now)
+    assert sorted(lo for lo in after if after[lo] != rows[lo]) == touched
+    assert len(after) == len(rows) == 48
     want = photos.copy()
-    want[4] = 0
-    np.testing.assert_array_equal(lake["x"][:], want)
+    want[4, :, 20:40] = 0
+    np.testing.assert_array_equal(now[:], want)
 
 
 def test_assignment_fills_gaps_after_appends_off_the_grid(lake):
