@@ -1,5 +1,6 @@
 """Places and their options, and what is done where a store fails; no server is needed."""
 
+import json
 import os
 import pickle
 import stat
@@ -12,6 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 import tensorlake_spark as tl
+from tensorlake_spark import edit, put
 from tensorlake_spark.delta import commit as commits
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, _s3, listed, reaching
@@ -310,6 +312,65 @@ def test_a_commit_that_does_not_land_deletes_its_files(lake, monkeypatch):
     with pytest.raises(tl.StorageError, match=r"the store of .* no"):
         lake.write("x", np.arange(3), mode="append")
     assert len(list(Path(lake.uri).glob("*.parquet"))) == 1
+
+
+def orphans(lake):
+    """Data files that no commit of the log has ever named."""
+    log = [p.read_text().splitlines() for p in Path(lake.uri).glob("_delta_log/*.json")]
+    named = {a["add"]["path"] for lines in log for a in map(json.loads, lines) if "add" in a}
+    return {path.name for path in Path(lake.uri).glob("*.parquet")} - named
+
+
+def test_a_writer_that_loses_every_commit_gives_up(lake, monkeypatch):
+    """Others win each version before it; the last try is one of a bounded number."""
+    before = lake.write("x", np.arange(3)).version
+    other, commit_once, tries = Storage(lake.uri), commits._commit_once, []
+
+    def beaten(snapshot, change):
+        tries.append(snapshot.version)
+        commit_once(Snapshot.open(other), commits.Change({}, []))
+        commit_once(snapshot, change)
+
+    monkeypatch.setattr(commits, "ATTEMPTS", 4)
+    monkeypatch.setattr(commits, "_commit_once", beaten)
+    with pytest.raises(tl.ConcurrentWriteError, match="other writers won 4 commits in a row"):
+        lake.write("x", np.arange(3), mode="append")
+    assert tries == [before, before + 1, before + 2, before + 3]
+    assert lake["x"][:].tolist() == [0, 1, 2]
+    assert orphans(lake) == set()
+
+
+def test_a_change_that_is_computed_anew_too_often_gives_up(lake, monkeypatch):
+    """An append beside a writer of the same tensor, a partial write beside one who moves its files."""
+    lake.write("x", np.arange(3))
+    commit, other, busy = put.commit, tl.open(lake.uri), []
+
+    def behind(work):
+        def late(storage, change):
+            if not busy:
+                busy.append(change)
+                work()
+                busy.clear()
+            return commit(storage, change)
+
+        return late
+
+    def move():
+        other.write("y", np.arange(3), mode="append")
+        assert other.optimize().files_after == 1
+
+    for module in (edit, put):
+        monkeypatch.setattr(module, "RECOMPUTE", 3)
+    monkeypatch.setattr(put, "commit", behind(lambda: other.write("x", [9], mode="append")))
+    with pytest.raises(tl.ConcurrentWriteError, match="during each of 3 attempts to write it"):
+        lake.write("x", np.arange(3), mode="append")
+    assert lake["x"][:].tolist() == [0, 1, 2, 9, 9, 9]
+    monkeypatch.setattr(put, "commit", behind(move))
+    with pytest.raises(tl.ConcurrentWriteError, match="moved during each of 3 attempts"):
+        lake["x"][0] = 7
+    assert lake["y"].shape == (9,), "once for each attempt"
+    assert lake["x"][:].tolist() == [0, 1, 2, 9, 9, 9]
+    assert orphans(lake) == set()
 
 
 def test_a_store_that_fails_in_the_middle_is_an_error_of_ours(lake, monkeypatch):
