@@ -19,7 +19,7 @@ help: ## Print this page
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(STAMP) ## Virtual environment in .venv, packages, and Spark's jars
+setup: $(STAMP) $(VENV)/.quick ## Virtual environment in .venv, packages, and the jars of Spark and of the tests
 
 # $(call environment,FOLDER,CHECK): a virtual environment, or one line that says what is missing.
 define environment
@@ -47,13 +47,15 @@ test: $(STAMP) ## Linters and tests, in three processes, with coverage
 	@$(MAKE) --no-print-directory -j 2 -O lint $(VENV)/.quick
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(PYTEST_ARGS)
 
-# Tests start hundreds of processes that live for seconds.
-$(VENV)/.quick: $(STAMP) tests/quick.py
+# What only tests need: the jars of S3A and of an S3 server, and processes that start fast, as hundreds live for seconds.
+$(VENV)/.quick: $(STAMP) tests/quick.py tests/s3server.py
+	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests"); import s3server; s3server.fetch()'
+	$(BIN)/python -c 'from tensorlake_spark.spark.session import fetch; fetch(s3=True)'
 	$(BIN)/python tests/quick.py
 	@touch $@
 
 .PHONY: test-s3
-test-s3: $(STAMP) ## The tests of lakes, Spark and jobs with all lakes on a local S3 server
+test-s3: $(STAMP) $(VENV)/.quick ## The tests of lakes, Spark and jobs with all lakes on a local S3 server
 	$(BIN)/python -m pytest --no-cov -n 2 --dist loadfile --no-loadscope-reorder --store s3 \
 		tests/test_*.py tests/spark tests/jobs tests/delta $(PYTEST_ARGS)
 
@@ -87,7 +89,7 @@ format: $(STAMP) ## Format the code
 	$(BIN)/ruff check --fix .
 
 .PHONY: soak
-soak: $(STAMP) ## Long runs that `make test` leaves out, and property tests with ten times the examples
+soak: $(STAMP) $(VENV)/.quick ## Long runs that `make test` leaves out, and property tests with ten times the examples
 	$(BIN)/python -m pytest -m soak $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough $(PYTEST_ARGS)
 

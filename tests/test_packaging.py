@@ -17,6 +17,10 @@ ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = {"help", "setup", "demo", "test", "lint", "format", "bench-dense", "soak", "golden", "clean"}  # fmt: skip
 
 
+BIN = ".venv/bin"
+SET_UP = re.compile(r"-m venv|-m pip install|(?:s3server\.)?fetch\([^)]*\)|tests/quick\.py")
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
     """What a clean clone has of the package; its path has a blank."""
@@ -26,6 +30,9 @@ def copy(tmp_path_factory):
     for name in ("tensorlake_spark", "pyspark_tensorlake"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "conf").symlink_to(os.readlink(ROOT / "conf"))
+    (folder / "tests").mkdir()
+    for name in ("quick.py", "s3server.py"):
+        shutil.copy(ROOT / "tests" / name, folder / "tests")
     return folder
 
 
@@ -119,13 +126,33 @@ def test_make_names_a_missing_or_old_python_and_stops(copy, tmp_path):
 def test_a_second_run_has_nothing_to_do(copy, tmp_path):
     folder = tmp_path / "ready"
     shutil.copytree(copy, folder, symlinks=True)
-    (folder / ".venv").mkdir()
-    (folder / ".venv" / ".ready").touch()
+    stamps = folder / ".venv" / ".ready", folder / ".venv" / ".quick"
+
+    def ready():
+        stamps[0].parent.mkdir(exist_ok=True)
+        for stamp in stamps:  # in the order in which they are made
+            stamp.touch()
+
+    def steps(command):
+        said = make(folder, "--dry-run", command).stdout
+        return [found[0] for found in SET_UP.finditer(said)]
+
+    first = {"-m venv", "-m pip install"}
+    assert first | {"fetch()"} == {*steps("demo")}, "the demo pays for no test"
+    everything = first | {"fetch()", "fetch(s3=True)", "s3server.fetch()", "tests/quick.py"}
+    for command in ("setup", "test", "soak"):
+        assert everything == {*steps(command)}, command
+    ready()
     assert "Nothing to be done" in make(folder, "setup").stdout
+    for command in ("demo", "test", "lint", "soak", "test-s3", "s3", "dist"):
+        done = make(folder, "--dry-run", command)
+        assert done.returncode == 0, done.stderr
+        assert f"{BIN}/" in done.stdout, command
+        assert steps(command) == [], command
     for name in ("setup.cfg", "pyproject.toml", "conf/spark-defaults.conf"):
-        (folder / ".venv" / ".ready").touch()
+        ready()
         assert "Nothing to be done" in make(folder, "setup").stdout
-        after = (folder / ".venv" / ".ready").stat().st_mtime + 5
+        after = stamps[0].stat().st_mtime + 5
         os.utime(folder / name, (after, after))
-        assert "pip install" in make(folder, "--dry-run", "setup").stdout, name
+        assert everything == {*steps("setup")}, name
         os.utime(folder / name, (after - 60, after - 60))
