@@ -1,5 +1,6 @@
 """The demo: its flights by spark-submit, and what it says of wrong answers and of a missing package."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from PIL import Image
 from quick import BRIEF
 
 import tensorlake_spark as tl
+from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.jobs import ingest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +76,16 @@ def test_the_photographs_are_right_and_a_wrong_answer_is_found(
     assert demo.run_photographs(spark)
     out = capsys.readouterr().out
     assert out.count(" yes\n") == 3
-    assert "row groups" in out
+    ref = tl.open(demo.LAKE)["photos"]
+    plan = ref.explain(demo.KEY)
+    for line in str(plan).splitlines():
+        assert f"   {line}\n" in out
+    assert re.search(r"^   predicate .* lo\.d0 < 20 AND hi\.d0 > 10", out, re.MULTILINE)
+    assert re.search(r"^   bytes .* read, [1-9][\d.]* .?i?B skipped$", out, re.MULTILINE)
+    stored = f"{size_text(ref.stored_bytes)} ({ref.stored_bytes / ref.nbytes:.3f} of it)"
+    assert re.search(rf"^   stored +{re.escape(stored)}$", out, re.MULTILINE)
+    for name in ("slice in Python, with opening", "slice in Spark, warm"):
+        assert re.search(rf"^   {name} +\d+\.\d{{3}} s$", out, re.MULTILINE), name
     picture = np.asarray(Image.open(tmp_path / "slice.png"))
     crops = [np.asarray(Image.open(tmp_path / f"photographs/{i:03}.png")) for i in (10, 17)]
     np.testing.assert_array_equal(picture[:128, :256], crops[0][128:256, 128:384])
