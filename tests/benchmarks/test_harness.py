@@ -4,6 +4,7 @@ import importlib
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,31 @@ def test_an_engine_that_fails_does_not_stop_the_others(dense, monkeypatch, tmp_p
     text = dense.BENCHMARK.table(report(found["medians"], found["errors"]))
     assert "| zarr-zstd | failed: ten: exit code 1: it / broke |" in text
     assert "| size | 0.700 | tiledb |" in text
+
+
+def test_without_options_all_peers_are_measured_five_times(dense, monkeypatch, tmp_path):
+    asked = Counter()
+
+    def run_child(engine, measure, source, store, workload, size):
+        asked[engine, measure, workload, size] += 1
+        return figures() if measure == "write" else {measure: 0.01}
+
+    changes = {"run_child": run_child, "save": lambda made, source: 1000, "plot": lambda *_: None}
+    for name, value in changes.items():
+        monkeypatch.setattr(dense.BENCHMARK, name, value)
+    for name, workload in dense.DENSE.items():
+        monkeypatch.setitem(dense.DENSE, name, {**workload, "full": (lambda: None, {})})
+    monkeypatch.setattr(sys, "argv", ["dense.py", "--out", str(tmp_path)])
+    assert dense.BENCHMARK.main() == 0
+    peers = {"npy", "zarr-zstd", "zarr-blosc", "tensorstore", "tiledb", "lance"}
+    assert {engine for engine, *_ in asked} >= {"tensorlake", *peers}
+    assert set(asked.values()) == {5}
+    assert {key[1:] for key in asked} == {
+        (measure, workload, "full")
+        for measure in ("write", "full", "ten", "crop", "line")
+        for workload in ("photos", "field")
+    }
+    assert json.loads((tmp_path / "dense.json").read_text())["repeat"] == 5
 
 
 def test_a_process_that_dies_is_a_failure(dense, tmp_path):
