@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import mostly
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit
@@ -165,10 +166,19 @@ def test_a_writer_killed_before_its_commit_changes_nothing(tmp_path, change):
 STREAM = """
     import sys, numpy as np, tensorlake_spark as tl
 
-    count, path = int(sys.argv[1]), sys.argv[2]
+    count, path, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     rng = np.random.default_rng(0)
     base = rng.integers(0, 200, (1, 4096, 4096), np.uint8)  # 16 MiB
-    ref = tl.open(path).write("x", (base + np.uint8(i % 50) for i in range(count)))
+
+    class Images:
+        shape, dtype = (count, 4096, 4096), np.dtype("uint8")
+
+        def __getitem__(self, key):
+            images = np.arange(count, dtype=np.uint8)[key[0]] % np.uint8(50)
+            return base[0][key[1:]] + images[:, None, None]
+
+    data = Images() if kind == "like" else (base + np.uint8(i % 50) for i in range(count))
+    ref = tl.open(path).write("x", data)
     assert ref.shape == (count, 4096, 4096)
     for i in (0, count // 2, count - 1):
         assert np.array_equal(ref[i], base[0] + np.uint8(i % 50))
@@ -178,22 +188,24 @@ STREAM = """
 """
 
 
-def peak(count, path):
-    done = run(STREAM, count, path)
+def peak(count, path, kind):
+    done = run(STREAM, count, path, kind)
     out, err = done.communicate(timeout=1200)
     assert done.returncode == 0, err
     return int(out)
 
 
-def test_memory_of_a_streamed_write_does_not_grow_with_the_tensor(tmp_path):
-    small, large = peak(4, tmp_path / "small"), peak(32, tmp_path / "large")
+@pytest.mark.parametrize("kind", mostly([("slabs",), ("like",)], [("slabs",)]))
+def test_memory_of_a_streamed_write_does_not_grow_with_the_tensor(tmp_path, kind):
+    """Of slabs, and of an object that has a shape, a dtype and ``__getitem__``, and nothing else."""
+    small, large = peak(4, tmp_path / "small", kind), peak(32, tmp_path / "large", kind)
     assert large < 512
     assert large < small + 150, (small, large)
 
 
 @pytest.mark.soak
 def test_four_gigabytes_stream_within_512_mb(tmp_path):
-    assert peak(256, tmp_path / "lake") < 512
+    assert peak(256, tmp_path / "lake", "slabs") < 512
 
 
 def child(path, queue):
