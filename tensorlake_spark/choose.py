@@ -6,6 +6,7 @@ import logging
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,26 @@ class WriteOptions:
     labels: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise InvalidOptionError if the transaction is none."""
+        """Raise InvalidOptionError if a value is of a kind that no layout or tensor could do with."""
         check_transaction(self.transaction)
+        if not isinstance(self.codec, str):
+            raise InvalidOptionError(f"unknown codec {self.codec!r}; it is a name, or 'auto'")
+        if self.chunk_rank is not None and not isinstance(self.chunk_rank, Integral):
+            raise InvalidOptionError(
+                f"chunk_rank={self.chunk_rank!r} is no whole number; it counts the last axes that stay whole"
+            )
+        for name in ("attrs", "labels"):
+            check_mapping(name, getattr(self, name))
+        if not isinstance(self.threshold, Real) or not 0 <= self.threshold <= 1:
+            raise InvalidOptionError(f"threshold {self.threshold!r} is no share between 0 and 1")
+
+
+def check_mapping(name: str, value: Any) -> None:
+    """Raise InvalidOptionError unless an argument is a mapping."""
+    if not isinstance(value, Mapping):
+        raise InvalidOptionError(
+            f"{name}={value!r:.100} is no mapping; give a dict of names and values"
+        )
 
 
 def choose_layout(tensor_id: str, source: Source, options: WriteOptions, fill: bytes) -> str:
@@ -139,8 +158,6 @@ def check_options(
     if options.block_shape is not None and options.chunk_rank is not None:
         raise InvalidOptionError("block_shape and chunk_rank exclude each other; give one of them")
     check_rule(options.duplicates, dtype)
-    if not 0 <= options.threshold <= 1:
-        raise InvalidOptionError(f"threshold {options.threshold} is no share between 0 and 1")
     wrong = {
         "chunk_rank": options.chunk_rank is not None and layout.name != "ftsf",
         "block_shape": options.block_shape is not None and not layout.has_blocks,

@@ -70,7 +70,7 @@ def open(  # noqa: A001 - tl.open() is the door's name
     >>> list(lake)
     ['zeros']
     """
-    storage = Storage(os.fspath(uri), storage_options or {})
+    storage = Storage(os.fspath(uri), {} if storage_options is None else storage_options)
     lake = TensorLake(storage, verify=verify)
     if version is not None or timestamp is not None:
         lake._pinned = Snapshot.open(storage, version, timestamp)
@@ -231,8 +231,9 @@ class TensorLake(Upkeep, Versions):
         axis = edit.check_axis(axis)
         source = source_of(data, axis or 0)
         options = WriteOptions(
-            layout, block_shape, chunk_rank, codec, fill_value, axes, attrs or {}, transaction,
-            order, row_axes, duplicates, threshold, labels or {},
+            layout, block_shape, chunk_rank, codec, fill_value, axes,
+            {} if attrs is None else attrs, transaction,
+            order, row_axes, duplicates, threshold, {} if labels is None else labels,
         )  # fmt: skip
         edit.check_mode(mode)
         self._ensure_table(tensor_id, source, options)

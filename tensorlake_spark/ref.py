@@ -13,6 +13,7 @@ import numpy as np
 from tensorlake_spark import edit
 from tensorlake_spark.assign import assign
 from tensorlake_spark.assign_sparse import assign_elements
+from tensorlake_spark.choose import check_mapping
 from tensorlake_spark.delta import catalog, scan
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidTensorError, UnknownLabelError, did_you_mean
@@ -225,11 +226,16 @@ class TensorRef:
         Raises
         ------
         InvalidTensorError
-            If `out` has another shape or dtype.
+            If `out` is no array, or has another shape or dtype.
         """
         selection = select(key, self.shape)
         if out is None:
             return self._read(selection)
+        if not isinstance(out, np.ndarray):
+            raise InvalidTensorError(
+                f"out is of type {type(out).__name__}; it is a NumPy array of shape {selection.result_shape} and "
+                f"dtype {self.dtype}"
+            )
         if out.shape != selection.result_shape or out.dtype != self.dtype:
             raise InvalidTensorError(
                 f"out has shape {out.shape} and dtype {out.dtype}; the result has shape "
@@ -255,9 +261,12 @@ class TensorRef:
 
         Raises
         ------
+        InvalidOptionError
+            If `attrs` is no mapping.
         InvalidTensorError
             If a value is not JSON.
         """
+        check_mapping("attrs", attrs)
         self._snapshot = edit.describe(
             self._snapshot.storage,
             self.id,

@@ -1,5 +1,7 @@
 """The Python door: write, read, change, travel; and one mistake at every turn."""
 
+import logging
+
 import ml_dtypes
 import numpy as np
 import pyarrow as pa
@@ -76,6 +78,17 @@ def test_odd_shapes(lake, shape):
         ref[0, ..., 1:, 1] = 5.0
         x[0, ..., 1:, 1] = 5.0
         np.testing.assert_array_equal(ref[...], x)
+
+
+def test_a_new_table_asks_no_more_of_readers_and_writers_than_it_needs(lake):
+    lake.write("x", np.zeros(3))
+    table = lake["x"]._snapshot.table
+    protocol = table.protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
+    assert not protocol.reader_features
+    assert not protocol.writer_features
+    indexed = table.metadata().configuration["delta.dataSkippingStatsColumns"]
+    assert indexed == "id,seq,lo,hi,nnz"
 
 
 @both_stores
@@ -173,6 +186,7 @@ def test_an_append_that_does_not_fit_changes_nothing(lake, more, axis, says):
         (np.zeros(3), {"block_shape": (1, 1)}, tl.InvalidTensorError),
         (np.zeros(3), {"block_shape": (1,), "chunk_rank": 1}, tl.InvalidOptionError),
         (np.zeros(3), {"chunk_rank": 2}, tl.InvalidOptionError),
+        (np.zeros(3), {"attrs": []}, tl.InvalidOptionError),
         (np.zeros(3), {"axes": ("a", "b")}, tl.InvalidTensorError),
         (np.zeros(3), {"axes": 5}, tl.InvalidTensorError),
         (np.zeros(3), {"mode": None}, tl.InvalidOptionError),
@@ -199,6 +213,9 @@ def test_wrong_ids(lake):
         lake["fotos"]
     with pytest.raises(KeyError):
         lake.delete("nope")
+    for call in (lake.__getitem__, lake.delete, lake.convert):
+        with pytest.raises(tl.TensorNotFoundError, match=r"no tensor 5 .* it has 'photos'"):
+            call(5)
     with pytest.raises(tl.InvalidTensorError, match="segment"):
         lake.write("a//b", np.zeros(3))
 
@@ -236,6 +253,8 @@ def test_reading_into_an_array(lake, photos):
     np.testing.assert_array_equal(sparse.read(out=np.ones((4, 4))), np.zeros((4, 4)))
     with pytest.raises(tl.InvalidTensorError, match="out has shape"):
         ref.read(np.s_[:3], out)
+    with pytest.raises(tl.InvalidTensorError, match=r"out is of type list.* array of shape"):
+        ref.read(np.s_[:3], [out])
 
 
 def test_fill_values_are_not_stored_and_come_back(lake):
@@ -436,6 +455,8 @@ def test_attributes(lake):
         ref.attrs["unit"] = "F"
     with pytest.raises(tl.InvalidTensorError, match="not JSON"):
         ref.update_attrs({"k": float("nan")})
+    with pytest.raises(tl.InvalidOptionError, match="attrs=5 is no mapping"):
+        ref.update_attrs(5)
     assert lake["x"].attrs == {"unit": "C", "by": ["me"]}
 
 
@@ -458,10 +479,14 @@ def test_how_references_show_themselves(lake):
 
 
 @both_stores
-def test_a_repeated_batch_changes_nothing(lake):
-    lake.write("x", np.zeros(3), mode="append", transaction=("job", 1))
+def test_a_repeated_batch_changes_nothing_and_says_so(lake, caplog):
+    caplog.set_level(logging.INFO, "tensorlake_spark")
+    first = lake.write("x", np.zeros(3), mode="append", transaction=("job", 1))
+    assert "committed already" not in caplog.text
     again = lake.write("x", np.ones(3), mode="append", transaction=("job", 1))
     assert again.shape == (3,)
+    assert again.version == first.version
+    assert "transaction ('job', 1) is committed already; nothing is written" in caplog.messages
     assert lake.write("x", np.ones(3), mode="append", transaction=("job", 2)).shape == (6,)
 
 

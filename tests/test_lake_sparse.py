@@ -233,6 +233,12 @@ def test_an_append_keeps_the_layout(lake):
         ({"layout": "bsgs", "block_shape": (2.5, 2)}, r"block shape \(2.5, 2\) is no sequence"),
         ({"layout": "bsgs", "block_shape": 5}, "block shape 5 is no sequence"),
         ({"layout": "bsgs", "block_shape": "ab"}, "block shape 'ab' is no sequence"),
+        ({"codec": 5}, "unknown codec 5; it is a name, or 'auto'"),
+        ({"layout": "bsgs", "codec": ["zstd"]}, "unknown codec"),
+        ({"chunk_rank": "a"}, "chunk_rank='a' is no whole number"),
+        ({"threshold": "a"}, "threshold 'a' is no share between 0 and 1"),
+        ({"labels": 3}, "labels=3 is no mapping; give a dict"),
+        ({"attrs": 5}, "attrs=5 is no mapping; give a dict"),
     ],
 )
 def test_bad_options_say_so(lake, options, problem):

@@ -95,10 +95,10 @@ def get(snapshot: Snapshot, tensor_id: str) -> Meta:
     TensorNotFoundError
         If there is no such tensor; the message offers the nearest names.
     """
-    meta = find(snapshot, tensor_id)
+    meta = find(snapshot, tensor_id) if isinstance(tensor_id, str) else None
     if meta is None:
         known = ids(snapshot)
-        hint = did_you_mean(tensor_id, known)
+        hint = did_you_mean(str(tensor_id), known)
         if not hint:
             hint = f"; it has {', '.join(map(repr, known[:5]))}" if known else "; it has no tensor"
         raise TensorNotFoundError(

@@ -75,8 +75,13 @@ def as_text(options: Mapping[str, Any]) -> dict[str, str]:
     Raises
     ------
     InvalidOptionError
-        If one is something else, such as None, which would become a word.
+        If they are no mapping, or one is something else, such as None, which would become a word.
     """
+    if not isinstance(options, Mapping):
+        raise InvalidOptionError(
+            f"storage_options are of type {type(options).__name__}; give a mapping of names to texts, such as "
+            "{'AWS_REGION': 'eu-west-1'}"
+        )
     for name, value in options.items():
         if not isinstance(value, (str, bool, int, float)):
             raise InvalidOptionError(

@@ -296,7 +296,10 @@ def _part(item: Any, axis: int) -> Any:
             f"axis {axis}: {item!r} is no index; text keys go through ref.slice({item!r})"
         )
     array = _array(item, axis)
-    if array.dtype.kind not in "biu" or array.ndim == 0:
+    # Integers of more than 64 bits are objects to NumPy; `_indices` says that they are out of bounds.
+    given = not isinstance(item, np.ndarray)
+    wide = array.dtype == object and given and all(isinstance(i, int) for i in array.flat)
+    if not (array.dtype.kind in "biu" or wide) or array.ndim == 0:
         raise InvalidKeyError(
             f"axis {axis}: {reprlib.repr(item)} is no index; only integers, slices (:), Ellipsis (...), None "
             "and integer or boolean arrays are"

@@ -207,6 +207,9 @@ def test_an_option_that_is_no_text_is_refused_and_not_printed(value):
     with pytest.raises(tl.InvalidOptionError, match="AWS_SESSION_TOKEN is of type") as caught:
         tl.open("s3://bucket/lake", storage_options={"AWS_SESSION_TOKEN": value})
     assert "a-secret" not in str(caught.value)
+    with pytest.raises(tl.InvalidOptionError, match="storage_options are of type") as caught:
+        tl.open("s3://bucket/lake", storage_options=["a-secret", value])
+    assert "a-secret" not in str(caught.value)
     assert Storage("s3://b/x", {"max_retries": 3}).options == {"max_retries": "3"}
 
 
