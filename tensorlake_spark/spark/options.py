@@ -23,7 +23,9 @@ STORAGE_PREFIX = "storage."
 
 _NONE: Mapping[str, str] = {}
 _SHARED = ("path", "id")
-_READ = (*_SHARED, "slice", "view", "labels", "versionAsOf", "timestampAsOf", "maxPartitionBytes")
+_READ = (
+    *_SHARED, "slice", "view", "labels", "pushFilters", "versionAsOf", "timestampAsOf", "maxPartitionBytes",
+)  # fmt: skip
 _WRITE = (
     *_SHARED, "layout", "blockShape", "chunkRank", "codec", "fillValue", "axes", "attrs", "labels", "axis",
     "shape", "dtype", "order", "rowAxes", "duplicates", "txnAppId", "txnVersion", "lastChange",
@@ -99,6 +101,8 @@ class ReadOptions:
         ``versionAsOf`` and ``timestampAsOf``, as Delta has them; the version may be a tag.
     partition_bytes : int
         Bytes of stored data that one partition reads at the most.
+    push_filters : bool
+        Whether filters on the coordinates of the view ``cells`` narrow the slice.
     """
 
     storage: Storage
@@ -109,6 +113,7 @@ class ReadOptions:
     version: str | None
     timestamp: str | None
     partition_bytes: int
+    push_filters: bool = False
 
     @classmethod
     def parse(cls, options: Mapping[str, str], s3a: Mapping[str, str] = _NONE) -> ReadOptions:
@@ -126,11 +131,12 @@ class ReadOptions:
             raise InvalidOptionError(
                 f"the view {view!r} needs the option id, the tensor's name; view='catalog' lists them"
             )
-        labels = given.get("labels", "false").lower()
-        if labels not in ("true", "false") or (labels == "true" and view != "cells"):
-            raise InvalidOptionError(
-                f"option labels={given['labels']!r} is 'true' or 'false', and goes with view='cells'"
-            )
+        for name in ("labels", "pushFilters"):
+            flag = given.get(name, "false").lower()
+            if flag not in ("true", "false") or (flag == "true" and view != "cells"):
+                raise InvalidOptionError(
+                    f"option {name}={given[name]!r} is 'true' or 'false', and goes with view='cells'"
+                )
         size = _integer(given, "maxPartitionBytes")
         if size is not None and size < 1:
             raise InvalidOptionError(f"option maxPartitionBytes={size} is below 1")
@@ -139,10 +145,11 @@ class ReadOptions:
             id=given.get("id"),
             slice=given.get("slice", ""),
             view=view,
-            labels=labels == "true",
+            labels=given.get("labels", "").lower() == "true",
             version=given.get("versionAsOf"),
             timestamp=given.get("timestampAsOf"),
             partition_bytes=size or 32 << 20,
+            push_filters=given.get("pushFilters", "").lower() == "true",
         )
 
 

@@ -15,6 +15,7 @@ from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.spark.elements import SparseReader
 from tensorlake_spark.spark.label_columns import labelled_schema
 from tensorlake_spark.spark.options import ReadOptions, SparkWriteOptions
+from tensorlake_spark.spark.pushdown import FilteredReader, FilteredSparseReader
 from tensorlake_spark.spark.reader import CatalogReader, TensorReader, selection_of
 from tensorlake_spark.spark.s3a import settings_of_session
 from tensorlake_spark.spark.views import BLOCKS, CATALOG, cell_schema
@@ -65,8 +66,12 @@ class TensorDataSource(DataSource):
             made, known = CatalogReader(options, snapshot.version, schema), CATALOG
         else:
             meta = catalog.get(snapshot, str(options.id))
-            kind = SparseReader if layout_of(meta.spec.layout).is_sparse else TensorReader
-            made = kind(options, snapshot, meta, schema)
+            kinds = (TensorReader, SparseReader)
+            if (
+                options.push_filters
+            ):  # Spark asks each reader that could take filters for its setting
+                kinds = (FilteredReader, FilteredSparseReader)
+            made = kinds[layout_of(meta.spec.layout).is_sparse](options, snapshot, meta, schema)
             known = _schema_of(meta.spec, options)
         for field in schema.fields:
             if field.name not in known.names:
