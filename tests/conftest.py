@@ -7,6 +7,7 @@ run on both; those with ``local_disk`` look at the lake's files as files and sta
 
 from __future__ import annotations
 
+import os
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,6 +22,9 @@ import tensorlake_spark as tl
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from s3faults import S3Road
+
+# The package sparse compiles its functions when it is imported, for arrays that are larger than those of a test.
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 
 sys.path.append(str(Path(__file__).parent))  # for the modules that all folders share
 

@@ -520,6 +520,7 @@ def test_a_hundred_thousand_boxes_are_looked_through():
     assert meeting(np.zeros((2, 0), int), np.zeros((2, 0), int)) == [(0, 1)]
 
 
+@pytest.mark.soak
 def test_spark_made_rows_deletion_vectors_and_files_pass(spark, full, x):
     full.write("y", x, block_shape=(8, 100))
     uri = full.uri

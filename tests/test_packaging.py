@@ -83,7 +83,7 @@ def test_the_oldest_versions_are_those_of_setup_cfg():
     found = dict(
         re.findall(r"^([\w-]+)==([\d.]+)", (ROOT / "tests/lowest.txt").read_text(), re.MULTILINE)
     )
-    assert len(bounds) == 6
+    assert len(bounds) == 7
     for name, bound in bounds.items():
         assert f"{found[name]}.".startswith(f"{bound}."), name
 

@@ -551,6 +551,7 @@ def test_windows_are_found_wherever_they_lie(tmp_path, seed):
     assert not search.in_bytes(storage, "file")
 
 
+@pytest.mark.soak
 def test_deletion_vectors_are_refused_until_spark_has_purged_them(spark, lake, x):
     fill(lake, x)
     uri = lake.uri

@@ -24,6 +24,7 @@ def fill(lake, x):
         lake.write("x", x[i : i + 1], mode="append")
 
 
+@pytest.mark.soak
 def test_spark_reads_what_was_brought_together(spark, lake, x):
     fill(lake, x)
     version = lake.version

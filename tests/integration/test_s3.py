@@ -327,6 +327,7 @@ def spark_options(s3):
     return {f"storage.{name}": value for name, value in s3.options.items()}
 
 
+@pytest.mark.soak
 def test_spark_reads(spark, spark_options, lake, url, x):
     lake.write("x", x, block_shape=(4, 30, 8))
     lake.write("x", x[:6], mode="append")

@@ -39,6 +39,7 @@ def test_a_session_reads_and_writes_delta(spark, tmp_path):
     assert spark.read.format("delta").load(path).count() == 7
 
 
+@pytest.mark.soak
 def test_a_fresh_session_is_quiet_and_takes_the_python_that_started_it(tmp_path):
     """From a folder whose name has a blank, and with no variable that says which Python."""
     package = tmp_path / "a folder"

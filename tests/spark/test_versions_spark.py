@@ -157,6 +157,7 @@ def test_restore_after_deletion_vectors(spark, lake, x):
     np.testing.assert_array_equal(lake.write("x", x, mode="append")[8:], x)
 
 
+@pytest.mark.soak
 def test_all_rows_taken_by_a_vector(spark, lake, x):
     version = lake.write("x", x, block_shape=(1, 6, 4)).version
     lake.write("y", x)
@@ -168,6 +169,7 @@ def test_all_rows_taken_by_a_vector(spark, lake, x):
     np.testing.assert_array_equal(lake["y"][...], x)
 
 
+@pytest.mark.soak
 def test_an_old_file_with_a_vector_is_written_anew(spark, lake, x):
     use = lake.write("x", x, block_shape=(1, 6, 4)).version
     lake.write("other", x)
@@ -277,6 +279,7 @@ def test_tags_in_checkpoints_of_spark(spark, lake, x):
     np.testing.assert_array_equal(tl.open(lake.uri, version="a")["x"][...], x)
 
 
+@pytest.mark.soak
 def test_tags_where_transactions_expire(spark, lake, x):
     lake.write("x", x)
     lake.tag("a")
