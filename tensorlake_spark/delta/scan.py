@@ -295,6 +295,6 @@ def _fetch(storage: Storage, remote: Remote, columns: tuple[str, ...], piece: Sc
 
 
 def _job_bytes(total: int) -> int:
-    """Small reads are cut so that every thread has something to do, larger ones so that all end together."""
-    jobs = (1 if total < _JOB_BYTES else 4) * THREADS
-    return max(64 << 10, min(_JOB_BYTES, total // jobs + 1))
+    """Return how much one thread reads at a time: as little as keeps all busy, for each piece costs Python anew."""
+    rounds = -(-total // (THREADS * _JOB_BYTES))
+    return max(64 << 10, total // (THREADS * max(1, rounds)) + 1)
