@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,18 @@ def pieces(
             size += nbytes
         out.append(ScanPiece(file.path, tuple(groups), size, footer.metadata.num_rows))
     return out
+
+
+def joined(some: Sequence[ScanPiece]) -> tuple[ScanPiece, ...]:
+    """Return pieces with those of one file that follow each other as one: a piece costs Python as much as a batch."""
+    return tuple(
+        ScanPiece(
+            path, tuple(g for p in same for g in p.row_groups), sum(p.nbytes for p in same), records
+        )
+        for (path, records), same in (
+            (key, list(group)) for key, group in groupby(some, lambda p: (p.path, p.records))
+        )
+    )
 
 
 def leaves(columns: Sequence[str], ndim: int) -> list[str]:

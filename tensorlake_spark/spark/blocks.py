@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,6 +56,42 @@ class Parts:
     def take(self, some: slice) -> Parts:
         """Return some of the parts."""
         return Parts(self.begin[some], self.end[some], self.lo[some])
+
+
+class Scattered:
+    """What a dense layout decodes into: an array for every box, nothing for what lies between them.
+
+    Attributes
+    ----------
+    arrays : dict of tuple of int to ndarray
+        By the lower corner of each in the result.
+    """
+
+    def __init__(self, arrays: dict[tuple[int, ...], Array]) -> None:
+        self.arrays = arrays
+
+    @classmethod
+    def of(cls, parts: Parts, arrays: Sequence[Array]) -> Scattered:
+        """Return the arrays of some parts.
+
+        Raises
+        ------
+        CorruptDataError
+            If two parts begin at one element: both rows hold it.
+        """
+        made = dict(zip(map(tuple, parts.begin.tolist()), arrays, strict=True))
+        if len(made) < len(arrays):
+            raise CorruptDataError(
+                "rows of a dense tensor cover the same box; somebody changed the table with plain Delta: "
+                "restore the tensor, or look for it with lake.check()"
+            )
+        return cls(made)
+
+    def __getitem__(self, where: tuple[Any, ...]) -> Array:
+        return self.arrays[tuple(s.start for s in where if s is not Ellipsis)]
+
+    def __setitem__(self, where: tuple[Any, ...], part: Array) -> None:
+        self[where][...] = part
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +184,21 @@ def block_batch(
     flat, values = _united(flat, elements, spec)
     data = np.zeros(int(ends[-1]), spec.dtype)
     data[flat] = values
+    return batch_of(data, parts, spec, selection)
+
+
+def batch_of(data: Array, parts: Parts, spec: TensorSpec, selection: Selection) -> pa.RecordBatch:
+    """Return the elements of blocks as rows of the view ``blocks``, without a copy.
+
+    Parameters
+    ----------
+    data : ndarray, shape (elements,)
+        All elements of the first block as the result has them, in C order, then those of the next.
+    parts, spec, selection
+        As for `block_batch`.
+    """
+    sides = parts.end - parts.begin
+    ends = np.concatenate([[0], np.cumsum(parts.sizes)])
     ends = (ends * spec.dtype.itemsize).astype(np.int32)
     tensor = pa.StructArray.from_arrays(
         [

@@ -21,7 +21,7 @@ from tensorlake_spark.indexing import Box, Run, Selection
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.layouts import Layout, layout_of
 from tensorlake_spark.layouts.check import box_text, boxes
-from tensorlake_spark.spark.blocks import Elements, Parts, block_batch
+from tensorlake_spark.spark.blocks import Elements, Parts, Scattered, block_batch
 from tensorlake_spark.spark.elements import BLOCK_BYTES
 from tensorlake_spark.spark.reader import place, runs_of
 from tensorlake_spark.spark.slice_sql import OPEN, select_parts
@@ -37,25 +37,6 @@ COLUMNS = (
 """Columns of a row that its block is made of."""
 
 _SCHEMA = arrow_schema(BLOCKS)
-
-
-class Scattered:
-    """What a dense layout decodes into: an array for every box, nothing for what lies between them.
-
-    Attributes
-    ----------
-    arrays : dict of tuple of int to ndarray
-        By the lower corner of each in the result.
-    """
-
-    def __init__(self, arrays: dict[tuple[int, ...], Array]) -> None:
-        self.arrays = arrays
-
-    def __getitem__(self, where: tuple[Any, ...]) -> Array:
-        return self.arrays[tuple(s.start for s in where if s is not Ellipsis)]
-
-    def __setitem__(self, where: tuple[Any, ...], part: Array) -> None:
-        self[where][...] = part
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +129,7 @@ class Group:
         parts, dtype = self.parts, self.spec.dtype
         shapes = (parts.end - parts.begin).tolist()
         arrays = [np.empty(shape, dtype) for shape in shapes]
-        corners = map(tuple, parts.begin.tolist())
-        result: Any = Scattered(dict(zip(corners, arrays, strict=True)))
+        result: Any = Scattered.of(parts, arrays)
         self.layout.decode(self.rows, self.spec, self.selection, result)
         placed = [
             place(self.selection, array, Box(tuple(a), tuple(b)))

@@ -25,9 +25,11 @@ from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.meta import Meta
 from tensorlake_spark.read import is_full
 from tensorlake_spark.row import Totals, corners
+from tensorlake_spark.spark import blocks
+from tensorlake_spark.spark.blocks import Parts, Scattered
 from tensorlake_spark.spark.label_columns import with_labels
 from tensorlake_spark.spark.options import ReadOptions
-from tensorlake_spark.spark.overlap import within
+from tensorlake_spark.spark.overlap import filtered
 from tensorlake_spark.spark.views import (
     arrow_schema,
     cell_batches,
@@ -69,24 +71,21 @@ class TensorPartition(InputPartition):
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
-    """One row's part of a slice, not decoded yet.
+class Unread:
+    """What a slice picks of some boxes, not decoded yet.
 
     Attributes
     ----------
-    box : Box
-        Of the row.
-    part : Selection
-        What of it is selected.
-    row : pyarrow.RecordBatch, or None
-        The row; None where no row covers the box, so that it is full of the fill value.
+    parts : Parts
+        Of the boxes.
+    rows : pyarrow.RecordBatch, or None
+        A row for each box; None where no row covers them, so that they are full of the fill value.
     path : str
         The data file, for messages.
     """
 
-    box: Box
-    part: Selection
-    row: pa.RecordBatch | None = None
+    parts: Parts
+    rows: pa.RecordBatch | None = None
     path: str = ""
 
 
@@ -172,7 +171,7 @@ class TensorReader(DataSourceReader):
     def _partition(self, group: Sequence[scan.ScanPiece], **more: Any) -> TensorPartition:
         found = {p.path: self.snapshot.kept(p.path) for p in group}
         keeps = {path: keep for path, keep in found.items() if keep is not None}
-        return TensorPartition(tuple(group), keeps, **more)
+        return TensorPartition(scan.joined(group), keeps, **more)
 
     def _fills(self) -> list[TensorPartition]:
         """Return partitions for what no row covers: it is part of a dense tensor all the same."""
@@ -206,8 +205,8 @@ class TensorReader(DataSourceReader):
         """Yield the blocks of a partition, or their cells, trimmed to the slice."""
         if not isinstance(partition, TensorPartition):
             return
-        produce = self._cells if self.options.view == "cells" else self._block_batches
-        yield from self._shown(produce(self._pieces(partition)))
+        produce = self._as_cells if self.options.view == "cells" else self._as_blocks
+        yield from self._shown(batch for part in self._unread(partition) for batch in produce(part))
 
     def _shown(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield batches with the columns that Spark asked for."""
@@ -215,83 +214,56 @@ class TensorReader(DataSourceReader):
         for batch in batches:
             yield conform(with_labels(batch, self.spec) if self.options.labels else batch, schema)
 
-    def _pieces(self, partition: TensorPartition) -> Iterator[Piece]:
-        """Yield what a partition holds of the slice, row by row, not decoded yet."""
+    def _unread(self, partition: TensorPartition) -> Iterator[Unread]:
+        """Yield what a partition holds of the slice, a few MiB at a time."""
         spec, selection = self.spec, self.selection
-        layout = layout_of(spec.layout)
-        columns = scan.leaves(layout.columns, spec.ndim)
+        columns = scan.leaves(layout_of(spec.layout).columns, spec.ndim)
         for piece in partition.pieces:
             keep = partition.keeps.get(piece.path)
             for batch in scan.read_piece(self.storage, piece, spec.id, columns, keep):
                 lo, hi = corners(batch, spec.ndim)
-                for i in np.flatnonzero(selection.hits(lo, hi)).tolist():
-                    box = Box(tuple(lo[i].tolist()), tuple(hi[i].tolist()))
-                    yield Piece(box, within(selection, box), batch.slice(i, 1), piece.path)
-        for box in partition.fills:
-            yield Piece(box, within(selection, box))
+                hit = selection.hits(lo, hi)
+                yield from self._bounded(lo[hit], hi[hit], filtered(batch, hit), piece.path)
+        if partition.fills:
+            lo, hi = (np.array(c, np.int64) for c in zip(*((b.lo, b.hi) for b in partition.fills)))
+            yield from self._bounded(lo, hi)
 
-    def _decode(self, piece: Piece, out: Array) -> None:
-        if piece.row is None:
-            out[...] = self.spec.fill_value
-            return
-        with reading(self.storage, piece.path):
-            layout_of(self.spec.layout).decode(piece.row, self.spec, piece.part, out)
+    def _bounded(
+        self, lo: Array, hi: Array, rows: pa.RecordBatch | None = None, path: str = ""
+    ) -> Iterator[Unread]:
+        parts = Parts.of(self.selection, lo, hi)
+        for some in blocks.runs_of(parts.sizes * self.spec.dtype.itemsize, _BATCH_BYTES):
+            taken = None if rows is None else rows.slice(some.start, some.stop - some.start)
+            yield Unread(parts.take(some), taken, path)
 
-    def _cells(self, pieces: Iterator[Piece]) -> Iterator[pa.RecordBatch]:
+    def _decoded(self, unread: Unread) -> tuple[Array, list[Array]]:
+        """Return the elements of all blocks one after the other, and each block as a view of them."""
+        parts, spec = unread.parts, self.spec
+        ends = np.cumsum(parts.sizes).tolist()
+        data = np.empty(ends[-1] if ends else 0, spec.dtype)
+        sides = (parts.end - parts.begin).tolist()
+        arrays = [
+            data[a:b].reshape(side) for a, b, side in zip([0, *ends], ends, sides, strict=False)
+        ]
+        if unread.rows is None:
+            data[...] = spec.fill_value
+            return data, arrays
+        with reading(self.storage, unread.path):
+            result: Any = Scattered.of(parts, arrays)
+            layout_of(spec.layout).decode(unread.rows, spec, self.selection, result)
+        return data, arrays
+
+    def _as_cells(self, unread: Unread) -> Iterator[pa.RecordBatch]:
         schema = cell_schema(self.spec)
-        for piece in pieces:
-            block = np.empty(piece.part.storage_shape, self.spec.dtype)
-            self._decode(piece, block)
-            lo = [run.start for run in runs_of(piece.part)]
+        for block, lo in zip(self._decoded(unread)[1], unread.parts.lo.tolist(), strict=True):
             yield from cell_batches(block, lo, self.selection, schema, _CELL_ROWS)
 
-    def _block_batches(self, pieces: Iterator[Piece]) -> Iterator[pa.RecordBatch]:
-        waiting: list[Piece] = []
-        size = 0
-        for piece in pieces:
-            waiting.append(piece)
-            size += piece.part.size * self.spec.dtype.itemsize
-            if size >= _BATCH_BYTES:
-                yield self._batch(waiting)
-                waiting, size = [], 0
-        if waiting:
-            yield self._batch(waiting)
-
-    def _batch(self, pieces: list[Piece]) -> pa.RecordBatch:
-        """Decode pieces straight into the buffer that Spark gets."""
-        item = self.spec.dtype.itemsize
-        ends = np.cumsum([0, *(p.part.size * item for p in pieces)]).astype(np.int32)
-        data = np.empty(int(ends[-1]), np.uint8)
-        shapes, lows, offsets = [], [], []
-        for piece, start, stop in zip(pieces, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            block = data[start:stop].view(self.spec.dtype).reshape(piece.part.storage_shape)
-            self._decode(piece, block)
-            shaped, lo, offset = place(self.selection, block, piece.box)
-            if self.selection.flips:
-                data[start:stop] = np.ascontiguousarray(shaped).reshape(-1).view(np.uint8)
-            shapes.append(shaped.shape)
-            lows.append(lo)
-            offsets.append(offset)
-        longs = pa.list_(pa.int64())
-        tensor = pa.StructArray.from_arrays(
-            [
-                pa.repeat(dtype_name(self.spec.dtype), len(pieces)),
-                pa.array(shapes, longs),
-                pa.Array.from_buffers(
-                    pa.binary(), len(pieces), [None, pa.py_buffer(ends), pa.py_buffer(data)]
-                ),
-            ],
-            names=["dtype", "shape", "data"],
-        )
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.repeat(self.spec.id, len(pieces)),
-                pa.array(lows, longs),
-                pa.array(offsets, longs),
-                tensor,
-            ],
-            names=["id", "lo", "offset", "tensor"],
-        )
+    def _as_blocks(self, unread: Unread) -> Iterator[pa.RecordBatch]:
+        data, arrays = self._decoded(unread)
+        if self.selection.flips:
+            turned = [self.selection.finish(block).reshape(-1) for block in arrays]
+            data = np.concatenate([data[:0], *turned])
+        yield blocks.batch_of(data, unread.parts, self.spec, self.selection)
 
 
 def selection_of(spec: TensorSpec, options: ReadOptions) -> Selection:
