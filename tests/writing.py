@@ -1,9 +1,19 @@
-"""Rows for ``format("tensor")`` without Spark: what its tasks and its driver do, in this process."""
+"""Rows for ``format("tensor")`` without Spark: what its tasks and its driver do, in this process; and where rows lie."""
 
+import itertools
+
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
+from tensorlake_spark.delta.inspect import stored_batches
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.write import create_table
+from tensorlake_spark.layouts.check import boxes
 from tensorlake_spark.spark.options import SparkWriteOptions
 from tensorlake_spark.spark.views import TENSOR
 from tensorlake_spark.spark.writer import TensorWriter
@@ -26,3 +36,37 @@ def write_here(rows, schema, options):
         writer.abort([])
         raise
     writer.commit([message])
+
+
+def with_files_of(place, size):
+    """Make the table at a place one whose files are of about some size, such as ``"2mb"``; return its storage."""
+    storage = Storage(place)
+    create_table(storage)
+    table = DeltaTable(place, storage_options=storage.log_options)
+    table.alter.set_table_properties({"delta.targetFileSize": size}, False)
+    return storage
+
+
+def files_in_order(storage, ndim):
+    """See that the rows of each file are in order, and no two share a place; return their ids and boxes by file."""
+    snapshot = Snapshot.open(storage)
+    out, every = {}, []
+    for path in snapshot.files.path:
+        batches = [
+            batch.filter(pc.greater(batch["nnz"], 0)) for batch in stored_batches(snapshot, path)
+        ]
+        rows = pa.Table.from_batches(batches, snapshot.schema).combine_chunks()
+        if rows.num_rows:
+            keys = list(zip(rows["id"].to_pylist(), rows["seq"].to_pylist(), strict=True))
+            assert keys == sorted(keys), path
+            every += keys
+            out[path] = (rows["id"].to_pylist(), *boxes(rows.to_batches()[0], ndim))
+    assert len(set(every)) == len(every), "two rows have one place"
+    return out
+
+
+def check_apart(files):
+    """See that the box around the rows of a file, or its range of ids, meets that of no other."""
+    for (a, lo, hi), (b, low, high) in itertools.combinations(files.values(), 2):
+        ids = min(a) <= max(b) and min(b) <= max(a)
+        assert not (ids and np.all(lo.min(0) < high.max(0)) and np.all(low.min(0) < hi.max(0)))

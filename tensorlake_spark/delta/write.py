@@ -151,8 +151,9 @@ class DataFile:
 class FileWriter:
     """Writes rows to new data files of a table, none of which any commit names yet.
 
-    Memory is bounded by one row group: what is full goes to storage at once. Rows come in the order
-    (``id``, ``seq``). As a context manager it aborts when an error leaves it.
+    Memory is bounded by one row group: what is full goes to storage at once. The rows of a file are in the
+    order (``id``, ``seq``): one that does not come after the last begins a new file. As a context manager it
+    aborts when an error leaves it.
 
     Parameters
     ----------
@@ -184,6 +185,7 @@ class FileWriter:
         self._rows: list[Row] = []
         self._seqs: list[int] = []
         self._spec: TensorSpec | None = None
+        self._last = ("", -1)  # id and seq of the last row that was added to this file
         self._pending = 0
         self._name = ""
         self._sink: Any = None
@@ -211,6 +213,10 @@ class FileWriter:
             self._flush()
             if self._written >= self.file_bytes:
                 self._close()
+        if (spec.id, seq) <= self._last:
+            self._flush()
+            self._close()
+        self._last = (spec.id, seq)
         self._spec = spec
         self._rows.append(row)
         self._seqs.append(seq)
@@ -293,6 +299,7 @@ class FileWriter:
         self._written += rows.nbytes
 
     def _close(self) -> None:
+        self._last = ("", -1)
         if self._writer is None:
             return
         with reaching(self.storage):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +38,8 @@ class Written:
     totals : Totals
         What the rows add up to.
     spans : tuple of (int, int)
-        Of sparse rows the places in the tensor's storage order, half-open: for cells one for each box, for
-        slabs one for all.
+        The places of its rows in the tensor's storage order, half-open: for cells one for each box, for slabs
+        one for all. None of a tensor that is a row of the DataFrame, which counts from 0.
     """
 
     spec: TensorSpec
@@ -94,7 +94,7 @@ def encode_region(
     box: Box,
     region: Array,
     writer: FileWriter,
-    place: Callable[[Sequence[int]], int],
+    seqs: Iterator[int],
 ) -> Totals:
     """Encode an array that lies at `box` of a tensor, and return what its rows add up to.
 
@@ -104,8 +104,8 @@ def encode_region(
         The tensor, and the array in it.
     writer : FileWriter
         Where the rows go.
-    place : callable
-        Takes the lower corner of a row, and returns its place in the tensor's storage order.
+    seqs : iterator of int
+        The places of the rows in the tensor's storage order, ascending.
     """
     layout = layout_of(spec.layout)
     writer.row_group_bytes = layout.row_group_bytes
@@ -113,6 +113,6 @@ def encode_region(
     for part in layout.pieces(spec, box):
         here = region[part.shift([-a for a in box.lo]).slices()]
         for row in layout.encode(here, part.lo, spec):
-            writer.add(spec, place(row.lo), row)
+            writer.add(spec, next(seqs), row)
             totals += Totals(1, row.nnz, row.nbytes)
     return totals

@@ -222,8 +222,8 @@ def slab_frame(
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            ordered = sorted(zip(*(c.to_pylist() for c in batch.columns), strict=True))
-            for _, text, start, first, last in ordered:
+            runs = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            for _, text, start, first, last in runs:
                 part = Part.from_json(text)
                 bands, numbers = part.tiling(inner), range(first, last)
                 for lo, slab in slabs_of(part, axis, start, bands, numbers, channels_first):
@@ -255,8 +255,10 @@ def tensor_frame(
                 f"{part.path} has {size_text(part.nbytes)}, and --each takes up to {size_text(_ROW_BYTES)} a "
                 "file; --concat 0 reads one file of any size in pieces"
             )
-    pairs = zip(parts, ids, strict=True)
-    rows = [(p.index, p.path, p.member, i) for p, i in pairs if i not in done]
+    # Each task has a range of ids, so that those of its files do not meet those of others.
+    pairs = sorted(zip(ids, parts, strict=True), key=lambda pair: pair[0])
+    left = [(p.path, p.member, i) for i, p in pairs if i not in done]
+    rows = [(k, *one) for k, one in enumerate(left)]
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -178,9 +178,10 @@ def _look(
 
 
 def spread(session: SparkSession, rows: Sequence[Any], schema: str) -> DataFrame:
-    """Return rows as a DataFrame in which neighbours stay together, spread over all cores."""
+    """Return rows as a DataFrame in which neighbours stay together, in order, spread over all cores."""
     count = partitions_of(session, len(rows))
-    return session.createDataFrame(list(rows), schema).repartitionByRange(count, "index")
+    frame = session.createDataFrame(list(rows), schema).repartitionByRange(count, "index")
+    return frame.sortWithinPartitions("index")
 
 
 def partitions_of(session: SparkSession, rows: int) -> int:

@@ -66,8 +66,8 @@ def choose(
 ) -> tuple[tuple[str, ...], frozenset[Any], int]:
     """Return receipts that have nothing in common, their pieces, and the first place that they leave free.
 
-    Two copies of a task may have left one each; a run that went on beside another may have counted the rows
-    of a sparse tensor from the same place.
+    Two copies of a task may have left one each; a run that went on beside another may have counted its rows
+    from the same place.
     """
     chosen: list[str] = []
     done: set[Hashable] = set()

@@ -46,7 +46,7 @@ class Resumption:
     reused : tuple of str
         Names of the receipts that are committed with what this run writes.
     place : int
-        The first place in the storage order of a sparse tensor that those leave free.
+        The first place in the storage order of the tensor that those leave free.
     """
 
     folder: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,9 @@ from tensorlake_spark.spec import TensorSpec, check_id
 Array = np.ndarray[Any, Any]
 
 _COALESCE_BYTES = 32 << 20
+_SORTED_BYTES = 64 << 20
+"""So much of tensors that come in any order is sorted by id at a time: half a file of the usual size."""
+
 _OPEN_END = 1 << 40
 """Stands for the length of an axis while slabs still arrive, so that all tasks choose one block shape."""
 
@@ -65,9 +68,8 @@ class Slabs(Form):
             box = Box(lo, tuple(a + n for a, n in zip(lo, region.shape, strict=True)))
             self._check(spec, box, region)
             boxes.append(box)
-            place = self._place(spec, base, numbers)
             moved = self._moved(spec, box)
-            totals += encode_region(self._reaching(spec, moved), moved, region, writer, place)
+            totals += encode_region(self._reaching(spec, moved), moved, region, writer, numbers)
         if spec is None:
             return []
         return [Written(spec, tuple(boxes), totals, ((first, next(numbers)),))]
@@ -146,34 +148,6 @@ class Slabs(Form):
             ),
         )
 
-    def _place(
-        self, spec: TensorSpec, base: int, numbers: Iterator[int]
-    ) -> Callable[[Sequence[int]], int]:
-        """Return what gives a row its place: a chunk that of its first element, counted from `base`.
-
-        In C order, but with the axis along which slabs come first: how long that one gets nobody knows yet.
-        Rows of a sparse tensor may share a corner, so they are numbered.
-        """
-        if layout_of(spec.layout).is_sparse:
-            return _numbering(numbers)
-        axis, begin = self._along(spec)
-        others = [k for k in range(spec.ndim) if k != axis]
-
-        def place(lo: Sequence[int]) -> int:
-            number = lo[axis] - begin if lo else 0
-            for k in others:
-                number = number * spec.shape[k] + lo[k]
-            return base + number
-
-        return place
-
-    def _along(self, spec: TensorSpec) -> tuple[int, int]:
-        """Return the axis along which slabs follow each other, and where the first one begins."""
-        if self.old is None:
-            return 0, 0
-        axis = self.options.axis % spec.ndim
-        return axis, self.old.spec.shape[axis]
-
     def describe(
         self, written: Sequence[Written], files: Sequence[DataFile], snapshot: Snapshot
     ) -> list[Meta]:
@@ -195,20 +169,17 @@ class Slabs(Form):
             check_full(first.id, boxes, shape)
         totals = sum((w.totals for w in written), Totals())
         after = max(stop for w in written for _, stop in w.spans)
-        sparse = layout_of(first.layout).is_sparse
         if self.old is None:
             labels = check_labels(self.options.write.labels, first.axes, shape)
             spec = replace(first, shape=shape, segments=(), labels=labels)
-            return [Meta(spec, totals, after if sparse else spec.size)]
+            return [Meta(spec, totals, after)]
         old = self.old
         check_append(old.spec, shape, first.dtype, axis)
         grid = grid_of(old.spec).extend(axis, shape[axis])
         labels = longer_labels(old.spec, grid.shape, self.options.write.labels)
         spec = replace(old.spec, shape=grid.shape, segments=grid.segments, labels=labels)
         spec = replace(spec, attrs={**old.spec.attrs, **self.options.write.attrs})
-        stride = math.prod(n for k, n in enumerate(first.shape) if k != axis)
-        last = old.seq + 1 + max((b.hi[axis] for b in boxes), default=0) * stride
-        return [Meta(spec, old.totals + totals, after if sparse else last)]
+        return [Meta(spec, old.totals + totals, after)]
 
 
 def _open_end(shape: Sequence[int], axis: int) -> int:
@@ -225,18 +196,27 @@ class Tensors(Form):
         layout_of("ftsf" if options.write.layout == "auto" else options.write.layout)
 
     def write(self, batches: Iterator[pa.RecordBatch], writer: FileWriter) -> list[Written]:
-        """Encode the tensors of one partition."""
+        """Encode the tensors of one partition, some of them at a time in the order of their ids."""
+        out: list[Written] = []
+        waiting: list[tuple[str, Array]] = []
+        size = 0
+        for tensor_id, array in _tensors(batches):
+            if size + array.nbytes > _SORTED_BYTES:
+                out += self._written(waiting, writer)
+                waiting, size = [], 0
+            waiting.append((tensor_id, array))
+            size += array.nbytes
+        return out + self._written(waiting, writer)
+
+    def _written(self, tensors: Sequence[tuple[str, Array]], writer: FileWriter) -> list[Written]:
+        """Encode some tensors; a writer whose last row has a later id begins a new file with them."""
         out = []
-        for batch in batches:
-            ids = batch.column("id").to_pylist()
-            for tensor_id, array in zip(ids, tensors_of(batch.column("tensor")), strict=True):
-                if tensor_id is None:
-                    raise InvalidTensorError("a row of the DataFrame has a null id")
-                source = ArraySource(array, array.shape, array.dtype)
-                spec = new_spec(check_id(tensor_id), source, self.options.write)
-                box = Box.whole(spec.shape)
-                totals = encode_region(spec, box, array, writer, _numbering(itertools.count()))
-                out.append(Written(spec, (box,), totals))
+        for tensor_id, array in sorted(tensors, key=lambda pair: pair[0]):
+            source = ArraySource(array, array.shape, array.dtype)
+            spec = new_spec(tensor_id, source, self.options.write)
+            box = Box.whole(spec.shape)
+            totals = encode_region(spec, box, array, writer, itertools.count())
+            out.append(Written(spec, (box,), totals))
         return out
 
     def describe(
@@ -254,9 +234,13 @@ class Tensors(Form):
         return metas
 
 
-def _numbering(numbers: Iterator[int]) -> Callable[[Sequence[int]], int]:
-    """Return what gives every row the next place in storage order, wherever it lies."""
-    return lambda lo: next(numbers)
+def _tensors(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, Array]]:
+    for batch in batches:
+        ids = batch.column("id").to_pylist()
+        for tensor_id, array in zip(ids, tensors_of(batch.column("tensor")), strict=True):
+            if tensor_id is None:
+                raise InvalidTensorError("a row of the DataFrame has a null id")
+            yield check_id(tensor_id), array
 
 
 def _slabs(iterator: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[int, ...], Array]]:

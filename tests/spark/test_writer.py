@@ -6,9 +6,10 @@ import pytest
 from examples import mostly
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import types as t
-from writing import write_here
+from writing import check_apart, files_in_order, write_here
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.spark.options import SparkWriteOptions
 from tensorlake_spark.spark.views import TENSOR, tensor_column
 from tensorlake_spark.spark.writer import TensorWriter
@@ -132,9 +133,12 @@ def test_a_tensor_a_row(spark, place):
     rng = np.random.default_rng(0)
     arrays = {f"g/{n}": rng.standard_normal((n + 1, 3)) for n in range(7)}
     frame = spark.createDataFrame([(k, value(v)) for k, v in arrays.items()], TENSORS)
-    save(frame.repartition(3), place)
+    save(frame.repartitionByRange(3, "id"), place)
     lake = tl.open(place)
     assert list(lake) == sorted(arrays)
+    files = files_in_order(Storage(place), 2)
+    assert len(files) == 3
+    check_apart(files)
     for name, x in arrays.items():
         np.testing.assert_array_equal(lake[name][:], x)
     with errors() as told:
@@ -148,6 +152,49 @@ def test_a_tensor_a_row(spark, place):
     assert list(lake) == sorted(set(arrays) - {"g/2"})
     for name in lake:
         np.testing.assert_array_equal(lake[name][:], arrays[name])
+
+
+def test_rows_are_in_order_in_every_file_and_files_lie_apart(spark, place):
+    """Tiles come one after another, each of several chunks, none of which is next to the one before in C order."""
+    x = np.random.default_rng(0).integers(0, 256, (64, 32, 8), np.uint8)
+    corners = [(i, j) for i in range(0, 64, 16) for j in (0, 16)]
+    rows = [([i, j, 0], value(x[i : i + 16, j : j + 16])) for i, j in corners]
+    frame = spark.createDataFrame(rows, SLABS).repartitionByRange(2, "lo")
+    save(frame, place, id="x", shape="64,32,8", blockShape="4,4,8", codec="raw", layout="ftsf")
+    files = files_in_order(Storage(place), 3)
+    assert sorted(len(ids) for ids, _, _ in files.values()) == [64, 64]
+    check_apart(files)
+    np.testing.assert_array_equal(tl.open(place)["x"][:], x)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_of_an_append_come_after_those_before(spark, place, axis):
+    x = np.random.default_rng(0).integers(1, 256, (32, 32, 8), np.uint8)
+    tiles = [([i, j, 0], value(x[i : i + 16, j : j + 16])) for i in (0, 16) for j in (0, 16)]
+    given = {"path": place, "id": "x", "shape": "32,32,8", "axis": str(axis)}
+    for more in ({"blockShape": "4,4,8"}, {}, {}):
+        write_here(tiles, SLABS, {**given, **more})
+    lake = tl.open(place)
+    lake.write("x", x, mode="append", axis=axis)
+    files_in_order(Storage(place), 3)
+    np.testing.assert_array_equal(lake["x"][:], np.concatenate([x] * 4, axis))
+    report = lake.check()
+    assert report.ok, report
+
+
+@pytest.mark.parametrize("held", [1 << 20, 0])
+def test_tensors_that_come_in_any_order_lie_by_id(spark, place, monkeypatch, held):
+    """Sorted in memory, or where there are too many for that, in files that each are in order."""
+    monkeypatch.setattr("tensorlake_spark.spark.slabs._SORTED_BYTES", held)
+    names = ["b", "a", "c", "e", "d"]
+    arrays = {name: np.full((9, 4), k + 1.0) for k, name in enumerate(names)}
+    rows = [(name, value(array)) for name, array in arrays.items()]
+    write_here(rows, TENSORS, {"path": place, "blockShape": "2,4"})
+    files = files_in_order(Storage(place), 2)
+    found = [sorted(set(ids)) for ids, _, _ in files.values()]
+    assert sorted(found) == ([[*"abcde"]] if held else [["a", "c", "e"], ["b"], ["d"]])
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(tl.open(place)[name][:], array)
 
 
 def test_a_repeated_transaction_changes_nothing(spark, place):
