@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tensorlake_spark.batch import is_repeated
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.commit import app_of
+from tensorlake_spark.delta.properties import FILE_BYTES
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import TableNotFoundError, TensorExistsError
@@ -46,6 +47,14 @@ def state(storage: Storage, tensor_id: str) -> tuple[Meta | None, int | None]:
     except TableNotFoundError:
         return None, None
     return catalog.find(snapshot, tensor_id), snapshot.transaction(app_of(tensor_id))
+
+
+def target_bytes(storage: Storage) -> int:
+    """Return how large the data files of a table become, or of one that is not there yet."""
+    try:
+        return Snapshot.open(storage).file_bytes
+    except TableNotFoundError:
+        return FILE_BYTES
 
 
 def last_change(number: int | None) -> dict[str, str]:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import tensorlake_spark
 from tensorlake_spark import errors
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.snapshot import Snapshot
@@ -24,6 +23,7 @@ from tensorlake_spark.errors import (
     MissingDependencyError,
     TensorLakeError,
 )
+from tensorlake_spark.optimize import optimize
 from tensorlake_spark.spark.batches import check_free, last_change, repeated, state
 from tensorlake_spark.spark.files import using
 from tensorlake_spark.spark.ingest_cells import ingest_cells
@@ -31,6 +31,7 @@ from tensorlake_spark.spark.options import transaction_of
 from tensorlake_spark.spark.outcome import DONE, PLANNED, Outcome, Skipped, bytes_of
 from tensorlake_spark.spark.plan_cells import plan_cells
 from tensorlake_spark.spark.resume import forget
+from tensorlake_spark.spark.runner import run_in
 from tensorlake_spark.spark.s3a import completed, settings_of_session
 from tensorlake_spark.spark.sources import expand, family_of
 from tensorlake_spark.spark.tables import CellOptions
@@ -181,14 +182,15 @@ def run(
         outcome = replace(outcome, source_bytes=bytes_of(outcome.files))
     if compact_after is None or outcome.status != DONE:
         return outcome
-    return _compacted(storage, outcome, compact_after)
+    return _compacted(session, storage, outcome, compact_after)
 
 
-def _compacted(storage: Storage, outcome: Outcome, least: int) -> Outcome:
-    """Bring small files together; what was written is committed, whatever comes of that."""
+def _compacted(session: SparkSession, storage: Storage, outcome: Outcome, least: int) -> Outcome:
+    """Have executors bring small files together; what was written is committed, whatever comes of that."""
+    ids = [meta.spec.id for meta in outcome.metas]
     try:
-        lake = tensorlake_spark.open(storage.uri, storage_options=storage.options)
-        done = lake.optimize([meta.spec.id for meta in outcome.metas], min_files=least)
+        with plain_errors():
+            done = optimize(storage, ids, min_files=least, run=run_in(session))
     except Exception as error:  # a failed run would be repeated
         return replace(outcome, compaction_error=error)
     return replace(outcome, compacted=done, version=done.version)

@@ -20,7 +20,7 @@ from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.spark.array_files import opened
 from tensorlake_spark.spark.files import carried
 from tensorlake_spark.spark.outcome import Skipped
-from tensorlake_spark.spark.parts import Part, cores_of, partitions_of, spread
+from tensorlake_spark.spark.parts import Part, cores_of, spread, tasks_of
 from tensorlake_spark.spark.pieces import Bands
 from tensorlake_spark.spark.tiling import Tiling
 from tensorlake_spark.spark.views import TENSOR, tensor_column
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Array = np.ndarray[Any, Any]
+Make = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _ROW_BYTES = (2 << 30) - (1 << 20)  # what a row of Arrow holds, and a little less
 
@@ -59,7 +60,7 @@ class Work:
     """
 
     tasks: DataFrame
-    make: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    make: Make
     schema: StructType
     partitions: int
 
@@ -214,9 +215,10 @@ def slab_frame(
     axis: int | None,
     block: Sequence[int],
     channels_first: bool,
+    file_bytes: int,
     done: Collection[tuple[int, ...]] = (),
 ) -> Work:
-    """Return how slabs of all parts are made, but for the bands in `done`."""
+    """Return how slabs of all parts are made, but for the bands in `done`; files aim at `file_bytes`."""
     inner = tuple(block)[1:] if axis is None else tuple(block)
     rows = slab_rows(parts, axis, block, cores_of(session), done)
 
@@ -232,10 +234,8 @@ def slab_frame(
                         names=["lo", "tensor"],
                     )
 
-    frame = spread(
-        session, rows, "index bigint, part string, start bigint, first bigint, last bigint"
-    )
-    return Work(frame, carried(read), SLABS, partitions_of(session, len(rows)))
+    schema = "index bigint, part string, start bigint, first bigint, last bigint"
+    return _work(session, rows, schema, parts, read, SLABS, file_bytes)
 
 
 def tensor_frame(
@@ -243,9 +243,10 @@ def tensor_frame(
     parts: Sequence[Part],
     ids: Sequence[str],
     channels_first: bool,
+    file_bytes: int,
     done: Collection[str] = (),
 ) -> Work:
-    """Return how a row for every part is made, its id and the whole of it.
+    """Return how a row for every part is made, its id and the whole of it; files aim at `file_bytes`.
 
     Parts whose id is in `done` are left out.
     """
@@ -270,5 +271,19 @@ def tensor_frame(
                     [pa.array([name]), tensor_column([array])], names=["id", "tensor"]
                 )
 
-    frame = spread(session, rows, "index bigint, path string, member string, id string")
-    return Work(frame, carried(read), TENSORS, partitions_of(session, len(rows)))
+    schema = "index bigint, path string, member string, id string"
+    return _work(session, rows, schema, parts, read, TENSORS, file_bytes)
+
+
+def _work(
+    session: SparkSession,
+    rows: Sequence[tuple[Any, ...]],
+    row_schema: str,
+    parts: Sequence[Part],
+    make: Make,
+    schema: StructType,
+    file_bytes: int,
+) -> Work:
+    nbytes = sum(part.nbytes for part in parts)
+    count = tasks_of(len(rows), len(parts), nbytes, cores_of(session), file_bytes)
+    return Work(spread(session, rows, row_schema, count), carried(make), schema, count)

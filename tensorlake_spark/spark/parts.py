@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_TASKS = 4  # for every core
+_LEAST_BYTES = 32 << 20
+_OPEN_BYTES = 4 << 20
+
+
 @dataclass(frozen=True)
 class Part:
     """One array of one file.
@@ -177,16 +182,54 @@ def _look(
     return [replace(Part.from_json(t), index=i) for i, t in enumerate(texts)], skipped
 
 
-def spread(session: SparkSession, rows: Sequence[Any], schema: str) -> DataFrame:
-    """Return rows as a DataFrame in which neighbours stay together, in order, spread over all cores."""
-    count = partitions_of(session, len(rows))
+def spread(
+    session: SparkSession, rows: Sequence[Any], schema: str, count: int | None = None
+) -> DataFrame:
+    """Return rows as a DataFrame in which neighbours stay together, in order.
+
+    They are spread over `count` tasks; without it over four for every core, at the most one a row.
+    """
+    if count is None:
+        count = max(1, min(len(rows), _TASKS * cores_of(session)))
     frame = session.createDataFrame(list(rows), schema).repartitionByRange(count, "index")
     return frame.sortWithinPartitions("index")
 
 
-def partitions_of(session: SparkSession, rows: int) -> int:
-    """Return how many tasks `spread` makes of so many rows: four for every core, at the most one a row."""
-    return max(1, min(rows, 4 * cores_of(session)))
+def tasks_of(rows: int, files: int, nbytes: int, cores: int, file_bytes: int) -> int:
+    """Return how many tasks share the writing of arrays: all cores have work, and files become large.
+
+    A task writes files of its own, which are no larger than what it reads. So there are as many tasks as
+    files of the target size would be, up to four for every core, which evens them out. For less than that
+    there is one for every core as long as each has 32 MiB to read: about a second's work, and what more
+    tasks would save, readers would pay for with more files. To open a source counts as 4 MiB, as in Spark
+    (``spark.sql.files.openCostInBytes``): many small ones are slow to read on a store.
+
+    Parameters
+    ----------
+    rows : int
+        Pieces that a task can take.
+    files : int
+        Sources that are opened.
+    nbytes : int
+        Bytes of their elements.
+    cores : int
+        Tasks that run at a time.
+    file_bytes : int
+        Target size of a data file.
+
+    Examples
+    --------
+    >>> [tasks_of(120, 1, 2 << 30, cores, 128 << 20) for cores in (1, 2, 8, 40, 400)]
+    [4, 8, 16, 40, 65]
+    >>> tasks_of(1000, 1000, 1000 << 10, 8, 128 << 20)
+    8
+    >>> tasks_of(16, 1, 20 << 20, 8, 128 << 20)
+    1
+    """
+    full = -(-nbytes // file_bytes)
+    least = min(file_bytes, _LEAST_BYTES)
+    busy = min(cores, -(-(nbytes + files * _OPEN_BYTES) // least))
+    return max(1, min(rows, _TASKS * cores, max(full, busy)))
 
 
 def cores_of(session: SparkSession) -> int:

@@ -11,7 +11,7 @@ from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidTensorError
-from tensorlake_spark.spark.batches import check_free, last_change, state, there
+from tensorlake_spark.spark.batches import check_free, last_change, state, target_bytes, there
 from tensorlake_spark.spark.direct import save
 from tensorlake_spark.spark.ingest_arrays import (
     Work,
@@ -138,7 +138,8 @@ def _slabs(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> _Read
         earlier = _resumed(job, parts, bands_of(parts, join, block), [job.tensor_id])
         settings["resumption"] = earlier.option.to_json()
     done = earlier.done if earlier is not None else ()
-    work = slab_frame(session, parts, join, block, job.channels_first, done)
+    target = target_bytes(job.storage)
+    work = slab_frame(session, parts, join, block, job.channels_first, target, done)
     return _Ready(replace(plan, partitions=work.partitions), work, settings, earlier)
 
 
@@ -155,7 +156,8 @@ def _tensors(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> _Re
         earlier = _resumed(job, parts, Whole({i: k for k, i in enumerate(ids)}), ids)
         settings["resumption"] = earlier.option.to_json()
     done = earlier.done if earlier is not None else ()
-    work = tensor_frame(session, parts, ids, job.channels_first, done)
+    target = target_bytes(job.storage)
+    work = tensor_frame(session, parts, ids, job.channels_first, target, done)
     return _Ready(replace(plan, partitions=work.partitions), work, settings, earlier)
 
 

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 from PIL import Image
+from writing import with_files_of
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import ConcurrentWriteError
 
 
@@ -18,6 +21,7 @@ def files(tmp_path, photos):
     return tmp_path
 
 
+SHUFFLES = "spark.sql.shuffle.partitions"
 CELLS = ("--axis", "day", "--axis", "kind", "--value", "count")
 
 
@@ -92,7 +96,7 @@ def test_a_batch_that_makes_no_sense(job, files, words, says, place, untouched):
     ],
 )
 def test_a_dry_run_writes_nothing_and_tells_what_would_be(
-    job, files, words, count, photos, place, untouched
+    job, spark, files, words, count, photos, place, untouched
 ):
     if "2,1,16,16,3" in words:
         np.save(files / "a.npy", photos[:5].transpose(0, 2, 3, 1))
@@ -107,7 +111,11 @@ def test_a_dry_run_writes_nothing_and_tells_what_would_be(
     lake = tl.open(place)
     assert dry.json["sources"] == done.json["sources"] == count
     assert dry.json["source_bytes"] == done.json["source_bytes"] > 0
-    assert dry.json["partitions"] >= 1
+    tasks = int((Snapshot.open(Storage(place)).files.most_nnz > 0).sum())  # each wrote a file
+    if "--axis" in words:
+        assert 1 <= tasks <= dry.json["partitions"] == int(spark.conf.get(SHUFFLES))
+    else:
+        assert tasks == dry.json["partitions"]
     assert len(dry.json["tensors"]) == len(list(lake))
     for planned in dry.json["tensors"]:
         spec = lake[planned["id"]]._meta.spec
@@ -119,6 +127,25 @@ def test_a_dry_run_writes_nothing_and_tells_what_would_be(
             assert (planned["block_shape"] or []) == list(spec.block_shape or [])
         else:
             assert "--each" in words
+
+
+def test_files_are_near_the_target_size(job, tmp_path, place):
+    """There are as many tasks as such files would be, and fewer where a task had little to read."""
+    x = np.random.default_rng(0).integers(0, 256, (16, 1 << 20), np.uint8)
+    for k, one in enumerate(x):
+        np.save(tmp_path / f"{k:02}.npy", one)
+    words = ["--id", "x", "--codec", "raw", tmp_path / "*.npy"]
+    few = job("--table", place, *words, "--dry-run")
+    assert few.json["partitions"] == 2, "one for each core"
+    storage = with_files_of(place, "4mb")
+    more = job("--table", place, *words, "--dry-run")
+    done = job("--table", place, *words)
+    assert done.code == 0, done.err
+    files = Snapshot.open(storage).files
+    sizes = files.size[files.most_nnz > 0].tolist()
+    assert len(sizes) == more.json["partitions"] == 4
+    assert all(4 << 20 <= size < 5 << 20 for size in sizes), sizes
+    np.testing.assert_array_equal(tl.open(place)["x"][:], x)
 
 
 def test_a_dry_run_of_cells_counts_records(job, files, place):
@@ -145,6 +172,8 @@ def test_small_files_are_brought_together_after_a_batch(job, files, photos, plac
     ref = tl.open(place)["x"]
     np.testing.assert_array_equal(ref[:], photos[:6])
     assert len(ref.explain().files) == 1
+    day = ref.explain(np.s_[3])
+    assert (len(day.files), day.n_row_groups) == (1, 1), day
     dry = job(*words, "--compact-after", 2, "--dry-run", files / "day.npy")
     assert "compacted" not in dry.json
     few = job(*words, "--compact-after", 1, files / "day.npy")

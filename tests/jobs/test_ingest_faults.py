@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 import pytest
 from pyspark import TaskContext
+from writing import with_files_of
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark import direct
@@ -134,6 +135,7 @@ def test_a_disk_that_is_full(job, tmp_path, check_lake, monkeypatch):
     for k in range(4):
         np.save(tmp_path / f"{k}.npy", x[k])
     lake = tmp_path / "lake"
+    with_files_of(str(lake), "1mb")  # a task for each of them
     tl.open(lake).write("y", x[0, 0])
     words = ["--table", lake, "--id", "x", "--resume", tmp_path / "?.npy"]
     with monkeypatch.context() as patch:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from deltalake import DeltaTable
 from quick import BRIEF
+from writing import with_files_of
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.write import DataFile
@@ -59,6 +60,8 @@ def arrays():
 
 @pytest.fixture
 def files(tmp_path, arrays):
+    """A file for each array, beside a table with files so small that each task has one or two of them."""
+    with_files_of(str(tmp_path / "lake"), "8kb")
     for k, x in enumerate(arrays):
         write(tmp_path / f"{k}.h5", x)
     return tmp_path
