@@ -116,6 +116,11 @@ parser.add_argument(
 progress.add_option(parser)
 parser.add_argument("--layout", help="how it is stored; dense arrays ftsf, cells bsgs by default")
 parser.add_argument("--block-shape", help="shape of a chunk or block, as 1,3,256,1024")
+parser.add_argument(
+    "--order",
+    help="axes in the order by which csf and bsgs sort elements, as 2,0,1; C order if not given",
+)
+parser.add_argument("--row-axes", help="which axes are the rows of csr and csc, as 0,1")
 parser.add_argument("--codec", help="how chunks are coded; chosen by trying if not given")
 parser.add_argument(
     "--axes", help="names of the axes, as image,channel,y,x; of tables --axis has them"
@@ -178,7 +183,7 @@ cells.add_argument(
 
 _DEFAULTS = defaults_of(parser, mode="error", timezone="UTC", sources=[], progress=progress.EVERY)
 _OPTIONS = {
-    "layout": "layout", "blockShape": "block_shape", "codec": "codec", "axes": "axes", "attrs": "attrs",
+    "layout": "layout", "blockShape": "block_shape", "order": "order", "rowAxes": "row_axes", "codec": "codec", "axes": "axes", "attrs": "attrs",
     "shape": "shape", "dtype": "dtype", "duplicates": "duplicates", "txnAppId": "txn_app_id",
     "txnVersion": "txn_version",
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -39,6 +40,7 @@ from tensorlake_spark.sparse import SparseTensor
 from tensorlake_spark.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
+logger = logging.getLogger("tensorlake_spark")
 
 
 class Cells(Form):
@@ -66,6 +68,12 @@ class Cells(Form):
         """Return the spec of a tensor that is written afresh, its shape as far as it is known."""
         write, ndim, shape = self.options.write, len(self.names), self.options.shape
         layout = layout_of("bsgs" if write.layout == "auto" else write.layout)
+        if write.layout == "auto":
+            logger.info(
+                "tensor %r: layout bsgs, because cells are given, and nobody has counted them; a block that is "
+                "well filled is stored as an array",
+                self.options.id,
+            )
         if not layout.is_sparse:
             raise InvalidOptionError(
                 f"layout {layout.name} holds arrays; cells are written to a sparse one: bsgs, coo, csr, csc "

@@ -8,6 +8,7 @@ looked at.
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as f
 
+from tensorlake_spark.choose import DENSE_FROM
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.labels import Labels, Listed
@@ -46,6 +48,8 @@ from tensorlake_spark.spec import dtype_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger("tensorlake_spark")
 
 _TABLES = ("csv", "parquet", "delta")
 
@@ -319,12 +323,20 @@ def _block(
     shape: Sequence[int], dtype: np.dtype[Any] | None, cells: int, given: dict[str, str]
 ) -> tuple[int, ...]:
     """Return the block shape of a new tensor, chosen by how many elements it has; none for some layouts."""
-    layout = layout_of("bsgs" if given.get("layout", "auto") == "auto" else given["layout"])
+    density = cells / max(1.0, math.prod(float(n) for n in shape))
+    if given.get("layout", "auto") == "auto":
+        given["layout"] = "bsgs"
+        dense = "; lake.convert(id, layout='ftsf') makes it dense" if density >= DENSE_FROM else ""
+        logger.info(
+            "layout bsgs, because cells are given: at the most %.3g of the elements%s",
+            density,
+            dense,
+        )
+    layout = layout_of(given["layout"])
     if not layout.is_sparse or not layout.has_blocks:
         return ()
     if "blockShape" in given:
         return _integers(given["blockShape"], "--block-shape") or ()
-    size = math.prod(float(n) for n in shape)
-    block = layout.default_block(shape, dtype or np.dtype(np.float64), cells / max(1.0, size))
+    block = layout.default_block(shape, dtype or np.dtype(np.float64), density)
     given["blockShape"] = ",".join(map(str, block))
     return block

@@ -81,18 +81,25 @@ def test_a_batch_that_makes_no_sense(job, files, words, says, place, untouched):
     untouched(place)
 
 
+def given_integers(words, name):
+    """What a command line says behind an option; None where it does not have it."""
+    if name not in words:
+        return None
+    return [int(n) for n in words[words.index(name) + 1].split(",")]
+
+
 @pytest.mark.parametrize(
     ("words", "count"),
     [
         (["--stack", "--channels-first", "?.png"], 3),
         (["--stack", "--block-shape", "2,1,16,16,3", "a.npy", "a.npy"], 2),
-        (["--concat", -4, "--layout", "bsgs", "a.npy", "b.npy"], 2),
-        pytest.param(["--concat", 0, "--layout", "csr", "a.npy"], 1, marks=pytest.mark.soak),
+        (["--concat", -4, "--layout", "csr", "--row-axes", "3,2", "a.npy", "b.npy"], 2),
+        pytest.param(["--concat", 0, "--layout", "bsgs", "a.npy"], 1, marks=pytest.mark.soak),
         (["--each", "--layout", "ftsf", "a.npy", "b.npy"], 2),
         (["--each", "a.npy"], 1),
         pytest.param(["--each", "--layout", "bsgs", "a.npy"], 1, marks=pytest.mark.soak),
         pytest.param([*CELLS, "x.csv"], 1, marks=pytest.mark.soak),
-        ([*CELLS, "--layout", "coo", "--shape", "9,2", "x.csv"], 1),
+        ([*CELLS, "--layout", "csf", "--order", "1,0", "--shape", "9,2", "x.csv"], 1),
     ],
 )
 def test_a_dry_run_writes_nothing_and_tells_what_would_be(
@@ -119,6 +126,9 @@ def test_a_dry_run_writes_nothing_and_tells_what_would_be(
     assert len(dry.json["tensors"]) == len(list(lake))
     for planned in dry.json["tensors"]:
         spec = lake[planned["id"]]._meta.spec
+        assert [spec.params.get(name) for name in ("order", "row_axes")] == [
+            given_integers(words, name) for name in ("--order", "--row-axes")
+        ]
         assert planned["shape"] == list(spec.shape) == planned["added"]
         assert planned["dtype"] == spec.dtype.name
         assert planned["bytes"] == spec.nbytes
@@ -148,11 +158,14 @@ def test_files_are_near_the_target_size(job, tmp_path, place):
     np.testing.assert_array_equal(tl.open(place)["x"][:], x)
 
 
-def test_a_dry_run_of_cells_counts_records(job, files, place):
+def test_a_dry_run_of_cells_counts_records(job, files, place, caplog):
     (files / "x.csv").write_text("day,kind,count\n0,a,1\n0,a,2\n5,a,7\n")
     base = ["--table", place, "--id", "x", "--axis", "day", "--axis", "kind"]
-    dry = job(*base, "--value", "sum(count)", "--dry-run", files / "x.csv")
+    with caplog.at_level("INFO", "tensorlake_spark"):
+        dry = job(*base, "--value", "sum(count)", "--dry-run", files / "x.csv")
     assert dry.json["records"] == 3, "two of them fall in one cell"
+    assert "layout bsgs, because cells are given: at the most 0.333 of the" in caplog.text
+    assert "lake.convert(id, layout='ftsf')" in caplog.text
     assert "3 records" in dry.out
 
 

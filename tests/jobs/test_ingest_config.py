@@ -108,6 +108,8 @@ def test_values_in_yaml(tmp_path):
 id: 7
 txn-version: 20240131
 concat: 0
+order: [1, 0]
+row-axes: 1,0
 stack: false
 axis: x:int
 column: {late: "delay > 15", day: "to_date(t)"}
@@ -117,6 +119,7 @@ sources: -odd.npy
 """
     args = read(tmp_path, text)
     assert (args.id, args.txn_version, args.concat, args.stack) == ("7", 20240131, 0, False)
+    assert (args.order, args.row_axes) == ("1,0", "1,0")
     assert args.column == ["late=delay > 15", "day=to_date(t)"]
     assert args.storage_option == ["region=eu", "key=a=b"]
     assert (args.axis, args.sources) == (["x:int"], ["-odd.npy"])
