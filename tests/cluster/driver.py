@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pyarrow as pa
@@ -44,10 +45,18 @@ def note(folder, what):
     """Leave a file that says that this attempt of a task came so far."""
     context = TaskContext.get()
     name = f"{what}-{context.partitionId()}-{context.attemptNumber()}"
-    told = {"executor": executor(), "package": tensorlake_spark.__file__, "path": sys.path}
+    told = {
+        "executor": executor(), "package": tensorlake_spark.__file__, "path": sys.path, "most": most(),
+    }  # fmt: skip
     unfinished = Path(folder) / f".{name}"
     unfinished.write_text(json.dumps(told))
     unfinished.rename(Path(folder) / name)
+
+
+def most():
+    """The most bytes that this process ever had in memory."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) << 10
 
 
 def wait_for(ready, what):
@@ -64,6 +73,7 @@ class Troubled(TensorDataSource):
 
     trouble = notes = ""
     driver = ()
+    together = 1  # so many writers come to their commits before the driver is killed
 
     @classmethod
     def name(cls):
@@ -76,6 +86,7 @@ class Troubled(TensorDataSource):
     def in_trouble(cls, made):
         made.__class__ = TroubledWriter
         made.trouble, made.notes, made.driver = cls.trouble, cls.notes, cls.driver
+        made.together = cls.together
         return made
 
 
@@ -117,7 +128,9 @@ class TroubledWriter(TensorWriter):
         def killed(storage, change):
             if self.trouble == "after":
                 commit(storage, change)
-            Path(self.notes, "kill").touch()
+            notes = Path(self.notes)
+            (notes / f"kill-{'-'.join(change.tensors)}").touch()
+            wait_for(lambda: len([*notes.glob("kill-*")]) == self.together, "the other writer")
             for pid in (*self.driver, os.getpid()):
                 os.kill(pid, signal.SIGKILL)
 
@@ -198,18 +211,14 @@ def read(spark, lake, notes, trouble):
 
 def add_up(spark, lake, notes):
     """Add up the elements of a tensor that no process holds, each task telling how much memory it took."""
-    frame = spark.read.format("tensor").options(id="large").load(lake)
+    frame = spark.read.format("tensor").options(id="stack").load(lake)
 
     def sums(batches):
         total = 0
         for batch in batches:
             for data in pc.struct_field(batch.column("tensor"), "data"):
                 total += int(np.frombuffer(data.as_buffer(), "u1").sum(dtype="u8"))
-        status = dict(
-            line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
-        )
-        most = int(status["VmHWM"].split()[0]) << 10
-        yield pa.RecordBatch.from_pydict({"total": [total], "most": [most]})
+        yield pa.RecordBatch.from_pydict({"total": [total], "most": [most()]})
 
     rows = frame.mapInArrow(sums, "total bigint, most bigint").collect()
     found = [sum(row.total for row in rows), max(row.most for row in rows)]
@@ -236,12 +245,17 @@ def obey(spark, job, lake, notes, trouble, options):
     if not spark.sparkContext.master.startswith("local"):
         status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
         wait_for(lambda: status().size() == 3, "two executors beside the driver")
-    batch = {"slabs": "1", "cells": "100", "ingest": "1"}.get(job, "10000")
+    batch = {"cells": "100", "read": "10000", "add up": "10000"}.get(job, "1")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch)
-    if job == "ingest":
+    if "ingest" in job:
         if trouble:
             direct.TensorWriter = lambda *given: Troubled.in_trouble(TensorWriter(*given))
-        ingest(spark, lake, notes, options)
+        if job == "ingest":
+            ingest(spark, lake, notes, options)
+        else:
+            Troubled.together = 2
+            Thread(target=ingest, args=(spark, lake, notes, options)).start()
+            save(slabs(spark), form, lake, id="slabs", **options["batch"])
     elif job == "slabs":
         save(slabs(spark), form, lake, id=job, **options)
     elif job == "cells":

@@ -6,10 +6,12 @@ import signal
 import time
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from writing import with_files_of
 
 import tensorlake_spark as tl
 
@@ -215,12 +217,22 @@ def test_two_executors_write_and_read_with_the_package_of_the_archive(
 
 
 def test_a_tensor_larger_than_the_memory_of_an_executor(driver, tmp_path):
-    plane = np.arange(1 << 20, dtype=np.uint32).reshape(1, 1024, 1024).astype(np.uint8)
-    count = 768  # MiB; an executor's JVM has 512
-    tl.open(tmp_path / "lake").write("large", (plane + np.uint8(k % 7) for k in range(count)))
+    """Half of it is written by each of two tasks, and all of it read; an executor's JVM has 512 MiB."""
+    shape = (640, 1024, 1024)
+    (tmp_path / "files").mkdir()
+    with h5py.File(tmp_path / "files" / "x.h5", "w") as file:
+        file.create_dataset("x", shape, "u1", chunks=(1, 1024, 1024), fillvalue=3)
+    with_files_of(str(tmp_path / "lake"), "1gb")
+    written = driver.do(
+        "ingest", tmp_path / "lake", "watch", sources=str(tmp_path / "files"), codec="raw"
+    )
+    assert tl.open(tmp_path / "lake")["stack"].shape == (1, *shape)
+    tasks = written.told("written")
+    assert sorted(tasks) == [(0, 0), (1, 0)]
+    assert max(task["most"] for task in tasks.values()) < 320 << 20, "a writer holds a few bands"
     job = driver.do("add up", tmp_path / "lake")
     total, most = json.loads((job.notes / "found").read_text())
-    assert total == sum(int((plane + np.uint8(k % 7)).sum(dtype="u8")) for k in range(count))
+    assert total == 3 * np.prod(shape)
     assert most < 400 << 20, "a task's Python holds a few row groups"
 
 
@@ -253,6 +265,7 @@ def test_an_executor_killed_in_the_middle_of_a_read(cluster, driver, tmp_path, s
     job = driver.ask("read", tmp_path / "lake", "hang")
     kill_hanging(cluster, driver, job)
     check_read(job, slabs, cells)
+    check(tmp_path / "lake", slabs=slabs, cells=cells)
 
 
 @pytest.fixture
@@ -299,28 +312,30 @@ def test_an_ingestion_whose_executor_is_lost_for_good(cluster, driver, tmp_path,
     check(path, stack=sources)
 
 
-def test_a_driver_killed_before_and_after_its_commit(drivers, tmp_path, slabs):
-    path = tmp_path / "lake"
+def test_a_driver_killed_before_and_after_its_commit(drivers, tmp_path, slabs, sources):
+    path, given = tmp_path / "lake", str(tmp_path / "files")
     lake = tl.open(path)
     lake.write("slabs", slabs[:3])
     batch = {"txnAppId": "day", "txnVersion": "7"}
     both = np.concatenate([slabs[:3], slabs])
 
-    def killed(trouble, driver):
-        job = driver.ask("slabs", path, trouble, **batch)
+    def killed(job, trouble, driver, **options):
+        job = driver.ask(job, path, trouble, **options)
         assert driver.program.wait() == -signal.SIGKILL, driver.program.text()[-4000:]
         driver.program.end()
-        assert (job.notes / "kill").exists()
+        assert list(job.notes.glob("kill-*"))
         assert not job.said.exists()
 
     version = DeltaTable(path).version()
-    killed("before", drivers())
+    killed("slabs and ingest", "before", drivers(), batch=batch, sources=given)
     assert DeltaTable(path).version() == version
     lost = files(path) - stored(path)
     assert lost, "all files of the batch are there, and in no version"
+    assert receipts(path), "and those of the ingestion"
+    assert list(tl.open(path)) == ["slabs"]
     np.testing.assert_array_equal(tl.open(path)["slabs"][:], slabs[:3])
 
-    killed("after", drivers(**ALONE))
+    killed("slabs", "after", drivers(**ALONE), **batch)
     assert DeltaTable(path).version() == version + 1
     assert files(path) - stored(path) == lost, "no file of this batch is left over"
     np.testing.assert_array_equal(tl.open(path)["slabs"][:], both)
@@ -329,7 +344,11 @@ def test_a_driver_killed_before_and_after_its_commit(drivers, tmp_path, slabs):
     driver.do("slabs", path, **batch)
     assert DeltaTable(path).version() == version + 1, "the batch is there already"
     driver.do("slabs", path, txnAppId="day", txnVersion="8")
-    check(path, slabs=np.concatenate([both, slabs]))
+    resumed = driver.do("ingest", path, sources=given)
+    assert json.loads((resumed.notes / "outcome").read_text()) == [64, 64], "nothing is read again"
+    assert DeltaTable(path).version() == version + 3
+    assert not receipts(path)
+    check(path, slabs=np.concatenate([both, slabs]), stack=sources)
 
 
 def test_two_copies_of_a_task_that_both_end(drivers, tmp_path, slabs, cells):

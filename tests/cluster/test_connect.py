@@ -89,24 +89,41 @@ def test_a_client_writes_and_reads(server, archive, tmp_path, which):
     assert " passed" in done.stdout
 
 
+LOCAL = """
+import sys
+from pyspark.sql import SparkSession
+from tensorlake_spark.spark import functions, local_session, register
+
+path = sys.argv[1] + "/lake"
+spark = local_session(**{"spark.api.mode": "connect"})
+read = spark.read.format("tensor").options(id="x", view="cells")
+total = read.load(path).agg({"value": "sum"}).collect()[0][0]
+count = spark.read.format("delta").load(path).count()
+print(type(spark).__module__, total, count)
+spark.stop()
+
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+register(spark)
+functions.register(spark)
+blocks = spark.read.format("tensor").option("id", "x").load(path)
+blocks.select("lo", "tensor").write.format("tensor").mode("append").option("id", "x").save(path)
+blocks = spark.read.format("tensor").options(id="x", slice="2:").load(path)
+print(type(spark).__module__, blocks.selectExpr("sum(tensor_sum(tensor))").first()[0])
+"""
+
+
 def test_a_local_session_starts_a_server(tmp_path):
+    """By ours, and by ``remote("local[2]")``, one after the other in one process."""
     tl.open(tmp_path / "lake").write("x", np.arange(6).reshape(2, 3))
-    code = (
-        "import sys\n"
-        "from tensorlake_spark.spark import local_session\n"
-        "spark = local_session(**{'spark.api.mode': 'connect'})\n"
-        "read = spark.read.format('tensor').options(id='x', view='cells')\n"
-        "total = read.load(sys.argv[1] + '/lake').agg({'value': 'sum'}).collect()[0][0]\n"
-        "count = spark.read.format('delta').load(sys.argv[1] + '/lake').count()\n"
-        "print(type(spark).__module__, total, count)\n"
-    )
+    rows = sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("lake/*.parquet"))
     # With SPARK_TESTING Spark takes a free port in place of 15002.
     options = f"{BRIEF} -Djava.io.tmpdir={tmp_path}"
     done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path], cwd=tmp_path, timeout=PATIENCE, check=False,
+        [sys.executable, "-c", LOCAL, tmp_path], cwd=tmp_path, timeout=PATIENCE, check=False,
         env={**os.environ, "SPARK_TESTING": "1", "JDK_JAVA_OPTIONS": options},
         capture_output=True, text=True,
     )  # fmt: skip
-    rows = sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("lake/*.parquet"))
-    said = f"pyspark.sql.connect.session 15 {rows}"
-    assert done.stdout.splitlines()[-1:] == [said], done.stderr[-3000:]
+    module = "pyspark.sql.connect.session"
+    said = [f"{module} 15 {rows}", f"{module} 15.0"]
+    assert done.stdout.splitlines()[-2:] == said, done.stderr[-3000:]
+    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][2:], np.arange(6).reshape(2, 3))

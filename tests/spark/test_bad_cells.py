@@ -13,6 +13,7 @@ from tensorlake_spark.spark.columns import coordinates_of, values_of
 from tensorlake_spark.spark.ingest import plain_errors
 
 CELLS = "i0 int, i1 int, value double"
+DENSE = np.arange(12.0).reshape(3, 4) + 1
 WHOLE = "i0 int, i1 int, value int"
 
 
@@ -33,7 +34,7 @@ def stored(new_place):
     lake = tl.open(path)
     for dtype in ("int8", "float64", "datetime64[s]"):
         lake.write(dtype, one(dtype))
-    lake.write("dense", np.arange(12.0).reshape(3, 4) + 1, layout="ftsf")
+    lake.write("dense", DENSE, layout="ftsf")
     return path
 
 
@@ -100,6 +101,10 @@ def test_bad_cells_say_so_and_write_nothing(
         assert text in str(told.value)
     after = tl.open(stored)
     assert (after.version, list(after)) == (before.version, list(before))
+    for name in after:
+        got = after[name][...]
+        assert np.array_equal(got, DENSE) if name == "dense" else got == one(name)
+    assert not after.check().findings, "no orphan is left"
 
 
 def test_a_coordinate_that_no_tensor_has():
