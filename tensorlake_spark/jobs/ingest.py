@@ -54,9 +54,13 @@ that commit was the last that an earlier run did, it changes nothing and says so
 the same job while tensor, options, and names, shapes and dtypes of the sources are; of a source that changed
 nothing is used. Receipts that nobody comes back to go with vacuum, a week after the last.
 
+Cells are written all or none: with --resume such a job is done again, unless its batch is there; in the mode append
+it needs --txn-app-id and --txn-version, by which it knows that.
+
 --skip-bad reads every file twice: all of it before the write, so that one that is damaged, not there, or of
 another shape or dtype than the first good file, is left out and listed with the reason. A file that goes bad
-after that stops the job, as without --skip-bad the first bad file does; nothing is committed then.
+after that stops the job, as without --skip-bad the first bad file does; nothing is committed then. A file of cells
+is left out if it cannot be read or one of its records will not do; each costs another look at all files.
 
 The file of --config has the long options as keys, and sources; conf/examples has some. What the command
 line says wins. Lists are options that are repeated, or have commas; maps are NAME=VALUE, or JSON.
@@ -100,12 +104,12 @@ parser.add_argument(
 parser.add_argument(
     "--resume",
     action="store_true",
-    help="arrays: keep what is completed if the job fails, and go on from what an earlier run kept",
+    help="keep what is completed if the job fails, and go on from what an earlier run kept; cells begin anew",
 )
 parser.add_argument(
     "--skip-bad",
     action="store_true",
-    help="arrays: leave out files that cannot be read or do not fit, and list them; reads all files twice",
+    help="leave out files that cannot be read or do not fit, and list them; reads all files twice",
 )
 parser.add_argument(
     "--compact-after",

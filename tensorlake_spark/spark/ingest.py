@@ -98,11 +98,13 @@ def run(
     dry_run : bool
         Look at the files and make the plan, and write nothing, not even a table.
     resume : bool
-        For arrays: if the run fails, keep what its tasks completed, and use what an earlier run of the same
-        job kept. All of it becomes visible in one commit.
+        Of arrays: if the run fails, keep what its tasks completed, and use what an earlier run of the same
+        job kept. All of it becomes visible in one commit. Cells are written all or none, so the run begins
+        anew unless its batch is there; an append of them needs the number of a batch for that.
     skip_bad : bool
-        For arrays: read every file before the write, and leave out those that cannot be read, or do not go
-        with the first good one.
+        Leave out files that cannot be read, or do not go with the first good one. Those of arrays are read
+        before the write; of cells one record that will not do is enough, and each such file costs another
+        look at all of them.
     compact_after : int, optional
         After the commit, bring small files of these tensors together if there are so many of them or more,
         as `TensorLake.optimize` does; at least 2.
@@ -167,18 +169,26 @@ def run(
                     f"--stack, --concat, --each and --channels-first are for arrays; the cells of {paths[0]} "
                     "lie where their indices say, and those of all files make up one tensor"
                 )
-            _check_arrays_only(paths[0], resume, skip_bad)
-            outcome = _cells(
-                session,
-                storage,
-                tensor_id,
-                paths,
-                family,
-                mode,
-                cells or CellOptions(),
-                options,
-                dry_run,
-            )
+            if resume and mode == "append" and batch is None:
+                raise InvalidOptionError(
+                    f"--resume of what is appended goes with --txn-app-id and --txn-version: the cells of {paths[0]} "
+                    "are written all or none, and by the number of the batch the job knows which"
+                )
+
+            def write(some: Sequence[str]) -> Outcome:
+                return _cells(
+                    session,
+                    storage,
+                    tensor_id,
+                    some,
+                    family,
+                    mode,
+                    cells or CellOptions(),
+                    options,
+                    dry_run,
+                )
+
+            outcome = write(paths) if gone is None else _of_good(write, paths, gone)
         outcome = replace(outcome, source_bytes=bytes_of(outcome.files))
     if compact_after is None or outcome.status != DONE:
         return outcome
@@ -211,19 +221,31 @@ def _check_fitting(
             raise InvalidOptionError(f"{source}: {name} is for {what}; leave it out")
 
 
-def _check_arrays_only(path: str, resume: bool, skip_bad: bool) -> None:
-    """Raise InvalidOptionError for what cannot be kept where all records make up one tensor together."""
-    if resume:
-        raise InvalidOptionError(
-            f"--resume is for arrays, which are written piece by piece; the cells of {path} are grouped by block "
-            "first, and a job that fails leaves none of them. --txn-app-id and --txn-version make it safe to "
-            "repeat the whole job"
-        )
-    if skip_bad:
-        raise InvalidOptionError(
-            f"--skip-bad is for arrays; a bad record of {path} stops the job, which names its line: mend it, or "
-            "leave such records out with --where"
-        )
+def _of_good(
+    write: Callable[[Sequence[str]], Outcome], paths: Sequence[str], gone: Sequence[Skipped]
+) -> Outcome:
+    """Return what comes of the files of which all records are good; nothing of the others is written."""
+    skipped = list(gone)
+    while True:
+        try:
+            with plain_errors():
+                return replace(write(paths), skipped=tuple(skipped))
+        except InvalidTensorError as error:
+            bad = _named(str(error), paths)
+            if bad is None:
+                raise
+            skipped.append(Skipped(bad, str(error)))
+            paths = [path for path in paths if path != bad]
+            if not paths:
+                raise InvalidTensorError(
+                    f"none of {len(skipped)} sources is good: {skipped[0].reason}"
+                ) from error
+
+
+def _named(text: str, paths: Sequence[str]) -> str | None:
+    """Return the source with whose name an error begins, None if there is none."""
+    found = [path for path in paths if text.startswith(tuple(f"{path}{c}" for c in " ,:/"))]
+    return max(found, key=len, default=None)
 
 
 def _cells(

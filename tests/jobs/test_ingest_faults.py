@@ -1,5 +1,6 @@
 """Bad files, a full disk, tasks that fail: what is skipped, what is named, and what is in the table after."""
 
+import gzip
 import resource
 
 import h5py
@@ -172,3 +173,31 @@ def test_cells_out_of_range(job, tmp_path, check_lake):
     below = job(*words, tmp_path / "x.csv")
     assert below.code == 2, below.out
     check_lake(tmp_path / "lake", y=np.eye(3))
+
+
+def test_bad_files_of_cells_are_left_out_and_listed(job, tmp_path, check_lake):
+    """Of every kind, one in each: a broken archive, a line too short, a null, an index that is none, gone."""
+    texts = {"a": "0,1\n3,4\n", "b": "1,2\n1\n", "c": ",7\n", "d": "5,6\n", "e": "x,1\n"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.csv").write_text(f"i,v\n{text}")
+    packed = gzip.compress(b"i,v\n" + b"".join(b"%d,1\n" % n for n in range(10_000)))
+    (tmp_path / "d.csv.gz").write_bytes(packed[: len(packed) // 2])
+    words = ["--table", tmp_path / "lake", "--id", "x", "--axis", "i:int", "--value", "v"]
+    done = job(*words, "--skip-bad", tmp_path / "gone.csv", tmp_path / "*.csv*")
+    assert done.code == 0, done.err
+    said = {one["source"].rpartition("/")[2]: one["reason"] for one in done.json["skipped"]}
+    reasons = {
+        "gone.csv": "names no file",
+        "b.csv": "b.csv, line 3: the line '1' has not the 2 fields",
+        "c.csv": "c.csv, line 2: column 'i' is null",
+        "d.csv.gz": "d.csv.gz cannot be read",
+        "e.csv": "e.csv, line 2: column 'i' has 'x', which is no integer",
+    }
+    assert said.keys() == reasons.keys()
+    assert all(reasons[name] in reason for name, reason in said.items()), said
+    assert done.json["sources"] == 2
+    check_lake(tmp_path / "lake", x=[1, 0, 0, 4, 0, 6])
+    none = job(*words, "--skip-bad", "--mode", "overwrite", tmp_path / "b.csv", tmp_path / "e.csv")
+    assert (none.code, none.err.count("\n")) == (2, 1)
+    assert "none of 2 sources is good" in none.err
+    check_lake(tmp_path / "lake", x=[1, 0, 0, 4, 0, 6])

@@ -263,14 +263,24 @@ def test_another_writer_was_faster(job, files, arrays, check_lake, half, monkeyp
     check_lake(lake, x=arrays[0])
 
 
-def test_cells_and_mistakes(job, files):
-    (files / "x.csv").write_text("i,v\n0,1\n")
-    cells = ["--table", files / "new", "--id", "x", "--axis", "i", "--value", "v", files / "x.csv"]
-    for option, says in (("--resume", "--txn-version make it safe"), ("--skip-bad", "--where")):
-        done = job(*cells, option)
-        assert done.code == 2
-        assert says in done.err
-        assert done.err.count("\n") == 1
+def test_cells_are_written_all_or_none(job, files, check_lake):
+    (files / "x.csv").write_text("i,v\n0,1\n2,5\n")
+    base = ["--table", files / "new", "--id", "x", "--axis", "i", "--value", "v", "--resume"]
+    words = [*base, "--mode", "append", files / "x.csv"]
+    done = job(*words)
+    assert done.code == 2
+    assert "--resume of what is appended goes with --txn-app-id" in done.err
+    assert done.err.count("\n") == 1
+    assert not (files / "new").exists()
+    batch = ["--txn-app-id", "days", "--txn-version", 1]
+    (files / "x.csv").write_text("i,v\n0,1\n2,x\n")
+    assert job(*words, *batch).code == 2
+    (files / "x.csv").write_text("i,v\n0,1\n2,5\n")
+    assert [job(*words, *batch).json["status"] for _ in range(2)] == ["done", "repeated"]
+    check_lake(files / "new", x=[1, 0, 5])
+
+
+def test_a_mistake_is_no_run(job, files):
     wrong = job("--table", files / "new", "--id", "x", "--resume", files / "0.h5", "--codec", "x")
     assert wrong.code == 2, wrong.out
     assert not (files / "new").exists()
