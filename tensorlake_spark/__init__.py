@@ -8,7 +8,7 @@ import importlib
 from types import ModuleType
 
 from tensorlake_spark.audit.check import CheckReport, Finding
-from tensorlake_spark.audit.receipt import PurgedFile, PurgeReceipt, verify_receipt
+from tensorlake_spark.audit.receipt import PurgedFile, PurgeReceipt, WrittenFile, verify_receipt
 from tensorlake_spark.delta.compact import OptimizeReport
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
@@ -64,6 +64,7 @@ __all__ = [
     "UnknownLabelError",
     "UnsupportedDtypeError",
     "UnsupportedFeatureError",
+    "WrittenFile",
     "estimate",
     "open",
     "verify_receipt",

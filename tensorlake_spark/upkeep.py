@@ -261,7 +261,7 @@ class Upkeep(Table):
         Returns
         -------
         PurgeReceipt
-            ``verified`` and ``reason``; ``deleted``, ``pending``, ``rewritten`` and ``uncertified`` files;
+            ``verified`` and ``reason``; ``deleted``, ``pending``, ``rewritten``, ``written`` and ``uncertified`` files;
             ``versions_lost``. ``to_json(key)`` seals and signs it, `verify_receipt` reads it.
 
         Raises

@@ -1,6 +1,7 @@
 """After a purge no file of the table's folder has what was purged; the tests search the bytes themselves."""
 
 import datetime as dt
+import hashlib
 import json
 import os
 import re
@@ -48,6 +49,12 @@ def folder_bytes(lake):
     return b"\n".join(path.read_bytes() for path in Path(lake.uri).rglob("*") if path.is_file())
 
 
+def on_disk(lake, name):
+    """Size and SHA-256 of a file."""
+    data = Path(lake.uri, name).read_bytes()
+    return len(data), hashlib.sha256(data).hexdigest()
+
+
 def fill(lake, x):
     """Tensors a and b grow by turns, then share files."""
     for name, sign in (("a", 1), ("b", -1)):
@@ -85,9 +92,20 @@ def test_a_tensor_is_gone_from_every_byte_and_others_read_right(lake, x):
     needles = [x[i].tobytes()[100:180] for i in range(12)]
     assert all(needle in folder_bytes(lake) for needle in needles)
     before = lake.version
+    old = {name: on_disk(lake, name) for name in parquet(lake)}
     receipt = lake.purge("a", now=True)
     assert not any(needle in folder_bytes(lake) for needle in needles)
     assert list(lake) == ["b"]
+    assert {f.path: (f.nbytes, f.sha256) for f in receipt.deleted} == {
+        name: of for name, of in old.items() if name not in parquet(lake)
+    }
+    assert {f.path: (f.nbytes, f.sha256) for f in receipt.written} == {
+        name: on_disk(lake, name) for name in parquet(lake) - old.keys()
+    }
+    assert {f.path for f in receipt.written} <= {*live(lake)}
+    assert f"{len(receipt.rewritten)} live files replaced by {len(receipt.written)} (" in str(
+        receipt
+    )
     forget()
     np.testing.assert_array_equal(lake["b"][:], -x)
     assert lake.check().ok
@@ -111,6 +129,7 @@ def test_a_tensor_is_gone_from_every_byte_and_others_read_right(lake, x):
     assert lake.history("a").iloc[0]["operation"] == "purge"
     again = lake.purge("a", now=True)
     assert (again.verified, again.deleted, again.version_after) == (True, (), before + 1)
+    assert again.written == ()
     assert "no file holds anything of it" in str(again)
 
 
@@ -120,6 +139,7 @@ def test_a_box_of_a_dense_tensor(lake, x, region):
     key = (5,) if region == "5" else region
     want = x.copy()
     want[key] = 0
+    old = {*live(lake)}
     receipt = lake.purge("a", region, now=True)
     assert receipt.verified, receipt.reason
     forget()
@@ -129,6 +149,9 @@ def test_a_box_of_a_dense_tensor(lake, x, region):
     if region != np.s_[..., 399]:
         assert x[5, 150:250].tobytes() not in folder_bytes(lake)
         assert x[4, 150:250].tobytes() in folder_bytes(lake)
+    assert {f.path: (f.nbytes, f.sha256) for f in receipt.written} == {
+        name: on_disk(lake, name) for name in {*live(lake)} - old
+    }
     assert receipt.region == ("5" if region == "5" else tl.indexing.format_key(region))
     again = lake.purge("a", region, now=True)
     assert (again.version_after, again.deleted, again.verified) == (receipt.version_after, (), True)
@@ -250,6 +273,7 @@ def test_a_dry_run_changes_nothing(lake, x):
     real = lake.purge("a", now=True)
     assert {f.path for f in real.deleted} == {f.path for f in receipt.deleted}
     assert real.rewritten == receipt.rewritten
+    assert (len(real.written), receipt.written) == (1, ())
 
 
 def test_orphans_lying_statistics_and_rows_without_metadata_are_found(lake, x):
@@ -406,6 +430,24 @@ def test_writers_of_other_tensors_are_no_hindrance(lake, x):
     assert (lake["c"][:] == x[:1]).all()
 
 
+def test_files_of_writers_beside_it_are_not_said_to_be_its_own(lake, x, monkeypatch):
+    fill(lake, x)
+    commit = purging.commit_change
+
+    def amid(*arguments):
+        tl.open(lake.uri).write("c", x[:1])
+        done = commit(*arguments)
+        tl.open(lake.uri).write("d", x[:1])
+        return done.newer()
+
+    monkeypatch.setattr(purging, "commit_change", amid)
+    receipt = lake.purge("a", now=True)
+    assert receipt.version_after == receipt.version_before + 3
+    (file,) = receipt.written
+    ids = pq.read_table(Path(lake.uri, file.path), columns=["id"])["id"].to_pylist()
+    assert {*ids} == {"b"}
+
+
 def test_a_writer_of_the_same_tensor_is_told(lake, x, monkeypatch):
     fill(lake, x)
     commit = purging.commit_change
@@ -498,6 +540,18 @@ def test_receipts_show_that_they_were_changed(lake, x):
     for other in ("", "{}", "[1]", '{"receipt": {}, "seal": ""}'):
         with pytest.raises(tl.InvalidOptionError, match="no receipt"):
             tl.verify_receipt(other)
+
+
+def test_a_receipt_of_format_1_is_read_for_ever():
+    """It does not tell what was written; seal and signature hold over what it does."""
+    text = (Path(__file__).parent / "golden" / "receipt-1.json").read_text()
+    receipt = tl.verify_receipt(text, key=b"a key")
+    assert (receipt.format, receipt.written, receipt.verified) == (1, (), True)
+    assert receipt.to_json(key=b"a key") + "\n" == text
+    with pytest.raises(tl.CorruptDataError, match="seal"):
+        tl.verify_receipt(text.replace('"versions_lost": "1"', '"versions_lost": ""'))
+    with pytest.raises(tl.InvalidOptionError, match=r"has format 3, .* reads formats 1 to 2"):
+        tl.verify_receipt(text.replace('"format": 1', '"format": 3'))
 
 
 def test_what_cannot_be_asked(lake, x):

@@ -7,6 +7,7 @@ import hashlib
 import json
 from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +16,15 @@ import pyarrow.compute as pc
 from tensorlake_spark.assign import assign
 from tensorlake_spark.assign_sparse import assign_elements
 from tensorlake_spark.audit.held import Target
-from tensorlake_spark.audit.receipt import PurgeReceipt, ranges_text
+from tensorlake_spark.audit.receipt import PurgeReceipt, WrittenFile, ranges_text
 from tensorlake_spark.audit.traces import Traces
-from tensorlake_spark.delta import catalog, staging
+from tensorlake_spark.delta import catalog, log, staging
 from tensorlake_spark.delta.commit import StaleChange, app_of, check_removable
-from tensorlake_spark.delta.residue import Probes
+from tensorlake_spark.delta.inside import inside
+from tensorlake_spark.delta.residue import Probes, sha256_of
 from tensorlake_spark.delta.rewrite import rewrite
 from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.delta.tags import tags
 from tensorlake_spark.delta.write import FileWriter
 from tensorlake_spark.errors import (
@@ -57,8 +59,10 @@ def purge(
     check_removable(before, replaced)
     _check_readable(before, traces)
     after = before
+    written: tuple[WrittenFile, ...] = ()
     if replaced and not dry_run:
         after = _remove(before, meta, traces)
+        written = _written(storage, tensor_id, before.version, after.version)
         traces.look()
         _check_gone(after, traces)
     due = traces.due(after, dt.timedelta(0) if now else after.retention)
@@ -98,6 +102,7 @@ def purge(
         version_before=before.version,
         version_after=after.version,
         rewritten=tuple(replaced),
+        written=written,
         deleted=tuple(file for file in files if file.due is None),
         pending=tuple(file for file in files if file.due is not None),
         uncertified=tuple(sorted(traces.uncertified.items())),
@@ -149,6 +154,23 @@ def _check_gone(snapshot: Snapshot, traces: Traces) -> None:
             f"{traces.target.tensor_id!r}, such as {left[0]}: the statistics of the log hide them; run "
             "lake.check(repair=True), then purge again"
         )
+
+
+def _written(storage: Storage, tensor_id: str, before: int, after: int) -> tuple[WrittenFile, ...]:
+    """Return what the purge's own commit added: the first since version `before` that changed the tensor."""
+    app = app_of(tensor_id)
+    for version in range(before + 1, after + 1):
+        with reaching(storage):
+            said = [*log.actions(storage, log.commit_name(version), ("add.path", "txn.appId"))]
+        if any(kind == "txn" and action["appId"] == app for kind, action in said):
+            adds = [action for kind, action in said if kind == "add"]
+            paths = [inside(unquote(action["path"])) for action in adds]
+            with reaching(storage):
+                return tuple(
+                    WrittenFile(path, int(action["size"]), sha256_of(storage, path))
+                    for path, action in zip(paths, adds, strict=True)
+                )
+    return ()
 
 
 def _forget_staging(storage: Storage, tensor_id: str) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from typing import Any
 
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 
-_FORMAT = 1
+_FORMAT = 2
+"""Of receipts that are made; those of format 1 are read, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,25 @@ class PurgedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A data file that has what stayed of those that were written anew.
+
+    Attributes
+    ----------
+    path : str
+        Path in the table.
+    nbytes : int
+        Its size.
+    sha256 : str
+        Of its bytes.
+    """
+
+    path: str
+    nbytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class PurgeReceipt:
     """What `TensorLake.purge` did. It has no element values in it.
 
@@ -59,6 +79,8 @@ class PurgeReceipt:
         Versions of the table before and after it.
     rewritten : tuple of str
         Data files of the newest version that held it and were written anew without it, or left the table.
+    written : tuple of WrittenFile
+        What the same commit put in their place. Empty in a receipt of format 1, which does not tell.
     deleted, pending : tuple of PurgedFile
         Files that are gone from the store, and those that the retention still keeps.
     uncertified : tuple of (str, str)
@@ -81,6 +103,8 @@ class PurgeReceipt:
         Whether nothing of it is left in any file of the table's folder; other tables in it are not looked at.
     reason : str
         Why not, else empty.
+    format : int
+        Of the receipt.
     """
 
     table: str
@@ -91,6 +115,7 @@ class PurgeReceipt:
     version_before: int
     version_after: int
     rewritten: tuple[str, ...]
+    written: tuple[WrittenFile, ...]
     deleted: tuple[PurgedFile, ...]
     pending: tuple[PurgedFile, ...]
     uncertified: tuple[tuple[str, str], ...]
@@ -101,6 +126,7 @@ class PurgeReceipt:
     found_elsewhere: tuple[str, ...]
     verified: bool
     reason: str
+    format: int = _FORMAT
 
     @property
     def seal(self) -> str:
@@ -108,7 +134,10 @@ class PurgeReceipt:
         return hashlib.sha256(_canonical(self._body())).hexdigest()
 
     def _body(self) -> dict[str, Any]:
-        return {"format": _FORMAT, **asdict(self)}
+        body = {"format": self.format, **asdict(self)}
+        if self.format == 1:
+            del body["written"]
+        return body
 
     def to_json(self, key: bytes | None = None) -> str:
         """Return the receipt as JSON, with its seal.
@@ -131,7 +160,8 @@ class PurgeReceipt:
         what = f"tensor {self.tensor_id!r}" + (f" [{self.region}]" if self.region else "")
         lines = [
             f"{'dry run: ' if self.dry_run else ''}purge of {what} from {self.table}, {self.at}",
-            f"versions {self.version_before} to {self.version_after}, {len(self.rewritten)} live files replaced",
+            f"versions {self.version_before} to {self.version_after}, {len(self.rewritten)} live files replaced"
+            f" by {len(self.written)} ({sum(f.nbytes for f in self.written)} bytes)",
             f"{len(self.deleted)} files deleted ({sum(f.nbytes for f in self.deleted)} bytes), {len(self.pending)} pending",
             *(f"pending until {file.due}: {file.path}" for file in self.pending),
             *(f"cannot be certified: {path}: {why}" for path, why in self.uncertified),
@@ -160,7 +190,7 @@ def verify_receipt(text: str, key: bytes | None = None) -> PurgeReceipt:
     CorruptDataError
         If it was changed, or is signed with another key, or not at all.
     InvalidOptionError
-        If it is no receipt, or the key is empty.
+        If it is no receipt, or one of a newer format, or the key is empty.
 
     Examples
     --------
@@ -174,13 +204,21 @@ def verify_receipt(text: str, key: bytes | None = None) -> PurgeReceipt:
     try:
         found = json.loads(text)
         body, seal = dict(found["receipt"]), str(found["seal"])
-        fields = {name: value for name, value in body.items() if name != "format"}
+        fields = {"written": (), **body}
+        if fields["format"] not in range(1, _FORMAT + 1):
+            raise InvalidOptionError(
+                f"the receipt has format {fields['format']!r}, and this version of tensorlake_spark reads "
+                f"formats 1 to {_FORMAT}; use a newer version"
+            )
+        fields["written"] = tuple(WrittenFile(**file) for file in fields["written"])
         for name in ("deleted", "pending"):
             fields[name] = tuple(PurgedFile(**file) for file in fields[name])
         for name in ("rewritten", "staging", "tags_lost", "found_elsewhere"):
             fields[name] = tuple(fields[name])
         fields["uncertified"] = tuple((path, why) for path, why in fields["uncertified"])
         receipt = PurgeReceipt(**fields)
+    except InvalidOptionError:
+        raise
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidOptionError(f"the text is no receipt of a purge: {error!r}") from error
     if hashlib.sha256(_canonical(body)).hexdigest() != seal:
