@@ -75,6 +75,78 @@ def test_what_will_not_do_is_told_before_anything_is_purged(
     assert sorted(tmp_path.iterdir()) == there
 
 
+def test_a_region_is_purged_and_the_rest_stays(lake, x, words, run_job):
+    done = run_job(purge, *words, "--region", "3:5, :100")
+    assert (done.code, done.json["status"]) == (0, "verified"), done.err
+    want = x.copy()
+    want[3:5, :100] = 0
+    np.testing.assert_array_equal(lake["x"][...], want)
+    np.testing.assert_array_equal(lake["y"][...], x + 1)
+    told = done.json["receipt"]["receipt"]
+    assert (told["region"], len(told["deleted"]), len(told["written"])) == ("3:5, :100", 1, 1)
+
+
+def test_elements_are_purged_by_their_coordinates(lake, run_job, tmp_path):
+    s = tl.SparseTensor.from_dense(np.arange(60.0).reshape(6, 10) % 7)
+    lake.write("s", s, layout="bsgs", block_shape=(2, 10))
+    gone = s.coords[:, 5:9]
+    words = ("--table", lake.uri, "--id", "s", "--now", "--coords")
+    for name, array, says in (
+        ("flat.npy", gone[0], "has shape (4,) and dtype int64; it should hold integers, a row for"),
+        ("text.npy", None, "is no .npy file"),
+    ):
+        if array is None:
+            (tmp_path / name).write_text("1 2")
+        else:
+            np.save(tmp_path / name, array)
+        refused = run_job(purge, *words, tmp_path / name)
+        assert (refused.code, lake["s"].nnz) == (2, s.nnz)
+        assert says in refused.err
+    np.save(tmp_path / "gone.npy", gone)
+    done = run_job(purge, *words, tmp_path / "gone.npy")
+    assert (done.code, done.json["status"]) == (0, "verified"), done.err
+    want = s.todense()
+    want[tuple(gone)] = 0
+    np.testing.assert_array_equal(lake["s"][...].todense(), want)
+
+
+def test_a_dry_run_tells_what_would_go(lake, x, words, run_job):
+    before, there = lake.version, sorted(Path(lake.uri).glob("*.parquet"))
+    done = run_job(purge, *words, "--dry-run")
+    assert (done.code, done.json["status"]) == (0, "planned")
+    told = done.json["receipt"]["receipt"]
+    assert (told["dry_run"], len(told["deleted"]), told["written"]) == (True, 1, [])
+    assert "dry run: purge of tensor 'x'" in done.out
+    assert sorted(Path(lake.uri).glob("*.parquet")) == there
+    assert tl.open(lake.uri).version == before
+    np.testing.assert_array_equal(lake["x"][...], x)
+
+
+def test_what_the_retention_keeps_is_told_by_the_exit_code(lake, words, run_job):
+    done = run_job(purge, *words[:4])
+    assert (done.code, done.json["exit_code"], done.json["status"]) == (3, 3, "unverified")
+    told = done.json["receipt"]["receipt"]
+    assert (len(told["pending"]), told["deleted"]) == (1, [])
+    assert "1 files are kept by the retention" in told["reason"]
+    assert f"pending until {told['pending'][0]['due']}" in done.out
+    assert "x" not in tl.open(lake.uri)
+    assert run_job(purge, *words).json["status"] == "verified"
+
+
+def test_a_configuration_and_the_command_line_wins(lake, x, run_job, tmp_path):
+    lake.write("x", x, block_shape=(1, 400), axes=("user", "film"), codec="raw")
+    text = f"table: {lake.uri}\nid: x\nregion: user=4\nnow: true\nreceipt: {tmp_path}/r.json\n"
+    (tmp_path / "job.yaml").write_text(text)
+    done = run_job(purge, "--config", tmp_path / "job.yaml", "--region", "user=7")
+    assert (done.code, done.json["status"]) == (0, "verified"), done.err
+    assert tl.verify_receipt((tmp_path / "r.json").read_text()).region == "7, :"
+    assert np.flatnonzero(~lake["x"][...].any(1)).tolist() == [7]
+    (tmp_path / "job.yaml").write_text(text + "retention: 5\n")
+    wrong = run_job(purge, "--config", tmp_path / "job.yaml")
+    assert wrong.code == 2
+    assert "unknown key 'retention'" in wrong.err
+
+
 def test_a_purge_that_fails_leaves_no_receipt(lake, words, run_job, tmp_path):
     done = run_job(purge, *words, "--region", "99", "--receipt", tmp_path / "r.json")
     assert done.code == 2
