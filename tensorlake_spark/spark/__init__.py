@@ -5,7 +5,7 @@ shows; ``ingest`` files to tensors, for the job. Reading: ``reader``, and of spa
 ``blocks``; ``overlap`` finds rows that have to be seen together. Writing: ``writer`` commits what the forms
 ``slabs`` and ``cells`` encode; ``columns`` of cells, ``grouping`` before they are written, ``unique`` after.
 Plain Delta: ``read_tensor``; ``functions`` has ``slice_filter``, ``tensor_decode``, ``tensor_encode``, functions of
-tensors and aggregates.
+tensors and aggregates; ``check_log_store`` comes before commits of one's own to a table on S3.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,17 @@ from tensorlake_spark.spark.session import local_session
 if TYPE_CHECKING:
     from tensorlake_spark.spark.grouping import group_cells
     from tensorlake_spark.spark.plain import read_tensor
+    from tensorlake_spark.spark.s3a import check_log_store
     from tensorlake_spark.spark.source import TensorDataSource, register
 
-__all__ = ["TensorDataSource", "group_cells", "local_session", "read_tensor", "register"]
+__all__ = [
+    "TensorDataSource",
+    "check_log_store",
+    "group_cells",
+    "local_session",
+    "read_tensor",
+    "register",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -26,6 +34,10 @@ def __getattr__(name: str) -> Any:
         from tensorlake_spark.spark import source
 
         return getattr(source, name)
+    if name == "check_log_store":
+        from tensorlake_spark.spark.s3a import check_log_store
+
+        return check_log_store
     if name == "group_cells":
         from tensorlake_spark.spark.grouping import group_cells
 

@@ -1,4 +1,7 @@
-"""Two names for one store: what deltalake calls ``storage_options``, and Hadoop ``fs.s3a.*``."""
+"""Two names for one store: what deltalake calls ``storage_options``, and Hadoop ``fs.s3a.*``.
+
+And the one thing in which the two clients must not be mixed: who commits (`check_log_store`).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from tensorlake_spark.delta.store_options import (
     get_or_env,
     is_true,
 )
+from tensorlake_spark.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +37,8 @@ _SECRET = (*_SIGNING, "encryption.key", "proxy.password")
 _PROVIDER = "aws.credentials.provider"
 _AUTH = "org.apache.hadoop.fs.s3a."
 _CENTRAL = "s3.amazonaws.com"  # Hadoop's word for "the one of the region"
+
+_SAFE_LOG_STORE = "io.delta.storage.S3DynamoDBLogStore"
 
 # Options that go together: where a user gives one of them, none is taken from elsewhere.
 _GROUPS = (
@@ -80,6 +86,52 @@ def settings_of_submit() -> dict[str, str]:
 
     SparkContext._ensure_initialized()  # connects to the JVM that spark-submit started
     return settings_of(dict(SparkConf().getAll()))
+
+
+def check_log_store(session: SparkSession, uri: str) -> None:
+    """Raise unless delta-spark may commit to a table while others do.
+
+    Call it before ``df.write.format("delta")``, ``DeltaTable`` or SQL changes a table in a bucket. Commits of
+    ``format("tensor")``, of the jobs and of `tensorlake_spark.open` need none of this, for they are not
+    delta-spark's. Nor do those of platforms that have a commit service of their own, such as Databricks.
+
+    Parameters
+    ----------
+    session : SparkSession
+        It has the log store from when it was started: Delta does not look at ``spark.conf.set``.
+    uri : str
+        The table, as Spark is told: the log store goes by the scheme. Elsewhere than on S3 all is well.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If its log store on S3 loses commits; names the setting.
+
+    Examples
+    --------
+    ::
+
+        check_log_store(spark, "s3a://bucket/lake")
+        tf.metadata_rows(found).write.format("delta").mode("append").save("s3a://bucket/lake")
+    """
+    parts = urlsplit(uri)
+    scheme = parts.scheme.lower()
+    if scheme not in ("s3", "s3a", "s3n"):
+        return
+    name = f"spark.delta.logStore.{scheme}.impl"
+    if hasattr(session, "sparkContext"):
+        found = session.sparkContext.getConf().get(name)
+    else:  # of Spark Connect
+        found = session.conf.get(name, None)
+    if found != _SAFE_LOG_STORE:
+        place = f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        what = "Delta's own log store" if found is None else f"the log store {found}"
+        raise UnsupportedFeatureError(
+            f"a commit of delta-spark to {place} may be lost: {what} for {scheme}:// lets two writers write one "
+            f"version, and tells both that it went well; start the session with {name}={_SAFE_LOG_STORE} (package "
+            "io.delta:delta-storage-s3-dynamodb), and give format('tensor') and tl.open the option "
+            "AWS_S3_LOCKING_PROVIDER=dynamodb; or write with format('tensor'), whose commits are safe without"
+        )
 
 
 def completed(options: Mapping[str, str], settings: Mapping[str, str], uri: str) -> dict[str, str]:

@@ -16,8 +16,8 @@ from pyspark.sql import functions as f
 from quick import BRIEF
 
 import tensorlake_spark as tl
+from tensorlake_spark.spark import check_log_store, read_tensor, register
 from tensorlake_spark.spark import functions as tf
-from tensorlake_spark.spark import read_tensor, register
 from tensorlake_spark.spark.s3a import completed, settings_of, to_hadoop
 from tensorlake_spark.spark.session import default_settings, fetch
 from tensorlake_spark.spark.views import TENSOR
@@ -167,6 +167,56 @@ def test_nothing_of_ours_asks_delta_spark_for_a_commit():
     for path in (ROOT / "tensorlake_spark").rglob("*.py"):
         code = re.sub(r'"""[\s\S]*?"""', "", path.read_text())
         assert not commits.search(code), path
+
+
+SAFE = "io.delta.storage.S3DynamoDBLogStore"
+STORE = "spark.delta.logStore.s3a.impl"
+
+
+@pytest.fixture
+def started_with(spark):
+    """What sets a setting as if the session had been started with it; Delta looks at these alone."""
+    conf = spark.sparkContext._conf
+    names = []
+
+    def start(name, value):
+        names.append(name)
+        conf.set(name, value)
+
+    yield start
+    for name in names:
+        conf._jconf.remove(name)
+
+
+def test_a_commit_of_delta_spark_without_a_safe_log_store_is_refused(spark, started_with):
+    """Reason and remedy are told, and no password of the URL; what is set too late does not count."""
+    with pytest.raises(tl.UnsupportedFeatureError) as caught:
+        check_log_store(spark, "s3a://me:word@bucket/a/lake")
+    said = str(caught.value)
+    assert "delta-spark to s3a://bucket/a/lake may be lost: Delta's own log store" in said
+    assert f"start the session with {STORE}={SAFE} (package io.delta:delta-storage-s3" in said
+    assert "AWS_S3_LOCKING_PROVIDER=dynamodb" in said
+    assert "word" not in said
+    spark.conf.set(STORE, SAFE)
+    try:
+        with pytest.raises(tl.UnsupportedFeatureError, match="Delta's own log store"):
+            check_log_store(spark, "s3a://bucket/lake")
+    finally:
+        spark.conf.unset(STORE)
+    started_with(STORE, "io.delta.storage.S3SingleDriverLogStore")
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"log store io\.delta\.storage\.S3Single"):
+        check_log_store(spark, "s3a://bucket/lake")
+
+
+def test_a_commit_of_delta_spark_may_be_safe(spark, started_with):
+    for elsewhere in ("/data/lake", "file:///data/lake", "hdfs://h/lake", "abfss://c@a/lake"):
+        check_log_store(spark, elsewhere)
+    started_with(STORE, SAFE)
+    check_log_store(spark, "s3a://bucket/lake")
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"spark\.delta\.logStore\.s3\.impl="):
+        check_log_store(
+            spark, "s3://bucket/lake"
+        )  # the same bucket by a name that has another store
 
 
 SESSION = """
