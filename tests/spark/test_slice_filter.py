@@ -259,13 +259,24 @@ def write_and_optimize(spark, path, x):
             spark.conf.unset(name)
 
 
+KINDS = {"range": ("2:4", 2, 3), "step": ("1:4:2", 1, 3), "negative": ("-1", 7, 7), "reverse": ("6:4:-1", 5, 6)}  # fmt: skip
+"""Parts of a key, and the first and the last index that they pick."""
+
+GRID = [*itertools.product(range(3), KINDS)]
+
+
+def every_third(k):
+    """Of each axis one kind, such that three writers have them all."""
+    return [(axis, [*KINDS][(axis + k) % 3]) for axis in range(3)]
+
+
 @pytest.mark.local_disk
 @pytest.mark.parametrize(
     ("write", "parts"),
     [
-        (write_here, ["step", "negative", "step"]),
-        (write_by_spark, ["negative", "step", "negative"]),
-        (write_and_optimize, ["step", "negative", "step"]),
+        pytest.param(write, parts, id=f"{write.__name__}-{len(parts)}", marks=marks)
+        for k, write in enumerate([write_here, write_by_spark, write_and_optimize])
+        for parts, marks in ((every_third(k), ()), (GRID, pytest.mark.soak))
     ],
 )
 def test_files_are_skipped_on_every_axis(spark, place, write, parts):
@@ -277,8 +288,8 @@ def test_files_are_skipped_on_every_axis(spark, place, write, parts):
     for r in frame.select("seq", "nnz", "lo", "hi", f.input_file_name().alias("file")).collect():
         files.setdefault(r.file, []).append(r)
     count = sum(map(len, files.values()))
-    for axis, name in enumerate(parts):
-        part, first, last = {"step": ("1:4:2", 1, 3), "negative": ("-1", 7, 7)}[name]
+    for axis, name in parts:
+        part, first, last = KINDS[name]
         hit = {
             path: {
                 r.seq for r in rows if r.nnz and r.lo[axis] <= last and r.hi[axis] > first
