@@ -53,7 +53,10 @@ class Bsgs(SparseLayout):
         """Return a block whose sides are powers of two, and at most a third of an axis that is not short.
 
         Its volume follows from the density; the first axis, along which tensors grow and are read, is
-        cut finest (docs/parameters.md).
+        cut finest (docs/parameters.md). The dtype has no say: from one byte to sixteen an element, blocks of
+        half and of twice the volume are within 2 % in size and about a fifth in the reads; values are narrowed,
+        so that a dtype does not tell how many bytes are stored; and cells of one tensor are grouped by blocks
+        before its dtype is known.
 
         Examples
         --------
