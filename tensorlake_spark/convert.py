@@ -109,7 +109,7 @@ def _encode(
 ) -> Output:
     """Read some regions of the tensor as it is, and write them as it becomes."""
     first, stop = part
-    source = StoredSource(snapshot, old, first, stop)
+    source = StoredSource(snapshot, old, first, stop, not layout_of(spec.layout).is_sparse)
     if source.count(spec.block_shape or ()) != regions:
         raise InvalidOptionError(
             f"the driver cuts tensor {spec.id!r} into {regions} regions, an executor does not: they run "

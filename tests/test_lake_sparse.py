@@ -13,6 +13,7 @@ from tensorlake_spark import source
 from tensorlake_spark.layouts import LAYOUTS
 from tensorlake_spark.layouts.laws import DTYPES, bits
 from tensorlake_spark.spec import dtype_of
+from tensorlake_spark.stored import StoredSource
 
 SPARSE = [name for name, layout in LAYOUTS.items() if layout.is_sparse]
 
@@ -247,15 +248,18 @@ def test_bad_options_say_so(lake, options, problem):
     assert len(lake) == 0
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("layout", ["bsgs", "csf"])
 def test_the_largest_shapes_are_converted(lake, layout):
-    """Regions were cut as if every cell had a byte; this shape had 2**37 of them."""
+    """Not a region for each of 2**37 parts of the shape, nor a read for each of many that are empty."""
     x = tl.SparseTensor([[3, 2**31 - 1], [0, 2**31 - 2]], [1.0, 2.0], (2**31 - 1 + 1, 2**31 - 1))
     lake.write("x", x, layout="coo")
     ref = lake.convert("x", layout=layout)
     assert ref.layout == layout
     assert ref[...] == x
+    ref = lake.convert("x", layout="ftsf", block_shape=(32, 32))
+    assert ref._meta.totals.rows == 2
+    assert ref[2**31 - 1, -9:].tolist() == [0] * 8 + [2]
+    assert ref[:7, 0].tolist() == [0, 0, 0, 1, 0, 0, 0]
 
 
 def test_the_last_one_counts(lake):
@@ -294,12 +298,33 @@ def test_conversion_keeps_what_there_is(lake, layout, to):
     assert bits(tl.open(lake.uri, version=1)["x"][...]) == bits(x)
 
 
-def test_conversion_is_streamed_in_slabs(lake, monkeypatch):
-    monkeypatch.setattr("tensorlake_spark.source.REGION_BYTES", 4000)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_conversion_is_streamed_in_slabs(lake, monkeypatch, layout):
+    """No read of a conversion takes more than a region, whose bytes are bounded; all of them are the tensor."""
+    monkeypatch.setattr(source, "REGION_BYTES", 4000)
     x = sparse_array()
-    lake.write("x", x, layout="coo")
-    for layout in ("ftsf", "csc", "bsgs", "csf"):
-        assert bits(lake.convert("x", layout=layout)[...]) == bits(x)
+    lake.write("x", x, layout="ftsf" if layout == "coo" else "coo")
+    boxes = []
+    read, regions = StoredSource._read, StoredSource.regions
+
+    def spy(self, box):
+        boxes.append(box)
+        return read(self, box)
+
+    def begin(self, block):
+        boxes.clear()  # of looks at a sample
+        yield from regions(self, block)
+
+    monkeypatch.setattr(StoredSource, "regions", begin)
+    monkeypatch.setattr(StoredSource, "_read", spy)
+    block = (4, 6, 5) if layout in ("ftsf", "bsgs") else None
+    assert bits(lake.convert("x", layout=layout, block_shape=block)[...]) == bits(x)
+    assert len(boxes) >= 3
+    covered = np.zeros(x.shape, int)
+    for box in boxes:
+        covered[box.slices()] += 1
+        assert np.count_nonzero(x[box.slices()]) * 32 <= 8000  # three coordinates and a value
+    assert (covered == 1).all()
 
 
 def test_auto_follows_the_share_of_non_zeros(lake, caplog):
@@ -395,13 +420,37 @@ def test_a_slice_reads_only_the_blocks_that_overlap(lake):
     assert sum(read) == 16, "a slice on the last axis alone needs a quarter of the blocks"
 
 
-def test_coo_prunes_what_its_order_allows(lake):
-    x = sparse_array((512, 40, 40), 300_000)
-    ref = lake.write("x", tl.SparseTensor.from_dense(x), layout="coo")
+@pytest.mark.parametrize(
+    ("layout", "options", "order"),
+    [
+        ("coo", {}, (0, 1, 2)),
+        ("csr", {}, (0, 1, 2)),
+        ("csc", {}, (2, 0, 1)),
+        ("csf", {}, (0, 1, 2)),
+        ("csf", {"order": (2, 0, 1)}, (2, 0, 1)),
+        ("csr", {"row_axes": (1,)}, (1, 0, 2)),
+    ],
+)
+def test_runs_prune_what_their_order_allows(lake, layout, options, order):
+    """A slice on the leading axis reads a part of the rows, and is right; on the last one it reads them all."""
+    x = sparse_array((80, 80, 80), 300_000)
+    ref = lake.write("x", tl.SparseTensor.from_dense(x), layout=layout, **options)
     rows = ref._meta.totals.rows
     assert rows >= 3
-    assert ref.explain(np.s_[5]).n_rows < rows
-    assert "stored     coo, runs sorted by the axes 0, 1, 2: a slice on" in str(ref.explain(5))
+    leading, last = (
+        tuple(5 if k == axis else slice(None) for k in range(3)) for axis in (order[0], order[2])
+    )
+    plan = ref.explain(leading)
+    assert plan.n_rows < rows
+    axes = ", ".join(map(str, order))
+    assert f"stored     {layout}, runs sorted by the axes {axes}: a slice on the first" in str(plan)
+    assert f"lo.d{order[0]} < 6 AND hi.d{order[0]} > 5" in str(plan)
+    assert ref.explain(last).n_rows == rows
+    assert bits(ref[leading]) == bits(x[leading])
+
+
+def test_explain_names_the_order_of_a_conversion(lake):
+    lake.write("x", sparse_array(), layout="coo")
     ref = lake.convert("x", layout="csf", order=(2, 0, 1))
     assert "csf, runs sorted by the axes 2, 0, 1" in str(ref.explain())
     ref = lake.convert("x", layout="bsgs", block_shape=(64, 8, 8))
