@@ -19,7 +19,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorLakeError
 from tensorlake_spark.spark.bounds import bounded_pixels, check_archive, check_bytes, check_pixels
-from tensorlake_spark.spark.files import files_of, is_object, open_file, seekable
+from tensorlake_spark.spark.files import check_reached, files_of, is_object, open_file, seekable
 from tensorlake_spark.spark.inside import dataset_of, series_of
 from tensorlake_spark.spark.npy_objects import Ranges
 from tensorlake_spark.spark.sources import HDF5, TIFF
@@ -231,6 +231,7 @@ def _said(path: str, member: str) -> Iterator[None]:
             raise
         raise type(error)(f"{where} cannot be read: {error}") from error
     except Exception as error:  # five packages, each with errors of its own
+        check_reached(path, error)
         said = " ".join(str(error).split()) or type(error).__name__
         raise InvalidTensorError(f"{where} cannot be read: {said}") from error
 

@@ -16,8 +16,8 @@ from typing import IO, Any, Protocol, TypeVar, cast
 
 import pyarrow.fs as pafs
 
-from tensorlake_spark.delta.storage import Storage, reaching
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.delta.storage import Storage, is_refusal, reaching, refusal
+from tensorlake_spark.errors import InvalidOptionError, StorageError
 from tensorlake_spark.spark.s3a import completed
 
 T = TypeVar("T")
@@ -158,6 +158,16 @@ def exists(path: str) -> bool:
 def open_file(path: str) -> IO[bytes]:
     """Open a file or an object, to be read from any place; see `Files.open`."""
     return files_of(path).open(path)
+
+
+def check_reached(path: str, error: Exception) -> None:
+    """Raise StorageError if a file could not be read because its store refused, or did not answer.
+
+    The file is no bad one then: a repeat may read it, and it must not be left out.
+    """
+    if is_object(path) and is_refusal(error):
+        said = refusal(_place(path)[0], error)
+        raise StorageError(f"{path} cannot be read: {said}") from error
 
 
 def seekable(path: str) -> Any:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.spark.bounds import bounded_lines
-from tensorlake_spark.spark.files import carried, is_object, open_file, seekable
+from tensorlake_spark.spark.files import carried, check_reached, is_object, open_file, seekable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,6 +81,7 @@ def reading(path: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # NumPy, SciPy and zipfile have many of their own
+        check_reached(path, error)
         raise InvalidTensorError(f"{path} cannot be read: {error}") from error
 
 

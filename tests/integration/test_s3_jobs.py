@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 import zipfile
 from contextlib import suppress
@@ -175,6 +176,61 @@ def test_a_source_that_is_not_there(run, base, s3):
     code, told, _ = run(ingest, "--table", f"{base}/lake", "--id", "x", "s3://buck*/no.npy")
     assert code == 2
     assert "name the bucket" in told["error"]["message"]
+
+
+TOKEN = "a-session-token-that-nobody-may-print"
+PATIENCE = {
+    "timeout": "1s",
+    "connect_timeout": "1s",
+    "max_retries": "1",
+    "backoff_config.init_backoff": "20ms",
+}
+BOUND = 120.0
+"""Seconds for a job; some ten times what the tries of its requests take with `PATIENCE`."""
+
+DATA, COMMIT, SOURCE = "^(PUT|POST) .*part-", "^PUT .*_delta_log/0", "^GET .*[.]npy"
+
+FAULTS = [
+    (verdict, *way)
+    for verdict in ("refuse", "expired", "slow down", "silent", "reset")
+    for way in ((DATA, 0), (DATA, 1), (COMMIT, 0), (SOURCE, 2))
+    if (verdict, way) != ("reset", (COMMIT, 0))  # it has landed, and is found there
+]
+SOME = [("refuse", DATA, 1), ("expired", SOURCE, 2)]
+
+
+@pytest.mark.parametrize("faults", [SOME, pytest.param(FAULTS, marks=pytest.mark.soak)])
+def test_a_job_on_a_road_that_fails_in_the_middle(s3, road, spark, base, bring, x, capfd, faults):
+    """Its exit code is 1 in bounded time, the table is what it was, and no credential is in what it prints."""
+    opened(s3, base).write("keep", x)
+    for k in range(2):
+        data = io.BytesIO()
+        np.save(data, x + k)
+        bring(f"{k}.npy", data.getvalue())
+    options = {
+        **s3.options, **PATIENCE, "AWS_ENDPOINT_URL": road.endpoint, "AWS_SESSION_TOKEN": TOKEN,
+    }  # fmt: skip
+    words = ["--table", f"{base}/lake", "--id", "x", "--concat", "0", f"{base}/in/*.npy"]
+    words += [w for k, v in options.items() for w in ("--storage-option", f"{k}={v}")]
+    for verdict, where, after in faults:
+        # What cannot be reached is no bad file, and is not left out.
+        skip = ["--skip-bad"] if where == SOURCE else []
+        road.fault(verdict, where, after=after)
+        capfd.readouterr()
+        started = time.monotonic()
+        code = ingest.main([*words, *skip], spark)
+        took = time.monotonic() - started
+        road.fault("")
+        out, err = capfd.readouterr()
+        told = json.loads(out.splitlines()[-1])
+        assert (code, told["status"]) == (1, "failed"), (verdict, where, out + err)
+        assert told["error"]["type"] == "StorageError"
+        assert base in told["error"]["message"]
+        assert took < BOUND, (verdict, where)
+        for secret in (TOKEN, s3.options["AWS_SECRET_ACCESS_KEY"], s3.options["AWS_ACCESS_KEY_ID"]):
+            assert secret not in out + err
+        assert opened(s3, base).version == 1
+    np.testing.assert_array_equal(opened(s3, base)["keep"][:], x)
 
 
 def test_a_glob_lists_once(s3, road, base, bring):
