@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -146,3 +147,55 @@ def test_the_licence_of_a_requirement_is_known(name):
     if name not in COPYLEFT:
         assert any(LICENCES.search(text) for text in texts), texts
         assert not any(re.search(r"\b[AL]?GPL", text) for text in texts if len(text) < 200), texts
+
+
+# Versions with a known hole, by their public advisories: a list that is kept by hand, and no database.
+VULNERABLE = {
+    "fonttools": {"CVE-2023-45139": "<4.43.0"},
+    "joblib": {"CVE-2022-21797": "<1.2.0"},
+    "pillow": {
+        "CVE-2023-4863": "<10.0.1", "CVE-2023-50447": "<10.2.0", "CVE-2024-28219": "<10.3.0",
+        "CVE-2025-48379": ">=11.2.0,<11.3.0",
+    },
+    "pyarrow": {"CVE-2023-47248": ">=0.14.0,<14.0.1"},
+    "pyspark": {"CVE-2022-33891": "<3.2.2"},
+    "pyyaml": {"CVE-2020-14343": "<5.4"},
+    "scikit-learn": {"CVE-2024-5206": "<1.5.0"},
+    "setuptools": {"CVE-2025-47273": "<78.1.1"},
+    "tqdm": {"CVE-2024-34062": "<4.66.3"},
+    "wheel": {"CVE-2022-40898": "<0.38.1"},
+    "zipp": {"CVE-2024-5569": "<3.19.1"},
+}  # fmt: skip
+
+
+def holes(name, version):
+    """The advisories that a version of a package is in."""
+    found = VULNERABLE.get(canonicalize_name(name), {})
+    return [cve for cve, versions in found.items() if SpecifierSet(versions).contains(version)]
+
+
+def test_the_list_of_holes_is_looked_at():
+    assert holes("PyArrow", "14.0.0") == ["CVE-2023-47248"]
+    assert holes("Pillow", "11.2.1") == ["CVE-2025-48379"]
+    assert holes("pyarrow", "14.0.1") == holes("numpy", "1.0") == []
+
+
+def test_no_version_that_we_name_or_have_has_a_hole_of_the_list():
+    named = [
+        (r.name, part.version)
+        for _, r in ours()
+        for part in r.specifier
+        if part.operator in (">=", "==")
+    ]
+    pins = [
+        tuple(line.split("=="))
+        for line in (ROOT / "docker" / "requirements.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+    asked = {canonicalize_name(r.name) for _, r in ours()}
+    installed = [(name, metadata(name)["Version"]) for name in VULNERABLE.keys() & asked]
+    assert len(named) > 20
+    assert len(pins) > 20
+    assert len(installed) >= 5
+    bad = {(n, v): holes(n, v) for n, v in [*named, *pins, *installed] if holes(n, v)}
+    assert not bad
