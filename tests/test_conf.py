@@ -71,11 +71,30 @@ def test_only_errors_are_logged(spark):
     assert configuration.getAppenders().containsKey("console")
 
 
+TOGETHER = (
+    r"spark\.sql\.(extensions|catalog\.spark_catalog)",
+    r"spark\.jars\.(packages|excludes)",
+    r"spark\.(sql\.shuffle\.partitions|databricks\.delta\.snapshotPartitions"
+    r"|sql\.sources\.parallelPartitionDiscovery\.parallelism)",
+    r"spark\.(executor|driver)\.memory(Overhead)?",
+    r"spark\.kubernetes\.(driver|executor)\.secretKeyRef\.\w+",
+    r"spark\.databricks\.delta\.(autoCompact|optimizeWrite)\.enabled",
+    r"spark\.hadoop\.fs\.s3a\.(input\.stream\.type|experimental\.input\.fadvise)",
+    r"spark\.hadoop\.fs\.s3a\.(attempts\.maximum|retry\.limit)",
+)
+"""Settings that have one reason."""
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_comment_says_why_a_setting_is_there(name):
-    """Before it, or before those that it belongs to."""
-    for group in (Path(str(CONF)) / name).read_text().strip().split("\n\n"):
-        assert group.startswith("#"), group
+    """In the line before it, or before one that it belongs to."""
+    before = ""
+    for line in (Path(str(CONF)) / name).read_text().splitlines():
+        key = line.partition(" ")[0]
+        if key and key != "#" and not line.startswith("#"):
+            kin = any(re.fullmatch(k, key) and re.fullmatch(k, before) for k in TOGETHER)
+            assert before.startswith("#") or kin, f"{key} has no reason"
+        before = key
 
 
 def test_no_file_has_a_secret():
