@@ -46,6 +46,19 @@ def test_blocks_of_the_data_source_become_either(spark, path, thin):
     assert tf.collect_tensor(blocks, SHAPE, sparse=True) == tl.SparseTensor.from_dense(thin)
 
 
+def test_no_row_is_pickled(spark, path, thin, monkeypatch):
+    """Blocks come to the driver as Arrow's, and not through collect(), which makes an object of every row."""
+    frame = tf.read_tensor(spark, path, "thin")
+
+    def pickled(*_, **__):
+        raise AssertionError("rows come one by one")
+
+    for name in ("collect", "toLocalIterator", "take", "head", "first", "toPandas", "foreach"):
+        monkeypatch.setattr(type(frame), name, pickled)
+    assert tf.collect_tensor(frame) == tl.SparseTensor.from_dense(thin)
+    np.testing.assert_array_equal(tf.collect_tensor(frame, sparse=False), thin, strict=True)
+
+
 def test_a_dense_tensor_becomes_sparse_where_zeros_are_left_out(spark, path):
     want = tl.SparseTensor.from_dense(np.where(np.arange(9) < 4, 0, np.arange(9)))
     assert tf.collect_tensor(tf.read_tensor(spark, path, "filled"), sparse=True) == want
