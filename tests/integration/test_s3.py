@@ -145,26 +145,26 @@ def test_a_slice_asks_the_server_for_its_object_alone(s3, road, four, url, x):
     assert len(road.requests()) <= 2, "the footer is kept"
 
 
-def append_four(url, options, name, first):
-    for i in range(4):
+def append_some(url, options, name, first, count):
+    for i in range(count):
         lake = tl.open(url, storage_options=options)
         lake.write(name, np.full((1, 5), first + i), mode="append")
 
 
-def test_three_processes_with_four_commits_each_all_land(s3, url):
+def test_six_processes_with_three_commits_each_all_land(s3, url):
     """From the creation of the table on, which only one of them can make."""
-    in_processes(append_four, *((url, s3.options, f"t{n}", 10 * n) for n in range(3)))
+    in_processes(append_some, *((url, s3.options, f"t{n}", 10 * n, 3) for n in range(6)))
     lake = tl.open(url, storage_options=s3.options)
-    assert list(lake) == ["t0", "t1", "t2"]
-    for n in range(3):
-        np.testing.assert_array_equal(lake[f"t{n}"][:, 4], 10 * n + np.arange(4))
-    assert lake.version == 12
+    assert list(lake) == [f"t{n}" for n in range(6)]
+    for n in range(6):
+        np.testing.assert_array_equal(lake[f"t{n}"][:, 4], 10 * n + np.arange(3))
+    assert lake.version == 18
     assert objects(s3, url) == set(Snapshot.open(Storage(url, s3.options)).files.path)
 
 
 def test_appends_of_two_processes_to_one_tensor_are_all_kept(s3, lake, url):
     lake.write("x", np.full((1, 5), -1))
-    in_processes(append_four, *((url, s3.options, "x", 10 * n) for n in range(2)))
+    in_processes(append_some, *((url, s3.options, "x", 10 * n, 4) for n in range(2)))
     found = lake["x"][:]
     assert sorted(found[:, 0].tolist()) == [-1, 0, 1, 2, 3, 10, 11, 12, 13]
     assert (found == found[:, :1]).all()
