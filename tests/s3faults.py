@@ -30,6 +30,15 @@ _ANSWERS = {
 }
 """What answers instead of the server: status, code, message."""
 
+TOKEN = "a-session-token-that-nobody-may-print"
+PATIENCE = {
+    "timeout": "1s",
+    "connect_timeout": "1s",
+    "max_retries": "1",
+    "backoff_config.init_backoff": "20ms",
+}
+"""Options of those who take the road, and who soon give up."""
+
 
 class S3Road:
     """Forwards requests to a server on this machine; a context manager.

@@ -7,7 +7,6 @@ import hashlib
 import json
 from contextlib import suppress
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from tensorlake_spark.audit.receipt import PurgeReceipt, WrittenFile, ranges_tex
 from tensorlake_spark.audit.traces import Traces
 from tensorlake_spark.delta import catalog, log, staging
 from tensorlake_spark.delta.commit import StaleChange, app_of, check_removable
-from tensorlake_spark.delta.inside import inside
+from tensorlake_spark.delta.inside import path_of
 from tensorlake_spark.delta.residue import Probes, sha256_of
 from tensorlake_spark.delta.rewrite import rewrite
 from tensorlake_spark.delta.snapshot import Snapshot
@@ -164,7 +163,7 @@ def _written(storage: Storage, tensor_id: str, before: int, after: int) -> tuple
             said = [*log.actions(storage, log.commit_name(version), ("add.path", "txn.appId"))]
         if any(kind == "txn" and action["appId"] == app for kind, action in said):
             adds = [action for kind, action in said if kind == "add"]
-            paths = [inside(unquote(action["path"])) for action in adds]
+            paths = [path_of(action) for action in adds]
             with reaching(storage):
                 return tuple(
                     WrittenFile(path, int(action["size"]), sha256_of(storage, path))

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow.fs as pafs
 
 from tensorlake_spark.delta import log
-from tensorlake_spark.delta.inside import inside
+from tensorlake_spark.delta.inside import path_of
 from tensorlake_spark.delta.storage import Storage, reaching
 
 LOG = f"{log.LOG}/"
@@ -147,13 +146,12 @@ def _replay(
     """Take in one commit: removals first, for a file may leave and come back with other deletions."""
     added = []
     for kind, said in actions:
-        path = inside(unquote(said["path"]))
+        path = path_of(said)
         if kind == "add":
             added.append(path)
             continue
-        naming = out.setdefault(
-            path, Naming()
-        )  # of a file of the change data feed no version is named
+        # Of a file of the change data feed no version is named.
+        naming = out.setdefault(path, Naming())
         if kind == "remove":
             naming._remove(version, said.get("deletionTimestamp"))
     for path in added:

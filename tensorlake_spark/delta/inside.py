@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import unquote
 
 from tensorlake_spark.errors import FormatError
@@ -38,3 +39,8 @@ def inside(name: str) -> str:
             )
         form, before = unquote(form), form
     return name
+
+
+def path_of(action: dict[str, Any]) -> str:
+    """Return the name of the file of an action of the log, where it stands percent-encoded (as `inside`)."""
+    return inside(unquote(action["path"]))

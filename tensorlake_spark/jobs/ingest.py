@@ -187,8 +187,8 @@ cells.add_argument(
 
 _DEFAULTS = defaults_of(parser, mode="error", timezone="UTC", sources=[], progress=progress.EVERY)
 _OPTIONS = {
-    "layout": "layout", "blockShape": "block_shape", "order": "order", "rowAxes": "row_axes", "codec": "codec", "axes": "axes", "attrs": "attrs",
-    "shape": "shape", "dtype": "dtype", "duplicates": "duplicates", "txnAppId": "txn_app_id",
+    "layout": "layout", "blockShape": "block_shape", "order": "order", "rowAxes": "row_axes", "codec": "codec",
+    "axes": "axes", "attrs": "attrs", "shape": "shape", "dtype": "dtype", "duplicates": "duplicates", "txnAppId": "txn_app_id",
     "txnVersion": "txn_version",
 }  # fmt: skip
 

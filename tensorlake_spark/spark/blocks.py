@@ -94,6 +94,25 @@ class Scattered:
         self[where][...] = part
 
 
+def blank(parts: Parts, dtype: np.dtype[Any]) -> tuple[Array, list[Array]]:
+    """Return a buffer for the elements of all parts, one part after the other, and each part as a view of it."""
+    ends = np.cumsum(parts.sizes).tolist()
+    data = np.empty(ends[-1] if ends else 0, dtype)
+    sides = (parts.end - parts.begin).tolist()
+    starts = [0, *ends][: len(ends)]
+    return data, [data[a:b].reshape(n) for a, b, n in zip(starts, ends, sides, strict=True)]
+
+
+def dense_batch(
+    data: Array, arrays: Sequence[Array], parts: Parts, spec: TensorSpec, selection: Selection
+) -> pa.RecordBatch:
+    """Return what was decoded into the arrays of `blank` as rows of the view ``blocks``."""
+    if selection.flips:
+        turned = [selection.finish(block).reshape(-1) for block in arrays]
+        data = np.concatenate([data[:0], *turned])
+    return batch_of(data, parts, spec, selection)
+
+
 @dataclass(frozen=True, eq=False)
 class Elements:
     """Stored elements that know their rows.

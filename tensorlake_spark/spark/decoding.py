@@ -17,16 +17,23 @@ from tensorlake_spark.errors import (
     InvalidSliceError,
     InvalidTensorError,
 )
-from tensorlake_spark.indexing import Box, Run, Selection
+from tensorlake_spark.indexing import Run, Selection
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.layouts import Layout, layout_of
 from tensorlake_spark.layouts.check import box_text, boxes
-from tensorlake_spark.spark.blocks import Elements, Parts, Scattered, block_batch
+from tensorlake_spark.spark.blocks import (
+    Elements,
+    Parts,
+    Scattered,
+    blank,
+    block_batch,
+    dense_batch,
+)
 from tensorlake_spark.spark.elements import BLOCK_BYTES
-from tensorlake_spark.spark.reader import place, runs_of
+from tensorlake_spark.spark.reader import runs_of
 from tensorlake_spark.spark.slice_sql import OPEN, select_parts
 from tensorlake_spark.spark.stacks import check_bytes
-from tensorlake_spark.spark.views import BLOCKS, arrow_schema, conform, tensor_column
+from tensorlake_spark.spark.views import BLOCKS, arrow_schema, conform
 from tensorlake_spark.spec import TensorSpec, dtype_of
 
 Array = np.ndarray[Any, Any]
@@ -126,23 +133,10 @@ class Group:
         )
 
     def _dense(self) -> pa.RecordBatch:
-        parts, dtype = self.parts, self.spec.dtype
-        shapes = (parts.end - parts.begin).tolist()
-        arrays = [np.empty(shape, dtype) for shape in shapes]
-        result: Any = Scattered.of(parts, arrays)
+        data, arrays = blank(self.parts, self.spec.dtype)
+        result: Any = Scattered.of(self.parts, arrays)
         self.layout.decode(self.rows, self.spec, self.selection, result)
-        placed = [
-            place(self.selection, array, Box(tuple(a), tuple(b)))
-            for array, a, b in zip(arrays, self.lo.tolist(), self.hi.tolist(), strict=True)
-        ]
-        longs = pa.list_(pa.int64())
-        columns = [
-            pa.repeat(self.spec.id, len(placed)),
-            pa.array([lo for _, lo, _ in placed], longs),
-            pa.array([offset for _, _, offset in placed], longs),
-            tensor_column([shaped for shaped, _, _ in placed]),
-        ]
-        return pa.RecordBatch.from_arrays(columns, names=BLOCKS.names)
+        return dense_batch(data, arrays, self.parts, self.spec, self.selection)
 
     def _sparse(self) -> pa.RecordBatch:
         elements = Elements.of(self.rows, self.spec, self.selection)

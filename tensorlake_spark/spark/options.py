@@ -131,8 +131,8 @@ class ReadOptions:
             raise InvalidOptionError(
                 f"the view {view!r} needs the option id, the tensor's name; view='catalog' lists them"
             )
-        for name in ("labels", "pushFilters"):
-            flag = given.get(name, "false").lower()
+        flags = {name: given.get(name, "false").lower() for name in ("labels", "pushFilters")}
+        for name, flag in flags.items():
             if flag not in ("true", "false") or (flag == "true" and view != "cells"):
                 raise InvalidOptionError(
                     f"option {name}={given[name]!r} is 'true' or 'false', and goes with view='cells'"
@@ -145,11 +145,11 @@ class ReadOptions:
             id=given.get("id"),
             slice=given.get("slice", ""),
             view=view,
-            labels=given.get("labels", "").lower() == "true",
+            labels=flags["labels"] == "true",
             version=given.get("versionAsOf"),
             timestamp=given.get("timestampAsOf"),
             partition_bytes=size or 32 << 20,
-            push_filters=given.get("pushFilters", "").lower() == "true",
+            push_filters=flags["pushFilters"] == "true",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -239,12 +239,7 @@ class TensorReader(DataSourceReader):
     def _decoded(self, unread: Unread) -> tuple[Array, list[Array]]:
         """Return the elements of all blocks one after the other, and each block as a view of them."""
         parts, spec = unread.parts, self.spec
-        ends = np.cumsum(parts.sizes).tolist()
-        data = np.empty(ends[-1] if ends else 0, spec.dtype)
-        sides = (parts.end - parts.begin).tolist()
-        arrays = [
-            data[a:b].reshape(side) for a, b, side in zip([0, *ends], ends, sides, strict=False)
-        ]
+        data, arrays = blocks.blank(parts, spec.dtype)
         if unread.rows is None:
             data[...] = spec.fill_value
             return data, arrays
@@ -260,10 +255,7 @@ class TensorReader(DataSourceReader):
 
     def _as_blocks(self, unread: Unread) -> Iterator[pa.RecordBatch]:
         data, arrays = self._decoded(unread)
-        if self.selection.flips:
-            turned = [self.selection.finish(block).reshape(-1) for block in arrays]
-            data = np.concatenate([data[:0], *turned])
-        yield blocks.batch_of(data, unread.parts, self.spec, self.selection)
+        yield blocks.dense_batch(data, arrays, unread.parts, self.spec, self.selection)
 
 
 def selection_of(spec: TensorSpec, options: ReadOptions) -> Selection:
@@ -291,24 +283,3 @@ def selection_of(spec: TensorSpec, options: ReadOptions) -> Selection:
 def runs_of(selection: Selection) -> tuple[Run, ...]:
     """Return the picks of a selection that `selection_of` made: they are all runs."""
     return tuple(axis for axis in selection.axes if isinstance(axis, Run))
-
-
-def place(
-    selection: Selection, block: Array, box: Box
-) -> tuple[Array, tuple[int, ...], tuple[int, ...]]:
-    """Return a block in the form of the result, its lower corner, and its place in the result.
-
-    The axes of the block are those of the result: integers of the key have dropped theirs, and axes
-    that the key walks backwards are reversed.
-    """
-    lo, offset = [], []
-    for k, (axis, a, b) in enumerate(zip(runs_of(selection), box.lo, box.hi, strict=True)):
-        there, here = axis.within(a, b)
-        lo.append(a + int(there.start))
-        start = int(here.start)
-        offset.append(axis.count - int(here.stop) if k in selection.flips else start)
-    shaped = replace(selection, is_scalar=False).finish(block)
-    places = [o for k, o in enumerate(offset) if k not in selection.drops]
-    for position in selection.newaxes:
-        places.insert(position, 0)
-    return np.asarray(shaped), tuple(lo), tuple(places)

@@ -66,12 +66,12 @@ class TensorDataSource(DataSource):
             made, known = CatalogReader(options, snapshot.version, schema), CATALOG
         else:
             meta = catalog.get(snapshot, str(options.id))
-            kinds = (TensorReader, SparseReader)
-            if (
-                options.push_filters
-            ):  # Spark asks each reader that could take filters for its setting
-                kinds = (FilteredReader, FilteredSparseReader)
-            made = kinds[layout_of(meta.spec.layout).is_sparse](options, snapshot, meta, schema)
+            dense, sparse = TensorReader, SparseReader
+            if options.push_filters:
+                # Not always these: Spark wants its setting of any reader that could take filters.
+                dense, sparse = FilteredReader, FilteredSparseReader
+            kind = sparse if layout_of(meta.spec.layout).is_sparse else dense
+            made = kind(options, snapshot, meta, schema)
             known = _schema_of(meta.spec, options)
         for field in schema.fields:
             if field.name not in known.names:

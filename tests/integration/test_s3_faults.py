@@ -3,7 +3,6 @@
 Afterwards, with the fault gone, everything that was committed reads back. No credential is ever shown.
 """
 
-import importlib.util
 import logging
 import re
 import subprocess
@@ -12,12 +11,12 @@ import textwrap
 import time
 import traceback
 import uuid
-from pathlib import Path
 
 import numpy as np
 import pyarrow.fs as pafs
 import pytest
 from examples import mostly
+from s3faults import PATIENCE, TOKEN, S3Road
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta import catalog
@@ -25,13 +24,6 @@ from tensorlake_spark.delta import footer as footers
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 
-TOKEN = "a-session-token-that-nobody-may-print"
-PATIENCE = {
-    "timeout": "1s",
-    "connect_timeout": "1s",
-    "max_retries": "1",
-    "backoff_config.init_backoff": "20ms",
-}
 BOUND = 20.0
 """Seconds; ten times what two tries of one request may take with `PATIENCE`."""
 
@@ -47,11 +39,7 @@ FINAL = ("refuse", "expired", "expired, 403")
 @pytest.fixture(scope="module")
 def road(s3):
     """One road for all tests here."""
-    path = Path(__file__).resolve().parents[1] / "s3faults.py"
-    spec = importlib.util.spec_from_file_location("s3faults", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with module.S3Road(s3.port) as road:
+    with S3Road(s3.port) as road:
         yield road
 
 

@@ -25,7 +25,7 @@ import tifffile
 import zarr
 from PIL import Image
 from quick import QUICK
-from s3faults import S3Road
+from s3faults import PATIENCE, TOKEN, S3Road
 
 import tensorlake_spark as tl
 from tensorlake_spark.__main__ import main as command
@@ -178,13 +178,6 @@ def test_a_source_that_is_not_there(run, base, s3):
     assert "name the bucket" in told["error"]["message"]
 
 
-TOKEN = "a-session-token-that-nobody-may-print"
-PATIENCE = {
-    "timeout": "1s",
-    "connect_timeout": "1s",
-    "max_retries": "1",
-    "backoff_config.init_backoff": "20ms",
-}
 BOUND = 120.0
 """Seconds for a job; some ten times what the tries of its requests take with `PATIENCE`."""
 
