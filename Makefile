@@ -43,9 +43,14 @@ demo: $(STAMP) ## Ingest photographs and flights with Spark, read slices back, c
 	$(BIN)/python jobs/demo.py
 
 .PHONY: test
-test: $(STAMP) ## Linters and tests, in three processes, with coverage
+test: $(STAMP) ## Linters and tests, in three processes
 	@$(MAKE) --no-print-directory -j 2 -O lint $(VENV)/.quick
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+# Counting lines takes a quarter of Python's time, so it is a verb of its own.
+.PHONY: coverage
+coverage: override PYTEST_ARGS += --cov --cov-report=term
+coverage: test ## The tests, and which lines of the package they reach
 
 # What only tests need: the jars of S3A and of an S3 server, and processes that start fast, as hundreds live for seconds.
 $(VENV)/.quick: $(STAMP) tests/quick.py tests/s3server.py
@@ -56,12 +61,12 @@ $(VENV)/.quick: $(STAMP) tests/quick.py tests/s3server.py
 
 .PHONY: test-s3
 test-s3: $(STAMP) $(VENV)/.quick ## The tests of lakes, Spark and jobs with all lakes on a local S3 server
-	$(BIN)/python -m pytest --no-cov -n 2 --dist loadfile --no-loadscope-reorder --store s3 \
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --store s3 \
 		tests/test_*.py tests/spark tests/jobs tests/delta $(PYTEST_ARGS)
 
 .PHONY: test-lowest
 test-lowest: $(LOWEST)/.ready ## The tests that need no Spark, with the oldest versions that setup.cfg allows
-	$(LOWEST)/bin/python -m pytest --no-cov -n 2 --dist loadfile -k "not spark" tests/indexing tests/layouts tests/golden \
+	$(LOWEST)/bin/python -m pytest -n 2 --dist loadfile -k "not spark" tests/indexing tests/layouts tests/golden \
 		tests/properties/test_lake_machine.py tests/delta/test_rules.py tests/delta/test_log.py \
 		tests/delta/test_corruption.py tests/test_lake.py tests/test_lake_sparse.py tests/test_sparse.py \
 		tests/test_spec.py tests/test_labels.py tests/test_zorder.py tests/test_estimate.py $(PYTEST_ARGS)
