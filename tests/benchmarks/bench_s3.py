@@ -10,7 +10,6 @@ import os
 import statistics
 import sys
 import time
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import s3_report
 from bench_sparse import BENCHMARK as SPARSE_BENCHMARK
 from dense import BENCHMARK as DENSE_BENCHMARK
-from harness import Benchmark, start_child, tell
+from harness import Benchmark, load_packages, start_child, tell
 from s3_engines import BUCKET, ENGINES, Place
 from s3_road import S3Road, requests, round_trips
 from s3server import IDENTITY, REGION, SECRET, S3Server
@@ -106,7 +105,7 @@ class S3(Benchmark):
             with ``_mb``; how many answers were right with ``_checked``.
         """
         made = self.engines[engine]
-        import_module(made.module)
+        load_packages(made.module)
         want = None if made.plain else self.wanted(source, key)
         endpoint = place.options["AWS_ENDPOINT_URL"]
         requests(endpoint)
@@ -147,7 +146,7 @@ class S3(Benchmark):
         place = place_of(endpoint, name)
         if measure == "write":
             data, _ = self.load(Path(source))
-            import_module(self.engines[engine].module)
+            load_packages(self.engines[engine].module)
             self.engines[engine].write(place, data)
             tell({})
             return

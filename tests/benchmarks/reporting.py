@@ -66,7 +66,7 @@ def head(report: dict[str, Any], size: str) -> list[str]:
         f"Command: `{report['command']}`",
         "",
         f"Size as a share of {size}. Reads in ms, files in the page cache: the median of seven on an "
-        "opened store (in brackets opening and the first read).",
+        "opened store (in brackets opening and the first read). Packages are imported before, pandas among them.",
         "Memory in MB: the peak of the process that writes, packages and input included; by how much "
         "opening and the full read raise the peak, the result and touched pages of mapped files included.",
     ]

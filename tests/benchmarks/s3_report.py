@@ -115,7 +115,7 @@ def table(report: dict[str, Any]) -> str:
         "",
         f"Command: `{report['command']}`",
         "",
-        "Times in ms. Cold: opening and the first read of a process. Warm: again by the same handle. Renewed: "
+        "Times in ms. Cold: opening and the first read of a process that has imported its packages. Warm: again by the same handle. Renewed: "
         "again, after a look for what is new. Round trips: requests of which each began after the end of the one "
         "before, the least of all runs, for load only adds to them.",
     ]
