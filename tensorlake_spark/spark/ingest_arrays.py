@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,9 @@ from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.spark.array_files import opened
 from tensorlake_spark.spark.files import carried
 from tensorlake_spark.spark.outcome import Skipped
-from tensorlake_spark.spark.parts import Part, cores_of, spread, tasks_of
+from tensorlake_spark.spark.parts import Part
 from tensorlake_spark.spark.pieces import Bands
+from tensorlake_spark.spark.tasks import cores_of, numbers, share, tasks_of
 from tensorlake_spark.spark.tiling import Tiling
 from tensorlake_spark.spark.views import TENSOR, tensor_column
 from tensorlake_spark.spec import dtype_name, native
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Make = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Row = TypeVar("Row")
 
 _ROW_BYTES = (2 << 30) - (1 << 20)  # what a row of Arrow holds, and a little less
 
@@ -171,8 +173,8 @@ def slab_rows(
     block: Sequence[int],
     cores: int,
     done: Collection[tuple[int, ...]] = (),
-) -> list[tuple[int, str, int, int, int]]:
-    """Return ``(index, part, offset, first, last)``: runs of bands, each of which a task reads at a time.
+) -> list[tuple[str, int, int, int]]:
+    """Return ``(part, offset, first, last)``: runs of bands, each of which a task reads at a time.
 
     A file that can be read in parts becomes several runs, for executors to share; their number grows with
     the cores and not with the bytes, until a run is as long as one should be. Bands whose corner is in
@@ -183,12 +185,12 @@ def slab_rows(
         left += [(part, offset, run) for run in _left(bands, axis, offset, done)]
     total = sum(len(run) for _, _, run in left)
     longest = max(1, min(_LONGEST_RUN, -(-total // (_RUNS * cores))))
-    rows: list[tuple[int, str, int, int, int]] = []
+    rows: list[tuple[str, int, int, int]] = []
     for part, offset, run in left:
         text = part.to_json()
         for first in range(run.start, run.stop, len(run) if part.is_whole else longest):
             stop = run.stop if part.is_whole else min(first + longest, run.stop)
-            rows.append((len(rows), text, offset, first, stop))
+            rows.append((text, offset, first, stop))
     return rows
 
 
@@ -222,20 +224,17 @@ def slab_frame(
     inner = tuple(block)[1:] if axis is None else tuple(block)
     rows = slab_rows(parts, axis, block, cores_of(session), done)
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            runs = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            for _, text, start, first, last in runs:
-                part = Part.from_json(text)
-                bands, numbers = part.tiling(inner), range(first, last)
-                for lo, slab in slabs_of(part, axis, start, bands, numbers, channels_first):
-                    yield pa.RecordBatch.from_arrays(
-                        [pa.array([lo], pa.list_(pa.int64())), tensor_column([slab])],
-                        names=["lo", "tensor"],
-                    )
+    def read(runs: Sequence[tuple[str, int, int, int]]) -> Iterator[pa.RecordBatch]:
+        for text, start, first, last in runs:
+            part = Part.from_json(text)
+            bands, some = part.tiling(inner), range(first, last)
+            for lo, slab in slabs_of(part, axis, start, bands, some, channels_first):
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([lo], pa.list_(pa.int64())), tensor_column([slab])],
+                    names=["lo", "tensor"],
+                )
 
-    schema = "index bigint, part string, start bigint, first bigint, last bigint"
-    return _work(session, rows, schema, parts, read, SLABS, file_bytes)
+    return _work(session, rows, parts, read, SLABS, file_bytes)
 
 
 def tensor_frame(
@@ -258,32 +257,28 @@ def tensor_frame(
             )
     # Each task has a range of ids, so that those of its files do not meet those of others.
     pairs = sorted(zip(ids, parts, strict=True), key=lambda pair: pair[0])
-    left = [(p.path, p.member, i) for i, p in pairs if i not in done]
-    rows = [(k, *one) for k, one in enumerate(left)]
+    rows = [(p.path, p.member, i) for i, p in pairs if i not in done]
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for _, path, member, name in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                with opened(path, member, channels_first) as stored:
-                    whole = stored.read((0,) * len(stored.shape), stored.shape)
-                array = native(whole)
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([name]), tensor_column([array])], names=["id", "tensor"]
-                )
+    def read(some: Sequence[tuple[str, str, str]]) -> Iterator[pa.RecordBatch]:
+        for path, member, name in some:
+            with opened(path, member, channels_first) as stored:
+                whole = stored.read((0,) * len(stored.shape), stored.shape)
+            array = native(whole)
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([name]), tensor_column([array])], names=["id", "tensor"]
+            )
 
-    schema = "index bigint, path string, member string, id string"
-    return _work(session, rows, schema, parts, read, TENSORS, file_bytes)
+    return _work(session, rows, parts, read, TENSORS, file_bytes)
 
 
 def _work(
     session: SparkSession,
-    rows: Sequence[tuple[Any, ...]],
-    row_schema: str,
+    rows: Sequence[Row],
     parts: Sequence[Part],
-    make: Make,
+    make: Callable[[Sequence[Row]], Iterator[pa.RecordBatch]],
     schema: StructType,
     file_bytes: int,
 ) -> Work:
     nbytes = sum(part.nbytes for part in parts)
     count = tasks_of(len(rows), len(parts), nbytes, cores_of(session), file_bytes)
-    return Work(spread(session, rows, row_schema, count), carried(make), schema, count)
+    return Work(numbers(session, count), carried(share(rows, count, make)), schema, count)

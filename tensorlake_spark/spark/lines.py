@@ -17,6 +17,7 @@ import pyarrow as pa
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.spark.bounds import bounded_lines
 from tensorlake_spark.spark.files import carried, check_reached, is_object, open_file, seekable
+from tensorlake_spark.spark.tasks import numbers, share
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -148,9 +149,7 @@ def text_lines(session: SparkSession, paths: Sequence[str]) -> DataFrame:
 
     # Spark reads a packed file in one task; what comes after that should be shared.
     cores = session.sparkContext.defaultParallelism
-    zipped = [
-        (i, p, m) for i, p in enumerate(paths) if p.lower().endswith(".zip") for m in members(p)
-    ]
+    zipped = [(p, m) for p in paths if p.lower().endswith(".zip") for m in members(p)]
     frames = []
     for is_packed in (False, True):
         some = [p for p in paths if _is_packed(p) == is_packed and not p.lower().endswith(".zip")]
@@ -163,9 +162,9 @@ def text_lines(session: SparkSession, paths: Sequence[str]) -> DataFrame:
             )
             frames.append(frame.repartition(cores) if is_packed else frame)
     if zipped:
-        rows = session.createDataFrame(zipped, "index int, path string, member string")
-        spread = rows.repartition(len(zipped), "index")
-        frame = spread.mapInArrow(carried(_unpack), f"{LINE} string, {FILE} string, {ROW} bigint")
+        make = carried(share(zipped, len(zipped), _unpack))
+        schema = f"{LINE} string, {FILE} string, {ROW} bigint"
+        frame = numbers(session, len(zipped)).mapInArrow(make, schema)
         frames.append(frame.repartition(cores))
     return reduce(lambda a, b: a.union(b), frames).where(f.length(f.trim(LINE)) > 0)
 
@@ -174,17 +173,16 @@ def _is_packed(path: str) -> bool:
     return path.lower().endswith((".gz", ".zip"))
 
 
-def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for _, path, member in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-            with reading(path), opened(path, member) as stream:
-                number = 1
-                rest = bounded_lines(stream)
-                while lines := _some(rest):
-                    if number == 1:
-                        lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
-                    yield _batch([text_of(line) for line in lines], path, number)
-                    number += len(lines)
+def _unpack(files: Sequence[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
+    for path, member in files:
+        with reading(path), opened(path, member) as stream:
+            number = 1
+            rest = bounded_lines(stream)
+            while lines := _some(rest):
+                if number == 1:
+                    lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
+                yield _batch([text_of(line) for line in lines], path, number)
+                number += len(lines)
 
 
 def _some(lines: Iterator[bytes]) -> list[bytes]:

@@ -18,6 +18,7 @@ from tensorlake_spark.spark.bounds import LINE_BYTES, bounded_lines, check_archi
 from tensorlake_spark.spark.files import carried, is_object, seekable
 from tensorlake_spark.spark.lines import FILE, ROW, opened, reading
 from tensorlake_spark.spark.records import WRONG, Records
+from tensorlake_spark.spark.tasks import numbers, share
 from tensorlake_spark.spark.views import arrow_schema, cell_schema, coordinate_batch
 from tensorlake_spark.sparse import nonzero
 from tensorlake_spark.spec import TensorSpec, dtype_name, native
@@ -78,19 +79,18 @@ def matrix_records(
     spec = TensorSpec("cells", shape, dtype, "coo", ())
     schema = cell_schema(spec).add(FILE, "string")
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for path in batch.column("path").to_pylist():
-                coords, values = elements_of(path)
-                for start in range(0, len(values), _ROWS):
-                    some = slice(start, start + _ROWS)
-                    piece = values[some].astype(dtype, copy=False)
-                    cells = coordinate_batch(coords[:, some], piece, select(..., shape), spec)
-                    columns = [*cells.columns, pa.repeat(path, cells.num_rows)]
-                    yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
+    def read(mine: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for path in mine:
+            coords, values = elements_of(path)
+            for start in range(0, len(values), _ROWS):
+                some = slice(start, start + _ROWS)
+                piece = values[some].astype(dtype, copy=False)
+                cells = coordinate_batch(coords[:, some], piece, select(..., shape), spec)
+                columns = [*cells.columns, pa.repeat(path, cells.num_rows)]
+                yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
 
-    rows = session.createDataFrame(list(enumerate(paths)), "index int, path string")
-    frame = rows.repartition(len(paths), "index").mapInArrow(carried(read), schema)
+    count = len(paths)
+    frame = numbers(session, count).mapInArrow(carried(share(paths, count, read)), schema)
     hidden = frame.selectExpr("*", f"cast(null as bigint) {ROW}", f"cast(null as string) {WRONG}")
     return Records(hidden, tuple(cell_schema(spec).names)), shape, dtype
 

@@ -5,13 +5,12 @@ The driver knows the names, shapes and dtypes of the files, never their elements
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,16 +19,12 @@ from tensorlake_spark.spark.array_files import members_of, opened
 from tensorlake_spark.spark.files import carried
 from tensorlake_spark.spark.outcome import Skipped
 from tensorlake_spark.spark.sources import split
+from tensorlake_spark.spark.tasks import TASKS, cores_of, numbers, share
 from tensorlake_spark.spark.tiling import Tiling, tiling
 from tensorlake_spark.spec import dtype_name, dtype_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-_TASKS = 4  # for every core
-_LEAST_BYTES = 32 << 20
-_OPEN_BYTES = 4 << 20
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -160,81 +155,24 @@ def _look(
 ) -> tuple[list[Part], list[Skipped]]:
     """Return what a function says of all paths, in order: their arrays, or why they have none."""
 
-    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index, path in zip(*(batch.column(k).to_pylist() for k in (0, 1)), strict=True):
-                parts, reason = look(path)
-                found = [p.to_json() for p in parts] if reason is None else [None]
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        pa.array([index] * len(found), pa.int64()),
-                        pa.array(found, pa.string()),
-                        pa.array([reason] * len(found), pa.string()),
-                    ],
-                    names=["index", "part", "reason"],
-                )
+    def told(some: Sequence[tuple[int, str]]) -> Iterator[pa.RecordBatch]:
+        for index, path in some:
+            parts, reason = look(path)
+            found = [p.to_json() for p in parts] if reason is None else [None]
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array([index] * len(found), pa.int64()),
+                    pa.array(found, pa.string()),
+                    pa.array([reason] * len(found), pa.string()),
+                ],
+                names=["index", "part", "reason"],
+            )
 
-    frame = spread(session, [(i, p) for i, p in enumerate(paths)], "index bigint, path string")
-    rows = frame.mapInArrow(carried(told), "index bigint, part string, reason string").collect()
+    count = max(1, min(len(paths), TASKS * cores_of(session)))
+    make = carried(share(list(enumerate(paths)), count, told))
+    schema = "index bigint, part string, reason string"
+    rows = numbers(session, count).mapInArrow(make, schema).collect()
     rows = sorted(rows, key=lambda r: r["index"])
     texts = [r["part"] for r in rows if r["reason"] is None]
     skipped = [Skipped(paths[r["index"]], r["reason"]) for r in rows if r["reason"] is not None]
     return [replace(Part.from_json(t), index=i) for i, t in enumerate(texts)], skipped
-
-
-def spread(
-    session: SparkSession, rows: Sequence[Any], schema: str, count: int | None = None
-) -> DataFrame:
-    """Return rows as a DataFrame in which neighbours stay together, in order.
-
-    They are spread over `count` tasks; without it over four for every core, at the most one a row.
-    """
-    if count is None:
-        count = max(1, min(len(rows), _TASKS * cores_of(session)))
-    frame = session.createDataFrame(list(rows), schema).repartitionByRange(count, "index")
-    return frame.sortWithinPartitions("index")
-
-
-def tasks_of(rows: int, files: int, nbytes: int, cores: int, file_bytes: int) -> int:
-    """Return how many tasks share the writing of arrays: all cores have work, and files become large.
-
-    A task writes files of its own, which are no larger than what it reads. So there are as many tasks as
-    files of the target size would be, up to four for every core, which evens them out. For less than that
-    there is one for every core as long as each has 32 MiB to read: about a second's work, and what more
-    tasks would save, readers would pay for with more files. To open a source counts as 4 MiB, as in Spark
-    (``spark.sql.files.openCostInBytes``): many small ones are slow to read on a store.
-
-    Parameters
-    ----------
-    rows : int
-        Pieces that a task can take.
-    files : int
-        Sources that are opened.
-    nbytes : int
-        Bytes of their elements.
-    cores : int
-        Tasks that run at a time.
-    file_bytes : int
-        Target size of a data file.
-
-    Examples
-    --------
-    >>> [tasks_of(120, 1, 2 << 30, cores, 128 << 20) for cores in (1, 2, 8, 40, 400)]
-    [4, 8, 16, 40, 65]
-    >>> tasks_of(1000, 1000, 1000 << 10, 8, 128 << 20)
-    8
-    >>> tasks_of(16, 1, 20 << 20, 8, 128 << 20)
-    1
-    """
-    full = -(-nbytes // file_bytes)
-    least = min(file_bytes, _LEAST_BYTES)
-    busy = min(cores, -(-(nbytes + files * _OPEN_BYTES) // least))
-    return max(1, min(rows, _TASKS * cores, max(full, busy)))
-
-
-def cores_of(session: SparkSession) -> int:
-    """Return how many tasks run at a time."""
-    cores = int(session.conf.get("spark.default.parallelism", "2") or 2)
-    with contextlib.suppress(Exception):  # Spark Connect has no such thing
-        cores = max(cores, session.sparkContext.defaultParallelism)
-    return cores

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tensorlake_spark.delta.output import Output, Run, Task
-from tensorlake_spark.spark.parts import cores_of
+from tensorlake_spark.spark.tasks import cores_of, numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,16 +26,14 @@ def run_in(session: SparkSession) -> Run:
     def run(work: Callable[[Task], Output], tasks: Sequence[Task]) -> Iterator[tuple[Task, Output]]:
         def done(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                for number in batch.column("index").to_pylist():
+                for number in batch.column("id").to_pylist():
                     text = work(tasks[number]).to_json()
                     yield pa.RecordBatch.from_pydict({"index": [number], "output": [text]})
 
         wave = _WAVE * cores_of(session)
         for first in range(0, len(tasks), wave):
-            rows = [(i,) for i in range(first, min(first + wave, len(tasks)))]
-            frame = session.createDataFrame(rows, "index bigint")
-            outputs = frame.repartitionByRange(len(rows), "index").mapInArrow(done, _OUTPUT)
-            for number, text in outputs.collect():
+            some = numbers(session, min(wave, len(tasks) - first), first)
+            for number, text in some.mapInArrow(done, _OUTPUT).collect():
                 yield tasks[number], Output.from_json(text)
 
     return run

@@ -252,11 +252,10 @@ def workers(args: argparse.Namespace) -> dict[str, Any]:
         frame = spark.read.format("tensor").option("id", "photos").load(str(table))
         frame.selectExpr("sum(length(tensor.data))").collect()
 
-    ingest(spark, table, files[:1])
-    read()
-    ingested = timed(lambda: ingest(spark, table, files))
-    read()
-    found = {"ingest": ingested, "read": statistics.median(timed(read) for _ in range(3))}
+    found = {}
+    for name, measure in {"ingest": lambda: ingest(spark, table, files), "read": read}.items():
+        measure()  # the first one is for warmth
+        found[name] = statistics.median(timed(measure) for _ in range(3))
     spark.stop()
     return found
 

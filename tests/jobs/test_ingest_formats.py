@@ -204,11 +204,11 @@ def test_a_large_file_is_shared_by_tasks_and_the_driver_knows_few_rows():
     part = Part(0, "x.npy", "", (100_000, 1024, 1024), "float32", (), False)
     rows = slab_rows([part], 0, (16, 256, 256), cores=8)
     assert 8 * 16 <= len(rows) <= 100_000 * 4 // 16 // 64 + 1 + 8 * 16
-    assert rows[0][3] == 0
-    assert all(a[4] == b[3] for a, b in itertools.pairwise(rows))
+    assert rows[0][2] == 0
+    assert all(a[3] == b[2] for a, b in itertools.pairwise(rows))
     small = [Part(k, f"{k}.png", "", (64, 64, 3), "uint8") for k in range(1000)]
     assert len(slab_rows(small, None, (1, 64, 64, 3), 8)) == 1000
-    assert [r[2] for r in slab_rows(small, 0, (), 8)][:3] == [0, 64, 128]
+    assert [r[1] for r in slab_rows(small, 0, (), 8)][:3] == [0, 64, 128]
     whole = Part(0, "x.npz", "m", (1000, 1024, 1024), "uint8")
     assert len(slab_rows([whole], 0, (), 8)) == 1
 
@@ -221,7 +221,7 @@ def test_no_task_holds_a_large_file(spark, tmp_path, place):
     x.flush()
     part = Part(0, str(tmp_path / "x.npy"), "", shape, "uint8", (), False)
     sizes = []
-    for _, _, offset, first, last in slab_rows([part], 0, (1, 1 << 20), 2):
+    for _, offset, first, last in slab_rows([part], 0, (1, 1 << 20), 2):
         bands = part.tiling((1, 1 << 20))
         found = ingest_arrays.slabs_of(part, 0, offset, bands, range(first, last), False)
         sizes += [slab.nbytes for _, slab in found]
