@@ -1,8 +1,9 @@
 """The Spark benchmark: ingestion, reading, two workers beside one, the driver's memory.
 
-``make bench-spark`` writes a table and a plot. Four kinds of process: a warm session on local[2], in which
-the measures take turns; one that optimises tables and runs functions; clusters of one and of two workers of one
-core; and drivers that ingest 1 to 10,000 pieces.
+``make bench-spark`` writes a table and a plot. Five kinds of process: a warm session on local[2], in which
+the measures take turns; one that optimises tables and runs functions; one that ingests beside others that optimise,
+purge, overwrite and read; clusters of one and of two workers of one core; and drivers that ingest 1 to 10,000
+pieces.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from workloads import photos
 SCRIPT = Path(__file__)
 PIECES = (1, 100, 10_000)
 ROUNDS = 2
+TOGETHER_S = 180
 
 
 def main() -> int:
@@ -41,14 +43,12 @@ def main() -> int:
     parser.add_argument("--files", type=positive, default=10, help="of 201 MB each")
     parser.add_argument("--images", type=positive, default=64, help="in a file")
     parser.add_argument("--out", type=Path, default=Path("bench-output"))
-    parser.add_argument(
-        "--child", choices=("local", "workers", "memory", "upkeep"), help=argparse.SUPPRESS
-    )
+    parts = {p.__name__: p for p in (local, upkeep, at_once, workers, memory)}
+    parser.add_argument("--child", choices=tuple(parts), help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        parts = {"local": local, "workers": workers, "memory": memory, "upkeep": upkeep}
         tell(parts[args.child](args))
         return 0
     with tempfile.TemporaryDirectory() as folder:
@@ -56,6 +56,7 @@ def main() -> int:
         shared = ["--repeat", str(args.repeat), "--folder", folder]
         found: dict[str, Any] = {"local": start_child(SCRIPT, ["local", *shared])}
         found["upkeep"] = start_child(SCRIPT, ["upkeep", *shared])
+        found["at once"] = start_child(SCRIPT, ["at_once", *shared])
         for rounds in range(ROUNDS):
             for count in (1, 2):
                 part = start_child(SCRIPT, ["workers", *shared, "--count", str(count)])
@@ -237,6 +238,19 @@ def upkeep(args: argparse.Namespace) -> dict[str, Any]:
     found = spark_upkeep.upkeep(spark, Path(args.folder))
     spark.stop()
     return found
+
+
+def at_once(args: argparse.Namespace) -> dict[str, Any]:
+    """Return how often each of five kinds of work was done beside the others; every answer is held against NumPy's."""
+    sys.path.append(str(SCRIPT.parents[1]))
+    from together import together
+
+    spark = session_of("local[2]")
+    folder = Path(args.folder) / "at-once"
+    folder.mkdir()
+    done = together(spark, folder, TOGETHER_S)
+    spark.stop()
+    return {"seconds": TOGETHER_S, "done": done}
 
 
 def workers(args: argparse.Namespace) -> dict[str, Any]:

@@ -87,6 +87,12 @@ def bounds(report: dict[str, Any]) -> Iterator[Bound]:
     )
     for name, rate in report["found"]["upkeep"]["functions"].items():
         yield Bound(f"functions, {name}, one task", rate, 200, least=True, unit=" MB/s")
+    together = report["found"]["at once"]
+    yield Bound(
+        f"ingest, optimise, purge, overwrite and read at once for {together['seconds']} s without an error: "
+        "the fewest times of one",
+        min(together["done"].values()), 10, least=True,
+    )  # fmt: skip
     for name, what in (("peak", "driver"), ("workers", "largest Python worker")):
         yield Bound(
             f"memory of the {what}, {min(memory)} to {max(memory)} pieces",
@@ -120,6 +126,8 @@ def table(report: dict[str, Any]) -> str:
     for count in (1, 2):
         s = workers(report, count)
         lines.append(f"| {count} worker(s) of one core | {s['ingest']:.2f} | {s['read']:.2f} |")
+    done = report["found"]["at once"]["done"]
+    lines += ["", "At once: " + ", ".join(f"{name} {n} times" for name, n in done.items()) + "."]
     lines += [
         "",
         "| pieces | seconds | driver MB | largest Python worker MB | JVM of driver and executor MB |",

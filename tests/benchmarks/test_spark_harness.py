@@ -46,7 +46,10 @@ def report(**changes):
     pieces = {f"pieces-{count}": memory for count in (1, 10_000)}
     return {
         "date": "2026-01-01", "cpus": 2, "machine": "x", "python": "3", "versions": {"a": "1"}, "command": "c",
-        "found": {"local": local, "upkeep": upkeep, **workers, **pieces},
+        "found": {
+            "local": local, "upkeep": upkeep, "at once": {"seconds": 180, "done": {"read": 40, "purge": 12}},
+            **workers, **pieces,
+        },
     }  # fmt: skip
 
 
