@@ -1,13 +1,16 @@
-"""Matrix Market files, and the ``.npz`` files of scipy.sparse and the package sparse: a task reads one whole."""
+"""Matrix Market files, and the ``.npz`` files of scipy.sparse and the package sparse: a task reads one.
+
+Coordinates of a Matrix Market file are read in pieces; its dense arrays and ``.npz`` files whole.
+"""
 
 from __future__ import annotations
 
 import io
 import math
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +45,8 @@ _VALUES = {
     "real": rb"[ \t]+\S+", "pattern": rb"", "integer": rb"[ \t]+[+-]?\d+", "complex": rb"[ \t]+\S+[ \t]+\S+",
     "unsigned-integer": rb"[ \t]+\+?\d+",
 }  # fmt: skip
+
+_NO_ELEMENT = re.compile(rb"(?m)^(?:%.*|[ \t]*\r*)\n")
 
 _WORDS = {
     "real": "a number", "pattern": "nothing more", "integer": "an integer", "complex": "two numbers",
@@ -81,13 +86,13 @@ def matrix_records(
 
     def read(mine: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for path in mine:
-            coords, values = elements_of(path)
-            for start in range(0, len(values), _ROWS):
-                some = slice(start, start + _ROWS)
-                piece = values[some].astype(dtype, copy=False)
-                cells = coordinate_batch(coords[:, some], piece, select(..., shape), spec)
-                columns = [*cells.columns, pa.repeat(path, cells.num_rows)]
-                yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
+            for coords, values in elements_of(path):
+                for start in range(0, len(values), _ROWS):
+                    some = slice(start, start + _ROWS)
+                    piece = values[some].astype(dtype, copy=False)
+                    cells = coordinate_batch(coords[:, some], piece, select(..., shape), spec)
+                    columns = [*cells.columns, pa.repeat(path, cells.num_rows)]
+                    yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
 
     count = len(paths)
     frame = numbers(session, count).mapInArrow(carried(share(paths, count, read)), schema)
@@ -100,8 +105,8 @@ def header_of(path: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     with reading(path):
         if not path.lower().endswith(".npz"):
             with opened(path) as stream:
-                rows, columns, _, field = _sizes(_head(stream)[0])
-            return (rows, columns), np.dtype(_DTYPES[field])
+                sizes = _sizes(_head(stream)[0])
+            return (sizes.rows, sizes.columns), np.dtype(_DTYPES[sizes.field])
         with _archive(path) as archive:
             dtype = native(np.empty(0, _array_header(archive, "data")[1])).dtype
             shape = _shape(archive)
@@ -109,13 +114,8 @@ def header_of(path: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         return shape, dtype
 
 
-def _text(path: str) -> AbstractContextManager[Any]:
-    """Return what SciPy reads: the path of a file, or the unpacked text of an object."""
-    return opened(path) if is_object(path) else nullcontext(path)
-
-
-def elements_of(path: str) -> tuple[Array, Array]:
-    """Return coordinates (int64, ndim x nnz) and values of a file's stored elements.
+def elements_of(path: str) -> Iterator[tuple[Array, Array]]:
+    """Yield coordinates (int64, ndim x n) and values of a file's stored elements, some at a time.
 
     Of a dense one, Matrix Market's ``array``, those that are not zero. Symmetric ones are filled up.
 
@@ -126,30 +126,30 @@ def elements_of(path: str) -> tuple[Array, Array]:
     """
     with reading(path):
         if path.lower().endswith(".npz"):
-            coords, values, shape = _npz(path)
+            yield _checked(*_npz(path))
         else:
-            import scipy.io
+            for found in _matrices(path):
+                if isinstance(found, np.ndarray):
+                    places = nonzero(found)
+                    coords, values = np.stack(np.nonzero(places)), found[places]
+                else:
+                    coords, values = np.stack(found.coords), found.data
+                yield _checked(coords, values, found.shape)
 
-            _check_lines(path)
-            with _text(path) as source:
-                found = scipy.io.mmread(source, spmatrix=False)
-            shape = found.shape
-            if isinstance(found, np.ndarray):
-                places = nonzero(found)
-                coords, values = np.stack(np.nonzero(places)), found[places]
-            else:
-                coords, values = np.stack(found.coords), found.data
-        coords = np.asarray(coords).astype(np.int64)
-        if np.ndim(values) != 1 or coords.shape != (len(shape), len(values)):
-            raise ValueError(
-                f"it has {len(values)} values, and coordinates of shape {coords.shape} in place of "
-                f"{(len(shape), len(values))}"
-            )
-        ends = np.array(shape)[:, None]
-        if coords.size and (coords.min() < 0 or (coords.max(axis=1, keepdims=True) >= ends).any()):
-            outside = ((coords < 0) | (coords >= ends)).any(axis=0)
-            at = tuple(coords[:, np.argmax(outside)].tolist())
-            raise ValueError(f"its element {at} lies outside of its shape {tuple(shape)}")
+
+def _checked(coords: Array, values: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return coordinates and values as Spark gets them, if they fit each other and the shape."""
+    coords = np.asarray(coords).astype(np.int64)
+    if np.ndim(values) != 1 or coords.shape != (len(shape), len(values)):
+        raise ValueError(
+            f"it has {len(values)} values, and coordinates of shape {coords.shape} in place of "
+            f"{(len(shape), len(values))}"
+        )
+    ends = np.array(shape)[:, None]
+    if coords.size and (coords.min() < 0 or (coords.max(axis=1, keepdims=True) >= ends).any()):
+        outside = ((coords < 0) | (coords >= ends)).any(axis=0)
+        at = tuple(coords[:, np.argmax(outside)].tolist())
+        raise ValueError(f"its element {at} lies outside of its shape {tuple(shape)}")
     return coords, native(np.asarray(values))
 
 
@@ -257,44 +257,94 @@ def _head(stream: IO[bytes]) -> tuple[bytes, int]:
     return bytes(head), 0
 
 
-def _sizes(head: bytes) -> tuple[int, int, str, str]:
-    """Return rows, columns, layout and field that the head of a Matrix Market file says, if it may be as large."""
+class _Sizes(NamedTuple):
+    """What the head of a Matrix Market file says."""
+
+    rows: int
+    columns: int
+    entries: int
+    layout: str
+    field: str
+    symmetry: str
+
+
+def _sizes(head: bytes) -> _Sizes:
+    """Return what the head of a Matrix Market file says; of a dense one, if it may be as large."""
     import scipy.io
 
-    rows, columns, count, layout, field, symmetry = scipy.io.mminfo(io.BytesIO(head))
-    itemsize = np.dtype(_DTYPES[field]).itemsize
-    if layout == "array":
-        nbytes = rows * columns * itemsize
-    else:
-        nbytes = count * (16 + itemsize) * (1 if symmetry == "general" else 2)
-    check_bytes(nbytes, "its matrix")
-    return rows, columns, layout, field
+    sizes = _Sizes(*scipy.io.mminfo(io.BytesIO(head)))
+    if sizes.layout == "array":
+        check_bytes(
+            sizes.rows * sizes.columns * np.dtype(_DTYPES[sizes.field]).itemsize, "its matrix"
+        )
+    return sizes
 
 
-def _check_lines(path: str) -> None:
-    """Raise ValueError for a line of the wrong length, or a fraction among integers: SciPy cuts them off.
+def _matrices(path: str) -> Iterator[Any]:
+    """Yield the matrix of a Matrix Market file: an array as it is, a sparse one as several that add up to it."""
+    import scipy.io
 
-    (SciPy 1.17 reads ``1 1 2.5`` of an integer matrix as 2, and ``1 1 2 7`` of a real one too.)
-    """
     with opened(path) as stream:
         head, number = _head(stream)
-        _, _, layout, field = _sizes(head)
-        good, places = _VALUES[field], "row, column and " if layout == "coordinate" else ""
-        good = rb"\S+[ \t]+\S+" + good if layout == "coordinate" else good.removeprefix(rb"[ \t]+")
-        good = good or rb"(?!)"
-        # No two runs of blanks meet, which would be divided in every way that there is.
-        wrong = re.compile(rb"(?m)^(?!%|[ \t]*(?:" + good + rb"[ \t\r]*|\r*)$).+")
-        while chunk := stream.read(_CHUNK):
-            rest = stream.readline(LINE_BYTES)
-            if len(rest) == LINE_BYTES and not rest.endswith(b"\n"):
-                raise ValueError(f"a line has more than {LINE_BYTES} bytes")
-            chunk += rest
-            found = wrong.search(chunk)
-            if found:
-                number += chunk.count(b"\n", 0, found.start()) + 1
-                text = found[0][:100].decode("utf-8", "replace").strip()
-                raise ValueError(
-                    f"Line {number}: {text!r} is no element of the matrix, of which the first line says that it "
-                    f"is {layout} {field}: a line has {places}{_WORDS[field]}"
-                )
-            number += chunk.count(b"\n")
+        sizes = _sizes(head)
+        lines = _good_lines(stream, sizes, number)
+        if sizes.layout == "coordinate":
+            yield from _sparse(lines, sizes)
+            return
+        for _ in lines:
+            pass
+    with opened(path) if is_object(path) else nullcontext(path) as source:
+        yield scipy.io.mmread(source, spmatrix=False)
+
+
+def _sparse(lines: Iterable[tuple[bytes, int]], sizes: _Sizes) -> Iterator[Any]:
+    """Yield matrices of some lines each: SciPy reads them under a head of their own, so that none is held for long."""
+    import scipy.io
+
+    seen = 0
+    for chunk, number in lines:
+        count = chunk.count(b"\n") - len(_NO_ELEMENT.findall(chunk))
+        seen += count
+        if seen > sizes.entries:
+            raise ValueError(f"it has more than the {sizes.entries} elements that its head says")
+        kind = f"%%MatrixMarket matrix coordinate {sizes.field} {sizes.symmetry}\n"
+        text = f"{kind}{sizes.rows} {sizes.columns} {count}\n".encode() + chunk
+        try:
+            yield scipy.io.mmread(io.BytesIO(text), spmatrix=False)
+        except ValueError as error:
+            place = re.match(r"Line (\d+)", str(error))
+            if place is None:
+                raise
+            line = f"Line {int(place[1]) - 2 + number}"
+            raise ValueError(str(error).replace(place[0], line, 1)) from error
+    if seen != sizes.entries:
+        raise ValueError(f"it has {seen} of the {sizes.entries} elements that its head says")
+
+
+def _good_lines(stream: IO[bytes], sizes: _Sizes, number: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the lines after the head, some at a time, with the number of the line before them.
+
+    Raises ValueError for a line of the wrong length, or a fraction among integers: SciPy cuts them off.
+    (SciPy 1.17 reads ``1 1 2.5`` of an integer matrix as 2, and ``1 1 2 7`` of a real one too.)
+    """
+    layout, field = sizes.layout, sizes.field
+    good, places = _VALUES[field], "row, column and " if layout == "coordinate" else ""
+    good = rb"\S+[ \t]+\S+" + good if layout == "coordinate" else good.removeprefix(rb"[ \t]+")
+    good = good or rb"(?!)"
+    # No two runs of blanks meet, which would be divided in every way that there is.
+    wrong = re.compile(rb"(?m)^(?!%|[ \t]*(?:" + good + rb"[ \t\r]*|\r*)$).+")
+    while chunk := stream.read(_CHUNK):
+        rest = stream.readline(LINE_BYTES)
+        if len(rest) == LINE_BYTES and not rest.endswith(b"\n"):
+            raise ValueError(f"a line has more than {LINE_BYTES} bytes")
+        chunk += rest
+        found = wrong.search(chunk)
+        if found:
+            number += chunk.count(b"\n", 0, found.start()) + 1
+            text = found[0][:100].decode("utf-8", "replace").strip()
+            raise ValueError(
+                f"Line {number}: {text!r} is no element of the matrix, of which the first line says that it "
+                f"is {layout} {field}: a line has {places}{_WORDS[field]}"
+            )
+        yield (chunk if chunk.endswith(b"\n") else chunk + b"\n"), number
+        number += chunk.count(b"\n")

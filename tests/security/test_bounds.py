@@ -8,6 +8,8 @@ import zipfile
 import h5py
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse
 import tifffile
 import zarr
 
@@ -19,7 +21,15 @@ from tensorlake_spark.spark.matrices import elements_of, header_of
 pytestmark = pytest.mark.usefixtures("little_memory")
 
 HEAD = b"%%MatrixMarket matrix coordinate real general\n"
-BOTH = pytest.mark.parametrize("use", [header_of, elements_of])
+
+
+def whole(path):
+    """Return coordinates and values of all elements, which come some at a time."""
+    pieces = list(elements_of(path))
+    return tuple(np.concatenate(arrays, axis=-1) for arrays in zip(*pieces, strict=True))
+
+
+BOTH = pytest.mark.parametrize("use", [header_of, whole])
 
 
 def read(path, member=""):
@@ -66,7 +76,7 @@ def test_no_member_of_a_sparse_matrix_is_larger_than_it_may(tmp_path, monkeypatc
 def test_diagonals_cost_what_they_hold(tmp_path):
     members = {"data": [[1, 0, 3]], "offsets": [-1], "format": b"dia"}
     path = save(tmp_path / "x.npz", **members, shape=[1 << 40, 3])
-    coords, values = elements_of(path)
+    coords, values = whole(path)
     assert coords.tolist() == [[1, 3], [0, 2]]
     assert values.tolist() == [1, 3]
 
@@ -87,7 +97,7 @@ def test_comments_and_blank_lines_of_a_header(tmp_path):
     text = HEAD + b"% one\n\n  % two\n \n2 3 1\n\n2 3 1.5\n"
     path = packed(tmp_path / "x.mtx.gz", text)
     assert header_of(path) == ((2, 3), np.float64)
-    coords, values = elements_of(path)
+    coords, values = whole(path)
     assert (coords.tolist(), values.tolist()) == ([[1], [2]], [1.5])
 
 
@@ -96,35 +106,53 @@ def test_a_line_of_elements_has_an_end(tmp_path, monkeypatch):
     monkeypatch.setattr(matrices, "_CHUNK", 1 << 20)
     path = packed(tmp_path / "x.mtx.gz", HEAD + b"2 2 1\n1 1 1" + b" " * (3 << 20) + b"\n")
     with pytest.raises(tl.InvalidTensorError, match="a line has more than 1048576 bytes"):
-        elements_of(path)
+        whole(path)
 
 
 def test_blanks_are_looked_at_once(tmp_path):
     path = packed(tmp_path / "x.mtx.gz", HEAD + b"2 2 1\n" + b" " * (1 << 16) + b"x\n")
     start = time.process_time()
     with pytest.raises(tl.InvalidTensorError, match="is no element of the matrix"):
-        elements_of(path)
+        whole(path)
     assert time.process_time() - start < 1
 
 
 @BOTH
-@pytest.mark.parametrize("layout", ["array", "coordinate", "symmetric"])
-def test_a_matrix_is_refused_by_its_sizes(tmp_path, monkeypatch, use, layout):
-    if layout == "array":
-        text = b"%%MatrixMarket matrix array real general\n30 30\n" + b"0\n" * 900
-        least = 30 * 30 * 8
-    else:
-        head = HEAD.replace(b"general", b"symmetric") if layout == "symmetric" else HEAD
-        text = head + b"300 300 300\n" + b"".join(b"%d 1 1\n" % k for k in range(1, 301))
-        least = 300 * 24 * (2 if layout == "symmetric" else 1)
+def test_an_array_is_refused_by_its_sizes(tmp_path, monkeypatch, use):
+    text = b"%%MatrixMarket matrix array real general\n30 30\n" + b"0\n" * 900
     path = packed(tmp_path / "x.mtx.gz", text)
-    monkeypatch.setenv(bounds.MAX_BYTES, str(least))
+    monkeypatch.setenv(bounds.MAX_BYTES, "7200")
     use(path)
-    monkeypatch.setenv(bounds.MAX_BYTES, str(least - 1))
-    with pytest.raises(
-        tl.InvalidTensorError, match=rf"{least} bytes unpacked, more than {least - 1}"
-    ):
+    monkeypatch.setenv(bounds.MAX_BYTES, "7199")
+    with pytest.raises(tl.InvalidTensorError, match="7200 bytes unpacked, more than 7199"):
         use(path)
+
+
+@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+def test_elements_of_a_matrix_come_some_at_a_time(tmp_path, monkeypatch, symmetry):
+    """However many there are; no more than the head says are read, and no fewer are taken for all."""
+    monkeypatch.setattr(matrices, "_CHUNK", 1000)
+    head = HEAD.replace(b"general", symmetry.encode())
+    lines = [b"%d %d %d\n" % (k, k // 2 + 1, k) for k in range(1, 301)]
+    lines[150:150] = [b"\n", b" \r\n"]
+
+    def file(count, lines):
+        return packed(tmp_path / "x.mtx.gz", head + b"300 300 %d\n" % count + b"".join(lines))
+
+    path = file(300, lines)
+    pieces = list(elements_of(path))
+    assert max(len(values) for _, values in pieces) < 250
+    coords, values = whole(path)
+    found = scipy.sparse.coo_array((values, tuple(coords)), (300, 300))
+    assert (found != scipy.io.mmread(path, spmatrix=False)).nnz == 0
+    assert found.nnz == len(values) == (300 if symmetry == "general" else 598)
+    with pytest.raises(tl.InvalidTensorError, match="it has more than the 299 elements"):
+        whole(file(299, lines))
+    with pytest.raises(tl.InvalidTensorError, match="it has 300 of the 301 elements"):
+        whole(file(301, lines))
+    wrong = [*lines[:280], b"301 1 5\n", *lines[281:]]
+    with pytest.raises(tl.InvalidTensorError, match="Line 283: Row index out of bounds"):
+        whole(file(300, wrong))
 
 
 def test_a_page_of_a_tiff_is_refused_by_its_pixels(tmp_path, monkeypatch):
@@ -209,10 +237,10 @@ def test_what_would_be_read_outside_of_a_buffer(tmp_path, form, lie):
     if form == "gcxs":
         members |= {"fill_value": 0.0, "compressed_axes": [0]}
     path = save(tmp_path / "x.npz", **members)
-    assert len(elements_of(path)[1]) == 2
+    assert len(whole(path)[1]) == 2
     save(tmp_path / "x.npz", **members | LIES[lie])
     with pytest.raises(tl.InvalidTensorError, match=r"x\.npz cannot be read"):
-        elements_of(path)
+        whole(path)
 
 
 @pytest.mark.parametrize(
@@ -221,10 +249,10 @@ def test_what_would_be_read_outside_of_a_buffer(tmp_path, form, lie):
 def test_axes_that_the_package_sparse_did_not_write(tmp_path, others):
     members = csr([2, 2], fill_value=0.0, compressed_axes=[0], format=b"gcxs")
     with pytest.raises(tl.InvalidTensorError, match=r"x\.npz cannot be read"):
-        elements_of(save(tmp_path / "x.npz", **members | others))
+        whole(save(tmp_path / "x.npz", **members | others))
 
 
 @pytest.mark.parametrize("members", [{"format": [1]}, {"format": b"lil"}, {"shape": 3}, {"format": b"coo"}])  # fmt: skip
 def test_members_that_do_not_go_together_are_an_error_of_the_file(tmp_path, members):
     with pytest.raises(tl.InvalidTensorError, match=r"x\.npz cannot be read"):
-        elements_of(save(tmp_path / "x.npz", **csr([2, 2]) | members))
+        whole(save(tmp_path / "x.npz", **csr([2, 2]) | members))

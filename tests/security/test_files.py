@@ -10,7 +10,6 @@ import zlib
 
 import h5py
 import numpy as np
-import pyarrow as pa
 import pytest
 import scipy.sparse
 import zarr
@@ -72,10 +71,10 @@ def test_no_pickle_of_a_sparse_matrix_is_opened(tmp_path, trap):
         path = tmp_path / f"{name}.npz"
         np.savez(path, **{**parts, "data": good.data, name: trap})
         with pytest.raises((tl.InvalidTensorError, ValueError)):
-            header_of(str(path)), elements_of(str(path))
+            header_of(str(path)), list(elements_of(str(path)))
     np.savez(tmp_path / "coo.npz", coords=trap, data=good.data, shape=[2, 2], fill_value=0.0)
     with pytest.raises(tl.InvalidTensorError):
-        elements_of(str(tmp_path / "coo.npz"))
+        list(elements_of(str(tmp_path / "coo.npz")))
 
 
 def test_objects_of_hdf5_and_zarr_are_no_tensors(tmp_path):
@@ -140,7 +139,7 @@ def test_an_archive_is_refused_by_the_size_that_it_says(tmp_path, monkeypatch):
         read(path, "x")
     bomb_npz(tmp_path / "m.npz", "data.npy", 64 << 20)
     with pytest.raises(tl.InvalidTensorError, match="more than 16777216"):
-        elements_of(str(tmp_path / "m.npz"))
+        list(elements_of(str(tmp_path / "m.npz")))
     monkeypatch.setenv(bounds.MAX_BYTES, "much")
     with pytest.raises(tl.InvalidOptionError, match="TENSORLAKE_MAX_BYTES='much'"):
         read(path, "x")
@@ -199,11 +198,10 @@ def test_a_line_has_an_end(tmp_path, monkeypatch):
     with zipfile.ZipFile(tmp_path / "x.csv.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x.csv", b"a\n" + text)
     packed, zipped = str(tmp_path / "x.tns.gz"), str(tmp_path / "x.csv.zip")
-    batch = pa.RecordBatch.from_pydict({"i": [0], "path": [zipped], "member": ["x.csv"]})
     for use in (
         lambda: first_line(packed),
         lambda: find_line(packed, "2"),
-        lambda: list(_unpack(iter([batch]))),
+        lambda: list(_unpack([(zipped, "x.csv")])),
     ):
         with pytest.raises(tl.InvalidTensorError, match="a line has more than 1048576 bytes"):
             use()
@@ -214,7 +212,7 @@ def test_a_matrix_may_not_promise_elements(tmp_path, size):
     path = tmp_path / "x.mtx"
     path.write_text(f"%%MatrixMarket matrix coordinate real general\n3 3 {size}\n1 1 1.0\n")
     with pytest.raises(tl.InvalidTensorError):
-        elements_of(str(path))
+        list(elements_of(str(path)))
 
 
 @pytest.mark.parametrize(
