@@ -21,6 +21,9 @@ from tensorlake_spark.spec import dtype_name, dtype_of, native
 
 Array = np.ndarray[Any, Any]
 
+# Old versions of SciPy take others too, and then fail at what one does with them.
+_SCIPY_DTYPES = "?" + np.typecodes["AllInteger"] + "fdFD"
+
 
 class SparseTensor:
     """A tensor of which only some elements are stored; the others are zero. It cannot be changed.
@@ -270,11 +273,12 @@ class SparseTensor:
         """
         if self.ndim != 2:
             raise InvalidTensorError(f"a SciPy matrix has rank 2, this tensor has {self.ndim}")
+        if self.dtype.char not in _SCIPY_DTYPES:
+            raise InvalidTensorError(
+                f"scipy.sparse has no matrices of dtype {self.dtype}; convert it with .astype(...)"
+            )
         parts = self._values, tuple(self._coords)
-        try:
-            return _package("scipy").sparse.coo_array(parts, self._shape, copy=True)
-        except ValueError as error:  # float16 and the like
-            raise InvalidTensorError(f"{error}; convert it with .astype(...)") from error
+        return _package("scipy").sparse.coo_array(parts, self._shape, copy=True)
 
     @classmethod
     def from_pydata(cls, array: Any) -> SparseTensor:
