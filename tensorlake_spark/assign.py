@@ -21,6 +21,7 @@ from tensorlake_spark.meta import Meta
 from tensorlake_spark.progress import progress
 from tensorlake_spark.put import commit_change, recomputed, writer_of
 from tensorlake_spark.row import Row, Totals, corners, data_batch
+from tensorlake_spark.sparse import array_of
 from tensorlake_spark.spec import TensorSpec, converted
 
 
@@ -86,12 +87,7 @@ def fitting(spec: TensorSpec, values: Any) -> np.ndarray[Any, Any]:
     InvalidTensorError
         If they are no array, or the tensor cannot hold one of them.
     """
-    try:
-        given = np.asarray(values)
-    except ValueError as error:
-        raise InvalidTensorError(
-            f"cannot make an array of {type(values).__name__} for tensor {spec.id!r}: {error}"
-        ) from error
+    given = array_of(values, f" for tensor {spec.id!r}")
     if hasattr(values, "dtype") and not np.isscalar(values):  # lists count as what is in them
         check_kind(spec, given.dtype)
     return converted(given, spec.dtype, f"tensor {spec.id!r}")

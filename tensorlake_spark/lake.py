@@ -170,8 +170,8 @@ class TensorLake(Upkeep, Versions):
             Its name; ``/`` makes groups.
         data : array, sparse tensor, array-like, or iterator
             An ndarray, a memory map, anything with ``shape``, ``dtype`` and ``__getitem__``, nested lists, an
-            iterator of slabs along `axis`; a `SparseTensor`, a matrix of scipy.sparse, a sparse tensor of
-            torch or of the package ``sparse``.
+            iterator of slabs along `axis`; a `SparseTensor`, a matrix of scipy.sparse, an array of the
+            package ``sparse``; a tensor of torch, dense or sparse, from any device and without its gradient.
         mode : {"error", "overwrite", "append"}
             What to do if the id is taken; an append to a tensor that is not there writes it.
         axis : int or None

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import Box
-from tensorlake_spark.sparse import SparseTensor, sparse_of
+from tensorlake_spark.sparse import SparseTensor, array_of, sparse_of
 from tensorlake_spark.spec import dtype_name, native
 
 Array = np.ndarray[Any, Any]
@@ -184,7 +184,7 @@ class SlabSource:
         self._slabs = iter(slabs)
         self.axis = axis
         try:
-            self._first: Array | None = np.asarray(next(self._slabs))
+            self._first: Array | None = array_of(next(self._slabs))
         except StopIteration:
             raise InvalidTensorError(
                 "an iterator without a slab has no shape and no dtype; write an empty array instead"
@@ -222,7 +222,7 @@ class SlabSource:
         yield first
         del first
         for number, item in enumerate(self._slabs, start=1):
-            slab = np.asarray(item)
+            slab = array_of(item)
             same = slab.ndim == len(shape) and all(
                 a == b
                 for k, (a, b) in enumerate(zip(slab.shape, shape, strict=True))
@@ -344,16 +344,10 @@ def source_of(data: Any, axis: int = 0) -> Source:
         try:
             dtype = np.dtype(data.dtype)
         except TypeError:
-            array = np.asarray(data)
-            return source_of(array, axis)
+            return source_of(array_of(data), axis)
         source = ArraySource(data, tuple(int(n) for n in data.shape), dtype)
     else:
-        try:
-            array = np.asarray(data)
-        except ValueError as error:
-            raise InvalidTensorError(
-                f"cannot make an array of {type(data).__name__}: {error}"
-            ) from error
+        array = array_of(data)
         source = ArraySource(array, array.shape, array.dtype)
     dtype_name(source.dtype)
     return source

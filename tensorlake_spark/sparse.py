@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError
+from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorLakeError
 from tensorlake_spark.indexing import PointSelection, Selection, locate, place
 from tensorlake_spark.indexing.coords import check_coords, check_shape, order, ravel
 from tensorlake_spark.indexing.key import select, select_orthogonal, select_points
@@ -80,7 +80,7 @@ class SparseTensor:
     ) -> None:
         lengths = check_shape(shape)
         places = check_coords(coords, lengths)
-        data = np.asarray(values)
+        data = array_of(values)
         dtype_name(data.dtype)
         if data.shape != places.shape[1:]:
             raise InvalidTensorError(
@@ -239,7 +239,7 @@ class SparseTensor:
         >>> SparseTensor.from_dense(np.array([0.0, -0.0, 3.0])).coords
         array([[1, 2]])
         """
-        array = np.asarray(array)
+        array = array_of(array)
         dtype_name(array.dtype)
         mask = nonzero(array)
         found = np.flatnonzero(mask)  # and then their coordinates: four times as fast as np.nonzero
@@ -301,16 +301,14 @@ class SparseTensor:
         torch = _package("torch")
         if not isinstance(tensor, torch.Tensor) or not _is_sparse_torch(tensor):
             raise InvalidTensorError(f"{type(tensor).__name__} is no sparse tensor of PyTorch")
-        coo = tensor.detach().to_sparse_coo().coalesce()
+        coo = tensor.detach().to_sparse_coo()
         if coo.dense_dim():
             raise InvalidTensorError(
                 f"the last {coo.dense_dim()} axes of the tensor are dense; "
                 "tensor.to_dense().to_sparse() makes all of them sparse"
             )
-        # As bytes: NumPy knows bfloat16 and float8 through ml_dtypes only, PyTorch not even so.
-        dtype = dtype_of(str(coo.dtype).removeprefix("torch."))
-        raw = coo.values().resolve_conj().resolve_neg().view(torch.uint8).numpy(force=True)
-        return cls(coo.indices().numpy(force=True), raw.view(dtype), coo.shape)
+        # Not by coalesce(), which refuses some dtypes and believes every index.
+        return cls(array_of(coo._indices()), array_of(coo._values()), coo.shape, duplicates="sum")
 
     def to_torch(self) -> Any:
         """Return a coalesced ``torch.sparse_coo_tensor`` of its own."""
@@ -370,14 +368,55 @@ def sparse_of(data: Any) -> SparseTensor | None:
     """
     if isinstance(data, SparseTensor):
         return data
-    scipy_sparse, pydata, torch = map(sys.modules.get, ("scipy.sparse", "sparse", "torch"))
+    scipy_sparse, pydata = map(sys.modules.get, ("scipy.sparse", "sparse"))
     if scipy_sparse is not None and scipy_sparse.issparse(data):
         return SparseTensor.from_scipy(data)
     if isinstance(data, getattr(pydata, "SparseArray", ())):
         return SparseTensor.from_pydata(data)
-    if isinstance(data, getattr(torch, "Tensor", ())) and _is_sparse_torch(data):
+    if _is_torch(data) and _is_sparse_torch(data):
         return SparseTensor.from_torch(data)
     return None
+
+
+def array_of(data: Any, purpose: str = "") -> Array:
+    """Return data as one array, as `numpy.asarray` does; also sparse data, and any tensor of PyTorch.
+
+    Raises
+    ------
+    InvalidTensorError
+        If no array can be made of it; UnsupportedDtypeError for a dtype of PyTorch that no row can hold.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> array_of(scipy.sparse.coo_array(np.eye(2))).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    sparse = sparse_of(data)
+    if sparse is not None:
+        return sparse.todense()
+    try:
+        return _array_of_torch(data) if _is_torch(data) else np.asarray(data)
+    except TensorLakeError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidTensorError(
+            f"cannot make an array of {type(data).__name__}{purpose}: {error}"
+        ) from error
+
+
+def _array_of_torch(tensor: Any) -> Array:
+    torch, dtype = sys.modules["torch"], dtype_of(str(tensor.dtype).removeprefix("torch."))
+    # bfloat16 and float8 as integers: NumPy knows them through ml_dtypes only, PyTorch not even so.
+    if dtype.isbuiltin != 1:
+        tensor = tensor.view(torch.uint8 if dtype.itemsize == 1 else torch.int16)
+    # By force: from any device, and without the gradient, which no row holds.
+    array: Array = tensor.numpy(force=True)
+    return array.view(dtype)
+
+
+def _is_torch(data: Any) -> bool:
+    return isinstance(data, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
 def _is_sparse_torch(tensor: Any) -> bool:

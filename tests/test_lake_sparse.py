@@ -95,6 +95,21 @@ def test_scipy_matrices_go_in_and_come_out(lake):
     assert (ref[3:9].to_scipy() != matrix[3:9]).nnz == 0
 
 
+def test_dense_tensors_take_sparse_data(lake):
+    x, more = np.ones((5, 12)), sparse_array((2, 12), 6)
+    ref = lake.write("x", x, layout="ftsf")
+    for k, kind in enumerate(
+        [scipy.sparse.csr_array, scipy.sparse.coo_matrix, tl.SparseTensor.from_dense]
+    ):
+        more[0, k] = k + 1
+        ref[k : k + 2] = kind(more)
+        x[k : k + 2] = more
+        assert bits(ref[...]) == bits(x)
+    slabs = [scipy.sparse.csr_array(more), more, tl.SparseTensor.from_dense(more)]
+    ref = lake.write("slabs", iter(slabs), layout="ftsf")
+    assert bits(ref[...]) == bits(np.concatenate([more] * 3))
+
+
 @pytest.mark.parametrize("layout", SPARSE)
 def test_a_part_is_assigned(lake, layout):
     x = sparse_array()

@@ -320,34 +320,3 @@ def test_pydata_there_and_back():
         SparseTensor.from_pydata(sparse.COO([[1]], [2.0], shape=(3,), fill_value=np.nan))
     with pytest.raises(InvalidTensorError, match="ndarray is no array of the package sparse"):
         SparseTensor.from_pydata(np.eye(2))
-
-
-@pytest.mark.torch
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
-def test_torch_there_and_back():
-    import torch
-
-    rng = np.random.default_rng(0)
-    names = ("bool", "uint8", "int64", "float16", "float32", "float64", "complex64", "bfloat16")
-    for shape in [(4,), (3, 5), (2, 3, 4), (0, 3)]:
-        for name in names:
-            array = (rng.integers(1, 9, shape) * (rng.random(shape) < 0.5)).astype(dtype_of(name))
-            tensor = SparseTensor.from_dense(array)
-            given = tensor.to_torch()
-            assert given.is_coalesced()
-            assert given.dtype is getattr(torch, name)
-            assert SparseTensor.from_torch(given) == tensor
-            assert sparse_of(given) == tensor
-    indices, values = [[4, 4, 1]], [1.0, 2.0, 3.0]
-    given = torch.sparse_coo_tensor(
-        indices, values, (6,), requires_grad=True, check_invariants=True
-    )
-    assert SparseTensor.from_torch(given).todense().tolist() == [0, 3, 0, 0, 3, 0]
-    assert sparse_of(torch.eye(3).to_sparse_csr()).todense().tolist() == np.eye(3).tolist()
-    assert sparse_of(torch.eye(3)) is None
-    with pytest.raises(InvalidTensorError, match="the last 1 axes of the tensor are dense"):
-        SparseTensor.from_torch(torch.eye(3).to_sparse(1))
-    with pytest.raises(InvalidTensorError, match="Tensor is no sparse tensor of PyTorch"):
-        SparseTensor.from_torch(torch.eye(3))
-    with pytest.raises(InvalidTensorError, match=r"no dtype datetime64\[D\]"):
-        SparseTensor([[0]], np.zeros(1, "M8[D]"), (3,)).to_torch()
