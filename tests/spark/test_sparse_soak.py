@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -47,17 +48,24 @@ print("answer", json.dumps([seconds, ref.nnz, right, stored, ref._meta.totals.ro
 
 def memory(root):
     """Return the resident bytes below a process: of Java, of Spark's workers, of the driver's own Python."""
-    parents, sizes = {}, {}
+    parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
+        with suppress(OSError):
             parents[int(folder.name)] = int(
                 (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
             )
-            command = (folder / "cmdline").read_text().replace("\0", " ").split()
+    out = [0, 0, 0]
+    for pid in parents:
+        above = parents[pid]
+        while above not in (0, root):
+            above = parents.get(above, 0)
+        if above != root:
+            continue
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").split()
             # What workers share with the process they were forked from counts once.
-            line = next(
-                x for x in (folder / "smaps_rollup").read_text().splitlines() if "Pss:" in x
-            )
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            size = next(int(x.split()[1]) << 10 for x in lines if "Pss:" in x)
         except (OSError, StopIteration):
             continue
         kind = (
@@ -67,14 +75,7 @@ def memory(root):
             if command[-1:] == ["pyspark.worker"]
             else 2
         )
-        sizes[int(folder.name)] = kind, int(line.split()[1]) << 10
-    out = [0, 0, 0]
-    for pid, (kind, size) in sizes.items():
-        above = parents[pid]
-        while above not in (0, root):
-            above = parents.get(above, 0)
-        if above == root:
-            out[kind] += size
+        out[kind] += size
     return out
 
 
