@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.footer import Footer, footer_at, footer_of, plain_types, reading
 from tensorlake_spark.delta.payload import over
-from tensorlake_spark.delta.remote import Part, Remote, overlapped
+from tensorlake_spark.delta.remote import Part, overlapped
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.indexing import FilePlan, PointSelection, Predicate, ReadPlan, Selection
@@ -196,6 +196,18 @@ def _batches(footer: Footer, groups: Sequence[int]) -> Iterator[Sequence[int]]:
     yield groups[first:]
 
 
+def _needed(
+    footer: Footer,
+    groups: Sequence[int],
+    columns: Sequence[str],
+    tensor_id: str,
+    keep: Array | None,
+) -> tuple[list[str], bool]:
+    """Return the columns to read of row groups, and whether all their rows are a tensor's; if not, two tell which."""
+    clean = keep is None and all(footer.holds_only(tensor_id, g) for g in groups)
+    return [*columns, *(n for n in ("id", "nnz") if not clean and n not in columns)], clean
+
+
 def _read_groups(
     storage: Storage,
     path: str,
@@ -214,9 +226,8 @@ def _read_groups(
             plain = [part for part in parts if part is not None]
             if plain and len(plain) == len(groups):
                 views[name] = plain
-    clean = keep is None and all(footer.holds_only(tensor_id, g) for g in groups)
-    rest = [n for n in columns if n not in views]
-    rest += [] if clean else [n for n in ("id", "nnz") if n not in rest]
+    needed, clean = _needed(footer, groups, columns, tensor_id, keep)
+    rest = [n for n in needed if n not in views]
 
     def open_file() -> pq.ParquetFile:
         if isinstance(mapped, Part):
@@ -288,7 +299,16 @@ def read(
     if remote is not None:
         target = max(_REQUEST_BYTES, min(_JOB_BYTES, read_plan.n_bytes // IO_THREADS))
         jobs = pieces(snapshot, read_plan, target, adjacent=True)
-        found = overlapped(jobs, partial(_fetch, storage, remote, tuple(names)), work)
+
+        def fetch(piece: ScanPiece) -> Part:
+            with reading(storage, piece.path):
+                footer, groups = footer_of(storage, piece.path, remote=remote), piece.row_groups
+                needed, _ = _needed(
+                    footer, groups, names, read_plan.predicate.id, keeps[piece.path]
+                )
+                return footer.fetch(remote, piece.path, groups, tuple(needed))
+
+        found = overlapped(jobs, fetch, work)
     else:
         maps: dict[str, pa.Buffer | None] = {}
         for file in read_plan.files:
@@ -299,12 +319,6 @@ def read(
             return work(jobs[0], maps[jobs[0].path])
         found = threads().map(lambda piece: work(piece, maps[piece.path]), jobs)
     return [result for results in found for result in results]
-
-
-def _fetch(storage: Storage, remote: Remote, columns: tuple[str, ...], piece: ScanPiece) -> Part:
-    with reading(storage, piece.path):
-        footer = footer_of(storage, piece.path, remote=remote)
-        return footer.fetch(remote, piece.path, piece.row_groups, columns)
 
 
 def _job_bytes(total: int) -> int:

@@ -4,6 +4,7 @@ import importlib
 import multiprocessing
 import sys
 import uuid
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +145,24 @@ def test_row_groups_beside_each_other_share_requests(s3, options, seen, url):
     assert (got == x, trips) == (True, 1)
     assert nbytes <= 1.1 * plan.n_bytes
     assert plan.n_row_groups > len(asked)
+
+
+def test_tensors_that_share_row_groups(s3, options, seen, url):
+    """Which rows are whose stands in columns of its own, which are fetched with the others."""
+    lake = tl.open(url, storage_options=s3.options)
+    dense = {f"d/{i}": np.full((4, 4), i + 1.0) for i in range(5)}
+    sparse = {f"s/{i}": tl.SparseTensor.from_dense(np.eye(9) * (i + 1)) for i in range(5)}
+    for name, data in (dense | sparse).items():
+        lake.write(name, data, layout="bsgs" if name in sparse else "ftsf")
+    lake.optimize()
+    forget()
+    lake = tl.open(url, storage_options=options)
+    assert {lake[name].explain().n_files for name in lake} == {1}
+    for name, data in dense.items():
+        got, trips, _, _ = seen(partial(lake[name].__getitem__, np.s_[1:3]))
+        assert (got.tolist(), trips) == (data[1:3].tolist(), 1)
+    for name, data in sparse.items():
+        assert lake[name][2:] == data[2:]
 
 
 def _read(ref, key, out):
