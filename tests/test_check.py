@@ -104,6 +104,7 @@ def sparse(seed=0, shape=(20, 30, 40), count=300):
     return tl.SparseTensor(coords, rng.random(count), shape)
 
 
+@pytest.mark.local_disk
 @pytest.mark.filterwarnings("ignore")
 def test_a_sound_lake_has_no_findings_whatever_was_done_to_it(lake, x):
     lake.write("x", x, block_shape=(8, 30))
@@ -142,6 +143,7 @@ def test_a_sound_lake_has_no_findings_whatever_was_done_to_it(lake, x):
     assert tl.open(lake.uri, version=1).check().ok
 
 
+@pytest.mark.local_disk
 def test_a_changed_payload_byte_is_one_row_with_its_box(full):
     path = only_file(full)
     data = bytearray(path.read_bytes())
@@ -166,6 +168,7 @@ def test_a_changed_payload_byte_is_one_row_with_its_box(full):
     assert full.version == 1
 
 
+@pytest.mark.local_disk
 def test_no_changed_byte_passes_a_check_and_changes_what_is_read(lake, x):
     lake.write("x", x[:16], block_shape=(8, 100), codec="zstd")
     path = only_file(lake)
@@ -185,6 +188,7 @@ def test_no_changed_byte_passes_a_check_and_changes_what_is_read(lake, x):
     assert found > 150
 
 
+@pytest.mark.local_disk
 def test_a_truncated_file_a_missing_one_and_one_that_was_swapped(full, x):
     full.write("y", x, block_shape=(8, 100))
     first, second = sorted(live(full), key=lambda name: Path(full.uri, name).stat().st_mtime_ns)
@@ -204,6 +208,7 @@ def test_a_truncated_file_a_missing_one_and_one_that_was_swapped(full, x):
     assert not any(f.repaired for f in report.findings)
 
 
+@pytest.mark.local_disk
 def test_a_footer_that_fails_its_seal(full):
     path = only_file(full)
     data = bytearray(path.read_bytes())
@@ -239,6 +244,7 @@ def wrong_seq(add, stats):
     stats["maxValues"]["seq"] = 2
 
 
+@pytest.mark.local_disk
 @pytest.mark.parametrize(
     "change", [narrow_min, narrow_max, wrong_id, wrong_nulls, wrong_nnz, wrong_seq]
 )
@@ -259,6 +265,7 @@ def test_statistics_that_hide_rows_are_found_and_written_anew(full, x, change):
     assert full.check(repair=True).findings == ()
 
 
+@pytest.mark.local_disk
 def test_sizes_and_counts_of_the_log_are_mended_where_the_totals_hold(full, x):
     def change(add, stats):
         add["size"] += 1
@@ -275,6 +282,7 @@ def test_sizes_and_counts_of_the_log_are_mended_where_the_totals_hold(full, x):
     np.testing.assert_array_equal(full["x"][:], x)
 
 
+@pytest.mark.local_disk
 def test_statistics_that_are_wider_or_missing_are_fine(full):
     def wider(add, stats):
         stats["minValues"]["id"] = "a"
@@ -288,6 +296,7 @@ def test_statistics_that_are_wider_or_missing_are_fine(full):
     assert full.check().findings == ()
 
 
+@pytest.mark.local_disk
 def test_statistics_of_row_groups_are_held_against_the_rows(lake, x):
     lake.write("abcdefgh", x, block_shape=(8, 100))
     path = only_file(lake)
@@ -344,6 +353,7 @@ def test_a_hole_smaller_than_a_chunk_is_a_gap_where_rows_are_missing(lake, x):
     assert "tensor 'x', box [12:16, 0:100]" in {f.place for f in report.findings}
 
 
+@pytest.mark.local_disk
 def test_rows_that_are_there_twice_overlap_and_stay(full):
     rows = data_rows(rows_of(full)).slice(2, 1)
     append_plain(full, rows)
@@ -356,6 +366,7 @@ def test_rows_that_are_there_twice_overlap_and_stay(full):
     assert overlap.place == "tensor 'x', box [16:24, 0:100]"
 
 
+@pytest.mark.local_disk
 def test_rows_added_to_a_sparse_tensor_with_plain_delta_are_counted_anew(lake):
     first = tl.SparseTensor([[1], [2]], [5.0], (64, 64))
     second = tl.SparseTensor([[40], [40]], [7.0], (64, 64))
@@ -379,6 +390,7 @@ def test_rows_added_to_a_sparse_tensor_with_plain_delta_are_counted_anew(lake):
     assert "stored more than once" in duplicate.text
 
 
+@pytest.mark.local_disk
 def test_duplicates_are_looked_for_region_by_region(lake, monkeypatch):
     some = sparse(3, (40, 40, 40), 4000)
     lake.write("x", some, layout="coo")
@@ -395,6 +407,7 @@ def test_duplicates_are_looked_for_region_by_region(lake, monkeypatch):
     assert sides != [["0", "40"]] * 3
 
 
+@pytest.mark.local_disk
 def test_rows_without_a_metadata_row_and_rows_of_another_kind(full, x):
     rows = data_rows(rows_of(full)).slice(0, 2)
     append_plain(full, with_column(rows, "id", ["ghost"] * 2))
@@ -411,6 +424,7 @@ def test_rows_without_a_metadata_row_and_rows_of_another_kind(full, x):
     assert not report.ok
 
 
+@pytest.mark.local_disk
 def test_a_row_outside_of_the_tensor(lake, x):
     lake.write("x", x, block_shape=(8, 100))
     rows = data_rows(rows_of(lake)).slice(7, 1)
@@ -423,6 +437,7 @@ def test_a_row_outside_of_the_tensor(lake, x):
     assert not report.ok
 
 
+@pytest.mark.local_disk
 def test_a_damaged_metadata_row(full):
     path = only_file(full)
     table = pq.read_table(path)
@@ -434,6 +449,7 @@ def test_a_damaged_metadata_row(full):
     assert not any(f.repaired for f in report.findings)
 
 
+@pytest.mark.local_disk
 def test_orphans_and_notes_are_notices(full):
     Path(full.uri, "part-orphan.parquet").write_bytes(only_file(full).read_bytes())
     Staging(Storage(full.uri), "a-job").write("receipt", "something")
@@ -448,6 +464,7 @@ def test_orphans_and_notes_are_notices(full):
     assert full.check("x").findings == ()
 
 
+@pytest.mark.local_disk
 def test_files_named_by_a_checkpoint_alone_are_no_orphans(lake, x):
     for i in range(12):
         lake.write("x", x[i : i + 1], mode="append" if i else "error", layout="ftsf")
@@ -469,6 +486,7 @@ def test_what_cannot_be_asked(lake, full, x):
         tl.open(Path(full.uri).parent / "nothing").check()
 
 
+@pytest.mark.local_disk
 def test_many_findings_are_told_in_few_lines(lake):
     lake.write("x", np.arange(400).reshape(40, 10), block_shape=(1, 10), codec="raw")
     path = only_file(lake)

@@ -80,6 +80,7 @@ def check(lake, model):
         assert bits(found if isinstance(found, np.ndarray) else found.todense()) == bits(x)
 
 
+@pytest.mark.local_disk
 def test_small_files_become_one_and_the_rows_stay_as_they_are(lake, model):
     before, version = rows_of(lake), lake.version
     size = snapshot_of(lake).files.size
@@ -99,6 +100,7 @@ def test_small_files_become_one_and_the_rows_stay_as_they_are(lake, model):
     assert table["nnz"].to_pylist().count(0) == 3
 
 
+@pytest.mark.local_disk
 def test_payloads_stay_plain_and_files_are_sealed(lake, model):
     lake.optimize()
     (path,) = live(lake)
@@ -119,6 +121,7 @@ def test_a_second_run_does_nothing(lake, model):
     assert lake.version == first.version
 
 
+@pytest.mark.local_disk
 def test_the_log_says_that_no_data_changed(lake, model):
     numbers = {name: snapshot_of(lake).transaction(app_of(name)) for name in model}
     lake.optimize()

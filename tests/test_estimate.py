@@ -24,6 +24,7 @@ def stored(lake, data, layout):
     return sum(f.stat().st_size for f in Path(lake.uri).glob("*.parquet"))
 
 
+@pytest.mark.local_disk
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "ftsf"])
 def test_within_15_percent_for_a_sparse_tensor(lake, layout):
     data = clustered()
@@ -31,6 +32,7 @@ def test_within_15_percent_for_a_sparse_tensor(lake, layout):
     assert found == pytest.approx(stored(lake, data, layout), rel=0.15)
 
 
+@pytest.mark.local_disk
 @pytest.mark.parametrize("layout", ["ftsf", "bsgs", "csf"])
 def test_within_15_percent_for_an_array(lake, layout):
     rng = np.random.default_rng(0)
@@ -39,6 +41,7 @@ def test_within_15_percent_for_an_array(lake, layout):
     assert found == pytest.approx(stored(lake, data, layout), rel=0.15)
 
 
+@pytest.mark.local_disk
 def test_a_sparse_tensor_as_chunks(lake):
     rng = np.random.default_rng(0)
     coords = rng.integers(0, [[2000], [3000]], (2, 20_000))

@@ -87,6 +87,7 @@ def age(lake, hours):
     forget()
 
 
+@pytest.mark.local_disk
 def test_a_tensor_is_gone_from_every_byte_and_others_read_right(lake, x):
     fill(lake, x)
     needles = [x[i].tobytes()[100:180] for i in range(12)]
@@ -133,6 +134,7 @@ def test_a_tensor_is_gone_from_every_byte_and_others_read_right(lake, x):
     assert "no file holds anything of it" in str(again)
 
 
+@pytest.mark.local_disk
 @pytest.mark.parametrize("region", [np.s_[5], "5", np.s_[5:6, 100:300], np.s_[..., 399]])
 def test_a_box_of_a_dense_tensor(lake, x, region):
     fill(lake, x)
@@ -226,6 +228,7 @@ def test_a_part_where_nothing_is_stored_changes_nothing(lake, x):
     assert lake.purge("a", "0:0", now=True).version_after == 1
 
 
+@pytest.mark.local_disk
 def test_files_are_kept_for_the_retention_and_a_repeat_deletes_them(lake, x):
     fill(lake, x)
     started = dt.datetime.now(dt.timezone.utc)
@@ -252,6 +255,7 @@ def test_files_are_kept_for_the_retention_and_a_repeat_deletes_them(lake, x):
     np.testing.assert_array_equal(lake["b"][:], -x)
 
 
+@pytest.mark.local_disk
 def test_a_shorter_retention_of_the_table_holds(lake, x):
     fill(lake, x)
     table = deltalake.DeltaTable(lake.uri)
@@ -263,6 +267,7 @@ def test_a_shorter_retention_of_the_table_holds(lake, x):
     assert lake.purge("a").verified
 
 
+@pytest.mark.local_disk
 def test_a_dry_run_changes_nothing(lake, x):
     fill(lake, x)
     before, version = folder_bytes(lake), lake.version
@@ -276,6 +281,7 @@ def test_a_dry_run_changes_nothing(lake, x):
     assert (len(real.written), receipt.written) == (1, ())
 
 
+@pytest.mark.local_disk
 def test_orphans_lying_statistics_and_rows_without_metadata_are_found(lake, x):
     lake.write("a", x, block_shape=(1, 400), codec="raw")
     lake.write("b", -x, block_shape=(1, 400), codec="raw")
@@ -306,6 +312,7 @@ def catalog_id(lake, path):
     return pq.read_table(Path(lake.uri, path), columns=["id"])["id"][0].as_py()
 
 
+@pytest.mark.local_disk
 def test_statistics_that_hide_a_part_are_an_error_with_the_remedy(lake, x):
     lake.write("a", x, block_shape=(1, 400), codec="raw")
     log = Path(lake.uri, "_delta_log", f"{lake.version:020}.json")
@@ -318,6 +325,7 @@ def test_statistics_that_hide_a_part_are_an_error_with_the_remedy(lake, x):
     assert not lake["a"][5].any()
 
 
+@pytest.mark.local_disk
 def test_what_cannot_be_read_cannot_be_certified(lake, x):
     fill(lake, x)
     Path(lake.uri, "part-broken.parquet").write_bytes(b"PAR1 no more than this")
@@ -331,6 +339,7 @@ def test_what_cannot_be_read_cannot_be_certified(lake, x):
         lake.purge("bb")
 
 
+@pytest.mark.local_disk
 def test_a_live_file_that_cannot_be_read_stops_only_its_own_tensor(lake, x):
     lake.write("a", x, block_shape=(1, 400), codec="raw")
     lake.write("b", -x, block_shape=(1, 400), codec="raw")
@@ -351,6 +360,7 @@ def test_a_live_file_that_cannot_be_read_stops_only_its_own_tensor(lake, x):
     assert lake.purge("a", now=True).verified
 
 
+@pytest.mark.local_disk
 def test_the_same_payload_elsewhere_is_told(lake, x):
     lake.write("a", x, block_shape=(1, 400), codec="raw")
     lake.write("copy", x[3:5], block_shape=(1, 400), codec="raw")
@@ -371,6 +381,7 @@ def test_short_payloads_identify_nothing_and_are_counted(lake):
     assert receipt.searched["payloads"] == 0
 
 
+@pytest.mark.local_disk
 def test_a_purge_that_was_interrupted_is_completed(lake, x, monkeypatch):
     fill(lake, x)
 
@@ -397,6 +408,7 @@ def test_a_store_that_does_not_delete_is_not_believed(lake, x, monkeypatch):
     assert set(receipt.found_elsewhere) >= {file.path for file in receipt.deleted[:1]}
 
 
+@pytest.mark.local_disk
 def test_writers_of_other_tensors_are_no_hindrance(lake, x):
     fill(lake, x)
     stop = threading.Event()
@@ -430,6 +442,7 @@ def test_writers_of_other_tensors_are_no_hindrance(lake, x):
     assert (lake["c"][:] == x[:1]).all()
 
 
+@pytest.mark.local_disk
 def test_files_of_writers_beside_it_are_not_said_to_be_its_own(lake, x, monkeypatch):
     fill(lake, x)
     commit = purging.commit_change
@@ -489,6 +502,7 @@ def test_an_overwritten_and_converted_past_goes_too(lake, x):
     assert with_rank_3 < receipt.version_after
 
 
+@pytest.mark.local_disk
 def test_tags_and_staging_are_told(lake, x):
     fill(lake, x)
     lake.tag("paper", 3)
@@ -605,6 +619,7 @@ def test_windows_are_found_wherever_they_lie(tmp_path, seed):
     assert not search.in_bytes(storage, "file")
 
 
+@pytest.mark.local_disk
 @pytest.mark.soak
 def test_deletion_vectors_are_refused_until_spark_has_purged_them(spark, lake, x):
     fill(lake, x)
