@@ -21,7 +21,7 @@ from tensorlake_spark.delta.commit import Change, commit
 from tensorlake_spark.delta.compact import OptimizeReport
 from tensorlake_spark.delta.footer import footer_of
 from tensorlake_spark.delta.output import Output, Run, run_here
-from tensorlake_spark.delta.rewrite import live_batches
+from tensorlake_spark.delta.rewrite import in_file_order, live_batches
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import DataFile, FileWriter, discard
 from tensorlake_spark.errors import InvalidOptionError
@@ -175,7 +175,7 @@ def _swap(
         for _, output in run(partial(_gather, snapshot, spec), tasks):
             made += output.files
         with FileWriter.into(snapshot) as writer:
-            for path in paths:
+            for path in in_file_order(snapshot, paths):
                 footer = footer_of(snapshot.storage, path)
                 shared = [
                     g for g in range(len(footer.rows)) if not footer.holds_only(spec.id, g)

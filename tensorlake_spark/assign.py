@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.delta.commit import StaleChange, app_of
-from tensorlake_spark.delta.rewrite import boxes, rewrite
+from tensorlake_spark.delta.rewrite import boxes, in_file_order, rewrite
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import FileWriter
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError
@@ -210,6 +210,7 @@ def rewrite_files(
     edit: Callable[[pa.RecordBatch], pa.RecordBatch],
 ) -> None:
     """Give the live rows of files to a writer, as `edit` makes them, and show how far that is."""
+    paths = in_file_order(snapshot, paths)
     sizes = [int(snapshot.files.size[snapshot.places[path]]) for path in paths]
     with progress(f"assign {spec.id}", sum(sizes)) as done:
         for path, size in zip(paths, sizes, strict=True):

@@ -21,7 +21,7 @@ from tensorlake_spark.choose import WriteOptions as WriteOptions
 from tensorlake_spark.choose import new_spec as new_spec
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.commit import StaleChange
-from tensorlake_spark.delta.rewrite import live_batches
+from tensorlake_spark.delta.rewrite import in_file_order, rewrite
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.delta.write import FileWriter
@@ -130,16 +130,16 @@ def drop_tensors(snapshot: Snapshot, ids: Sequence[str], writer: FileWriter) -> 
     held = np.zeros(len(files.path), bool)
     for tensor_id in ids:
         held |= files.may_hold(tensor_id, data=True) | files.may_hold(tensor_id, data=False)
-    removes = []
     doomed = pa.array(list(ids), pa.string())
-    for i in np.flatnonzero(held).tolist():
-        removes.append(files.path[i])
-        if files.first_id[i] == files.last_id[i] and files.first_id[i] in ids:
-            continue
-        for batch in live_batches(snapshot, files.path[i]):
-            rest = batch.filter(pc.invert(pc.is_in(batch.column("id"), doomed)))
-            if rest.num_rows:
-                writer.add_batch(rest)
+
+    def rest(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.filter(pc.invert(pc.is_in(batch.column("id"), doomed)))
+
+    removes = in_file_order(snapshot, (files.path[i] for i in np.flatnonzero(held).tolist()))
+    for path in removes:
+        i = snapshot.places[path]
+        if files.first_id[i] != files.last_id[i] or files.first_id[i] not in ids:
+            rewrite(snapshot, path, writer, rest)
     return removes
 
 

@@ -13,7 +13,7 @@ from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.files import Array
 from tensorlake_spark.delta.footer import footer_of, plain_types, reading
-from tensorlake_spark.delta.rewrite import live_batches, rewrite
+from tensorlake_spark.delta.rewrite import in_file_order, live_batches, rewrite
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.delta.travel import FILES_KEPT
@@ -101,7 +101,8 @@ class _Restoration:
     def _files(self, snapshot: Snapshot) -> dict[str, int]:
         """Return the files that may hold data rows of the tensor, and their places in the snapshot."""
         places = np.flatnonzero(snapshot.files.may_hold(self.tensor_id, data=True))
-        return {snapshot.files.path[place]: place for place in places.tolist()}
+        paths = in_file_order(snapshot, (snapshot.files.path[place] for place in places.tolist()))
+        return {path: snapshot.places[path] for path in paths}
 
     def _is_whole(self, snapshot: Snapshot, place: int) -> bool:
         """Whether all rows of a file are there, and of this tensor."""

@@ -226,6 +226,16 @@ def is_data(rows: pa.RecordBatch | pa.Table, tensor_id: str) -> Any:
     return pc.and_(pc.equal(rows.column("id"), tensor_id), pc.greater(rows.column("nnz"), 0))
 
 
+def in_order(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows in the order (``id``, ``seq``); without a copy where they are."""
+    if rows.num_rows < 2:
+        return rows
+    order = pc.sort_indices(rows, sort_keys=[("id", "ascending"), ("seq", "ascending")])
+    if np.array_equal(order.to_numpy(), np.arange(rows.num_rows)):
+        return rows
+    return rows.take(order)
+
+
 def payload_sizes(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
     """Return the bytes of each row's payload, int64."""
     out = np.zeros(rows.num_rows, np.int64)

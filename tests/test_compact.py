@@ -16,12 +16,11 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark import put
 from tensorlake_spark.delta import compact
-from tensorlake_spark.delta.commit import Change, app_of, commit
+from tensorlake_spark.delta.commit import app_of
 from tensorlake_spark.delta.payload import plain_column
 from tensorlake_spark.delta.rewrite import live_batches
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.write import FileWriter
 from tensorlake_spark.layouts.laws import bits
 
 
@@ -326,12 +325,9 @@ def test_rows_that_lie_in_any_order_are_sorted(lake, model):
     table = pa.Table.from_batches([b for p in paths for b in live_batches(snapshot, p)])
     order = np.random.default_rng(1).permutation(table.num_rows)
     mixed = table.take(pa.array(order)).combine_chunks()
-    writer = FileWriter(snapshot.storage)
-    for start in range(0, mixed.num_rows, 30):
-        (batch,) = mixed.slice(start, 30).combine_chunks().to_batches()
-        writer.add_batch(batch)
-        writer._close()
-    commit(snapshot.storage, Change({}, writer.finish(), paths))
+    deltalake.write_deltalake(lake.uri, mixed.slice(0, 30), mode="overwrite")
+    for start in range(30, mixed.num_rows, 30):
+        deltalake.write_deltalake(lake.uri, mixed.slice(start, 30), mode="append")
     before = rows_of(lake)
     check(lake, model)
     lake.optimize()

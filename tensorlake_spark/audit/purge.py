@@ -21,7 +21,7 @@ from tensorlake_spark.delta import catalog, log, staging
 from tensorlake_spark.delta.commit import StaleChange, app_of, check_removable
 from tensorlake_spark.delta.inside import path_of
 from tensorlake_spark.delta.residue import Probes, sha256_of
-from tensorlake_spark.delta.rewrite import rewrite
+from tensorlake_spark.delta.rewrite import in_file_order, rewrite
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.delta.tags import tags
@@ -214,7 +214,7 @@ def _remove(snapshot: Snapshot, meta: Meta | None, traces: Traces) -> Snapshot:
     def drop(now: Snapshot) -> Snapshot:
         removes = traces.held_by(now)  # no listing of the folder: whoever is slow here never wins
         with FileWriter.into(now) as writer:
-            for path in removes:
+            for path in in_file_order(now, removes):
                 rewrite(now, path, writer, rest)
             return commit_change(now, target.tensor_id, writer, removes, "purge", None)
 

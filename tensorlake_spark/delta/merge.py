@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,7 +16,7 @@ from tensorlake_spark.delta.footer import footer_of
 from tensorlake_spark.delta.rewrite import live_batches
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import FileWriter
-from tensorlake_spark.row import payload_sizes
+from tensorlake_spark.row import in_order, payload_sizes
 
 T = TypeVar("T")
 Bounds = tuple[tuple[Any, ...], tuple[Any, ...]]
@@ -87,17 +86,17 @@ def _read(
     for path, same in groupby(runs, lambda run: run[0][0] if len(run) == 1 else None):
         if path is not None:
             for batch in live_batches(snapshot, path, [run[0][1] for run in same]):
-                yield _sorted(batch), True
+                yield in_order(batch), True
             continue
         for run in same:
             parts = [b for name, group in run for b in live_batches(snapshot, name, [group])]
             if parts:
-                yield _sorted(pa.concat_batches(parts)), False
+                yield in_order(pa.concat_batches(parts)), False
 
 
 def _newest(metas: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return of metadata rows the one that holds for each tensor; versions before keep their own files."""
-    rows = _sorted(pa.concat_batches(metas))
+    rows = in_order(pa.concat_batches(metas))
     names = rows.column("id").to_pylist()
     last = [i for i, name in enumerate(names) if names[i + 1 : i + 2] != [name]]
     return rows.take(pa.array(last, pa.int64()))
@@ -122,16 +121,6 @@ def _runs(items: Sequence[T], bounds: Callable[[T], Bounds]) -> Iterator[list[T]
         run.append(item)
     if run:
         yield run
-
-
-def _sorted(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows in the order (``id``, ``seq``); without a copy where they are."""
-    if batch.num_rows < 2:
-        return batch
-    order = pc.sort_indices(batch, sort_keys=[("id", "ascending"), ("seq", "ascending")])
-    if np.array_equal(order.to_numpy(), np.arange(batch.num_rows)):
-        return batch
-    return batch.take(order)
 
 
 class _Packer:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.delta.footer import footer_of, reading
+from tensorlake_spark.delta.footer import footer_at, footer_of, reading
 from tensorlake_spark.delta.scan import leaves, pieces, plan, read_piece
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.write import FileWriter, widen
@@ -72,14 +72,23 @@ def boxes(
     return out
 
 
+def in_file_order(snapshot: Snapshot, paths: Iterable[str]) -> list[str]:
+    """Return files by the first of their rows: a writer begins a new file where one comes too late."""
+    first_id, first_seq, places = snapshot.files.first_id, snapshot.first_seq, snapshot.places
+    return sorted(paths, key=lambda p: (first_id[places[p]] or "", int(first_seq[places[p]])))
+
+
 def rewrite(
     snapshot: Snapshot,
     path: str,
     writer: FileWriter,
     edit: Callable[[pa.RecordBatch], pa.RecordBatch],
 ) -> None:
-    """Write a file's rows to `writer` as `edit` leaves them, row group by row group."""
-    for batch in live_batches(snapshot, path):
+    """Write a file's rows to `writer` as `edit` leaves them, row group by row group, by (``id``, ``seq``)."""
+    footer = footer_at(snapshot, snapshot.places[path])
+    (ids, _), (seqs, _) = footer.bounds("id"), footer.bounds("seq")
+    groups = sorted(range(len(footer.rows)), key=lambda g: (ids[g] or "", seqs[g] or 0))
+    for batch in live_batches(snapshot, path, groups):
         edited = edit(batch)
         if edited.num_rows:
             writer.add_batch(edited)

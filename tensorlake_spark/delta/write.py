@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable
@@ -24,7 +25,7 @@ from tensorlake_spark.delta.statistics import BOUNDED, Statistics
 from tensorlake_spark.delta.storage import Storage, reaching
 from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
 from tensorlake_spark.meta import meta_batch
-from tensorlake_spark.row import SCHEMA, Row, Totals, data_table
+from tensorlake_spark.row import SCHEMA, Row, Totals, data_table, in_order
 from tensorlake_spark.spec import STORED_AXES, TensorSpec
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
@@ -151,9 +152,10 @@ class DataFile:
 class FileWriter:
     """Writes rows to new data files of a table, none of which any commit names yet.
 
-    Memory is bounded by one row group: what is full goes to storage at once. The rows of a file are in the
-    order (``id``, ``seq``): one that does not come after the last begins a new file. As a context manager it
-    aborts when an error leaves it.
+    Memory is bounded by one row group of data and one of metadata: what is full goes to storage at once. The
+    data rows of a file are in the order (``id``, ``seq``), and so are its metadata rows, which end it: data that
+    would have to come before what is written begins a new file. As a context manager it aborts when an error
+    leaves it.
 
     Parameters
     ----------
@@ -185,7 +187,8 @@ class FileWriter:
         self._rows: list[Row] = []
         self._seqs: list[int] = []
         self._spec: TensorSpec | None = None
-        self._last = ("", -1)  # id and seq of the last row that was added to this file
+        self._last = ("", -1)  # id and seq of the last data row that was added to this file
+        self._metas: list[pa.RecordBatch] = []  # which end the file
         self._pending = 0
         self._name = ""
         self._sink: Any = None
@@ -234,14 +237,20 @@ class FileWriter:
     def add_meta(
         self, specs: Sequence[TensorSpec], seqs: Sequence[int], totals: Sequence[Totals]
     ) -> None:
-        """Add metadata rows, as a row group of their own."""
-        self._flush()
+        """Add metadata rows."""
         self.add_batch(meta_batch(specs, seqs, totals))
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        """Add rows as they are, as one row group."""
+        """Add rows as they are, those with data as one row group."""
         self._flush()
-        self._put(pa.Table.from_batches([batch]))
+        meta = pc.equal(batch.column("nnz"), 0)
+        data = batch.filter(pc.invert(meta)) if pc.any(meta).as_py() else batch
+        if data.num_rows:
+            self._put_data(in_order(data))
+        if data.num_rows < batch.num_rows:
+            self._metas.append(widen(batch.filter(meta), self.schema))
+            if sum(rows.nbytes for rows in self._metas) > ROW_GROUP_BYTES:
+                self._close()
 
     def finish(self) -> list[DataFile]:
         """Write what is left and return all files."""
@@ -259,7 +268,7 @@ class FileWriter:
             with suppress(OSError, pa.ArrowException):
                 self.storage.delete(self._name)
         discard(self.storage, [file.path for file in self.files])
-        self._writer, self.files, self._rows = None, [], []
+        self._writer, self.files, self._rows, self._metas = None, [], [], []
 
     def _flush(self) -> None:
         if self._rows and self._spec is not None:
@@ -270,6 +279,13 @@ class FileWriter:
                 )
             self._put(rows)
         self._rows, self._seqs, self._pending, self._spec = [], [], 0, None
+
+    def _put_data(self, rows: pa.RecordBatch) -> None:
+        ids, seqs = rows.column("id"), rows.column("seq")
+        if (ids[0].as_py(), seqs[0].as_py()) < self._last or self._written >= self.file_bytes:
+            self._close()
+        self._last = ids[-1].as_py(), seqs[-1].as_py()
+        self._put(pa.Table.from_batches([rows]))
 
     def _put(self, rows: pa.Table) -> None:
         with reaching(self.storage):
@@ -300,6 +316,9 @@ class FileWriter:
 
     def _close(self) -> None:
         self._last = ("", -1)
+        if self._metas:
+            metas, self._metas = in_order(pa.concat_batches(self._metas)), []
+            self._put(pa.Table.from_batches([metas]))
         if self._writer is None:
             return
         with reaching(self.storage):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from order import rows_in_order
 
 import tensorlake_spark as tl
 from tensorlake_spark.choose import WriteOptions, new_spec
@@ -55,6 +57,7 @@ class LakeMachine(RuleBasedStateMachine):
         self.lake = tl.open(self.path)
         self.model = {}
         self.past = {}
+        self.seen = set()
         self.write("a", seed, (3, 5), 2, "ftsf")
         return self.write("b", seed + 1, (4, 2, 3), 2, "bsgs")
 
@@ -281,6 +284,14 @@ class LakeMachine(RuleBasedStateMachine):
         assert list(self.lake) == sorted(self.model)
         for name, x in self.model.items():
             assert bits(self.lake[name][...]) == bits(x)
+
+    @invariant()
+    def rows_of_files_are_in_order(self):
+        """The files of all writers, also those that a change has left behind already."""
+        files = {*Path(getattr(self, "path", "nowhere")).glob("*.parquet")}
+        for path in files - getattr(self, "seen", files):
+            rows_in_order(path)
+            self.seen.add(path)
 
 
 @pytest.mark.parametrize("examples", [10, pytest.param(250, marks=pytest.mark.soak)])
