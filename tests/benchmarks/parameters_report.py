@@ -123,11 +123,12 @@ def plot(report: dict[str, Any], name: str, path: Path) -> None:
             style = "o" if factor in ("block_shape", "order") else "o-"
             axis.plot(ratios, style, color=colors[measure], label=measure, markersize=6, alpha=0.85)
         axis.set_yscale("log")
-        axis.set_yticks([0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.5, 2, 3, 5, 7, 10])
-        axis.minorticks_off()
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
         low = min(m[n] / base[n] for _, m, _ in points for n in measures)
         high = max(m[n] / base[n] for _, m, _ in points for n in measures)
+        near_one = [0.8, 0.9, 1.1, 1.2] if high < 2.5 * low else []  # else they overlap
+        axis.set_yticks([0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, *near_one])
+        axis.minorticks_off()
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
         axis.set_ylim(min(low / 1.15, 0.75), max(high * 1.15, 1.35))
         axis.axhline(1, color="black", linewidth=1)
         axis.axvline(
