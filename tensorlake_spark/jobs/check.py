@@ -28,7 +28,8 @@ do not agree with the rows are written anew. What is damaged is named with what 
 parser = table_parser(
     "check.py",
     __doc__.splitlines()[0],
-    _NOTES + EXIT_CODES.format(third="something is wrong that was not repaired, as the lines tell"),
+    _NOTES
+    + EXIT_CODES.format(third="  3  something is wrong that was not repaired, as the lines tell\n"),
 )
 parser.add_argument("--id", action="append", metavar="ID", help="which tensors; all if not given")
 parser.add_argument("--repair", action="store_true", help="mend what can be mended without a guess")

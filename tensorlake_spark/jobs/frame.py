@@ -24,8 +24,7 @@ from tensorlake_spark.spark.s3a import completed, settings_of_submit
 EXIT_CODES = """exit codes:
   0  done; or with --dry-run planned; or there was nothing to do
   2  an option or a value will not do, as one line says; the same run would fail again
-  3  {third}
-  1  anything else: another writer was faster, the store does not answer, or what nobody expected
+{third}  1  anything else: another writer was faster, the store does not answer, or what nobody expected
 The last line of standard output is JSON, unless the job is killed or interrupted.
 """
 

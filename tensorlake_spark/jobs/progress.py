@@ -57,7 +57,7 @@ def telling(name: str, session: Any, every: float = EVERY) -> Iterator[None]:
         while not over.wait(every):
             stages = [tracker.getStageInfo(i) for i in tracker.getActiveStageIds()]
             parts = [
-                f"{s.name.partition(' at ')[0]}: {s.numCompletedTasks} of {s.numTasks} tasks done, "
+                f"stage {s.stageId}: {s.numCompletedTasks} of {s.numTasks} tasks done, "
                 f"{s.numActiveTasks} running"
                 for s in stages
                 if s is not None

@@ -39,7 +39,7 @@ parser = table_parser(
     __doc__.splitlines()[0],
     _NOTES
     + EXIT_CODES.format(
-        third="purged, but not verified, as the receipt says why: files that are pending too"
+        third="  3  purged, but not verified: the receipt says why; files that are pending count too\n"
     ),
 )
 parser.add_argument("--id", help="which tensor")

@@ -23,7 +23,7 @@ those that have a tag. With 0 hours files of writers that are at work now are de
 
 """
 
-parser = table_parser("vacuum.py", __doc__.splitlines()[0], _NOTES + EXIT_CODES.format(third="-"))
+parser = table_parser("vacuum.py", __doc__.splitlines()[0], _NOTES + EXIT_CODES.format(third=""))
 parser.add_argument(
     "--retention-hours",
     type=float,
