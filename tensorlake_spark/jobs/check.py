@@ -31,7 +31,9 @@ parser = table_parser(
     _NOTES
     + EXIT_CODES.format(third="  3  something is wrong that was not repaired, as the lines tell\n"),
 )
-parser.add_argument("--id", action="append", metavar="ID", help="which tensors; all if not given")
+parser.add_argument(
+    "--id", action="append", metavar="ID", help="which tensor, once for each; all if not given"
+)
 parser.add_argument("--repair", action="store_true", help="mend what can be mended without a guess")
 
 _DEFAULTS = defaults_of(parser)

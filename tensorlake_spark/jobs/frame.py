@@ -42,7 +42,12 @@ def table_parser(name: str, description: str, notes: str) -> Parser:
     )
     parser.add_argument("--config", metavar="FILE", help="options in YAML; the command line wins")
     parser.add_argument("--table", help="path or URL of the lake")
-    parser.add_argument("--storage-option", action="append", metavar="NAME=VALUE")
+    parser.add_argument(
+        "--storage-option",
+        action="append",
+        metavar="NAME=VALUE",
+        help="of the store, as AWS_REGION=eu-west-1; once for each",
+    )
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would be done, change nothing"
     )

@@ -130,7 +130,12 @@ parser.add_argument(
     "--axes", help="names of the axes, as image,channel,y,x; of tables --axis has them"
 )
 parser.add_argument("--attrs", help="attributes, as a JSON object")
-parser.add_argument("--storage-option", action="append", metavar="NAME=VALUE")
+parser.add_argument(
+    "--storage-option",
+    action="append",
+    metavar="NAME=VALUE",
+    help="of the store, as AWS_REGION=eu-west-1; once for each",
+)
 parser.add_argument(
     "--sources-from",
     action="append",

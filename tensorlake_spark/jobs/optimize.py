@@ -58,7 +58,9 @@ Under spark-submit the executors do the work; plain Python does it in one proces
 """
 
 parser = table_parser("optimize.py", __doc__.splitlines()[0], _NOTES + EXIT_CODES.format(third=""))
-parser.add_argument("--id", action="append", metavar="ID", help="which tensors; all if not given")
+parser.add_argument(
+    "--id", action="append", metavar="ID", help="which tensor, once for each; all if not given"
+)
 parser.add_argument("--zorder", metavar="AXES", help="axes, as y,x")
 parser.add_argument("--rechunk", metavar="SHAPE", help="shape of a chunk or block, as 1,3,256,256")
 parser.add_argument("--recode", metavar="CODEC", help="how values are coded; auto tries candidates")
