@@ -1,4 +1,4 @@
-"""Changes of a tensor: written anew, deleted, described, converted, each by one commit."""
+"""Changes of a tensor: written anew, deleted, described, each by one commit."""
 
 from __future__ import annotations
 
