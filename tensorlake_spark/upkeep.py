@@ -269,6 +269,8 @@ class Upkeep(Table):
         TensorNotFoundError
             If there never was such a tensor, and no file holds rows of it; or if a part is named of one that
             is gone.
+        InvalidKeyError, InvalidSliceError
+            If the region does not fit the tensor, or is an empty text.
         UnsupportedFeatureError
             If a file that has to be replaced has a deletion vector; nothing is done then.
         ConcurrentWriteError

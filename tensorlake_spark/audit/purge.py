@@ -30,6 +30,7 @@ from tensorlake_spark.errors import (
     ConcurrentWriteError,
     CorruptDataError,
     InvalidOptionError,
+    InvalidSliceError,
     UnsupportedFeatureError,
 )
 from tensorlake_spark.indexing import format_key, parse_key, select, select_points
@@ -123,6 +124,12 @@ def _target(
         raise InvalidOptionError("region and coords exclude each other; give one of them")
     if region is None and coords is None:
         return Target(tensor_id), None
+    if isinstance(region, str) and not region.strip():
+        # Elsewhere it means everything; here it is a variable of a script that is not set.
+        raise InvalidSliceError(
+            "region is an empty text; name a part, as '3:5, :' or 'user=42', or leave it out to purge "
+            f"all of tensor {tensor_id!r}"
+        )
     spec = (meta or catalog.get(snapshot, tensor_id)).spec
     if coords is not None:
         points = np.asarray(coords)

@@ -21,6 +21,21 @@ _HIDDEN = "--storage-option"
 """An option whose values are in no message."""
 
 
+class _Once(argparse._StoreAction):
+    """An option with one value; a second one is a mistake, of which argparse would keep the last."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if hasattr(namespace, self.dest):
+            parser.error(f"argument {option_string} is given twice; it takes one value")
+        super().__call__(parser, namespace, values, option_string)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose mistakes are one line, and whose namespace has only what was given."""
 
@@ -28,6 +43,7 @@ class Parser(argparse.ArgumentParser):
         # An abbreviation that is clear today is not when another option is added.
         kwargs |= {"argument_default": argparse.SUPPRESS, "allow_abbrev": False}
         super().__init__(*args, **kwargs)
+        self.register("action", None, _Once)
 
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: None = None

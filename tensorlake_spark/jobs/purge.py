@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -142,11 +143,12 @@ def _read(path: str) -> bytes:
 
 
 def _coords(path: str) -> Any:
-    _read(path)
+    stream = BytesIO(_read(path))
     try:
-        coords = np.load(path, allow_pickle=False)
+        # np.load would take other files for archives, or for pickles, and advise to load these unsafely.
+        coords = np.lib.format.read_array(stream, allow_pickle=False)
     except ValueError as error:
-        raise InvalidOptionError(f"{path} is no .npy file: {error}") from None
+        raise InvalidOptionError(f"{path} is no .npy file of integers: {error}") from None
     if coords.ndim != 2 or coords.dtype.kind not in "iu":
         raise InvalidOptionError(
             f"{path} has shape {coords.shape} and dtype {coords.dtype}; it should hold integers, a row for every axis"

@@ -56,6 +56,8 @@ def test_it_may_run_twice_but_not_with_a_name_that_never_was(words, run_job):
         (("--receipt", "link"), "link is there already"),
         (("--key-file", "empty"), "empty is empty, so anybody could sign with it"),
         (("--key-file", "gone"), "gone cannot be read"),
+        (("--coords", "empty"), "empty is no .npy file of integers: EOF"),
+        (("--coords", "taken"), "taken is no .npy file of integers: the magic string"),
     ],
 )
 def test_what_will_not_do_is_told_before_anything_is_purged(
@@ -73,6 +75,28 @@ def test_what_will_not_do_is_told_before_anything_is_purged(
     np.testing.assert_array_equal(lake["x"][...], x)
     assert (tmp_path / "taken").read_text() == "a receipt"
     assert sorted(tmp_path.iterdir()) == there
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        # A variable of a script that is not set names no part, and must not mean all of the tensor.
+        (("--region", ""), "region is an empty text; name a part"),
+        (("--region", "  "), "region is an empty text; name a part"),
+        # The last of two would be purged, and the first would stay without a word.
+        (("--id", "y"), "argument --id is given twice"),
+        (("--region", "1", "--region", "2"), "argument --region is given twice"),
+        (("--receipt", ""), "--receipt  cannot be written"),
+    ],
+)
+def test_no_mistake_purges_more_or_less_than_was_meant(lake, x, words, run_job, given, says):
+    before = lake.version
+    done = run_job(purge, *words, *given)
+    assert done.code == 2
+    assert says in done.err
+    assert done.err.count("\n") == 1
+    assert tl.open(lake.uri).version == before
+    np.testing.assert_array_equal(lake["x"][...], x)
 
 
 def test_a_region_is_purged_and_the_rest_stays(lake, x, words, run_job):
