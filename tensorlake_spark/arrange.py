@@ -62,6 +62,11 @@ class _Task:
     groups: tuple[tuple[str, tuple[int, ...]], ...]
 
 
+def keeps_order(spec: TensorSpec) -> bool:
+    """Return whether the order of a tensor's rows means something, so that they may not change places."""
+    return bool(spec.params.get("duplicates", "error") != "error")
+
+
 def axes_of(spec: TensorSpec, names: Sequence[str | int]) -> tuple[int, ...]:
     """Return the numbers of the axes by which rows of a tensor can be put in order.
 
@@ -71,7 +76,7 @@ def axes_of(spec: TensorSpec, names: Sequence[str | int]) -> tuple[int, ...]:
         If the tensor has no such axis, if it is one of those whose corners are not compared, or if the order
         of the rows means something (duplicates).
     """
-    if spec.params.get("duplicates", "error") != "error":
+    if keeps_order(spec):
         raise InvalidOptionError(
             f"tensor {spec.id!r} combines duplicates by {spec.params['duplicates']!r} in the order of its rows, "
             "which must stay; lake.convert() combines them for good"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from tensorlake_spark.arrange import arrange, axes_of
+from tensorlake_spark.arrange import arrange, axes_of, keeps_order
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta.compact import OptimizeReport, check_options, compact, target_of
 from tensorlake_spark.delta.output import Run, run_here
@@ -65,13 +65,25 @@ def row_group_bytes(layout: str) -> int:
 
 
 def _orderable(snapshot: Snapshot, zorder: Sequence[str | int]) -> list[str]:
-    """Return the tensors that have these axes, and whose rows may change places."""
-    out = []
+    """Return the tensors that have these axes, and whose rows may change places.
+
+    Raises
+    ------
+    InvalidOptionError
+        If no tensor of the table has these axes.
+    """
+    out, wrong = [], []
     for meta in catalog.metas(snapshot):
+        if keeps_order(meta.spec):
+            logger.info("tensor %r combines duplicates; it stays as it is", meta.spec.id)
+            continue
         try:
             axes_of(meta.spec, zorder)
         except InvalidOptionError as error:
             logger.info("%s; it stays as it is", error)
+            wrong.append(error)
         else:
             out.append(meta.spec.id)
+    if wrong and not out:
+        raise wrong[0]
     return out

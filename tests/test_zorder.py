@@ -119,6 +119,17 @@ def test_tensors_that_have_no_such_axes_stay(tiles):
     assert tiles.version == version
 
 
+@pytest.mark.parametrize("names", [("depth",), (), ("", ""), ("y", "y"), ("0", "9")])
+def test_axes_that_no_tensor_has(tiles, names):
+    tiles.write("flat", np.ones(4))
+    version = tiles.version
+    with pytest.raises(
+        tl.InvalidOptionError, match=r"'flat' has no axis|zorder .* should name axes"
+    ):
+        tiles.optimize(zorder=names)
+    assert tiles.version == version
+
+
 def test_the_order_of_duplicates_means_something(lake):
     one = tl.SparseTensor([[0], [0]], [1.0], (4, 4))
     lake.write("sums", one, layout="bsgs", duplicates="sum")

@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         min_files = 2 if args.min_files is None else args.min_files
         check_options(min_files, args.target_bytes, args.max_bytes)
         beside = [n for n in (*_ANEW, "min_files") if getattr(args, n) is not None]
-        if args.zorder and beside:
+        if args.zorder is not None and beside:
             name = beside[0].replace("_", "-")
             raise InvalidOptionError(f"--zorder goes without --{name}; give it to a run before it")
         lake = lake_of(args)
@@ -103,7 +103,7 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
             report = optimize(
                 lake._storage,
                 args.id or None,
-                zorder=args.zorder.split(",") if args.zorder else None,
+                zorder=None if args.zorder is None else args.zorder.split(","),
                 min_files=min_files,
                 target_bytes=args.target_bytes,
                 max_bytes=left,

@@ -185,6 +185,9 @@ def test_large_tensors_are_written_by_several_tasks(lake, run_job, spark, monkey
     ("arguments", "says"),
     [
         (["--zorder", "depth", "--id", "photos"], "has no axis 'depth'; its axes are t, y, x"),
+        (["--zorder", "depth"], "has no axis 'depth'"),
+        (["--zorder", ""], "has no axis ''"),
+        (["--zorder", "", "--layout", "auto"], "--zorder goes without --layout"),
         (["--rechunk", "1,x"], "--rechunk '1,x' is no shape"),
         (["--rechunk", "1,2", "--id", "photos"], "does not fit shape"),
         (["--id", "fotos"], "did you mean 'photos'?"),
