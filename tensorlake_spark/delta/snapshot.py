@@ -143,6 +143,10 @@ class Snapshot:
             except DeltaTableNotFound as error:
                 raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
             except DeltaError as error:
+                if storage.is_local and os.path.isfile(storage.uri):
+                    raise FormatError(
+                        f"{storage.uri} is a file; a table is a folder with a Delta log in it"
+                    ) from error
                 said = str(error).split("\nStack", 1)[0].split(" 0: ", 1)[0].strip()
                 if _UNKNOWN.search(said):
                     raise UnsupportedFeatureError(

@@ -62,6 +62,11 @@ class Storage:
 
     def __post_init__(self) -> None:
         uri = os.fspath(self.uri)
+        if not uri.strip():
+            # It would be the folder of the process; a variable of a script that is not set is more likely.
+            raise InvalidOptionError(
+                "the place of the table is an empty text; name a folder, or a URL such as s3://bucket/lake"
+            )
         if uri.startswith("file:/"):  # file:///folder, or file:/folder as Hadoop prints it
             uri = unquote(re.sub(r"^file:(//[^/]*)?", "", uri))
         if not _SCHEME.match(uri):

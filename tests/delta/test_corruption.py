@@ -120,6 +120,15 @@ def rewrite_meta(lake, change):
     pq.write_table(table, path)
 
 
+def test_a_place_that_cannot_be_a_table(tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    with pytest.raises(tl.FormatError, match=r"x\.parquet is a file; a table is a folder"):
+        tl.open(tmp_path / "x.parquet")
+    for nothing in ("", " "):  # and not the folder of this process
+        with pytest.raises(tl.InvalidOptionError, match="place of the table is an empty text"):
+            tl.open(nothing)
+
+
 def test_a_newer_format_version_names_both(lake):
     write(lake)
     rewrite_meta(lake, lambda a: {**a, "format": 7})

@@ -217,6 +217,8 @@ def test_a_file_that_is_not_there(job, tmp_path):
         (["--table", "x", "--id", "x"], "no SOURCE is given"),
         (["--tabel", "x"], "unrecognized arguments: --tabel; did you mean '--table'"),
         (["--stack", "--each"], "not allowed with argument"),
+        (["--table", "", "--id", "x", "a.npy"], "the place of the table is an empty text"),
+        (["--table", "x", "--id", "x", "--id", "y", "a.npy"], "argument --id is given twice"),
         (
             ["--storage-option", "key", "--id", "x", "--table", "x", "a"],
             "a --storage-option is not NAME=VALUE",
