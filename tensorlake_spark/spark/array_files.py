@@ -7,6 +7,7 @@ those of the extra ``ingest``.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import warnings
@@ -18,10 +19,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorLakeError
+from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.spark.bounds import bounded_pixels, check_archive, check_bytes, check_pixels
 from tensorlake_spark.spark.files import check_reached, files_of, is_object, open_file, seekable
 from tensorlake_spark.spark.inside import dataset_of, series_of
-from tensorlake_spark.spark.npy_objects import Ranges
+from tensorlake_spark.spark.npy_objects import PICKLED, Ranges, read_header
 from tensorlake_spark.spark.sources import HDF5, TIFF
 from tensorlake_spark.spec import dtype_name
 
@@ -173,8 +175,12 @@ def opened(path: str, member: str = "", channels_first: bool = False) -> Iterato
         elif lower.endswith(".npy"):
             yield _npy(path)
         elif lower.endswith(".npz"):
-            with np.load(seekable(path), allow_pickle=False) as archive:
+            with _npz(path) as archive:
                 check_archive(archive.zip)
+                if member not in archive.files:
+                    raise InvalidTensorError(
+                        f"there is no {member!r} in it; its arrays are {', '.join(archive.files) or 'none'}"
+                    )
                 yield Sliced(archive[member], is_whole=True)
         else:
             array = Sliced(_image(path), is_whole=True)
@@ -213,7 +219,7 @@ def members_of(path: str) -> list[str]:
                 count = len(series_of(file))
             return [""] if count == 1 else [str(k) for k in range(count)]
         if lower.endswith(".npz"):
-            with np.load(seekable(path), allow_pickle=False) as archive:
+            with _npz(path) as archive:
                 return list(archive.files)
     return [""]
 
@@ -233,6 +239,10 @@ def _said(path: str, member: str) -> Iterator[None]:
     except Exception as error:  # five packages, each with errors of its own
         check_reached(path, error)
         said = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, KeyError):
+            said += " is missing"
+        elif "allow_pickle" in said:
+            said = PICKLED
         raise InvalidTensorError(f"{where} cannot be read: {said}") from error
 
 
@@ -249,7 +259,22 @@ def _needed(name: str, path: str) -> Any:
 def _npy(path: str) -> Stored:
     if is_object(path):
         return Ranges(open_file(path))
+    with open_file(path) as stream:
+        shape, _, dtype = read_header(stream)
+        there = os.path.getsize(path) - stream.tell()
+    size = math.prod(shape) * dtype.itemsize
+    if there < size:
+        raise InvalidTensorError(
+            f"it was cut off: its header promises {size_text(size)} of elements, and {size_text(there)} are there"
+        )
     return Sliced(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+@contextmanager
+def _npz(path: str) -> Iterator[Any]:
+    # np.load takes what is no archive for a pickle, and advises to load it unsafely.
+    with open_file(path) as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as archive:
+        yield archive
 
 
 def _image(path: str) -> Array:
@@ -277,7 +302,13 @@ def _zarr_node(path: str, member: str) -> Any:
         from tensorlake_spark.spark.zarr_objects import ObjectStore
 
         store = ObjectStore(path)
-    return zarr.open(store=store, mode="r", path=member.strip("/") or None)
+    try:
+        return zarr.open(store=store, mode="r", path=member.strip("/") or None)
+    except FileNotFoundError:
+        what = repr(member) if member else "array or group of Zarr"
+        raise InvalidTensorError(f"there is no {what} in it") from None
+    except json.JSONDecodeError as error:
+        raise InvalidTensorError(f"what describes it is no JSON: {error}") from None
 
 
 def _zarr(path: str, member: str) -> Sliced:

@@ -20,6 +20,7 @@ from tensorlake_spark.indexing import select
 from tensorlake_spark.spark.bounds import LINE_BYTES, bounded_lines, check_archive, check_bytes
 from tensorlake_spark.spark.files import carried, is_object, seekable
 from tensorlake_spark.spark.lines import FILE, ROW, opened, reading
+from tensorlake_spark.spark.npy_objects import read_header
 from tensorlake_spark.spark.records import WRONG, Records
 from tensorlake_spark.spark.tasks import numbers, share
 from tensorlake_spark.spark.views import arrow_schema, cell_schema, coordinate_batch
@@ -213,13 +214,7 @@ def _archive(path: str) -> Iterator[Any]:
 def _array_header(archive: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Return shape and dtype of a member, without reading the rest of it."""
     with archive.zip.open(f"{name}.npy") as stream:
-        version = np.lib.format.read_magic(stream)
-        read = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else (np.lib.format.read_array_header_2_0)
-        )
-        shape, _, dtype = read(stream)
+        shape, _, dtype = read_header(stream)
     return shape, dtype
 
 

@@ -1,4 +1,4 @@
-"""Arrays of ``.npy`` files that cannot be mapped: objects of S3, read by ranges of their bytes."""
+"""The header of ``.npy`` files, and their arrays where they cannot be mapped: objects of S3, read by ranges."""
 
 from __future__ import annotations
 
@@ -12,21 +12,38 @@ from tensorlake_spark.errors import InvalidTensorError
 
 Array = np.ndarray[Any, Any]
 
+PICKLED = (
+    "it holds Python objects, which are pickles and never read; save it with a dtype of numbers"
+)
+
+
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return the shape of an ``.npy`` stream, whether it lies in Fortran's order, and its dtype; elements come next.
+
+    Raises
+    ------
+    InvalidTensorError
+        If it is no such stream, or holds pickles.
+    """
+    try:
+        version = np.lib.format.read_magic(stream)
+    except ValueError:
+        raise InvalidTensorError(
+            "it is no .npy file, as its name says; numpy.save makes one"
+        ) from None
+    old = version == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0
+    shape, is_fortran, dtype = read(stream)
+    if dtype.hasobject:
+        raise InvalidTensorError(PICKLED)
+    return tuple(int(n) for n in shape), is_fortran, dtype
+
 
 class Ranges:
     """The array of an ``.npy`` object, read by ranges of its bytes; see `tensorlake_spark.spark.array_files.Stored`."""
 
     def __init__(self, stream: IO[bytes]):
-        version = np.lib.format.read_magic(stream)
-        header = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else (np.lib.format.read_array_header_2_0)
-        )
-        shape, self._is_fortran, self.dtype = header(stream)
-        if self.dtype.hasobject:
-            raise InvalidTensorError("it holds Python objects")
-        self.shape: tuple[int, ...] = tuple(int(n) for n in shape)
+        self.shape, self._is_fortran, self.dtype = read_header(stream)
         self.chunks: tuple[int, ...] = ()
         self.is_whole = not self.shape
         self._stream, self._start = stream, stream.tell()

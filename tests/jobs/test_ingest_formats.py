@@ -290,7 +290,8 @@ def test_a_file_that_is_harmed_between_the_look_and_the_read(
     [
         ("bad.h5", "bad.h5 cannot be read"),
         ("bad.tif", "bad.tif cannot be read"),
-        ("bad.zarr", "bad.zarr cannot be read"),
+        ("bad.zarr", "bad.zarr cannot be read: there is no array or group of Zarr in it"),
+        ("bad.zarr::y", "bad.zarr::y cannot be read: there is no 'y' in it"),
         ("classic.nc", "classic NetCDF file, and NetCDF-4 is read"),
         ("texts.h5", "texts.h5 has no array"),
         ("texts.h5::t", "texts.h5::t cannot be read"),

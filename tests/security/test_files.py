@@ -60,8 +60,39 @@ def test_no_pickle_of_numpy_is_opened(tmp_path, trap):
     np.savez(tmp_path / "x.npz", x=trap)
     (tmp_path / "bare.npy").write_bytes(pickle.dumps(trap))
     for name, member in (("x.npy", ""), ("x.npz", "x"), ("bare.npy", "")):
-        with pytest.raises(tl.InvalidTensorError, match="cannot be read"):
+        with pytest.raises(tl.InvalidTensorError, match="cannot be read") as caught:
             read(tmp_path / name, member)
+        # NumPy advises to load it unsafely, by an option that is none of ours.
+        assert "allow_pickle" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "member", "says"),
+    [
+        ("text.npy", "", "it is no .npy file, as its name says"),
+        ("empty.npy", "", "it is no .npy file, as its name says"),
+        (
+            "cut.npy",
+            "",
+            "it was cut off: its header promises 800 B of elements, and 400 B are there",
+        ),
+        ("head.npy", "", "EOF: reading array header"),
+        ("text.npz", "x", "File is not a zip file"),
+        ("array.npz", "x", "File is not a zip file"),
+        ("x.npz", "z", "there is no 'z' in it; its arrays are x, y"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_numpy_is_said_in_plain_words(tmp_path, name, member, says):
+    np.save(tmp_path / "x.npy", np.arange(100.0))
+    whole = (tmp_path / "x.npy").read_bytes()
+    np.savez(tmp_path / "x.npz", x=np.arange(3), y=np.arange(4))
+    for bad, content in {
+        "text.npy": b"hello world", "empty.npy": b"", "cut.npy": whole[:-400], "head.npy": whole[:20],
+        "text.npz": b"hello world", "array.npz": whole,
+    }.items():  # fmt: skip
+        (tmp_path / bad).write_bytes(content)
+    with pytest.raises(tl.InvalidTensorError, match=says):
+        read(tmp_path / name, member)
 
 
 def test_no_pickle_of_a_sparse_matrix_is_opened(tmp_path, trap):
