@@ -6,16 +6,21 @@ import datetime as dt
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 
 from tensorlake_spark.delta.travel import as_time
 from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
+    MissingDependencyError,
+    TableNotFoundError,
+    TensorLakeError,
     TensorNotFoundError,
     did_you_mean,
 )
@@ -69,6 +74,8 @@ def read_tensor(
 
     Raises
     ------
+    TableNotFoundError
+        If Spark finds no such table.
     TensorNotFoundError
         If there is no such tensor; offers the nearest names.
     FormatError
@@ -77,7 +84,7 @@ def read_tensor(
         If the slice does not fit the tensor, or has an index list.
     InvalidOptionError
         If the tensor combines duplicates: what is stored of an element may lie in several rows. Or if there
-        is no such tag, or if version and timestamp are given.
+        is no such tag or version, or if version and timestamp are given.
 
     Notes
     -----
@@ -94,8 +101,9 @@ def read_tensor(
     check_id(id)
     if version is not None and timestamp is not None:
         raise InvalidOptionError("version and timestamp exclude each other; give one of them")
-    frame, at = _load(spark, table, version, timestamp)
-    meta = _meta(frame, id, f"{at} of {table}")
+    with _told(table):
+        frame, at = _load(spark, table, version, timestamp)
+        meta = _meta(frame, id, f"{at} of {table}")
     spec = meta.spec
     if spec.params.get("duplicates", "error") != "error":
         raise InvalidOptionError(
@@ -116,6 +124,35 @@ def read_tensor(
     }
     tensor = f.col("tensor").alias("tensor", metadata={NOTE: json.dumps(note)})
     return blocks.select("id", "lo", "offset", tensor)
+
+
+@contextmanager
+def _told(table: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what Spark says of a table that it cannot read into an error of ours."""
+    try:
+        yield
+    except TensorLakeError:
+        raise
+    except Exception as error:
+        if "S3AFileSystem" in str(error):
+            raise MissingDependencyError(
+                f"{table}: this session has not the jars by which Spark reads s3a://; start it by "
+                "local_session(s3=True), or with conf/s3a.conf"
+            ) from error
+        if not isinstance(error, AnalysisException):
+            raise
+        said = str(error).splitlines()[0]
+        if "DATA_SOURCE_NOT_FOUND" in said:
+            raise MissingDependencyError(
+                "this session cannot read Delta tables: start it with the packages and settings of "
+                "conf/spark-defaults.conf, as local_session() does"
+            ) from error
+        if any(word in said for word in ("VERSION", "TIMESTAMP", "TIME_TRAVEL")):
+            raise InvalidOptionError(f"{table}: {said}") from error
+        raise TableNotFoundError(
+            f"Spark finds no Delta table {os.fspath(table)!r}, which is a path if it has a '/', else a name of the "
+            f"catalogue: {said}"
+        ) from error
 
 
 def _load(

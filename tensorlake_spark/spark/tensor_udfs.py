@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
 from tensorlake_spark.spark import arithmetic
 from tensorlake_spark.spark.stacks import apply
 from tensorlake_spark.spark.views import TENSOR, arrow_type
@@ -45,14 +46,35 @@ for _name in arithmetic.REDUCTIONS:
 
 
 def arrow_udf(
-    name: str, function: Callable[..., pa.Array], kind: t.DataType
+    name: str,
+    function: Callable[..., pa.Array],
+    kind: t.DataType,
+    takes: Callable[..., Any] | None = None,
 ) -> Callable[..., Column]:
-    """Return a function of Arrow arrays as one of columns; where the first is ``NULL`` in SQL, so is the result."""
+    """Return a function of Arrow arrays as one of columns; where the first is ``NULL`` in SQL, so is the result.
+
+    `takes` has the arguments that are expected, where `function` has any.
+    """
+    signature = inspect.signature(takes or function)
 
     def call(*columns: pa.Array) -> pa.Array:  # Spark goes by these type hints
+        try:
+            signature.bind(*columns)
+        except TypeError as error:
+            raise InvalidTensorError(
+                f"{name} cannot take {len(columns)} arguments: {error}"
+            ) from None
         if pa.types.is_null(columns[0].type):  # what has no type is no struct
             return pa.nulls(len(columns[0]), arrow_type(kind))
-        return function(*columns)
+        try:
+            return function(*columns)
+        except (TensorLakeError, MemoryError):
+            raise
+        except Exception as error:  # SQL does not look at types: any column may be an argument
+            given = ", ".join(str(column.type) for column in columns)
+            raise InvalidTensorError(
+                f"{name} cannot be had of {given}: {error}; a tensor is a struct<dtype, shape, data>"
+            ) from error
 
     call.__name__ = name
     spark: Any = f  # whose own type hints leave it out
@@ -69,7 +91,7 @@ def udf(name: str) -> Callable[..., Column]:
             columns = (_doubles(columns[0]), *columns[1:])
         return apply(name, function, columns, arrow_type(kind))
 
-    return arrow_udf(name, of_stacks, kind)
+    return arrow_udf(name, of_stacks, kind, function)
 
 
 def _doubles(lists: pa.Array) -> pa.Array:

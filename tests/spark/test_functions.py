@@ -176,6 +176,32 @@ def test_a_struct_that_is_no_row_is_an_error(table):
         table.select(tf.tensor_decode(f.struct("id", "nnz"))).collect()
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("tensor_sum(3)", r"InvalidTensorError: tensor_sum cannot be had of int32: .*struct<dtype"),
+        ("tensor_add('a', 'b')", "InvalidTensorError: tensor_add cannot be had of string, string"),
+        (
+            "tensor_sum()",
+            "InvalidTensorError: tensor_sum cannot take 0 arguments: missing a required",
+        ),
+        (
+            "tensor_dot(1)",
+            "InvalidTensorError: tensor_dot cannot take 1 arguments: missing a required",
+        ),
+        ("tensor_shape(3)", "InvalidTensorError: tensor_shape cannot be had of int32"),
+        (
+            "tensor_decode('x', '1')",
+            "InvalidTensorError: tensor_decode cannot be had of string, string",
+        ),
+    ],
+)
+def test_sql_of_other_arguments_is_an_error_that_names_the_function(spark, text, says):
+    tf.register(spark)
+    with pytest.raises(PythonException, match=says):
+        spark.sql(f"SELECT {text}").collect()
+
+
 def test_a_key_that_no_block_answers_is_an_error(table):
     row = f.struct("*")
     with pytest.raises(tl.InvalidSliceError, match="index list"):
@@ -341,6 +367,11 @@ def test_errors_of_read_tensor(spark, path, tmp_path):
         tf.read_tensor(spark, other, "x")
     with pytest.raises(tl.InvalidOptionError, match=r"combines duplicates by 'sum'.*format"):
         tf.read_tensor(spark, path, "sum")
+    for table in (f"{tmp_path}/nothing", "no_such_table", "no.such.table", ""):
+        with pytest.raises(tl.TableNotFoundError, match=f"Spark finds no Delta table '{table}'"):
+            tf.read_tensor(spark, table, "x")
+    with pytest.raises(tl.InvalidOptionError, match="version 999"):
+        tf.read_tensor(spark, path, "dense", version=999)
 
 
 def test_errors_of_collect_tensor(spark, path):
