@@ -162,6 +162,8 @@ class Regular:
                 stop = first + 1
             else:
                 time = np.datetime64(label)
+                if np.isnat(time):
+                    raise ValueError("no time")
                 after = time + np.ones((), f"timedelta64[{np.datetime_data(time.dtype)[0]}]")
                 first = int(self.places(np.array([time]))[0])
                 fine = np.array([after]).astype(f"datetime64[{self.unit}]") - self._origin
@@ -234,5 +236,19 @@ def check_labels(
             raise InvalidTensorError(
                 f"{len(found.values)} labels for axis {name!r} of length {length}"
             )
+        if isinstance(found, Regular) and not _has_start(found):
+            kind = "number" if found.unit is None else "time such as '2024-01-31'"
+            raise InvalidTensorError(
+                f"labels for axis {name!r}: bins start at a {kind}, not at {found.start!r}"
+            )
         out[name] = found
     return out
+
+
+def _has_start(bins: Regular) -> bool:
+    """Whether bins begin somewhere: other ones could be written, and nothing be found by them."""
+    try:
+        first = bins.array(1)[0]
+        return bool(math.isfinite(first) if bins.unit is None else not np.isnat(first))
+    except (ValueError, TypeError):
+        return False

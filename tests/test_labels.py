@@ -43,8 +43,9 @@ def test_unknown_labels_offer_the_nearest(flights):
         flights.sel(carrier="UAL")
     with pytest.raises(tl.UnknownLabelError, match="before the first bin"):
         flights.sel(day="2012-12-31")
-    with pytest.raises(tl.UnknownLabelError, match="no label of bins"):
-        flights.sel(day="yesterday")
+    for nothing in ("yesterday", None, "NaT"):
+        with pytest.raises(tl.UnknownLabelError, match="no label of bins"):
+            flights.sel(day=nothing)
     with pytest.raises(tl.UnknownLabelError, match="no step"):
         flights.sel(carrier=slice("AA", "UA", 2))
 
@@ -101,3 +102,21 @@ def test_what_labels_are_made_of():
     assert labels_of(np.array(["a", "b"])) == Listed(("a", "b"))
     assert labels_of([np.int64(3)]).to_json() == [3]
     assert labels_of(Regular(0.0, 0.5)).to_json() == {"start": 0.0, "step": 0.5, "unit": None}
+
+
+@pytest.mark.parametrize(
+    ("bins", "says"),
+    [
+        (
+            {"start": "spring", "step": 1, "unit": "D"},
+            "a time such as '2024-01-31', not at 'spring'",
+        ),
+        ({"start": None, "step": 1, "unit": "D"}, "a time such as '2024-01-31', not at None"),
+        ({"start": "x", "step": 0.5}, "a number, not at 'x'"),
+        ({"start": float("nan"), "step": 0.5}, "a number, not at nan"),
+    ],
+)
+def test_bins_that_start_nowhere_are_not_written(lake, bins, says):
+    with pytest.raises(tl.InvalidTensorError, match=says):
+        lake.write("x", np.ones(3), axes=("day",), labels={"day": bins})
+    assert list(lake) == []
