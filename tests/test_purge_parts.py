@@ -137,3 +137,10 @@ def test_columns_of_users_stay_where_old_rows_agree(lake):
     want = {("s", lo): ("me", None if lo < 20 else str(lo)) for lo in (0, 10, 20, 30)}
     want |= {("d", lo): ("me", str(lo)) for lo in range(4)}
     assert got == want
+
+
+def test_coordinates_that_are_no_table_of_integers(lake, x):
+    lake.write("a", x)
+    for coords in (3, "abc", [1, 2]):
+        with pytest.raises(tl.InvalidKeyError, match="a row for every axis of 2"):
+            lake.purge("a", coords=coords)

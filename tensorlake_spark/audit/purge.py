@@ -29,6 +29,7 @@ from tensorlake_spark.delta.write import FileWriter
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     CorruptDataError,
+    InvalidKeyError,
     InvalidOptionError,
     InvalidSliceError,
     UnsupportedFeatureError,
@@ -133,6 +134,10 @@ def _target(
     spec = (meta or catalog.get(snapshot, tensor_id)).spec
     if coords is not None:
         points = np.asarray(coords)
+        if points.ndim != 2:
+            raise InvalidKeyError(
+                f"coords have shape {points.shape}; give integers, a row for every axis of {spec.ndim}"
+            )
         selection = select_points(tuple(points), spec.shape)
         digest = hashlib.sha256(points.astype("<i8").tobytes()).hexdigest()
         return Target(tensor_id, spec, selection), f"{selection.size} elements, sha256 {digest}"

@@ -91,7 +91,10 @@ class Storage:
             raise InvalidOptionError(
                 "credentials belong in the storage options, not in the URL, which messages show"
             )
-        odd = re.search(r"%[0-9A-Fa-f]{2}" if self.is_local else r"%[0-9A-Fa-f]{2}|[?#]", self.uri)
+        # deltalake takes a backslash of a local path for a slash, and looks for the log in another folder.
+        odd = re.search(
+            r"%[0-9A-Fa-f]{2}|\\" if self.is_local else r"%[0-9A-Fa-f]{2}|[?#]", self.uri
+        )
         if odd:
             # What follows in a URL may be a signature.
             shown = self.uri if self.is_local else f"{self.uri[: odd.end()]}..."

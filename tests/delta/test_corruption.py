@@ -124,6 +124,8 @@ def test_a_place_that_cannot_be_a_table(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
     with pytest.raises(tl.FormatError, match=r"x\.parquet is a file; a table is a folder"):
         tl.open(tmp_path / "x.parquet")
+    with pytest.raises(tl.InvalidOptionError, match=r"a\\b has '\\\\' in it"):
+        tl.open(tmp_path / "a\\b")  # of which deltalake makes a/b
     for nothing in ("", " "):  # and not the folder of this process
         with pytest.raises(tl.InvalidOptionError, match="place of the table is an empty text"):
             tl.open(nothing)
