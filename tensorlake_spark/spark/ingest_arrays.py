@@ -111,8 +111,8 @@ def _misfit(part: Part, first: Part, axis: int | None) -> str:
     if same and part.dtype == first.dtype:
         return ""
     return (
-        f"{part.path} has shape {part.shape} and dtype {part.dtype}, which does not go with "
-        f"{first.path} of shape {first.shape} and dtype {first.dtype}"
+        f"{part.source} has shape {part.shape} and dtype {part.dtype}, which does not go with "
+        f"{first.source} of shape {first.shape} and dtype {first.dtype}"
     )
 
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tensorlake_spark")
 
 _TABLES = ("csv", "parquet", "delta")
+_TIMEZONE = "spark.sql.session.timeZone"
 
 
 def ingest_cells(
@@ -137,7 +138,7 @@ def prepared(
     given = dict(options or {})
     asked = _integers(given.pop("shape", None))
     conf = {
-        "spark.sql.session.timeZone": choices.timezone,
+        _TIMEZONE: choices.timezone,
         # conf/spark-defaults.conf has a small one for rows of megabytes; these are rows of a few bytes.
         "spark.sql.parquet.columnarReaderBatchSize": "4096",
     }
@@ -147,6 +148,8 @@ def prepared(
         job = _job(session, paths, family, choices, old, given)
         if asked is not None and len(asked) != len(job.axes):
             raise InvalidOptionError(f"--shape {asked} has {len(asked)} axes, not {len(job.axes)}")
+        if asked is not None and min(asked, default=0) < 0:
+            raise InvalidOptionError(f"--shape {asked} has a length below 0")
         measured = Measured.of(job.records, job.axes, job.value, job.dtype)
         try:
             yield _prepare(session, measured.decided(), asked, job, given)
@@ -242,6 +245,8 @@ def _settings(session: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
                 session.conf.set(name, value)
             except Exception as error:
                 shown = name if name.startswith("fs.s3a.") else f"{name} = {value!r}"
+                if name == _TIMEZONE:
+                    shown = f"--timezone {value!r} is no time zone such as Europe/Berlin or +01:00"
                 raise InvalidOptionError(f"{shown}: {str(error).splitlines()[0]}") from error
         yield
     finally:

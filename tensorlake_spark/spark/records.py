@@ -169,7 +169,12 @@ def _header(path: str, line: str | None, sep: str) -> tuple[tuple[str, ...], str
     """Return the names of a header's columns, and the line itself."""
     if line is None:
         raise InvalidTensorError(f"{path} is empty: its first line should name the columns")
-    names = tuple(next(csv.reader([line], delimiter=sep)))
+    try:
+        names = tuple(next(csv.reader([line], delimiter=sep)))
+    except csv.Error:
+        raise InvalidTensorError(
+            f"{path} is no CSV file: its first line should name the columns, and {line[:40]!r} is no line of text"
+        ) from None
     lower = [name.lower() for name in names]
     repeated = [name for name in names if lower.count(name.lower()) > 1]
     if repeated or "" in names:

@@ -265,6 +265,29 @@ def test_mistakes_in_a_list_name_the_line(job, files, text, says, place, untouch
     untouched(place)
 
 
+TABLE = ("--axis", "day", "--axis", "kind:label", "--value", "count")
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "says"),
+    [
+        ("bytes.csv", TABLE, "bytes.csv is no CSV file: its first line should name the columns"),
+        ("x.csv", (*TABLE, "--timezone", "Mars/Olympus"), "--timezone 'Mars/Olympus' is no time zone such as"),
+        ("x.csv", (*TABLE, "--shape=-1,9"), "--shape (-1, 9) has a length below 0"),
+        ("two.npz", (), "two.npz::b has shape (4,) and dtype int64, which does not go with {}/two.npz::a"),
+        ("a.npy", ("--id", "y"), "argument --id is given twice"),
+    ],
+)  # fmt: skip
+def test_sources_and_options_that_make_no_sense(job, files, name, words, says, place, untouched):
+    (files / "bytes.csv").write_bytes(bytes(range(14, 256)) + b"\ra\rb")
+    np.savez(files / "two.npz", a=np.arange(3), b=np.arange(4))
+    done = job("--table", place, "--id", "x", *words, files / name)
+    assert done.code == 2
+    assert says.format(files) in done.err
+    assert done.err.count("\n") == 1
+    untouched(place)
+
+
 @pytest.mark.parametrize(
     ("error", "code", "lines"),
     [(ConcurrentWriteError("another"), 1, 1), (ZeroDivisionError("odd"), 1, 2)],
