@@ -69,6 +69,12 @@ def coordinate_columns(
         ndim = old.ndim
     elif options.shape is not None or axes:
         ndim = len(axes if options.shape is None else options.shape)
+    elif have and not numbered:
+        found = [name for name in schema.names if name != "value"]
+        raise InvalidTensorError(
+            f"the DataFrame has the columns {', '.join(found)} and value, and nothing says which are axes, and in "
+            f"what order; option('axes', '{','.join(found)}') does"
+        )
     names = axes if have & set(axes) else tuple(f"i{k}" for k in range(ndim))
     given = schema.names
     for name in (*names, "value"):

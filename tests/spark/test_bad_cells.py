@@ -58,6 +58,7 @@ CASES = [
     ([(0, 0, "a")], "i0 int, i1 int, value string", "x", {}, ["column 'value' is string", "cast it to one of boolean"]),
     ([(0, 0, 300)], WHOLE, "int8", {}, ["value 300 in column 'value' is no int8", "holds -128 to 127", "option('dtype'"]),
     ([(0, 0, 1.5)], CELLS, "int8", {}, ["value 1.5 in column 'value' is no int8", "cast the column"]),
+    ([(0, 0, 1.0)], "day int, place int, value double", "x", {}, ["nothing says which are axes", "option('axes', 'day,place')"]),
     ([(0, 0, 1.0, 2)], CELLS + ", z int", "x", {"axes": "i0,i1"}, ["a column too many, 'z'", "df.drop('z')"]),
     ([(0, 0, 1.0)], "i0 int, value int, value double", "x", {}, ["a column too many, 'value'", "name each of them once"]),
     ([(0, 1.0)], "i0 int, value double", "float64", {}, ["no column 'i1'", "have i0, i1, value, and it has i0, value"]),
