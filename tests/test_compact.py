@@ -354,6 +354,7 @@ def beside(lake, change, times=1):
     return compact.compact(Storage(lake.uri), None, row_group_bytes)
 
 
+@pytest.mark.local_disk
 def test_an_overwritten_tensor_does_not_come_back(lake, model):
     model["hits"] = np.full((2, 3), 5.0)
     done = beside(lake, lambda o: o.write("hits", model["hits"], mode="overwrite", layout="ftsf"))

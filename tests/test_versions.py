@@ -125,6 +125,7 @@ def test_history_of_what_never_was(lake, x):
         lake.history("fotos")
 
 
+@pytest.mark.local_disk
 def test_history_shows_what_the_log_still_has(lake, x):
     lake.write("x", x[:1])
     for _ in range(10):
@@ -142,6 +143,7 @@ def test_history_shows_what_the_log_still_has(lake, x):
 # ---------------------------------------------------------------------------------------------- restore
 
 
+@pytest.mark.local_disk
 def test_a_restore_adds_old_files_as_they_are(lake, x):
     ref = lake.write("x", x, block_shape=(2, 6, 4))
     (old,) = files(lake)
@@ -299,6 +301,7 @@ def test_columns_that_users_added_are_kept(lake, x):
     assert Snapshot.open(Storage(lake.uri)).schema.names[-1] == "note"
 
 
+@pytest.mark.local_disk
 def test_a_restored_file_survives_checkpoints_and_vacuum(lake, x):
     """Its tombstone is in the log, too."""
     version = lake.write("x", x).version
@@ -358,6 +361,7 @@ def test_beside_writers_of_other_tensors(lake, x):
         np.testing.assert_array_equal(lake[f"t{k}"][...], want)
 
 
+@pytest.mark.local_disk
 def test_a_change_of_the_same_tensor_meanwhile(lake, x, monkeypatch):
     """The other writer commits when the restore has read what the tensor is, and before it commits."""
     version = lake.write("x", x).version
@@ -430,6 +434,7 @@ def test_restore_of_a_version_that_was_vacuumed(lake, x):
     np.testing.assert_array_equal(lake["x"][...], x + 1)
 
 
+@pytest.mark.local_disk
 def test_a_file_that_goes_while_rows_are_written_anew(lake, x, monkeypatch):
     version = lake.write("x", x).version
     (old,) = files(lake)
@@ -461,6 +466,7 @@ def test_a_slice_of_a_version_that_was_vacuumed(lake, x):
         ref[2:4]
 
 
+@pytest.mark.local_disk
 def test_a_version_whose_log_is_gone(lake, x, caplog):
     for i in range(10):
         lake.write("x", x[i % 6 : i % 6 + 1], mode="overwrite")
@@ -487,6 +493,7 @@ def test_a_version_whose_log_is_gone(lake, x, caplog):
     np.testing.assert_array_equal(lake["x"][...], x[5:6])
 
 
+@pytest.mark.local_disk
 def test_a_time_chooses_a_version(lake, x):
     for i in range(3):
         lake.write("x", x[: i + 1], mode="overwrite")
@@ -597,6 +604,7 @@ def test_tags_are_in_no_writers_way(lake, x):
     assert len(lake["x"]) == 16
 
 
+@pytest.mark.local_disk
 def test_vacuum_keeps_files_of_tagged_versions(lake, x):
     versions = [lake.write("x", x + k, mode="overwrite").version for k in range(4)]
     lake.write("y", x)
@@ -623,6 +631,7 @@ def test_vacuum_keeps_files_of_tagged_versions(lake, x):
     np.testing.assert_array_equal(lake["z"][1:], x[1:])
 
 
+@pytest.mark.local_disk
 def test_a_log_with_a_checkpoint_in_parts(lake, x):
     """As Spark writes it with ``checkpoint.partSize``: what the log says must be the same."""
     lake.write("x", x)
@@ -715,6 +724,7 @@ def test_a_part_of_an_hour_keeps_what_left_a_moment_ago(lake):
     assert len(lake.vacuum(0)) == 1
 
 
+@pytest.mark.local_disk
 def test_tags_while_another_writer_makes_a_checkpoint(lake):
     lake.write("x", np.arange(3))
     lake.tag("first")

@@ -57,6 +57,7 @@ def test_a_box_on_inner_axes_reads_a_third_or_less(tiles, x):
     assert (again.files_before, again.version) == (0, done.version)
 
 
+@pytest.mark.local_disk
 def test_the_log_says_that_no_data_changed_and_no_tensor_did(tiles):
     ref = tiles["tiles"]
     version = tiles.optimize(zorder=["y", "x"]).version
