@@ -510,6 +510,7 @@ def test_a_time_chooses_a_version(lake, x):
         tl.open(lake.uri, timestamp=5)
 
 
+@pytest.mark.both_stores
 def test_a_version_is_a_whole_number(lake, x):
     lake.write("x", x)
     assert tl.open(lake.uri, version=np.int32(1)).version == 1

@@ -23,7 +23,7 @@ from tensorlake_spark.delta.mirror import Mirror, bring, mark_of
 from tensorlake_spark.delta.remote import ANY_SIZE, Remote
 from tensorlake_spark.delta.storage import Storage, listed, reaching
 from tensorlake_spark.delta.transactions import all_transactions
-from tensorlake_spark.delta.travel import FILES_KEPT, as_time, travel
+from tensorlake_spark.delta.travel import FILES_KEPT, as_number, as_time, travel
 from tensorlake_spark.delta.vectors import check_vectors, paths_of
 from tensorlake_spark.errors import (
     FormatError,
@@ -130,6 +130,8 @@ class Snapshot:
         if version is not None and timestamp is not None:
             raise InvalidOptionError("version and timestamp exclude each other; give one of them")
         options = storage.log_options
+        if version is not None and not isinstance(version, str):
+            version = as_number(version)
         with reaching(storage):
             if timestamp is None and not (storage.is_local or isinstance(version, str)):
                 mirror = bring(storage, version)

@@ -55,7 +55,7 @@ def travel(table: DeltaTable, storage: Storage, to: int | str | dt.datetime) -> 
         to = _tagged(table, storage, to)
         what += f", version {to}"
     else:
-        to = int(to) if isinstance(to, str) else _number(to)
+        to = int(to) if isinstance(to, str) else as_number(to)
     if isinstance(to, int) and not 0 <= to <= newest:
         raise InvalidOptionError(
             f"version {to} of {storage.uri} does not exist; it has versions 0 to {newest}"
@@ -75,7 +75,8 @@ def travel(table: DeltaTable, storage: Storage, to: int | str | dt.datetime) -> 
             )
 
 
-def _number(version: object) -> int:
+def as_number(version: object) -> int:
+    """Return a version as the number that it is, or raise InvalidOptionError."""
     try:
         return operator.index(version)  # type: ignore[arg-type]
     except TypeError:
