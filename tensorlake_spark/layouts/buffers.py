@@ -128,9 +128,11 @@ def unpack_ints(buffers: Sequence[Any], counts: Sequence[int]) -> Array:
     for flat, width, (_, _, start, stop) in zip(flats, widths, bodies, strict=True):
         planes[:width, start:stop] = flat.reshape(width, stop - start)
     word = np.dtype(np.uint32 if widest <= 4 else np.uint64)
-    out: Array = planes[0].astype(word)
-    for k in range(1, widest):
-        out |= planes[k].astype(word) << word.type(8 * k)
+    *lower, highest = planes
+    out: Array = highest.astype(word)
+    for plane in reversed(lower):
+        out <<= word.type(8)
+        out |= plane
     return out
 
 
@@ -307,7 +309,8 @@ def unpack_values(
             stored, same = _form(head, dtype)
             _claims(body, head & _ZSTD_VALUES, (1 if same else stop - start) * stored.itemsize)
     bodies = list(_bodies(buffers, counts))
-    forms = [_form(head, dtype) for _, head, _, _ in bodies]
+    known = {head: _form(head, dtype) for head in {head for _, head, _, _ in bodies}}
+    forms = [known[head] for _, head, _, _ in bodies]
     held = [1 if same else count for (_, same), count in zip(forms, counts, strict=True)]
     flats = inflate_many(
         [(body, bool(head & _ZSTD_VALUES)) for body, head, _, _ in bodies],

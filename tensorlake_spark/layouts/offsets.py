@@ -7,7 +7,7 @@ and only what is left is made a key of.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -29,7 +29,6 @@ Array = np.ndarray[Any, Any]
 MAX_BITS = 62
 """Of an offset."""
 
-_TABLE_BITS = 12  # bits of an offset that one table look-up takes
 _FEW = 4  # elements are taken out when fewer than one in so many is left
 _UNSEEN = 1 << 20  # so many elements are believed before their buffers are asked
 
@@ -74,7 +73,9 @@ class Fields:
     def axis(self, offset: Array, k: int) -> Array:
         """Return the coordinates on one axis, in the word of the offsets."""
         word = offset.dtype.type
-        return np.asarray((offset >> word(self.shifts[k])) & word((1 << self.bits[k]) - 1))
+        out: Array = offset >> word(self.shifts[k])
+        out &= word((1 << self.bits[k]) - 1)
+        return out
 
     def unpack(self, offset: Array) -> list[Array]:
         """Return the coordinates in the block, axis by axis."""
@@ -119,27 +120,34 @@ def unpack_offsets(rows: Rows, fields: Fields) -> Array:
     if fields.total > 31:
         gaps = gaps.astype(np.uint64)
     offset = ascending(gaps, counts)
-    if int(offset.max()) >> fields.total:
+    if int(offset[np.cumsum(counts) - 1].max()) >> fields.total:
         raise CorruptDataError("an offset leaves its block")
-    _check_inside(offset, np.cumsum(counts) - counts, rows, fields)
     return offset
 
 
-def _check_inside(offset: Array, starts: Array, rows: Rows, fields: Fields) -> None:
-    """Raise if an element lies outside of its box; most boxes are as long as fields allow, or all alike."""
-    for k, bits in enumerate(fields.bits):
-        sides = np.minimum(rows.hi[:, k] - rows.lo[:, k], 1 << bits)
-        most = int(sides.max())
-        outside = most < 1 << bits and int(fields.axis(offset, k).max()) >= most
-        shorter = np.flatnonzero(sides < most).tolist()
-        if shorter and not outside:
-            counts = [rows.counts[i] for i in shorter]
-            spans = zip(starts[shorter].tolist(), counts, strict=True)
-            some = np.concatenate([offset[start : start + count] for start, count in spans])
-            limit = np.repeat(sides[shorter].astype(offset.dtype), counts)
-            outside = bool((fields.axis(some, k) >= limit).any())
-        if outside:
+def _coordinates(offset: Array, counts: Array, rows: Rows, fields: Fields) -> Iterator[Array]:
+    """Yield the coordinates in their blocks of some elements, axis by axis, in the word of the offsets.
+
+    Parameters
+    ----------
+    offset : ndarray, shape (n,)
+        Row by row.
+    counts : int64 ndarray, shape (rows,)
+        How many are of each row.
+
+    Raises
+    ------
+    CorruptDataError
+        If an element lies outside of the box of its row.
+    """
+    longest = np.array([1 << bits for bits in fields.bits], np.int64)
+    sides = np.minimum(rows.hi - rows.lo, longest).astype(offset.dtype)
+    for k, shortest in enumerate(sides.min(axis=0)):
+        at = fields.axis(offset, k)
+        # One look at the greatest is enough where all boxes are as long as it needs.
+        if at.max(initial=0) >= shortest and (at >= np.repeat(sides[:, k], counts)).any():
             raise CorruptDataError("an element of a block lies outside of its box")
+        yield at
 
 
 def pick_offsets(
@@ -147,58 +155,67 @@ def pick_offsets(
 ) -> tuple[Array, Array, Array]:
     """Return what a selection picks of rows that store offsets; see `SparseLayout.pick`."""
     offset = unpack_offsets(rows, fields)
+    counts = np.array(rows.counts, np.int64)
+    row = np.arange(len(counts))
     runs = (
         [axis for axis in selection.axes if isinstance(axis, Run)]
         if isinstance(selection, Selection)
         else []
     )
     if len(runs) == spec.ndim:
-        offset, row, take = _within(offset, rows, fields, runs)
-        return _keys(offset, row, rows, fields, runs), _values(rows, spec, take, row), row
-    row = np.repeat(np.arange(len(rows.counts)), rows.counts)
+        offset, counts, take = _within(offset, counts, rows, fields, runs)
+        keys = _keys(offset, counts, rows, fields, runs)
+        return keys, _values(rows, spec, take, counts), np.repeat(row, counts)
     coords = np.empty((spec.ndim, len(offset)), np.int64)
-    for k in range(spec.ndim):
-        coords[k] = fields.axis(offset, k)
-        coords[k] += rows.lo[row, k]
+    for k, at in enumerate(_coordinates(offset, counts, rows, fields)):
+        coords[k] = at
+        coords[k] += np.repeat(rows.lo[:, k], counts)
     take, out = locate(selection, coords)
-    row = row[take]
-    return ravel(out, selection.storage_shape), _values(rows, spec, take, row), row
+    row = np.repeat(row, counts)[take]
+    counts = np.bincount(row, minlength=len(counts))
+    return ravel(out, selection.storage_shape), _values(rows, spec, take, counts), row
 
 
-def _values(rows: Rows, spec: TensorSpec, take: Array | None, row: Array) -> Array:
-    """Return the values of the taken elements; rows without one are not decompressed."""
+def _values(rows: Rows, spec: TensorSpec, take: Array | None, counts: Array) -> Array:
+    """Return the values of the taken elements, so many of each row; rows without one are not decompressed."""
     packed = [p.values for p in rows.payloads]
     if take is None:
         return unpack_values(packed, rows.counts, spec.dtype)
-    counts = np.array(rows.counts, np.int64)
-    hit = np.bincount(row, minlength=len(counts)) > 0
+    stored = np.array(rows.counts, np.int64)
+    hit = counts > 0
     some = np.flatnonzero(hit).tolist()
     if not hit.all():
-        take = take - np.cumsum(np.where(hit, 0, counts))[row]
-    return unpack_values([packed[i] for i in some], counts[hit].tolist(), spec.dtype, take)
+        take = take - np.repeat(np.cumsum(np.where(hit, 0, stored)), counts)
+    return unpack_values([packed[i] for i in some], stored[hit].tolist(), spec.dtype, take)
 
 
 def _within(
-    offset: Array, rows: Rows, fields: Fields, runs: Sequence[Run]
+    offset: Array, counts: Array, rows: Rows, fields: Fields, runs: Sequence[Run]
 ) -> tuple[Array, Array, Array | None]:
-    """Return the elements that lie in all ranges: offset, row and place; no places where that is all."""
+    """Return the elements that lie in all ranges: offsets, how many of each row, and places; None for all."""
     take: Array | None = None
-    ends = np.cumsum(rows.counts)
-    row: Array | None = None
     mask: Array | None = None
-    tested = [k for k in range(len(runs)) if not _covers(runs[k], rows, k)]
-    tested.sort(key=lambda k: runs[k].count / (int(rows.hi[:, k].max()) or 1))
+    low, high = rows.lo.min(axis=0).tolist(), rows.hi.max(axis=0).tolist()
+    tested = []
+    for k, run in enumerate(runs):
+        start, stop = run.bounds
+        if run.step > 1 or low[k] < start or high[k] > stop:
+            tested.append(k)
+    if tested and fields.order[0] in tested:
+        lead = fields.order[0]
+        take, counts = _leading(offset, counts, rows, fields, runs[lead])
+        offset = offset[take]
+        if runs[lead].step == 1:
+            tested.remove(lead)
+    tested.sort(key=lambda k: runs[k].count / (high[k] or 1))
     for k in tested:
         start, stop = runs[k].bounds
         at = fields.axis(offset, k)
         # Modulo the word, what lies before the start is far behind the stop: 31 bits hold all distances.
-        if max(int(rows.hi[:, k].max()), stop) >= 1 << 31:
+        if max(high[k], stop) >= 1 << 31:
             at = at.astype(np.uint64)
         first = (start - rows.lo[:, k]).astype(at.dtype)
-        if (first == first[0]).all():
-            at -= first[0]
-        else:
-            at -= np.repeat(first, rows.counts) if row is None else first[row]
+        at -= first[0] if (first == first[0]).all() else np.repeat(first, counts)
         found = at < at.dtype.type(stop - start)
         if runs[k].step > 1:
             found &= at % at.dtype.type(runs[k].step) == 0
@@ -208,52 +225,47 @@ def _within(
             continue
         kept = np.flatnonzero(mask)
         mask = None
-        if row is None:
-            counts = np.diff(np.searchsorted(kept, ends), prepend=0)
-            row = np.repeat(np.arange(len(counts)), counts)
-        else:
-            row = row[kept]
+        counts = np.diff(np.searchsorted(kept, np.cumsum(counts)), prepend=0)
         offset, take = offset[kept], kept if take is None else take[kept]
-    if row is None:
-        row = np.repeat(np.arange(len(ends)), rows.counts)
-    return offset, row, take
+    return offset, counts, take
 
 
-def _covers(run: Run, rows: Rows, k: int) -> bool:
-    """Whether all of some rows lie in a range without gaps."""
-    start, stop = run.bounds
-    inside = (rows.lo[:, k] >= start).all() and (rows.hi[:, k] <= stop).all()
-    return run.step == 1 and bool(inside)
+def _leading(
+    offset: Array, counts: Array, rows: Rows, fields: Fields, run: Run
+) -> tuple[Array, Array]:
+    """Return places of the elements in the range of the leading field, and how many each row has.
+
+    Offsets ascend, so that these lie side by side in each row.
+    """
+    k = fields.order[0]
+    edges = np.clip(np.array(run.bounds) - rows.lo[:, k, None], 0, 1 << fields.bits[k])
+    edges = (edges << fields.shifts[k]).astype(offset.dtype)
+    starts = np.cumsum(counts) - counts
+    spans = zip(starts.tolist(), rows.counts, edges, strict=True)
+    cuts = np.array([offset[start : start + n].searchsorted(edge) for start, n, edge in spans])
+    first, counts = starts + cuts[:, 0], cuts[:, 1] - cuts[:, 0]
+    skipped = first - (np.cumsum(counts) - counts)
+    return np.arange(counts.sum()) + np.repeat(skipped, counts), counts
 
 
-def _keys(offset: Array, row: Array, rows: Rows, fields: Fields, runs: Sequence[Run]) -> Array:
+def _keys(offset: Array, counts: Array, rows: Rows, fields: Fields, runs: Sequence[Run]) -> Array:
     """Return the places of elements in C order in the shape that ranges pick."""
-    strides = [math.prod(r.count for r in runs[k + 1 :]) for k in range(len(runs))]
-    if any(r.step > 1 for r in runs):
-        keys = np.zeros(len(offset), np.int64)
-        for k, r in enumerate(runs):
-            inside = fields.axis(offset, k).astype(np.int64)
-            keys += (inside + (rows.lo[row, k] - r.bounds[0])) // r.step * strides[k]
-        return keys
-    base = np.zeros(len(rows.counts), np.int64)
-    for k, r in enumerate(runs):
-        base += (rows.lo[:, k] - r.bounds[0]) * strides[k]
-    keys = base[row]
-    word = offset.dtype.type
-    for at_bit, table in enumerate(_tables(fields, tuple(strides))):
-        keys += table[(offset >> word(at_bit * _TABLE_BITS)) & word(len(table) - 1)]
-    return keys
-
-
-@lru_cache(maxsize=64)
-def _tables(fields: Fields, strides: tuple[int, ...]) -> tuple[Array, ...]:
-    """Return what some bits of an offset add to a key: a look-up in place of four steps for each axis."""
-    tables = []
-    for low in range(0, max(1, fields.total), _TABLE_BITS):
-        width = min(_TABLE_BITS, fields.total - low)
-        field = np.arange(1 << width, dtype=np.int64) << low
-        table = np.zeros(len(field), np.int64)
-        for k, stride in enumerate(strides):
-            table += fields.axis(field, k) * stride
-        tables.append(table)
-    return tuple(tables)
+    # Modulo the word, what one row's box adds may be negative.
+    word = np.uint32 if math.prod(r.count for r in runs) <= 1 << 32 else np.uint64
+    keys = np.zeros(len(offset), word)
+    base = np.zeros(len(counts), np.int64)
+    stride = math.prod(r.count for r in runs)
+    for k, (run, at) in enumerate(
+        zip(runs, _coordinates(offset, counts, rows, fields), strict=True)
+    ):
+        stride //= run.count
+        shift = rows.lo[:, k] - run.bounds[0]
+        if run.step > 1:
+            at = (at.astype(np.int64) + np.repeat(shift, counts)) // run.step
+        else:
+            base += shift * stride
+        at = at.astype(word, copy=False)
+        at *= word(stride)
+        keys += at
+    keys += np.repeat(base.astype(word), counts)
+    return keys.astype(np.int64)

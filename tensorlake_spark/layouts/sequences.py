@@ -49,8 +49,9 @@ def ascending(differences: Array, counts: Array) -> Array:
     """
     starts = np.cumsum(counts) - counts
     # One running sum over all runs: what a run sums up to is taken away where the next one begins.
-    differences[starts[1:]] -= np.add.reduceat(differences, starts)[:-1]
-    numbers: Array = np.cumsum(differences, dtype=differences.dtype, out=differences)
+    word = differences.dtype
+    differences[starts[1:]] -= np.add.reduceat(differences, starts, dtype=word)[:-1]
+    numbers: Array = np.cumsum(differences, dtype=word, out=differences)
     # A sum that passed the end of its word would be below the one before it.
     rises = numbers[1:] > numbers[:-1]
     rises[starts[1:] - 1] = True

@@ -269,7 +269,7 @@ def _united(parts: Sequence[Part], spec: TensorSpec) -> tuple[Array, Array]:
             keys, values = keys[starts], combine(values, starts, rule)
     elif len(parts) > 1:
         keys, values, _ = sort_elements(keys, values)
-    repeats = int((keys[1:] == keys[:-1]).sum())
+    repeats = np.count_nonzero(keys[1:] == keys[:-1])
     if repeats:
         raise CorruptDataError(
             f"tensor {spec.id!r}: {repeats} elements are stored more than once; somebody changed "
@@ -281,8 +281,8 @@ def _united(parts: Sequence[Part], spec: TensorSpec) -> tuple[Array, Array]:
 def _overlapping(parts: Sequence[Part]) -> list[list[Part]]:
     """Cut sorted parts into groups that ascend: only parts of one group have keys between each other's."""
     parts = sorted(parts, key=lambda part: int(part[0][0]))
-    if len(parts) > _MANY:
-        return [list(parts)]
+    if not 1 < len(parts) <= _MANY:
+        return [parts] if parts else []
     firsts = np.array([part[0][0] for part in parts], np.int64)
     groups: list[list[Part]] = [[] for _ in parts]
     for part in parts:
