@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 try:  # ten times as fast as Python's own, where a full read spends a fifth of its time
     from zlib_ng.zlib_ng import crc32 as crc32
 except ImportError:
@@ -14,6 +16,7 @@ except ImportError:
     from zlib import crc32 as crc32
 
 _NULL = b"\xff\xff\xff\xff"
+_length = struct.Struct("<Q").pack
 
 
 @lru_cache(maxsize=256)
@@ -52,11 +55,26 @@ def crc_of(
     return crc_payload(crc, index, values)
 
 
+def corner_bytes(lo: Any, hi: Any) -> list[bytes]:
+    """Return what stands between the texts and the payload of some rows in their byte form.
+
+    Parameters
+    ----------
+    lo, hi : int64 ndarray, shape (rows, axes)
+        Corners, of the axes that have columns.
+    """
+    form = np.empty(len(lo), [("count", "<u4"), ("corners", "<i8", (2, lo.shape[1]))])
+    form["count"], form["corners"][:, 0], form["corners"][:, 1] = 2 * lo.shape[1], lo, hi
+    data, size = form.tobytes(), form.itemsize
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
 def crc_payload(crc: int, index: Any, values: Any) -> int:
     """Return the checksum of a row, from that of all before its payload."""
     for data in (index, values):
-        if data is None:
-            crc = crc32(_NULL + _NULL, crc)
-        else:
-            crc = crc32(data, crc32(struct.pack("<Q", len(data)), crc))
+        crc = (
+            crc32(_NULL + _NULL, crc)
+            if data is None
+            else crc32(data, crc32(_length(len(data)), crc))
+        )
     return crc

@@ -123,7 +123,7 @@ class Traces:
 
         def take(rows: pa.RecordBatch, whole: Array) -> None:
             for name in [name for name in PAYLOAD if name in rows.schema.names]:
-                for i, data in payloads(rows.column(name), range(rows.num_rows)).items():
+                for i, data in enumerate(payloads(rows.column(name), range(rows.num_rows))):
                     if data is not None and probes is not None:
                         probes.add(data, bool(whole[i]))
 

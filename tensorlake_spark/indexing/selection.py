@@ -72,8 +72,9 @@ class Run:
         """Return for each range ``[lo, hi)`` whether it holds an index."""
         first, stop = self.bounds
         a, b = np.maximum(lo, first), np.minimum(hi, stop)
-        at_or_after = first + -(-(a - first) // self.step) * self.step
-        return np.asarray((at_or_after < b) & (self.count > 0))
+        if self.step > 1:
+            a = first + -(-(a - first) // self.step) * self.step
+        return np.asarray(a < b)
 
     def within(self, lo: int, hi: int) -> tuple[slice, slice]:
         """Return the picked part of ``[lo, hi)``: where it is there, and where it goes."""
@@ -200,7 +201,7 @@ class Selection:
                     f"index {last} is out of bounds for axis {k} with size {size}"
                 )
 
-    @property
+    @cached_property
     def storage_shape(self) -> tuple[int, ...]:
         """Picked indices of every axis: the shape that rows are decoded into."""
         return tuple(axis.count for axis in self.axes)
@@ -218,7 +219,7 @@ class Selection:
             shape.insert(position, 1)
         return tuple(shape)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of picked elements."""
         return math.prod(self.storage_shape)
@@ -275,13 +276,11 @@ class Selection:
         >>> every_third.hits(np.array([[1], [2]]), np.array([[3], [4]])).tolist()
         [False, True]
         """
-        out = np.full(len(lo), not self.is_empty)
+        out: Array = np.asarray(np.all(hi > lo, axis=1))
         for k, axis in enumerate(self.axes):
-            if axis.count == self.shape[k] and isinstance(axis, Run):
-                out &= hi[:, k] > lo[:, k]
-            else:
+            if axis.count < self.shape[k] or isinstance(axis, Points):
                 out &= axis.hits(lo[:, k], hi[:, k])
-        return out
+        return out & (not self.is_empty)
 
     def project(
         self, lo: Sequence[int], hi: Sequence[int]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.checksum import crc32, crc_head, crc_payload
+from tensorlake_spark.checksum import corner_bytes, crc32, crc_head, crc_payload
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.row import corners, payloads
 from tensorlake_spark.spec import STORED_AXES, TensorSpec, dtype_name
@@ -149,25 +148,25 @@ def checked(
     if not len(wanted):
         return []
     heads = [_texts(batch.column(name), wanted) for name in ("layout", "params", "dtype", "codec")]
-    crcs = batch.column("crc").to_numpy(zero_copy_only=False)
+    crcs = batch.column("crc").to_numpy(zero_copy_only=False)[wanted].tolist()
     index, values = (payloads(batch.column(name), wanted) for name in ("index", "values"))
+    lo, hi = lo[wanted], hi[wanted]
     stored = min(spec.ndim, STORED_AXES)
-    sides = np.concatenate([lo[:, :stored], hi[:, :stored]], axis=1)[list(wanted)]
-    raw = sides.astype("<i8").tobytes()
-    width, count = 16 * stored, struct.pack("<I", 2 * stored)
+    forms = corner_bytes(lo[:, :stored], hi[:, :stored])
     inside = (lo < hi) & (lo >= 0) & (hi <= np.array(spec.shape, np.int64))
     fits: Array = np.asarray(np.all(inside, axis=1))
     name = dtype_name(spec.dtype)
     out = []
-    for at, (i, layout, params, dtype, codec) in enumerate(zip(wanted, *heads, strict=True)):
-        crc = crc32(count, crc_head(layout, params, dtype, codec))
-        crc = crc32(raw[at * width : (at + 1) * width], crc)
-        if values[i] is None or crc_payload(crc, index[i], values[i]) != crcs[i]:
+    for i, (layout, params, dtype, codec, form, crc, fit, ids, data) in enumerate(
+        zip(*heads, forms, crcs, fits.tolist(), index, values, strict=True)
+    ):
+        head = crc32(form, crc_head(layout, params, dtype, codec))
+        if data is None or crc_payload(head, ids, data) != crc:
             raise CorruptDataError(
                 f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row fails its checksum; "
                 "restore the file from a backup, or an earlier version of the table"
             )
-        if dtype != name or layout != spec.layout or not fits[i]:
+        if dtype != name or layout != spec.layout or not fit:
             raise CorruptDataError(
                 f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row ({layout}, {dtype}) does "
                 f"not fit the tensor's shape {spec.shape}, dtype {spec.dtype} and layout {spec.layout}"
@@ -177,17 +176,15 @@ def checked(
                 f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: codec {codec!r:.80} is unknown; those "
                 f"of layout {layout} are {', '.join(codecs)}"
             )
-        out.append(Payload(codec, params, index[i], values[i]))
+        out.append(Payload(codec, params, ids, data))
     return out
 
 
 def _texts(column: pa.Array, wanted: Sequence[int]) -> list[str | None]:
     """Return some texts of a column; in most batches all rows have the same."""
     try:
-        coded = column.dictionary_encode()
-        if len(coded.dictionary) <= 1 and column.null_count in (0, len(column)):
-            only = coded.dictionary[0].as_py() if len(coded.dictionary) else None
-            return [only] * len(wanted)
+        if len(wanted) and column[1:].equals(column[:-1]):
+            return [column[0].as_py()] * len(wanted)
         texts = column.to_pylist()
     except UnicodeDecodeError as error:
         raise CorruptDataError(f"a text of a row is not UTF-8: {error.object!r:.200}") from error
