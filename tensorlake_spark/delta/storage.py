@@ -214,7 +214,7 @@ def listed(call: Callable[[], T], there: bool = False) -> T:
     """
     gaps = [
         "contiguous commit files", "No table metadata or protocol", "error reading a body",
-        "LogSegment end version", "Gap between checkpoint version",
+        "LogSegment end version", "Gap between checkpoint version", "didn't find any checkpoints",
     ]  # fmt: skip
     if there:
         gaps.append("No files in log segment")

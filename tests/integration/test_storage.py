@@ -400,6 +400,7 @@ def test_a_store_that_fails_in_the_middle_is_an_error_of_ours(lake, monkeypatch)
 GAPS = [
     "Expected contiguous commit files, but found gap",
     "No table metadata or protocol found in delta log.",
+    "Invalid Checkpoint: Had a _last_checkpoint hint but didn't find any checkpoints",
     "No files in log segment",
 ]
 
@@ -415,7 +416,7 @@ def test_a_listing_with_a_gap_is_made_again(said, there):
             raise DeltaError(said)
         return "whole"
 
-    if said in GAPS[:2] or (said in GAPS and there):
+    if said in GAPS[:-1] or (said in GAPS and there):
         assert listed(call, there) == "whole"
     else:
         with pytest.raises(DeltaError, match=said):
