@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 import traceback
@@ -25,7 +26,8 @@ EXIT_CODES = """exit codes:
   0  done; or with --dry-run planned; or there was nothing to do
   2  an option or a value will not do, as one line says; the same run would fail again
 {third}  1  anything else: another writer was faster, the store does not answer, or what nobody expected
-The last line of standard output is JSON, unless the job is killed or interrupted.
+130  interrupted, as by Ctrl-C
+The last line of standard output is JSON, unless the job is killed.
 """
 
 _AGAIN = (ConcurrentWriteError, CorruptDataError, StorageError)
@@ -108,6 +110,9 @@ def carry_out(name: str, work: Callable[[], Mapping[str, Any]]) -> int:
     except TensorLakeError as error:
         print(f"{name}: {error}", file=sys.stderr)
         about = _failed(error, 1 if isinstance(error, _AGAIN) else 2)
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        about = {"status": "interrupted", "exit_code": 128 + signal.SIGINT}
     except Exception as error:
         traceback.print_exc()
         about = _failed(error, 1)

@@ -71,9 +71,10 @@ exit codes:
   2  an option, a file or a value will not do, as one line says; the same run would fail again; or with
      --skip-bad no file is good
   1  anything else: another writer was faster, the store does not answer, or what nobody expected
-The last line of standard output is JSON, unless the job is killed or interrupted: "status" is done, planned,
-repeated or failed. Bad input fails before the one commit, and leaves the table as it was. A job that ends with
-1, or is killed, may have died on either side of it: repeat it with --txn-app-id and --txn-version.
+130  interrupted, as by Ctrl-C
+The last line of standard output is JSON, unless the job is killed: "status" is done, planned, repeated, failed
+or interrupted. Bad input fails before the one commit, and leaves the table as it was. A job that ends with 1 or
+130, or is killed, may have died on either side of it: repeat it with --txn-app-id and --txn-version.
 """
 
 parser = Parser(

@@ -169,6 +169,10 @@ def aggregate(name: str) -> Callable[..., Column]:
             out = function(batches)
         except TensorLakeError as error:
             raise type(error)(f"{name}: {error}") from error
+        except AttributeError as error:  # SQL does not look at types: any column may be an argument
+            raise InvalidTensorError(
+                f"{name} takes tensors, struct<dtype, shape, data>: {error}"
+            ) from error
         return pa.scalar(None, kind) if out is None else tensor_column([out]).cast(kind)[0]
 
     call.__name__ = name

@@ -1,6 +1,8 @@
 """The jobs check and vacuum: what they tell schedulers, and all three jobs of upkeep by spark-submit."""
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta import catalog
 from tensorlake_spark.delta import footer as footers
 from tensorlake_spark.jobs import check, vacuum
+from tensorlake_spark.jobs.frame import carry_out
 
 pytestmark = pytest.mark.local_disk
 
@@ -119,6 +122,13 @@ def test_a_vacuum_by_its_configuration(lake, x, table, run_job, tmp_path):
 
 
 @pytest.mark.soak  # make test submits jobs in test_ingest.py
+def test_a_job_that_is_interrupted_says_so(capsys):
+    code = carry_out("check.py", lambda: signal.raise_signal(signal.SIGINT))
+    out, err = capsys.readouterr()
+    assert (code, err) == (130, "check.py: interrupted\n")
+    assert json.loads(out)["status"] == "interrupted"
+
+
 def test_upkeep_by_spark_submit(lake, x, table, tmp_path):
     environment = {
         **os.environ,
