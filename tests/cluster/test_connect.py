@@ -89,10 +89,9 @@ def test_a_client_writes_and_reads(server, archive, tmp_path, which):
     assert " passed" in done.stdout
 
 
-LOCAL = """
+OURS = """
 import sys
-from pyspark.sql import SparkSession
-from tensorlake_spark.spark import functions, local_session, register
+from tensorlake_spark.spark import local_session
 
 path = sys.argv[1] + "/lake"
 spark = local_session(**{"spark.api.mode": "connect"})
@@ -101,7 +100,14 @@ total = read.load(path).agg({"value": "sum"}).collect()[0][0]
 count = spark.read.format("delta").load(path).count()
 print(type(spark).__module__, total, count)
 spark.stop()
+"""
 
+SPARKS = """
+import sys
+from pyspark.sql import SparkSession
+from tensorlake_spark.spark import functions, register
+
+path = sys.argv[1] + "/lake"
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 register(spark)
 functions.register(spark)
@@ -112,18 +118,31 @@ print(type(spark).__module__, blocks.selectExpr("sum(tensor_sum(tensor))").first
 """
 
 
-def test_a_local_session_starts_a_server(tmp_path):
-    """By ours, and by ``remote("local[2]")``, one after the other in one process."""
+@pytest.fixture
+def start(tmp_path):
+    """What runs a program that starts a server, with the folder of a lake, and returns the last line it prints."""
     tl.open(tmp_path / "lake").write("x", np.arange(6).reshape(2, 3))
-    rows = sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("lake/*.parquet"))
     # With SPARK_TESTING Spark takes a free port in place of 15002.
     options = f"{BRIEF} -Djava.io.tmpdir={tmp_path}"
-    done = subprocess.run(
-        [sys.executable, "-c", LOCAL, tmp_path], cwd=tmp_path, timeout=PATIENCE, check=False,
-        env={**os.environ, "SPARK_TESTING": "1", "JDK_JAVA_OPTIONS": options},
-        capture_output=True, text=True,
-    )  # fmt: skip
-    module = "pyspark.sql.connect.session"
-    said = [f"{module} 15 {rows}", f"{module} 15.0"]
-    assert done.stdout.splitlines()[-2:] == said, done.stderr[-3000:]
+
+    def start(program):
+        done = subprocess.run(
+            [sys.executable, "-c", program, tmp_path], cwd=tmp_path, timeout=PATIENCE, check=False,
+            env={**os.environ, "SPARK_TESTING": "1", "JDK_JAVA_OPTIONS": options},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout.splitlines()[-1]
+
+    return start
+
+
+def test_remote_starts_a_server_of_a_session(start, tmp_path):
+    assert start(SPARKS) == "pyspark.sql.connect.session 15.0"
     np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][2:], np.arange(6).reshape(2, 3))
+
+
+@pytest.mark.soak
+def test_a_local_session_of_connect_has_delta(start, tmp_path):
+    rows = sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("lake/*.parquet"))
+    assert start(OURS) == f"pyspark.sql.connect.session 15 {rows}"
