@@ -170,7 +170,10 @@ def _panel(axis: Any, measure: str, engines: list[str], found: dict[str, Any]) -
         color = "#1f4e79" if engine in LAYOUTS else "#8c9aa6"
         axis.plot([axis.get_xlim()[0], shown[engine]], [y, y], color=color, alpha=0.35)
         axis.plot(shown[engine], y, "o", color=color, markersize=7)
-        axis.text(shown[engine] * 1.13, y, f"{shown[engine]:.3g}", va="center", fontsize=9)
+        axis.text(
+            shown[engine] * 1.13, y, f"{shown[engine]:.3g}", va="center", fontsize=9, zorder=3,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        )  # fmt: skip
     for row in criteria(found, "tiledb"):
         if row.measure == measure and row.must is not None:
             bound = row.must if measure == "size" else row.must * row.theirs * unit(measure)
