@@ -128,7 +128,7 @@ def start(tmp_path):
     def start(program):
         done = subprocess.run(
             [sys.executable, "-c", program, tmp_path], cwd=tmp_path, timeout=PATIENCE, check=False,
-            env={**os.environ, "SPARK_TESTING": "1", "JDK_JAVA_OPTIONS": options},
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1", "JDK_JAVA_OPTIONS": options},
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
