@@ -135,6 +135,10 @@ def test_every_key_means_what_numpy_means(data):
     key = data.draw(keys(shape), label="key")
     try:
         want = x[key]
+    except DeprecationWarning:  # NumPy 2.0, of an index out of bounds of an empty array
+        with pytest.raises(IndexError):
+            select(key, shape)
+        return
     except (IndexError, ValueError) as error:
         with pytest.raises(type(error)):
             select(key, shape)
