@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tensorlake_spark.delta.output import Output, Run, Task
-from tensorlake_spark.spark.tasks import cores_of, numbers
+from tensorlake_spark.spark.tasks import cores_of, numbers, share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,16 +24,16 @@ def run_in(session: SparkSession) -> Run:
     """
 
     def run(work: Callable[[Task], Output], tasks: Sequence[Task]) -> Iterator[tuple[Task, Output]]:
-        def done(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for number in batch.column("id").to_pylist():
-                    text = work(tasks[number]).to_json()
-                    yield pa.RecordBatch.from_pydict({"index": [number], "output": [text]})
+        def done(some: Sequence[tuple[int, Task]]) -> Iterator[pa.RecordBatch]:
+            for number, task in some:
+                text = work(task).to_json()
+                yield pa.RecordBatch.from_pydict({"index": [number], "output": [text]})
 
         wave = _WAVE * cores_of(session)
         for first in range(0, len(tasks), wave):
-            some = numbers(session, min(wave, len(tasks) - first), first)
-            for number, text in some.mapInArrow(done, _OUTPUT).collect():
+            some = list(enumerate(tasks[first : first + wave], first))
+            frame = numbers(session, len(some)).mapInArrow(share(some, len(some), done), _OUTPUT)
+            for number, text in frame.collect():
                 yield tasks[number], Output.from_json(text)
 
     return run

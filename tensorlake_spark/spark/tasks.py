@@ -23,9 +23,9 @@ _LEAST_BYTES = 32 << 20
 _OPEN_BYTES = 4 << 20
 
 
-def numbers(session: SparkSession, count: int, first: int = 0) -> DataFrame:
-    """Return a DataFrame of so many partitions, one row in each: its number (``id bigint``), from `first` on."""
-    return session.range(first, first + count, 1, count)
+def numbers(session: SparkSession, count: int) -> DataFrame:
+    """Return a DataFrame of so many partitions, one row in each: its number (``id bigint``)."""
+    return session.range(0, count, 1, count)
 
 
 def share(
