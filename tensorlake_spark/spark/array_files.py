@@ -1,7 +1,7 @@
 """Files that hold arrays, opened so that a part can be read without the rest.
 
-``.npy`` is memory-mapped, of S3 read by ranges; Zarr, HDF5 and NetCDF-4 are read chunk by chunk, a TIFF page by page; an image and
-an array of an ``.npz`` file come whole. Packages are imported when a file needs them: executors have to have
+``.npy`` is memory-mapped, of S3 read by ranges, as ``.npz`` is; Zarr, HDF5 and NetCDF-4 are read chunk by chunk, a TIFF page by page;
+an image comes whole. Packages are imported when a file needs them: executors have to have
 those of the extra ``ingest``.
 """
 
@@ -11,8 +11,9 @@ import json
 import math
 import os
 import warnings
+import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -23,7 +24,7 @@ from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.spark.bounds import bounded_pixels, check_archive, check_bytes, check_pixels
 from tensorlake_spark.spark.files import check_reached, files_of, is_object, open_file, seekable
 from tensorlake_spark.spark.inside import dataset_of, series_of
-from tensorlake_spark.spark.npy_objects import PICKLED, Ranges, read_header
+from tensorlake_spark.spark.npy_objects import PICKLED, Member, Ranges, read_header
 from tensorlake_spark.spark.sources import HDF5, TIFF
 from tensorlake_spark.spec import dtype_name
 
@@ -181,7 +182,9 @@ def opened(path: str, member: str = "", channels_first: bool = False) -> Iterato
                     raise InvalidTensorError(
                         f"there is no {member!r} in it; its arrays are {', '.join(archive.files) or 'none'}"
                     )
-                yield Sliced(archive[member], is_whole=True)
+                with closing(Member(archive.zip, _in_archive(archive.zip, member))) as found:
+                    # What lies in Fortran's order has a little of each band in all places.
+                    yield Sliced(archive[member], is_whole=True) if found.is_fortran else found
         else:
             array = Sliced(_image(path), is_whole=True)
             turned = channels_first and len(array.shape) == 3
@@ -275,6 +278,12 @@ def _npz(path: str) -> Iterator[Any]:
     # np.load takes what is no archive for a pickle, and advises to load it unsafely.
     with open_file(path) as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as archive:
         yield archive
+
+
+def _in_archive(archive: zipfile.ZipFile, member: str) -> str:
+    """Return the name of a member, which NumPy shortens."""
+    name = f"{member}.npy"
+    return name if name in archive.namelist() else member
 
 
 def _image(path: str) -> Array:

@@ -1,8 +1,10 @@
-"""The header of ``.npy`` files, and their arrays where they cannot be mapped: objects of S3, read by ranges."""
+"""The header of ``.npy`` files, and their arrays where they cannot be mapped: objects of S3 and members of ``.npz``."""
 
 from __future__ import annotations
 
 import math
+import struct
+import zipfile
 from collections.abc import Sequence
 from typing import IO, Any
 
@@ -40,10 +42,10 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
 
 
 class Ranges:
-    """The array of an ``.npy`` object, read by ranges of its bytes; see `tensorlake_spark.spark.array_files.Stored`."""
+    """The array of an ``.npy`` stream, read by ranges of its bytes; see `tensorlake_spark.spark.array_files.Stored`."""
 
     def __init__(self, stream: IO[bytes]):
-        self.shape, self._is_fortran, self.dtype = read_header(stream)
+        self.shape, self.is_fortran, self.dtype = read_header(stream)
         self.chunks: tuple[int, ...] = ()
         self.is_whole = not self.shape
         self._stream, self._start = stream, stream.tell()
@@ -51,17 +53,62 @@ class Ranges:
     def read(self, lo: Sequence[int], hi: Sequence[int]) -> Array:
         """Return the elements of a box."""
         shape, first, stop = self.shape, tuple(lo), tuple(hi)
-        if self._is_fortran:
+        if self.is_fortran:
             shape, first, stop = shape[::-1], first[::-1], stop[::-1]
-        rows = range(first[0], stop[0]) if shape else range(1)
-        step = math.prod(shape[1:]) * self.dtype.itemsize
-        self._stream.seek(self._start + rows.start * step)
-        data = self._stream.read(len(rows) * step)
-        if len(data) < len(rows) * step:
+        sides = tuple(b - a for a, b in zip(first, stop, strict=True))
+        # Up to this axis the box has one index of each: what it has of this one lies in one range.
+        axis = next((k for k, side in enumerate(sides) if side != 1), max(0, len(shape) - 1))
+        inner = shape[axis + 1 :]
+        step = math.prod(inner) * self.dtype.itemsize
+        begin = 0
+        for index, length in zip(first[: axis + 1], shape):
+            begin = begin * length + index
+        self._stream.seek(self._start + begin * step)
+        count = math.prod(sides[axis : axis + 1])
+        data = self._stream.read(count * step)
+        if len(data) < count * step:
             raise InvalidTensorError("it ends before its last element")
-        if not shape:
-            return np.frombuffer(data, self.dtype).reshape(())
-        slab = np.frombuffer(data, self.dtype).reshape((len(rows), *shape[1:]))
-        key = (slice(None), *(slice(a, b) for a, b in zip(first[1:], stop[1:])))
-        box = slab[key]
-        return box.T if self._is_fortran else box
+        slab = np.frombuffer(data, self.dtype).reshape((count, *inner) if shape else ())
+        key = (slice(None), *(slice(a, b) for a, b in zip(first[axis + 1 :], stop[axis + 1 :])))
+        box = slab[key if shape else ()].reshape(sides)
+        return box.T if self.is_fortran else box
+
+
+class Member(Ranges):
+    """An array of an ``.npz`` file: of one that is stored as it is any range, of a packed one what comes next.
+
+    Whoever reads the last element checks the checksum of all.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, name: str):
+        info = archive.getinfo(name)
+        self._archive, self._name = archive, name
+        self._is_plain = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1
+        stream: Any = archive.open(name)  # which looks at the member's own head
+        if self._is_plain:
+            stream = archive.fp
+            stream.seek(info.header_offset + 26)
+            stream.seek(sum(struct.unpack("<HH", stream.read(4))), 1)
+        begin = stream.tell()
+        super().__init__(stream)
+        self.is_whole = self.is_whole or not self._is_plain
+        size = math.prod(self.shape) * self.dtype.itemsize
+        if size > info.file_size - (self._start - begin):
+            raise InvalidTensorError(
+                f"it was cut off: its header promises {size} bytes of elements, and the archive has "
+                f"{info.file_size - (self._start - begin)}"
+            )
+
+    def close(self) -> None:
+        """Give back what was opened."""
+        if not self._is_plain:
+            self._stream.close()
+
+    def read(self, lo: Sequence[int], hi: Sequence[int]) -> Array:
+        """Return the elements of a box."""
+        box = super().read(lo, hi)
+        if self._is_plain and tuple(hi) == self.shape:
+            with self._archive.open(self._name) as stream:
+                while stream.read(1 << 20):
+                    pass
+        return box
