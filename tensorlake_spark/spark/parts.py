@@ -26,6 +26,8 @@ from tensorlake_spark.spec import dtype_name, dtype_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_HEADS = 16  # files of which a task reads the heads: that takes milliseconds, to start a task a tenth of a second
+
 
 @dataclass(frozen=True)
 class Part:
@@ -130,7 +132,7 @@ def find_parts(
     session: SparkSession, paths: Sequence[str], channels_first: bool, is_each: bool
 ) -> list[Part]:
     """Look at all files on executors and return their arrays in order."""
-    parts, _ = _look(session, paths, lambda p: (probe(p, channels_first, is_each), None))
+    parts, _ = _look(session, paths, lambda p: (probe(p, channels_first, is_each), None), _HEADS)
     return parts
 
 
@@ -145,15 +147,19 @@ def find_good_parts(
         except InvalidTensorError as error:
             return [], str(error)
 
-    return _look(session, paths, look)
+    return _look(session, paths, look, 1)
 
 
 def _look(
     session: SparkSession,
     paths: Sequence[str],
     look: Callable[[str], tuple[list[Part], str | None]],
+    least: int,
 ) -> tuple[list[Part], list[Skipped]]:
-    """Return what a function says of all paths, in order: their arrays, or why they have none."""
+    """Return what a function says of all paths, in order: their arrays, or why they have none.
+
+    A task takes `least` of them, or more.
+    """
 
     def told(some: Sequence[tuple[int, str]]) -> Iterator[pa.RecordBatch]:
         for index, path in some:
@@ -168,7 +174,7 @@ def _look(
                 names=["index", "part", "reason"],
             )
 
-    count = max(1, min(len(paths), TASKS * cores_of(session)))
+    count = max(1, min(-(-len(paths) // least), TASKS * cores_of(session)))
     make = carried(share(list(enumerate(paths)), count, told))
     schema = "index bigint, part string, reason string"
     rows = numbers(session, count).mapInArrow(make, schema).collect()

@@ -1,9 +1,9 @@
 """The Spark benchmark: ingestion, reading, two workers beside one, the driver's memory.
 
-``make bench-spark`` writes a table and a plot. Five kinds of process: a warm session on local[2], in which
+``make bench-spark`` writes a table and a plot. Six kinds of process: a warm session on local[2], in which
 the measures take turns; one that optimises tables and runs functions; one that ingests beside others that optimise,
-purge, overwrite and read; clusters of one and of two workers of one core; and drivers that ingest 1 to 10,000
-pieces.
+purge, overwrite and read; clusters of one and of two workers of one core, and as many processes without Spark; and
+drivers that ingest 1 to 10,000 pieces.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--files", type=positive, default=10, help="of 201 MB each")
     parser.add_argument("--images", type=positive, default=64, help="in a file")
     parser.add_argument("--out", type=Path, default=Path("bench-output"))
-    parts = {p.__name__: p for p in (local, upkeep, at_once, workers, memory)}
+    parts = {p.__name__: p for p in (local, upkeep, at_once, workers, processes, memory)}
     parser.add_argument("--child", choices=tuple(parts), help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, default=0, help=argparse.SUPPRESS)
@@ -58,9 +58,10 @@ def main() -> int:
         found["upkeep"] = start_child(SCRIPT, ["upkeep", *shared])
         found["at once"] = start_child(SCRIPT, ["at_once", *shared])
         for rounds in range(ROUNDS):
-            for count in (1, 2):
-                part = start_child(SCRIPT, ["workers", *shared, "--count", str(count)])
-                found[f"workers-{count}-{rounds}"] = part
+            for name in ("workers", "processes"):
+                for count in (1, 2):
+                    part = start_child(SCRIPT, [name, *shared, "--count", str(count)])
+                    found[f"{name}-{count}-{rounds}"] = part
         for count in PIECES:
             found[f"pieces-{count}"] = start_child(
                 SCRIPT, ["memory", *shared, "--count", str(count)]
@@ -272,6 +273,14 @@ def workers(args: argparse.Namespace) -> dict[str, Any]:
         found[name] = statistics.median(timed(measure) for _ in range(3))
     spark.stop()
     return found
+
+
+def processes(args: argparse.Namespace) -> dict[str, Any]:
+    """Measure so many processes of one core that do the same without Spark."""
+    from spark_alone import alone
+
+    folder = Path(args.folder)
+    return alone(folder, inputs(folder), args.count)
 
 
 def pin_executors(spark: Any, count: int) -> None:

@@ -38,9 +38,9 @@ def medians(report: dict[str, Any]) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def workers(report: dict[str, Any], count: int) -> dict[str, float]:
-    """Return the median seconds on a cluster of so many workers."""
-    parts = [p for n, p in report["found"].items() if n.startswith(f"workers-{count}-")]
+def workers(report: dict[str, Any], count: int, kind: str = "workers") -> dict[str, float]:
+    """Return the median seconds on a cluster of so many workers, or of so many ``"processes"`` without Spark."""
+    parts = [p for n, p in report["found"].items() if n.startswith(f"{kind}-{count}-")]
     return {name: statistics.median(p[name] for p in parts) for name in ("ingest", "read")}
 
 
@@ -123,9 +123,15 @@ def table(report: dict[str, Any]) -> str:
     lines += ["", f"| local[2], warm; {found['bytes'] / 1e9:.1f} GB ingested | s |", "|---|---|"]
     lines += [f"| {name} | {seconds:.3f} |" for name, seconds in medians(report).items()]
     lines += ["", "| cluster, all files | ingest s | read s |", "|---|---|---|"]
-    for count in (1, 2):
-        s = workers(report, count)
-        lines.append(f"| {count} worker(s) of one core | {s['ingest']:.2f} | {s['read']:.2f} |")
+    for kind, what in (
+        ("workers", "worker(s) of one core"),
+        ("processes", "process(es) of one core, without Spark"),
+    ):
+        one, two = (workers(report, count, kind) for count in (1, 2))
+        for count, s in enumerate((one, two), 1):
+            lines.append(f"| {count} {what} | {s['ingest']:.2f} | {s['read']:.2f} |")
+        gain = " | ".join(f"{one[name] / two[name]:.2f}" for name in ("ingest", "read"))
+        lines.append(f"| two, times one | {gain} |")
     done = report["found"]["at once"]["done"]
     lines += ["", "At once: " + ", ".join(f"{name} {n} times" for name, n in done.items()) + "."]
     lines += [

@@ -33,7 +33,8 @@ def report(**changes):
         "slice": {"planned": 14, "needed": 10},
     }
     workers = {
-        f"workers-{count}-{k}": {"ingest": 8 / count, "read": 6 / count}
+        f"{kind}-{count}-{k}": {"ingest": 8 / count, "read": 6 / count}
+        for kind in ("workers", "processes")
         for count in (1, 2)
         for k in range(3)
     }
