@@ -105,6 +105,20 @@ def test_a_time_of_the_history_opens_its_version(lake, x):
         assert found.version == newest[timestamp]
 
 
+@pytest.mark.local_disk
+def test_a_time_that_several_versions_have_means_the_last(lake, x):
+    """A store that keeps seconds gives one time to many; a clock that goes back makes none of them older."""
+    for _ in range(5):
+        lake.write("x", x, mode="append")
+    start = 1_700_000_000
+    for version, seconds in enumerate([0, 2, 2, 1, 2, 5]):
+        time = start + seconds
+        os.utime(Path(lake.uri, "_delta_log", f"{version:020}.json"), (time, time))
+    asked = [pd.Timestamp(start + after, unit="s", tz="UTC") for after in (0, 1, 2, 4, 5, 9)]
+    found = [tl.open(lake.uri, timestamp=time.isoformat()).version for time in asked]
+    assert found == [0, 0, 4, 4, 5, 5]
+
+
 def test_history_up_to_a_limit_or_a_version(lake, x):
     lake.write("x", x)
     for _ in range(4):

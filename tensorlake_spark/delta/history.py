@@ -8,10 +8,8 @@ from dataclasses import astuple, dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.fs as pafs
-
 from tensorlake_spark.delta.commit import app_of
-from tensorlake_spark.delta.log import COMMIT, LOG, commit_name
+from tensorlake_spark.delta.log import commit_name, commit_times
 from tensorlake_spark.delta.snapshot import Snapshot
 from tensorlake_spark.delta.storage import reaching
 from tensorlake_spark.pool import threads
@@ -65,14 +63,8 @@ def frame(commits: list[Commit]) -> pd.DataFrame:
 def _commits(snapshot: Snapshot) -> Iterator[Commit]:
     """Yield what the log still has, newest first; a few commits are read ahead, several at a time."""
     storage = snapshot.storage
-    filesystem, base = storage.place
     with reaching(storage):
-        found = filesystem.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
-    times = {
-        int(match[1]): info.mtime_ns // 1_000_000
-        for info in found
-        if info.is_file and (match := COMMIT.fullmatch(f"{LOG}/{info.base_name}"))
-    }
+        times = commit_times(storage)
     versions = sorted((v for v in times if v <= snapshot.version), reverse=True)
 
     def load(version: int) -> Commit | None:

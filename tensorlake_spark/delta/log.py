@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow.fs as pafs
+
 from tensorlake_spark.delta.storage import Storage
 
 LOG = "_delta_log"
@@ -18,6 +20,20 @@ COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 def commit_name(version: int) -> str:
     """Return the path of a commit in its table."""
     return f"{LOG}/{version:020}.json"
+
+
+def commit_times(storage: Storage) -> dict[int, int]:
+    """Return, by version, when each commit that the log still has was written, in milliseconds since 1970.
+
+    That is what the store says when it is listed, which of an object store may be the second only.
+    """
+    filesystem, base = storage.place
+    found = filesystem.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
+    return {
+        int(match[1]): info.mtime_ns // 1_000_000
+        for info in found
+        if info.is_file and (match := COMMIT.fullmatch(f"{LOG}/{info.base_name}"))
+    }
 
 
 def actions(

@@ -8,7 +8,7 @@ import operator
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from tensorlake_spark.delta.log import commit_name
+from tensorlake_spark.delta.log import commit_times
 from tensorlake_spark.delta.storage import Storage, listed, reaching
 from tensorlake_spark.delta.transactions import all_transactions
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
@@ -27,6 +27,9 @@ FILES_KEPT = (
     "default; a longer one keeps versions, and lake.tag(name, version) keeps one from lake.vacuum()"
 )
 """What becomes of the data files of old versions, for messages."""
+
+
+_EPOCH = dt.datetime.fromtimestamp(0, dt.timezone.utc)
 
 
 def travel(table: DeltaTable, storage: Storage, to: int | str | dt.datetime) -> None:
@@ -50,6 +53,7 @@ def travel(table: DeltaTable, storage: Storage, to: int | str | dt.datetime) -> 
     what = f"version {to}"
     if isinstance(to, dt.datetime):
         what = f"a version at {to.isoformat()}"
+        to = _at(to, newest, storage)
     elif isinstance(to, str) and not to.isdecimal():
         what = f"tag {to!r}"
         to = _tagged(table, storage, to)
@@ -67,12 +71,6 @@ def travel(table: DeltaTable, storage: Storage, to: int | str | dt.datetime) -> 
             raise InvalidOptionError(
                 f"the log of {storage.uri} no longer has {what}: {LOG_KEPT} ({error})"
             ) from error
-        # Before the first version that is left deltalake takes that one.
-        if isinstance(to, dt.datetime) and (first := _written(table, storage)) > to:
-            raise InvalidOptionError(
-                f"the log of {storage.uri} has no version at {to.isoformat()}: its first is of "
-                f"{first.isoformat()}; {LOG_KEPT}"
-            )
 
 
 def as_number(version: object) -> int:
@@ -85,11 +83,26 @@ def as_number(version: object) -> int:
         ) from None
 
 
-def _written(table: DeltaTable, storage: Storage) -> dt.datetime:
-    """Return when the version that is loaded was committed, as far as the store knows; in milliseconds."""
-    (time,) = storage.modified([commit_name(int(table.version()))])
-    start = dt.datetime.fromtimestamp(0, dt.timezone.utc)
-    return start + dt.timedelta(milliseconds=(time or 0) // 1_000_000)
+def _at(time: dt.datetime, newest: int, storage: Storage) -> int:
+    """Return the last version of a time or before it.
+
+    deltalake takes any of those that were written at this very time, which of a store that keeps seconds
+    may be many. A version that seems to be older than one before it is as young as that, as in Spark.
+    """
+    with reaching(storage):
+        times = commit_times(storage)
+    asked = (time - _EPOCH) // dt.timedelta(milliseconds=1)
+    known = sorted(version for version in times if version <= newest)
+    young = next((v for v in known if times[v] > asked), None)
+    if young is None:
+        return newest
+    if young == known[0]:
+        first = _EPOCH + dt.timedelta(milliseconds=times[young])
+        raise InvalidOptionError(
+            f"the log of {storage.uri} has no version at {time.isoformat()}: its first is of "
+            f"{first.isoformat()}; {LOG_KEPT}"
+        )
+    return young - 1
 
 
 def _tagged(table: DeltaTable, storage: Storage, name: str) -> int:
