@@ -51,7 +51,7 @@ class _Uncommitted(Snapshot):
     """A version of the table with files that no commit names yet, and without or with those it has."""
 
     def __init__(self, snapshot: Snapshot, files: Sequence[DataFile], alone: bool) -> None:
-        self.storage, self.table, self.version = snapshot.storage, snapshot.table, snapshot.version
+        super().__init__(snapshot.storage, snapshot._opened)
         self.reader_features = frozenset() if alone else snapshot.reader_features
         new = _entries(files)
         self.files = new if alone else _joined(snapshot.files, new)

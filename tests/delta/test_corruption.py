@@ -18,6 +18,8 @@ from tensorlake_spark.delta.payload import PayloadViews, over, plain_column
 from tensorlake_spark.delta.storage import Storage
 from tensorlake_spark.row import SCHEMA
 
+pytestmark = pytest.mark.local_disk
+
 
 def forget():
     """Drop what is kept of files: these tests change what was thought immutable."""

@@ -40,6 +40,7 @@ def one_row_group(plan):
     return [len(file.row_groups) for file in plan.files] == [1]
 
 
+@pytest.mark.local_disk
 @pytest.mark.parametrize(
     ("layout", "days"),
     [
@@ -205,6 +206,7 @@ def test_a_lake_reads_its_log_anew_only_when_there_is_more_of_it(lake):
     assert lake._snapshot() is not shown
 
 
+@pytest.mark.local_disk
 def test_a_table_that_was_made_anew_is_seen(lake):
     lake.write("x", np.ones(3))
     shutil.rmtree(lake.uri)

@@ -84,6 +84,23 @@ def test_the_sessions_settings_are_enough(told, s3, lake, url, x):
     assert read.option("view", "catalog").load(url).first().id == "x"
 
 
+def test_cells_that_several_tasks_have(told, s3, lake, url):
+    """The driver reads rows that no commit names yet, to see whether an element is there twice."""
+    frame = told.range(0, 600, 1, 3).selectExpr(
+        "id % 200 div 20 as i0", "id % 20 as i1", "double(id) as value"
+    )
+    write = frame.write.format("tensor").mode("append").options(id="x", shape="10,20", layout="csr")
+    with pytest.raises(Exception, match="is given more than once"):
+        write.save(url)
+    write.option("duplicates", "sum").save(url)
+    want = np.arange(600.0).reshape(3, 10, 20).sum(0)
+    np.testing.assert_array_equal(lake["x"][...].todense(), want)
+    more = told.range(20).selectExpr("id div 5 as i0", "id % 5 as i1", "1D as value")
+    more.write.format("tensor").mode("append").options(id="x").save(url)
+    want[:4, :5] += 1
+    np.testing.assert_array_equal(lake["x"][...].todense(), want)
+
+
 def test_an_option_wins_over_the_session(told, s3, lake, url, x):
     lake.write("x", x)
     read = told.read.format("tensor").option("id", "x")

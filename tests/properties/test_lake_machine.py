@@ -303,7 +303,7 @@ def test_whatever_is_done(examples):
 
 
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(4, 10), pytest.param(20, 12, marks=pytest.mark.soak)]
+    ("examples", "steps"), [(3, 10), pytest.param(20, 12, marks=pytest.mark.soak)]
 )
 def test_with_changes_made_by_delta_spark(spark, examples, steps):
     """The same, with another writer in between, which knows nothing of tensors."""

@@ -36,6 +36,7 @@ def delete(spark, lake, where):
     spark.sql(f"DELETE FROM delta.`{lake.uri}` WHERE {where}")
 
 
+@pytest.mark.local_disk
 def test_every_door_takes_a_version_a_tag_and_a_time(spark, lake, x):
     """Blocks, cells, the catalog, plain Delta, and Python see the same."""
     first = lake.write("x", x, block_shape=(2, 6, 4)).version
@@ -218,6 +219,7 @@ def test_after_a_table_restore_of_delta_spark(spark, lake, x):
     np.testing.assert_array_equal(tl.open(lake.uri)["y"][...], np.concatenate([x, x]))
 
 
+@pytest.mark.local_disk
 def test_vacuum_leaves_vectors_that_are_in_use(spark, lake, x):
     lake.write("x", x, block_shape=(1, 6, 4))
     use_vectors(spark, lake)
