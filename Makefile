@@ -43,9 +43,9 @@ demo: $(STAMP) ## Ingest photographs and flights with Spark, read slices back, c
 	$(BIN)/python jobs/demo.py
 
 .PHONY: test
-test: $(STAMP) ## Linters and tests, in three processes
+test: $(STAMP) ## Linters and tests, in four processes
 	@$(MAKE) --no-print-directory -j 2 -O lint $(VENV)/.quick
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # Counting lines takes a quarter of Python's time, so it is a verb of its own.
 .PHONY: coverage

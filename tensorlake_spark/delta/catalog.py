@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,11 @@ from tensorlake_spark.errors import (
     did_you_mean,
 )
 from tensorlake_spark.meta import META_COLUMNS, Meta, read_meta
+from tensorlake_spark.pool import io_threads
 from tensorlake_spark.spec import check_id
 
 _KEEP = 256
+_AT_ONCE = 256  # files of a store
 _cache: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
 
 
@@ -108,24 +111,44 @@ def get(snapshot: Snapshot, tensor_id: str) -> Meta:
     return meta
 
 
-def _latest(snapshot: Snapshot) -> pa.Table:
-    """The metadata row that holds, for every tensor, ordered by id.
+def _newest(snapshot: Snapshot) -> Iterator[pa.Table]:
+    """Yield the metadata rows of all tensors, those that hold among them.
 
-    Files are visited as `find` does it, so that of a tensor's own files only the newest is opened.
+    Files are visited as `find` does it, so that of a tensor's own files only the newest is opened. A store
+    is asked for many of them at once.
     """
     files = snapshot.files
     places = np.flatnonzero(files.least_nnz == 0)
+    waiting = deque(places[np.argsort(-files.last_seq[places], kind="stable")].tolist())
     newest: dict[str, int] = {}
-    tables = []
-    for place in places[np.argsort(-files.last_seq[places], kind="stable")].tolist():
-        alone = files.first_id[place] == files.last_id[place]
-        if alone and newest.get(files.first_id[place], -1) >= files.last_seq[place]:
-            continue
-        rows = _meta_rows(snapshot, place)
-        if rows.num_rows:
-            tables.append(rows)
-            for name, seq in zip(rows["id"].to_pylist(), rows["seq"].to_pylist(), strict=True):
-                newest[name] = max(seq, newest.get(name, -1))
+    load: Any = map if snapshot.remote is None else io_threads().map
+    most = 1 if snapshot.remote is None else _AT_ONCE
+    while waiting:
+        wave: list[int] = []
+        older: list[int] = []
+        names = set()
+        while waiting and len(wave) < most:
+            place = waiting.popleft()
+            name, seq = files.first_id[place], files.last_seq[place]
+            if name is not None and name == files.last_id[place]:
+                if newest.get(name, -1) >= seq:
+                    continue
+                if name in names:
+                    older.append(place)
+                    continue
+                names.add(name)
+            wave.append(place)
+        waiting.extendleft(reversed(older))
+        for rows in load(partial(_meta_rows, snapshot), wave):
+            if rows.num_rows:
+                yield rows
+                for name, seq in zip(rows["id"].to_pylist(), rows["seq"].to_pylist(), strict=True):
+                    newest[name] = max(seq, newest.get(name, -1))
+
+
+def _latest(snapshot: Snapshot) -> pa.Table:
+    """The metadata row that holds, for every tensor, ordered by id."""
+    tables = list(_newest(snapshot))
     if not tables:
         return pa.table({"id": pa.array([], pa.string())})
     rows = pa.concat_tables(tables).sort_by([("id", "ascending"), ("seq", "descending")])

@@ -182,8 +182,8 @@ def _committed(job: ArrayJob, parts: Sequence[Part]) -> Outcome | None:
     if not committed(job.storage, _name_of(job, parts), parts, job.dry_run):
         return None
     snapshot = Snapshot.open(job.storage)
-    ids = _ids(job, parts) if job.how == "each" else [job.tensor_id]
-    metas = tuple(meta for meta in catalog.metas(snapshot) if meta.spec.id in set(ids))
+    ids = set(_ids(job, parts) if job.how == "each" else [job.tensor_id])
+    metas = tuple(meta for meta in catalog.metas(snapshot) if meta.spec.id in ids)
     return Outcome(REPEATED, metas, version=snapshot.version)
 
 

@@ -135,6 +135,22 @@ def test_many_files_are_asked_for_at_once(s3, options, seen, url):
     assert (trips, len(asked)) == (1, 6)
 
 
+def test_a_catalog_asks_for_many_files_at_once(s3, options, seen, url):
+    """Of a tensor's own files for the newest alone."""
+    lake = tl.open(url, storage_options=s3.options)
+    for i in range(8):
+        lake.write(f"t/{i}", np.zeros(i + 1))
+        lake.write("x", np.zeros(1), mode="append")
+    forget()
+    snapshot = Snapshot.open(Storage(url, options))
+    found, trips, asked, _ = seen(
+        lambda: {m.spec.id: m.spec.shape for m in catalog.metas(snapshot)}
+    )
+    assert found == {**{f"t/{i}": (i + 1,) for i in range(8)}, "x": (8,)}
+    assert trips == 1
+    assert len(asked) == 9
+
+
 def test_row_groups_beside_each_other_share_requests(s3, options, seen, url):
     x = rides()
     x = tl.SparseTensor(x.coords, np.random.default_rng(0).random(x.nnz), x.shape)
