@@ -58,7 +58,7 @@ def read_sizes(path: str) -> Sizes:
 
 
 def read_pieces(path: str) -> Iterator[tuple[Array, Array]]:
-    """Yield coordinates (ndim x n) and values of a file's stored elements, some at a time.
+    """Yield coordinates (int64, ndim x n) and values of a file's stored elements, some at a time.
 
     Of a dense one, ``array``, those that are not zero. Symmetric ones are filled up.
     """
@@ -94,7 +94,7 @@ def _sparse(
     for chunk, number, count, _ in lines:
         head = f"coordinate {sizes.field} {sizes.symmetry}\n{sizes.rows} {sizes.columns} {count}"
         found = _parsed(head, chunk, number)
-        yield np.stack(found.coords), found.data
+        yield np.stack(found.coords).astype(np.int64), found.data
 
 
 def _dense(

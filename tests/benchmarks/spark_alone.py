@@ -54,7 +54,7 @@ def _work(table: Path, files: list[str], number: int) -> dict[str, list[float]]:
         begin = time.perf_counter()
         lake = tl.open(table)
         for i, file in enumerate(files):
-            lake.write(f"photos-{i}", np.load(file, mmap_mode="r"))
+            lake.write(f"photos-{i}", np.load(file, mmap_mode="r"), layout="ftsf")
         if k >= 0:
             seconds["ingest"].append(time.perf_counter() - begin)
         _start.wait()

@@ -159,6 +159,27 @@ def test_a_dense_mtx_of_another_length(tmp_path, count, says):
         list(elements_of(str(path)))
 
 
+@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+def test_a_sparse_mtx_comes_in_pieces(tmp_path, monkeypatch, symmetry):
+    x = random("coo", np.float64, (60, 60))
+    x = x if symmetry == "general" else x + x.T
+    path = tmp_path / "x.mtx"
+    scipy.io.mmwrite(path, x, symmetry=symmetry)
+    monkeypatch.setattr(matrix_market, "_CHUNK", 100)
+    shape, dtype, _ = header_of(str(path))
+    pieces = list(elements_of(str(path)))
+    assert len(pieces) > 4
+    np.testing.assert_array_equal(dense(pieces, shape, dtype), x.toarray())
+
+
+@pytest.mark.parametrize("line", ["0 1 1", "1 0 1", "3 1 1", "1 3 1", "-1 1 1"])
+def test_an_element_outside_of_a_sparse_mtx(tmp_path, line):
+    path = tmp_path / "x.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate real general\n2 2 2\n2 2 1\n{line}\n")
+    with pytest.raises(tl.InvalidTensorError, match=r"x\.mtx cannot be read: Line 4"):
+        list(elements_of(str(path)))
+
+
 def test_executors_share_a_file(spark, tmp_path, monkeypatch):
     path = str(tmp_path / "x.npz")
     want = saved(path, "csr packed")
