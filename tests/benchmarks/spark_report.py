@@ -89,8 +89,7 @@ def bounds(report: dict[str, Any]) -> Iterator[Bound]:
         yield Bound(f"functions, {name}, one task", rate, 200, least=True, unit=" MB/s")
     together = report["found"]["at once"]
     yield Bound(
-        f"ingest, optimise, purge, overwrite and read at once for {together['seconds']} s without an error: "
-        "the fewest times of one",
+        f"five kinds of work at once, {together['seconds']} s without an error: fewest times of one",
         min(together["done"].values()), 10, least=True,
     )  # fmt: skip
     for name, what in (("peak", "driver"), ("workers", "largest Python worker")):
@@ -156,12 +155,13 @@ def plot(report: dict[str, Any], path: Path) -> None:
 
     found = list(bounds(report))
     shares = [b.must / b.figure if b.least else b.figure / b.must for b in found]
-    figure, axes = plt.subplots(figsize=(9, 0.45 * len(found) + 1.2))
+    figure, axes = plt.subplots(figsize=(11, 0.4 * len(found) + 1))
     colours = ["#2a7f62" if b.met else "#b5442e" for b in found]
     axes.barh([b.what for b in found], shares, color=colours)
     axes.axvline(1, color="black", linewidth=1)
     axes.invert_yaxis()
     axes.set_xlabel("share of the bound: left of the line it holds")
+    axes.margins(y=0.01)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.tight_layout()
