@@ -192,6 +192,10 @@ def local(args: argparse.Namespace) -> dict[str, Any]:
         "all, plain Delta and functions": lambda: size(
             plain(small, ""), "tensor.data", one.nbytes
         ),
+        "all files": lambda: size(tensor(lake, ""), "tensor.data", count * item),
+        "all files, plain Delta and functions": lambda: size(
+            plain(lake, ""), "tensor.data", count * item
+        ),
         "all, plain Parquet": lambda: size(
             spark.read.parquet(str(parquet)), "values", one.nbytes
         ),

@@ -74,7 +74,7 @@ def bounds(report: dict[str, Any]) -> Iterator[Bound]:
     yield Bound("ten images, over one row", s["ten images"] - s["one row"], 0.15, unit=" s")
     yield Bound("slice of 1 %, over one row", s["1 %"] - s["one row"], 0.1, unit=" s")
     yield Bound("slice of 1 %, bytes planned", piece["planned"] / piece["needed"], 1.5)
-    for name, what in (("1 %", "slice of 1 %"), ("all", "full read")):
+    for name, what in (("1 %", "slice of 1 %"), ("all files", "full read")):
         yield Bound(
             f"{what} by plain Delta and functions, times format('tensor')",
             s[f"{name}, plain Delta and functions"] / s[name], 1.3,
