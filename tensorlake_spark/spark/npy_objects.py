@@ -86,6 +86,7 @@ class Member(Ranges):
         self._is_plain = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1
         stream: Any = archive.open(name)  # which looks at the member's own head
         if self._is_plain:
+            stream.close()
             stream = archive.fp
             stream.seek(info.header_offset + 26)
             stream.seek(sum(struct.unpack("<HH", stream.read(4))), 1)
@@ -93,10 +94,10 @@ class Member(Ranges):
         super().__init__(stream)
         self.is_whole = self.is_whole or not self._is_plain
         size = math.prod(self.shape) * self.dtype.itemsize
-        if size > info.file_size - (self._start - begin):
+        there = info.file_size - (self._start - begin)
+        if size > there:
             raise InvalidTensorError(
-                f"it was cut off: its header promises {size} bytes of elements, and the archive has "
-                f"{info.file_size - (self._start - begin)}"
+                f"it was cut off: its header promises {size} bytes of elements, and the archive has {there}"
             )
 
     def close(self) -> None:

@@ -200,12 +200,8 @@ class SparseArchive:
     def _diagonals(self, offsets: Array, start: int, stop: int) -> tuple[Array, Array]:
         """The elements of DIA that are not zero, and inside: SciPy takes memory for every row that its shape has."""
         values, place = self._data.read(start, stop), np.arange(start, stop)
-        count, length = self._data.shape
-        which, column = (
-            (place % max(count, 1), place // max(count, 1))
-            if self._data.is_fortran
-            else (place // max(length, 1), place % max(length, 1))
-        )
+        order: Any = "F" if self._data.is_fortran else "C"
+        which, column = np.unravel_index(place, self._data.shape, order)
         row = column - offsets[which]
         inside = (row >= 0) & (row < self.shape[0]) & (column < self.shape[1]) & nonzero(values)
         return np.stack([row[inside], column[inside]]), values[inside]
