@@ -30,7 +30,7 @@ class Listed:
 
     Examples
     --------
-    >>> Listed(("AA", "UA")).index("UA"), Listed(("AA", "DL", "UA")).index(slice("DL", "UA"))
+    >>> Listed(("AA", "UA")).index("UA", 2), Listed(("AA", "DL", "UA")).index(slice("DL", "UA"), 3)
     (1, slice(1, 3, None))
     """
 
@@ -51,10 +51,10 @@ class Listed:
         """Return the labels of the first `count` indices."""
         return np.array(self.values[:count])
 
-    def index(self, label: Any) -> Any:
+    def index(self, label: Any, length: int) -> Any:
         """Return the index, slice or indices that a label, a slice or a list of labels stands for.
 
-        Both ends of a slice belong to it, as in pandas.
+        Both ends of a slice belong to it, as in pandas. `length` is that of the axis.
 
         Raises
         ------
@@ -64,11 +64,11 @@ class Listed:
         if isinstance(label, slice):
             if label.step is not None:
                 raise UnknownLabelError("a slice of labels has no step")
-            first = 0 if label.start is None else self.index(label.start)
-            last = len(self.values) - 1 if label.stop is None else self.index(label.stop)
+            first = 0 if label.start is None else self.index(label.start, length)
+            last = len(self.values) - 1 if label.stop is None else self.index(label.stop, length)
             return slice(first, last + 1)
         if isinstance(label, (list, tuple, np.ndarray)):
-            return np.array([self.index(one) for one in label], np.int64)
+            return np.array([self.index(one, length) for one in label], np.int64)
         label = label.item() if isinstance(label, np.generic) else label
         try:
             return self._places[label]
@@ -99,9 +99,9 @@ class Regular:
 
     Examples
     --------
-    >>> Regular("2013-01-01T00", 1, "h").index("2013-01-02")
+    >>> Regular("2013-01-01T00", 1, "h").index("2013-01-02", 100)
     slice(24, 48, None)
-    >>> Regular(40.5, 0.01, None).index(40.752)
+    >>> Regular(40.5, 0.01, None).index(40.752, 100)
     25
     """
 
@@ -123,10 +123,14 @@ class Regular:
 
     def array(self, count: int) -> np.ndarray[Any, Any]:
         """Return where the first `count` bins start."""
+        return self._starts(np.arange(count))
+
+    def _starts(self, bins: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if self.unit is None:
-            return np.asarray(self.start + np.arange(count) * self.step)
-        steps = np.arange(count) * int(self.step)
-        return np.asarray(self._origin + steps.astype(f"timedelta64[{self.unit}]"))
+            return np.asarray(self.start + bins * self.step)
+        return np.asarray(
+            self._origin + (bins * int(self.step)).astype(f"timedelta64[{self.unit}]")
+        )
 
     def places(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the bin of every value, negative before the first one."""
@@ -139,23 +143,35 @@ class Regular:
         since = values.astype(f"datetime64[{self.unit}]") - self._origin
         return np.asarray(since.astype(np.int64) // int(self.step))
 
-    def index(self, label: Any) -> Any:
+    def index(self, label: Any, length: int) -> Any:
         """Return the index, slice or indices of a value, a slice or a list; see `Listed.index`.
 
-        A time that is coarser than the bins stands for all bins of it: a day for its hours.
+        A time that is coarser than the bins stands for all bins of it: a day for its hours. A slice takes the
+        bins that there are, as it does in pandas.
         """
         if isinstance(label, slice):
             if label.step is not None:
                 raise UnknownLabelError("a slice of labels has no step")
             first = 0 if label.start is None else self._span(label.start)[0]
-            return slice(first, None if label.stop is None else self._span(label.stop)[1])
+            stop = length if label.stop is None else self._span(label.stop)[1]
+            return slice(max(first, 0), max(stop, 0))
         if isinstance(label, (list, tuple, np.ndarray)):
-            return np.array([self._span(one)[0] for one in label], np.int64)
-        first, stop = self._span(label)
+            return np.array([self._bins(one, length)[0] for one in label], np.int64)
+        first, stop = self._bins(label, length)
         return first if stop == first + 1 else slice(first, stop)
 
+    def _bins(self, label: Any, length: int) -> tuple[int, int]:
+        """Return the first bin that a value stands for, and the one after the last; the first is there."""
+        first, stop = self._span(label)
+        if first < 0:
+            raise UnknownLabelError(f"label {label!r} lies before the first bin, {self.start!r}")
+        if first >= length:
+            last = str(self._starts(np.array([length - 1]))[0]) if length else "of none"
+            raise UnknownLabelError(f"label {label!r} lies behind the last bin, {last}")
+        return first, stop
+
     def _span(self, label: Any) -> tuple[int, int]:
-        """Return the first bin that a value stands for, and the one after the last."""
+        """Return the first bin that a value would be in, and the one after the last, whether there or not."""
         try:
             if self.unit is None:
                 first = int(self.places(np.array([float(label)]))[0])
@@ -172,8 +188,6 @@ class Regular:
             raise UnknownLabelError(
                 f"{label!r} is no label of bins from {self.start!r} on"
             ) from error
-        if first < 0:
-            raise UnknownLabelError(f"label {label!r} lies before the first bin, {self.start!r}")
         return first, stop
 
     def to_json(self) -> Any:

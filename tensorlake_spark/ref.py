@@ -190,7 +190,8 @@ class TensorRef:
         """Read by labels: ``ref.sel(carrier="UA", day=slice("2013-01-05", "2013-01-11"))``.
 
         Both ends of a slice belong to it, as in pandas; a time that is coarser than the bins stands for all
-        of them. An axis without labels takes indices, as `isel` does.
+        of them, and a slice of bins takes those that there are. An axis without labels takes indices, as `isel`
+        does.
 
         Raises
         ------
@@ -199,8 +200,11 @@ class TensorRef:
         InvalidSliceError
             If no axis has such a name.
         """
+        lengths = dict(zip(self.axes or (), self.shape, strict=False))
         labels = self._meta.spec.labels
-        return self.isel(**{k: labels[k].index(v) if k in labels else v for k, v in picks.items()})
+        return self.isel(
+            **{k: labels[k].index(v, lengths[k]) if k in labels else v for k, v in picks.items()}
+        )
 
     def slice(self, text: str) -> Any:
         """Read by a slice as text: ``"30:40, :, ::2"`` or ``"image=30:40, y=5"``.

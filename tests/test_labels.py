@@ -43,6 +43,11 @@ def test_unknown_labels_offer_the_nearest(flights):
         flights.sel(carrier="UAL")
     with pytest.raises(tl.UnknownLabelError, match="before the first bin"):
         flights.sel(day="2012-12-31")
+    for late in ("2013-01-03", ["2013-01-01", "2013-01-03"]):
+        with pytest.raises(
+            tl.UnknownLabelError, match="'2013-01-03' lies behind the last bin, 2013-01-02"
+        ):
+            flights.sel(day=late)
     for nothing in ("yesterday", None, "NaT"):
         with pytest.raises(tl.UnknownLabelError, match="no label of bins"):
             flights.sel(day=nothing)
@@ -50,18 +55,26 @@ def test_unknown_labels_offer_the_nearest(flights):
         flights.sel(carrier=slice("AA", "UA", 2))
 
 
+def test_a_slice_takes_the_bins_that_there_are(flights):
+    whole = flights[:].todense().tolist()
+    assert flights.sel(day=slice("2012", "2014")).todense().tolist() == whole
+    assert flights.sel(day=slice("2013-01-02", "2031-01-01")).todense().tolist() == whole[1:]
+    assert flights.sel(day=slice("2012-01-01", "2012-12-31")).shape == (0, 3)
+    assert flights.sel(day=slice("2013-01-03", None)).shape == (0, 3)
+
+
 def test_bins():
     hours = Regular("2013-01-01T00", 1, "h")
-    assert hours.index("2013-01-01T05") == 5
-    assert hours.index("2013-01-02") == slice(24, 48)
-    assert hours.index(slice("2013-01-02", "2013-01-03")) == slice(24, 72)
-    assert hours.index("2013-02") == slice(31 * 24, 59 * 24)
+    assert hours.index("2013-01-01T05", 2000) == 5
+    assert hours.index("2013-01-02", 2000) == slice(24, 48)
+    assert hours.index(slice("2013-01-02", "2013-01-03"), 2000) == slice(24, 72)
+    assert hours.index("2013-02", 2000) == slice(31 * 24, 59 * 24)
     sixes = Regular("2013-01-01T00", 6, "h")
-    assert sixes.index("2013-01-02") == slice(4, 8)
-    assert sixes.index("2013-01-01T07") == 1
+    assert sixes.index("2013-01-02", 2000) == slice(4, 8)
+    assert sixes.index("2013-01-01T07", 2000) == 1
     degrees = Regular(40.5, 0.01)
     assert degrees.places(np.array([40.5, 40.51, 40.519, 41.0])).tolist() == [0, 1, 1, 50]
-    assert degrees.index(slice(40.6, 40.7)) == slice(10, 21)
+    assert degrees.index(slice(40.6, 40.7), 2000) == slice(10, 21)
     np.testing.assert_allclose(degrees.array(3), [40.5, 40.51, 40.52])
 
 

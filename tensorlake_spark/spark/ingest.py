@@ -33,7 +33,7 @@ from tensorlake_spark.spark.plan_cells import plan_cells
 from tensorlake_spark.spark.resume import forget
 from tensorlake_spark.spark.runner import run_in
 from tensorlake_spark.spark.s3a import completed, settings_of_session
-from tensorlake_spark.spark.sources import expand, family_of
+from tensorlake_spark.spark.sources import expand, family_of, has_channels
 from tensorlake_spark.spark.tables import CellOptions
 from tensorlake_spark.spark.write_arrays import ArrayJob, write_arrays
 from tensorlake_spark.spec import check_id
@@ -86,7 +86,7 @@ def run(
     mode : {"error", "overwrite", "append"}
         What to do if a tensor is there.
     channels_first : bool
-        Give colour images the axes (channel, y, x).
+        Give colour images, of files and of TIFF, the axes (channel, y, x).
     cells : CellOptions, optional
         For tables: what their columns are.
     options : mapping, optional
@@ -144,7 +144,9 @@ def run(
             raise InvalidOptionError(
                 f"--source-version is for Delta tables, which have versions; {(paths or sources)[0]} is none"
             )
-        _check_fitting(family, (paths or sources)[0], cells or CellOptions(), options or {})
+        _check_fitting(
+            family, paths or sources, cells or CellOptions(), options or {}, channels_first
+        )
         if family == "arrays":
             if cells not in (None, CellOptions()):
                 raise InvalidOptionError(
@@ -207,18 +209,26 @@ def _compacted(session: SparkSession, storage: Storage, outcome: Outcome, least:
 
 
 def _check_fitting(
-    family: str, source: str, cells: CellOptions, options: Mapping[str, str]
+    family: str,
+    sources: Sequence[str],
+    cells: CellOptions,
+    options: Mapping[str, str],
+    channels_first: bool,
 ) -> None:
-    """Raise InvalidOptionError for options that sources of this family have no use for."""
+    """Raise InvalidOptionError for options that no source of this family has a use for."""
     odd = {
         "--shape": ("cells; arrays have their own", family == "arrays" and "shape" in options),
         "--dtype": ("cells; arrays have their own", family == "arrays" and "dtype" in options),
         "--delimiter": ("CSV files", family != "csv" and cells.delimiter is not None),
+        "--channels-first": (
+            "images and TIFF files, whose axes are known",
+            family == "arrays" and channels_first and not any(map(has_channels, sources)),
+        ),
         "--timezone": ("tables", family in ("tns", "matrices") and cells.timezone != "UTC"),
     }
     for name, (what, is_odd) in odd.items():
         if is_odd:
-            raise InvalidOptionError(f"{source}: {name} is for {what}; leave it out")
+            raise InvalidOptionError(f"{sources[0]}: {name} is for {what}; leave it out")
 
 
 def _of_good(

@@ -90,7 +90,7 @@ class ReadOptions:
     storage : Storage
         The table (``path``, and ``storage.*`` as deltalake names them).
     id : str, or None
-        The tensor; only the view ``catalog`` does without.
+        The tensor; None for the view ``catalog``, which lists all.
     slice : str
         Key as text, empty for the whole tensor.
     view : str
@@ -130,6 +130,12 @@ class ReadOptions:
         if view != "catalog" and "id" not in given:
             raise InvalidOptionError(
                 f"the view {view!r} needs the option id, the tensor's name; view='catalog' lists them"
+            )
+        odd = [name for name in ("id", "slice") if view == "catalog" and name in given]
+        if odd:
+            raise InvalidOptionError(
+                f"option {odd[0]}={given[odd[0]]!r} is for one tensor, and the view 'catalog' lists all of them; "
+                f"leave it out, or .where(\"id = '...'\") afterwards"
             )
         flags = {name: given.get(name, "false").lower() for name in ("labels", "pushFilters")}
         for name, flag in flags.items():

@@ -78,6 +78,8 @@ def select_parts(
                 "is not known here; give shape=..., as lake[id].shape or the view 'catalog' have it"
             )
     named = sum(1 for part in parts if part is not None and part is not Ellipsis)
+    if ndim is not None and named > ndim:
+        raise InvalidKeyError(f"too many indices: {named} for a tensor of {ndim} axes")
     return select(tuple(parts), (OPEN,) * (named if ndim is None else ndim))
 
 

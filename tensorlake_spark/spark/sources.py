@@ -94,6 +94,11 @@ def split(source: str) -> tuple[str, str]:
     return path, member.strip("/")
 
 
+def has_channels(source: str) -> bool:
+    """Whether a source, as `expand` returns it, is of a kind that says which axis the colours are."""
+    return split(source)[0].lower().endswith((*IMAGES, *TIFF))
+
+
 def is_zarr(path: str) -> bool:
     """Whether a folder is a Zarr store."""
     if not files_of(path).is_folder(path):

@@ -24,8 +24,11 @@ from pyspark.sql import SparkSession
 
 import tensorlake_spark
 import tensorlake_spark.spark.writer
+from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.optimize import optimize
 from tensorlake_spark.spark import direct
 from tensorlake_spark.spark.ingest import run
+from tensorlake_spark.spark.runner import run_in
 from tensorlake_spark.spark.source import TensorDataSource, register
 from tensorlake_spark.spark.views import TENSOR, tensor_column
 from tensorlake_spark.spark.writer import TensorWriter
@@ -234,10 +237,30 @@ def ingest(spark, lake, notes, options):
     (Path(notes) / "outcome").write_text(json.dumps([done.pieces, done.reused]))
 
 
+def bring_together(spark, lake, notes, trouble, options):
+    """Optimise a table by the executors; the first attempt of task 1 hangs, its file written, if it is told to."""
+    share = run_in(spark)
+
+    def watched(work, tasks):
+        def noted(task):
+            output = work(task)
+            note(notes, "written")
+            context = TaskContext.get()
+            if trouble == "hang" and (context.partitionId(), context.attemptNumber()) == (1, 0):
+                note(notes, "hangs")
+                wait_for(lambda: False, "to be killed")
+            return output
+
+        return share(noted, tasks)
+
+    done = optimize(Storage(lake), run=watched, **options)
+    (Path(notes) / "outcome").write_text(json.dumps([done.files_before, done.files_after]))
+
+
 def obey(spark, job, lake, notes, trouble, options):
     """Do one job; if there is to be trouble with a writer, with that one."""
     form = "tensor"
-    if trouble:
+    if trouble and job not in ("read", "optimize"):
         jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
         Troubled.trouble, Troubled.notes, Troubled.driver = trouble, notes, (jvm, os.getpid())
         Troubled.together = 1 + (" and " in job)
@@ -260,6 +283,8 @@ def obey(spark, job, lake, notes, trouble, options):
         save(slabs(spark), form, lake, id=job, **options)
     elif job == "cells":
         save(cells(spark), form, lake, id=job, shape=",".join(map(str, SIDES)), **options)
+    elif job == "optimize":
+        bring_together(spark, lake, notes, trouble, options)
     elif job == "add up":
         add_up(spark, lake, notes)
     else:

@@ -269,6 +269,27 @@ def test_an_executor_killed_in_the_middle_of_a_read(cluster, driver, tmp_path, s
     check(tmp_path / "lake", slabs=slabs, cells=cells)
 
 
+def test_executors_optimise_beside_a_writer_and_one_is_killed(cluster, driver, tmp_path, slabs):
+    path = tmp_path / "lake"
+    lake = tl.open(path)
+    x = slabs[:, 0]
+    for k in range(len(x)):
+        lake.write("x", x[k : k + 1], mode="append")
+    small = files(path)
+    job = driver.ask("optimize", path, "hang", target_bytes=8 * x[0].nbytes)
+    until(lambda: job.told("hangs"), "a task that hangs", driver)
+    lake.write("y", x[:3])
+    kill_hanging(cluster, driver, job)
+    told = job.told("written")
+    assert (1, 1) in told, "the other executor did it"
+    assert len({each["executor"] for each in told.values()}) >= 2
+    before, after = json.loads((job.notes / "outcome").read_text())
+    assert before == len(x)
+    assert 2 <= after <= 6, "files near the target"
+    assert not small & stored(path)
+    check(path, x=x, y=x[:3])
+
+
 @pytest.fixture
 def sources(tmp_path):
     """Files, eight or so for each task of an ingestion, and what they hold."""

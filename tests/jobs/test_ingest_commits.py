@@ -140,6 +140,7 @@ def test_a_number_of_another_or_a_deleted_tensor(job, files, table):
     [
         (["--dtype", "int8", "a.npy"], "--dtype is for cells; arrays have their own"),
         (["--shape", "99,99", "a.npy"], "--shape is for cells; arrays have their own"),
+        (["--channels-first", "a.npy"], "--channels-first is for images and TIFF files"),
         (["--delimiter", ";", "a.npy"], "--delimiter is for CSV files"),
         (["--delimiter", ";", "a.tns"], "--delimiter is for CSV files"),
         (["--timezone", "Europe/Berlin", "a.tns"], "--timezone is for tables"),

@@ -208,7 +208,7 @@ def test_a_key_that_no_block_answers_is_an_error(table):
         tf.tensor_decode(row, "[1, 3]")
     with pytest.raises(tl.InvalidKeyError, match="give shape="):
         tf.tensor_decode(row, "-1")
-    with pytest.raises(PythonException, match="too many indices"):
+    with pytest.raises(PythonException, match="too many indices: 4 for a tensor of 3 axes"):
         table.where("id = 'dense'").select(tf.tensor_decode(row, "1, 2, 3, 4")).collect()
     with pytest.raises(PythonException, match="has 2 axes, and the tensor has 3"):
         table.where("id = 'dense'").select(tf.tensor_decode(row, "1", shape=(9, 7))).collect()

@@ -177,6 +177,8 @@ def test_sql_through_a_temporary_view(spark, path):
         ({"id": "photos", "versionAsOf": "x"}, "is no integer"),
         ({"id": "photos", "versionAsOf": "99"}, "does not exist"),
         ({"id": "photos", "maxPartitionBytes": "0"}, "below 1"),
+        ({"id": "photos", "view": "catalog"}, "id='photos' is for one tensor"),
+        ({"slice": "3", "view": "catalog"}, "slice='3' is for one tensor"),
     ],
 )
 def test_mistakes_are_told_when_the_table_is_loaded(spark, path, options, says):
