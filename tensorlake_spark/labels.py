@@ -157,6 +157,9 @@ class Regular:
             return slice(max(first, 0), max(stop, 0))
         if isinstance(label, (list, tuple, np.ndarray)):
             return np.array([self._bins(one, length)[0] for one in label], np.int64)
+        first, stop = self._span(label)
+        if first < 0 < stop:  # a time of which only the end is there
+            return slice(0, stop)
         first, stop = self._bins(label, length)
         return first if stop == first + 1 else slice(first, stop)
 
@@ -166,8 +169,9 @@ class Regular:
         if first < 0:
             raise UnknownLabelError(f"label {label!r} lies before the first bin, {self.start!r}")
         if first >= length:
-            last = str(self._starts(np.array([length - 1]))[0]) if length else "of none"
-            raise UnknownLabelError(f"label {label!r} lies behind the last bin, {last}")
+            last = self._starts(np.array([max(length, 1) - 1]))[0]
+            where = f"behind the last bin, {last}" if length else f"in no bin: the first will be {last}"
+            raise UnknownLabelError(f"label {label!r} lies {where}")
         return first, stop
 
     def _span(self, label: Any) -> tuple[int, int]:

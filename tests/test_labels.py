@@ -72,6 +72,10 @@ def test_bins():
     sixes = Regular("2013-01-01T00", 6, "h")
     assert sixes.index("2013-01-02", 2000) == slice(4, 8)
     assert sixes.index("2013-01-01T07", 2000) == 1
+    noons = Regular("2013-01-01T12", 1, "h")
+    assert noons.index("2013-01-01", 2000) == slice(0, 12)
+    with pytest.raises(tl.UnknownLabelError, match="in no bin: the first will be 2013-01-01T12"):
+        noons.index("2013-01-02", 0)
     degrees = Regular(40.5, 0.01)
     assert degrees.places(np.array([40.5, 40.51, 40.519, 41.0])).tolist() == [0, 1, 1, 50]
     assert degrees.index(slice(40.6, 40.7), 2000) == slice(10, 21)

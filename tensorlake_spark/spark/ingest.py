@@ -86,7 +86,7 @@ def run(
     mode : {"error", "overwrite", "append"}
         What to do if a tensor is there.
     channels_first : bool
-        Give colour images, of files and of TIFF, the axes (channel, y, x).
+        Give colour images, also those of TIFF files, the axes (channel, y, x).
     cells : CellOptions, optional
         For tables: what their columns are.
     options : mapping, optional
