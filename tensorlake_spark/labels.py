@@ -170,7 +170,9 @@ class Regular:
             raise UnknownLabelError(f"label {label!r} lies before the first bin, {self.start!r}")
         if first >= length:
             last = self._starts(np.array([max(length, 1) - 1]))[0]
-            where = f"behind the last bin, {last}" if length else f"in no bin: the first will be {last}"
+            where = (
+                f"behind the last bin, {last}" if length else f"in no bin: the first will be {last}"
+            )
             raise UnknownLabelError(f"label {label!r} lies {where}")
         return first, stop
 
