@@ -131,18 +131,18 @@ class ReadOptions:
             raise InvalidOptionError(
                 f"the view {view!r} needs the option id, the tensor's name; view='catalog' lists them"
             )
-        odd = [name for name in ("id", "slice") if view == "catalog" and name in given]
-        if odd:
-            raise InvalidOptionError(
-                f"option {odd[0]}={given[odd[0]]!r} is for one tensor, and the view 'catalog' lists all of them; "
-                f"leave it out, or .where(\"id = '...'\") afterwards"
-            )
         flags = {name: given.get(name, "false").lower() for name in ("labels", "pushFilters")}
         for name, flag in flags.items():
             if flag not in ("true", "false") or (flag == "true" and view != "cells"):
                 raise InvalidOptionError(
                     f"option {name}={given[name]!r} is 'true' or 'false', and goes with view='cells'"
                 )
+        odd = [name for name in ("id", "slice") if view == "catalog" and name in given]
+        if odd:
+            raise InvalidOptionError(
+                f"option {odd[0]}={given[odd[0]]!r} is for one tensor, and the view 'catalog' lists all of them; "
+                f"leave it out, or .where(\"id = '...'\") afterwards"
+            )
         size = _integer(given, "maxPartitionBytes")
         if size is not None and size < 1:
             raise InvalidOptionError(f"option maxPartitionBytes={size} is below 1")

@@ -78,10 +78,11 @@ def test_the_sessions_settings_are_enough(told, s3, lake, url, x):
     assert "AWS_ENDPOINT_URL" not in os.environ
     slabs(told, x).write.format("tensor").mode("append").options(id="x").save(url)
     np.testing.assert_array_equal(lake["x"][:], x)
-    read = told.read.format("tensor")
-    cells = read.options(id="x", view="cells", slice="3:5").load(url.replace("s3://", "s3a://"))
+    cells = told.read.format("tensor").options(id="x", view="cells", slice="3:5")
+    cells = cells.load(url.replace("s3://", "s3a://"))
     assert cells.agg({"value": "sum"}).first()[0] == x[3:5].sum()
-    assert read.option("view", "catalog").load(url).first().id == "x"
+    catalog = told.read.format("tensor").option("view", "catalog").load(url)
+    assert catalog.first().id == "x"
 
 
 def test_cells_that_several_tasks_have(told, s3, lake, url):
