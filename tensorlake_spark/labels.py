@@ -156,16 +156,17 @@ class Regular:
             stop = length if label.stop is None else self._span(label.stop)[1]
             return slice(max(first, 0), max(stop, 0))
         if isinstance(label, (list, tuple, np.ndarray)):
-            return np.array([self._bins(one, length)[0] for one in label], np.int64)
+            return np.array(
+                [self._there(one, self._span(one)[0], length) for one in label], np.int64
+            )
         first, stop = self._span(label)
         if first < 0 < stop:  # a time of which only the end is there
             return slice(0, stop)
-        first, stop = self._bins(label, length)
+        self._there(label, first, length)
         return first if stop == first + 1 else slice(first, stop)
 
-    def _bins(self, label: Any, length: int) -> tuple[int, int]:
-        """Return the first bin that a value stands for, and the one after the last; the first is there."""
-        first, stop = self._span(label)
+    def _there(self, label: Any, first: int, length: int) -> int:
+        """Return the first bin of a label; raise UnknownLabelError if an axis of that length has no such bin."""
         if first < 0:
             raise UnknownLabelError(f"label {label!r} lies before the first bin, {self.start!r}")
         if first >= length:
@@ -174,7 +175,7 @@ class Regular:
                 f"behind the last bin, {last}" if length else f"in no bin: the first will be {last}"
             )
             raise UnknownLabelError(f"label {label!r} lies {where}")
-        return first, stop
+        return first
 
     def _span(self, label: Any) -> tuple[int, int]:
         """Return the first bin that a value would be in, and the one after the last, whether there or not."""

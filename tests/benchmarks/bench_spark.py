@@ -265,8 +265,7 @@ def workers(args: argparse.Namespace) -> dict[str, Any]:
     files = inputs(folder)
     os.environ["SPARK_HOME"] = str(Path(__import__("pyspark").__file__).parent)
     # The driver has no core of its own here: what its JVM compiles, it compiles on a worker's.
-    driver = {"memory": "1g", "extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    conf = {f"spark.driver.{name}": value for name, value in driver.items()}
+    conf = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
     spark = session_of(f"local-cluster[{args.count},1,1024]", **conf)
     pin_executors(spark, args.count)
     table = folder / f"workers-{args.count}"

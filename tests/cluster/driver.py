@@ -71,6 +71,14 @@ def wait_for(ready, what):
         time.sleep(0.02)
 
 
+def hang(notes, trouble):
+    """Wait to be killed if that is the trouble, in the first attempt of task 1."""
+    context = TaskContext.get()
+    if trouble == "hang" and (context.partitionId(), context.attemptNumber()) == (1, 0):
+        note(notes, "hangs")
+        wait_for(lambda: False, "to be killed")
+
+
 class Troubled(TensorDataSource):
     """The data source, its writer in trouble."""
 
@@ -183,12 +191,9 @@ def load(spark, lake, notes, what, trouble="", **options):
 
     def noted(batches):
         note(notes, what)
-        context = TaskContext.get()
         for batch in batches:
             yield batch
-            if trouble == "hang" and (context.partitionId(), context.attemptNumber()) == (1, 0):
-                note(notes, "hangs")
-                wait_for(lambda: False, "to be killed")
+            hang(notes, trouble)
 
     return frame.mapInArrow(noted, frame.schema).toArrow()
 
@@ -196,8 +201,8 @@ def load(spark, lake, notes, what, trouble="", **options):
 def read(spark, lake, notes, trouble):
     """Read slabs and cells back into arrays, which the test compares."""
     for name, key in (("slabs", ""), ("slice", "3:20:4, 2, ::-1, 7:99")):
-        hang = trouble if name == "slabs" else ""
-        rows = load(spark, lake, notes, f"read-{name}", hang, id="slabs", slice=key).to_pylist()
+        befalls = trouble if name == "slabs" else ""
+        rows = load(spark, lake, notes, f"read-{name}", befalls, id="slabs", slice=key).to_pylist()
         corners = [(r["offset"], r["tensor"]["shape"]) for r in rows]
         out = np.zeros(
             [max(o[k] + n[k] for o, n in corners) for k in range(len(corners[0][0]))], "u1"
@@ -245,10 +250,7 @@ def bring_together(spark, lake, notes, trouble, options):
         def noted(task):
             output = work(task)
             note(notes, "written")
-            context = TaskContext.get()
-            if trouble == "hang" and (context.partitionId(), context.attemptNumber()) == (1, 0):
-                note(notes, "hangs")
-                wait_for(lambda: False, "to be killed")
+            hang(notes, trouble)
             return output
 
         return share(noted, tasks)
