@@ -33,7 +33,7 @@ define environment
 endef
 
 $(STAMP): setup.cfg pyproject.toml conf/spark-defaults.conf
-	$(call environment,$(VENV),$(PYTHON) tensorlake_spark/spark/java.py)
+	$(call environment,$(VENV),$(PYTHON) tensorlake_spark/spark/session/java.py)
 	$(BIN)/python -m pip install --quiet --no-build-isolation -e '.[dev]'
 	$(BIN)/python -c 'from tensorlake_spark.spark.session import fetch; fetch()'
 	@touch $@

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from tensorlake_spark.audit.check import CheckReport, Finding
 from tensorlake_spark.audit.receipt import PurgedFile, PurgeReceipt, WrittenFile, verify_receipt
-from tensorlake_spark.delta.compact import OptimizeReport
+from tensorlake_spark.delta.files.compaction import OptimizeReport
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     CorruptDataError,
@@ -30,10 +30,10 @@ from tensorlake_spark.errors import (
     UnsupportedFeatureError,
 )
 from tensorlake_spark.lake import TensorLake, open  # noqa: A004
-from tensorlake_spark.ref import TensorRef
-from tensorlake_spark.sizes import estimate
-from tensorlake_spark.sparse import SparseTensor
-from tensorlake_spark.spec import TensorSpec
+from tensorlake_spark.lake.ref import TensorRef
+from tensorlake_spark.tensor.sparse import SparseTensor
+from tensorlake_spark.tensor.spec import TensorSpec
+from tensorlake_spark.writing.estimate import estimate
 
 __version__ = "0.1.0"
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.spark.views import tensors_of
+from tensorlake_spark.spark.source.schemas import tensors_of
 
 SHAPE = (9, 7, 5)
 SPARSE = ("bsgs", "coo", "csr", "csc", "csf")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.batch import check_transaction
+from tensorlake_spark.writing.app_transaction import check_transaction
 
 
 @pytest.mark.parametrize(

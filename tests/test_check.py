@@ -15,13 +15,13 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.audit import check, tensor_check
-from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta import footer as footers
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.staging import Staging
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files import footer as footers
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.staging import Staging
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.indexing.overlaps import meeting
-from tensorlake_spark.meta import meta_batch
+from tensorlake_spark.rows.metadata import meta_batch
 
 
 @pytest.fixture

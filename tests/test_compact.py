@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark import put
-from tensorlake_spark.delta import compact
-from tensorlake_spark.delta.commit import app_of
-from tensorlake_spark.delta.payload import plain_column
-from tensorlake_spark.delta.rewrite import live_batches
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.layouts.laws import bits
+from tensorlake_spark.delta.files import compaction as compact
+from tensorlake_spark.delta.files.payload import plain_column
+from tensorlake_spark.delta.files.rewrite import live_batches
+from tensorlake_spark.delta.log.commit import app_of
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.layouts.testing.laws import bits
+from tensorlake_spark.writing import pipeline as put
 
 
 def snapshot_of(lake):

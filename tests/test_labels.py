@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.labels import Listed, Regular, labels_of
+from tensorlake_spark.tensor.labels import Listed, Regular, labels_of
 
 DAYS = {"start": "2013-01-01", "step": 1, "unit": "D"}
 

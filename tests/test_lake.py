@@ -10,10 +10,10 @@ import pyarrow.fs as pafs
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.rewrite import live_batches
+from tensorlake_spark.delta.files.rewrite import live_batches
 from tensorlake_spark.layouts.ftsf import Ftsf
-from tensorlake_spark.layouts.laws import DTYPES, bits
-from tensorlake_spark.spec import dtype_of
+from tensorlake_spark.layouts.testing.laws import DTYPES, bits
+from tensorlake_spark.tensor.spec import dtype_of
 
 both_stores = pytest.mark.both_stores  # here in `make test`, too; `make test-s3` takes all of them
 

@@ -9,11 +9,11 @@ import scipy.sparse
 from deltalake import Field
 
 import tensorlake_spark as tl
-from tensorlake_spark import source
 from tensorlake_spark.layouts import LAYOUTS
-from tensorlake_spark.layouts.laws import DTYPES, bits
-from tensorlake_spark.spec import dtype_of
-from tensorlake_spark.stored import StoredSource
+from tensorlake_spark.layouts.testing.laws import DTYPES, bits
+from tensorlake_spark.tensor.spec import dtype_of
+from tensorlake_spark.writing import source
+from tensorlake_spark.writing.stored_source import StoredSource
 
 SPARSE = [name for name, layout in LAYOUTS.items() if layout.is_sparse]
 

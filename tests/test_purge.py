@@ -16,14 +16,14 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.audit import purge as purging
-from tensorlake_spark.audit.traces import Traces
-from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta import footer as footers
-from tensorlake_spark.delta.residue import WINDOW, Probes, Search
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.staging import Staging
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.meta import META_COLUMNS, meta_batch
+from tensorlake_spark.audit.byte_search import WINDOW, Probes, Search
+from tensorlake_spark.audit.tensor_files import Traces
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files import footer as footers
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.staging import Staging
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch
 
 
 @pytest.fixture

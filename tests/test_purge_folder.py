@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta import footer as footers
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files import footer as footers
 
 
 @pytest.fixture

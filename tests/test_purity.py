@@ -50,7 +50,7 @@ def test_layouts_and_delta_do_not_know_each_other():
     packages, rooms = brought("tensorlake_spark.layouts")
     assert not packages & {"deltalake", "pyspark", "pandas", "hypothesis"}
     assert not rooms & {"delta", "lake", "spark"}
-    packages, rooms = brought("tensorlake_spark.delta.snapshot")
+    packages, rooms = brought("tensorlake_spark.delta.log.snapshot")
     assert "deltalake" in packages
     assert "pyspark" not in packages
     assert not rooms & {"layouts", "lake", "spark"}

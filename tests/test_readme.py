@@ -32,8 +32,8 @@ def test_paths_that_are_named_are_there():
 
 
 def test_the_format_lists_the_columns_of_the_code():
-    from tensorlake_spark.layouts.codec import CODECS
-    from tensorlake_spark.row import SCHEMA
+    from tensorlake_spark.layouts.coding.codec import CODECS
+    from tensorlake_spark.rows.row import SCHEMA
 
     text = (
         Path(__file__).resolve().parents[1] / "tensorlake_spark" / "layouts" / "FORMAT.md"

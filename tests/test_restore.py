@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.commit import app_of
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.layouts.laws import bits
+from tensorlake_spark.delta.log.commit import app_of
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.layouts.testing.laws import bits
 
 
 @pytest.fixture
@@ -261,7 +261,7 @@ def test_a_change_of_the_same_tensor_meanwhile(lake, x, monkeypatch):
     """The other writer commits when the restore has read what the tensor is, and before it commits."""
     version = lake.write("x", x).version
     lake.write("x", x + 1, mode="overwrite")
-    from tensorlake_spark import restore
+    from tensorlake_spark.writing import restore
 
     def interrupted(storage, change):
         monkeypatch.undo()
@@ -334,7 +334,7 @@ def test_a_file_that_goes_while_rows_are_written_anew(lake, x, monkeypatch):
     version = lake.write("x", x).version
     (old,) = files(lake)
     lake.write("x", x + 1, mode="overwrite")
-    from tensorlake_spark import restore
+    from tensorlake_spark.writing import restore
 
     real, before = restore.catalog.find, lake.version
 

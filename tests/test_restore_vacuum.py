@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark import restore
 from tensorlake_spark.jobs import vacuum
+from tensorlake_spark.writing import restore
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from tensorlake_spark.errors import (
     MissingDependencyError,
     UnsupportedDtypeError,
 )
-from tensorlake_spark.layouts.laws import DTYPES, arrays, bits, keys
-from tensorlake_spark.sparse import SparseTensor, nonzero, sparse_of
-from tensorlake_spark.spec import dtype_of
+from tensorlake_spark.layouts.testing.laws import DTYPES, arrays, bits, keys
+from tensorlake_spark.tensor.sparse import SparseTensor, nonzero, sparse_of
+from tensorlake_spark.tensor.spec import dtype_of
 
 
 def same(got, want):

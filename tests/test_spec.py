@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
-from tensorlake_spark.layouts.laws import DTYPES
-from tensorlake_spark.spec import TensorSpec, check_axes, check_id, dtype_name, dtype_of
+from tensorlake_spark.layouts.testing.laws import DTYPES
+from tensorlake_spark.tensor.spec import TensorSpec, check_axes, check_id, dtype_name, dtype_of
 
 
 @pytest.mark.parametrize("name", DTYPES)

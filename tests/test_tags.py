@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.tags import check_tag, tags
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.log.tags import check_tag, tags
+from tensorlake_spark.delta.store.storage import Storage
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_tags_are_in_no_writers_way(lake, x):
     stale = Snapshot.open(Storage(lake.uri))
     lake.tag("a", 0)
     lake.write("x", x, mode="append")
-    from tensorlake_spark.delta import tags
+    from tensorlake_spark.delta.log import tags
 
     with pytest.raises(tl.ConcurrentWriteError, match="another writer changed tag 'a'"):
         tags._commit(stale, "a", 1, "tag")

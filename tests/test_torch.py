@@ -6,9 +6,9 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
-from tensorlake_spark.layouts.laws import DTYPES, bits
-from tensorlake_spark.sparse import SparseTensor, sparse_of
-from tensorlake_spark.spec import dtype_of
+from tensorlake_spark.layouts.testing.laws import DTYPES, bits
+from tensorlake_spark.tensor.sparse import SparseTensor, sparse_of
+from tensorlake_spark.tensor.spec import dtype_of
 
 pytestmark = [
     pytest.mark.torch,

@@ -9,11 +9,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tensorlake_spark as tl
-from tensorlake_spark import arrange
-from tensorlake_spark.delta import compact
-from tensorlake_spark.delta.rewrite import live_batches
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.files import compaction as compact
+from tensorlake_spark.delta.files.rewrite import live_batches
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.upkeep import zorder as arrange
 
 BOX = np.s_[:, 64:128, 64:128]
 SMALL = 4 << 20  # of files, so that there are several

@@ -9,14 +9,14 @@ from deltalake import DeltaTable
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from tensorlake_spark.delta.inspect import stored_batches
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.write import create_table
-from tensorlake_spark.layouts.check import boxes
-from tensorlake_spark.spark.options import SparkWriteOptions
-from tensorlake_spark.spark.views import TENSOR
-from tensorlake_spark.spark.writer import TensorWriter
+from tensorlake_spark.delta.files.inspection import stored_batches
+from tensorlake_spark.delta.log.creation import create_table
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.layouts.shared.verification import boxes
+from tensorlake_spark.spark.source.options import SparkWriteOptions
+from tensorlake_spark.spark.source.schemas import TENSOR
+from tensorlake_spark.spark.source.write.writer import TensorWriter
 
 
 def write_here(rows, schema, options):

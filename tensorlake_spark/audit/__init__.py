@@ -1,6 +1,6 @@
-"""What a table holds, looked at row by row: is it what was written, and is what should be gone really gone?
+"""Is everything there as it was written, and is everything gone that should be? Begin with `check` and `purge`.
 
-``check`` findings of files, rows and totals, and ``mend`` what needs no guess; ``inventory`` the rows of all
-files, ``tensor_check`` those of a tensor. ``purge`` a tensor or a part of it out of every file, ``traces`` which
-files have something of it, ``held`` which rows, ``receipt`` what was done, sealed.
+`check` reads `inventory` (all rows) and `tensor_check` (those of one tensor); `repair` mends what needs no guess.
+`purge` goes by `tensor_files` (which files), `purge_target` (which rows) and `byte_search` (is it really gone), and
+signs a `receipt`. May import ``writing`` and what lies below it.
 """

@@ -11,20 +11,21 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.audit.inventory import Description, Part, RowFault, take_stock
-from tensorlake_spark.audit.mend import count_anew, write_anew
+from tensorlake_spark.audit.repair import count_anew, write_anew
 from tensorlake_spark.audit.tensor_check import Problem, Stock, check_tensor
-from tensorlake_spark.delta import catalog, staging
-from tensorlake_spark.delta.folder import listing, named
-from tensorlake_spark.delta.inspect import (
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files.inspection import (
     RECORDS,
     SIZE,
     STATISTICS,
     Inspection,
     inspect_file,
 )
-from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.log.folder import listing, named
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store import staging
 from tensorlake_spark.indexing.plan import size_text
-from tensorlake_spark.pool import threads
+from tensorlake_spark.threads import threads
 
 NOTICES = ("orphan", "staging")
 """Kinds of findings that are no errors: other writers may be at work."""

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tensorlake_spark.checksum import crc_of
 from tensorlake_spark.errors import CorruptDataError, TensorLakeError
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.check import box_text, boxes
-from tensorlake_spark.meta import META_COLUMNS, Meta, read_meta
-from tensorlake_spark.row import PAYLOAD, payloads
-from tensorlake_spark.spec import STORED_AXES, dtype_of
+from tensorlake_spark.layouts.shared.verification import box_text, boxes
+from tensorlake_spark.rows.checksum import crc_of
+from tensorlake_spark.rows.metadata import META_COLUMNS, Meta, read_meta
+from tensorlake_spark.rows.row import PAYLOAD, payloads
+from tensorlake_spark.tensor.spec import STORED_AXES, dtype_of
 
 Array = np.ndarray[Any, Any]
 _HEADS = ("layout", "params", "dtype", "codec")

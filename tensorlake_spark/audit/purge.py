@@ -12,20 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tensorlake_spark.assign import assign
-from tensorlake_spark.assign_sparse import assign_elements
-from tensorlake_spark.audit.held import Target
+from tensorlake_spark.audit.byte_search import Probes, sha256_of
+from tensorlake_spark.audit.purge_target import Target
 from tensorlake_spark.audit.receipt import PurgeReceipt, WrittenFile, ranges_text
-from tensorlake_spark.audit.traces import Traces
-from tensorlake_spark.delta import catalog, log, staging
-from tensorlake_spark.delta.commit import StaleChange, app_of, check_removable
-from tensorlake_spark.delta.inside import path_of
-from tensorlake_spark.delta.residue import Probes, sha256_of
-from tensorlake_spark.delta.rewrite import in_file_order, rewrite
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage, reaching
-from tensorlake_spark.delta.tags import tags
-from tensorlake_spark.delta.write import FileWriter
+from tensorlake_spark.audit.tensor_files import Traces
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files.rewrite import in_file_order, rewrite
+from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.log import actions
+from tensorlake_spark.delta.log.commit import StaleChange, app_of, check_removable
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.log.tags import tags
+from tensorlake_spark.delta.store import staging
+from tensorlake_spark.delta.store.paths import path_of
+from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     CorruptDataError,
@@ -36,8 +36,10 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.indexing import format_key, parse_key, select, select_points
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.meta import Meta
-from tensorlake_spark.put import commit_change, recomputed
+from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.writing.assign import assign
+from tensorlake_spark.writing.assign_sparse import assign_elements
+from tensorlake_spark.writing.pipeline import commit_change, recomputed
 
 
 def purge(
@@ -172,7 +174,11 @@ def _written(storage: Storage, tensor_id: str, before: int, after: int) -> tuple
     app = app_of(tensor_id)
     for version in range(before + 1, after + 1):
         with reaching(storage):
-            said = [*log.actions(storage, log.commit_name(version), ("add.path", "txn.appId"))]
+            said = [
+                *actions.read_actions(
+                    storage, actions.commit_name(version), ("add.path", "txn.appId")
+                )
+            ]
         if any(kind == "txn" and action["appId"] == app for kind, action in said):
             adds = [action for kind, action in said if kind == "add"]
             paths = [path_of(action) for action in adds]

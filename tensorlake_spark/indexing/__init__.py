@@ -10,7 +10,10 @@
 ``plan``       what a read will touch;
 ``morton``     an order in which neighbours on several axes stay near each other;
 ``overlaps``   which of many boxes meet;
-``locate``     which stored elements of a sparse tensor are picked, and where they go.
+``coords``     coordinates of elements as places in C order, sorted and combined;
+``picking``    which stored elements of a sparse tensor are picked, and where they go.
+
+May import ``errors`` only.
 """
 
 from tensorlake_spark.indexing.box import Box

@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.jobs.config import parse
-from tensorlake_spark.jobs.frame import (
+from tensorlake_spark.jobs.job import (
     EXIT_CODES,
     carry_out,
     defaults_of,

@@ -18,12 +18,12 @@ from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.config import Parser, parse
-from tensorlake_spark.jobs.frame import carry_out, defaults_of, storage_options
-from tensorlake_spark.meta import Meta
-from tensorlake_spark.spark.ingest import job_session, run
-from tensorlake_spark.spark.outcome import PLANNED, REPEATED, Outcome
+from tensorlake_spark.jobs.job import carry_out, defaults_of, storage_options
+from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.spark.ingest.ingestion import job_session, run
+from tensorlake_spark.spark.ingest.outcome import PLANNED, REPEATED, Outcome
+from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
 from tensorlake_spark.spark.session import local_session
-from tensorlake_spark.spark.tables import CellOptions
 
 _NOTES = """
 A SOURCE is a file, a glob or a folder, of this machine or on S3 (s3://); @LIST.txt names a file with a source in every line. Blank lines and

@@ -17,17 +17,15 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import tensorlake_spark as tl
-from tensorlake_spark.choose import WriteOptions, choose_layout, new_spec
-from tensorlake_spark.convert import convert
-from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta.compact import OptimizeReport, check_options
-from tensorlake_spark.delta.output import Run, run_here
-from tensorlake_spark.delta.snapshot import Snapshot
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files.compaction import OptimizeReport, check_options
+from tensorlake_spark.delta.files.tasks import Run, run_here
+from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.config import parse
-from tensorlake_spark.jobs.frame import (
+from tensorlake_spark.jobs.job import (
     EXIT_CODES,
     carry_out,
     defaults_of,
@@ -35,10 +33,12 @@ from tensorlake_spark.jobs.frame import (
     table_parser,
 )
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.meta import Meta
-from tensorlake_spark.optimize import optimize
-from tensorlake_spark.spec import TensorSpec
-from tensorlake_spark.stored import StoredSource
+from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.tensor.spec import TensorSpec
+from tensorlake_spark.upkeep.convert import convert
+from tensorlake_spark.upkeep.optimize import optimize
+from tensorlake_spark.writing.options import WriteOptions, choose_layout, new_spec
+from tensorlake_spark.writing.stored_source import StoredSource
 
 _NOTES = """
 Without further options small files become files near the target, rows in storage order and as they are. No
@@ -121,8 +121,8 @@ def _runner(session: Any, every: float) -> Iterator[tuple[Run, Callable[[int], i
     if session is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         yield run_here, lambda nbytes: 1
         return
-    from tensorlake_spark.spark.ingest import job_session
-    from tensorlake_spark.spark.runner import run_in
+    from tensorlake_spark.spark.cluster.runner import run_in
+    from tensorlake_spark.spark.ingest.ingestion import job_session
     from tensorlake_spark.spark.session import local_session
 
     logging.getLogger("SQLQueryContextLogger").disabled = True

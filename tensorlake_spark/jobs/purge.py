@@ -19,7 +19,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.jobs.config import parse
-from tensorlake_spark.jobs.frame import (
+from tensorlake_spark.jobs.job import (
     EXIT_CODES,
     carry_out,
     defaults_of,

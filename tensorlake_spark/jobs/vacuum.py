@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorlake_spark.jobs.config import parse
-from tensorlake_spark.jobs.frame import (
+from tensorlake_spark.jobs.job import (
     EXIT_CODES,
     carry_out,
     defaults_of,

@@ -1,8 +1,8 @@
-"""What the bytes mean: tensor <-> rows, without any file and without Delta.
+"""What the bytes mean: tensor <-> rows, without any file and without Delta. One file for each layout.
 
-``base`` the contract and its laws; ``codec`` bytes of a dense block; ``ftsf`` dense chunks;
-``registry`` layouts by name; ``laws`` the laws as an exported test suite; ``FORMAT.md`` the normative
-text of the row format.
+`base` is the contract and its laws, `registry` the layouts by name, ``FORMAT.md`` the normative text of the rows.
+``coding`` is values <-> bytes, ``shared`` what several layouts have in common, ``testing`` the laws as tests. May
+import ``rows`` and what lies below it. Begin with `base`, then `ftsf`.
 """
 
 from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of

@@ -10,7 +10,7 @@ For tensor ``x``, spec ``s``, selection ``k``, any order and any split of the ro
 6. *stable*: the golden tables decode for ever;
 7. *pure*: the same input gives the same rows.
 
-`tensorlake_spark.layouts.laws` is the executable form, for our layouts and for anybody's.
+`tensorlake_spark.layouts.testing.laws` is the executable form, for our layouts and for anybody's.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import Box, Grid, PointSelection, Selection
-from tensorlake_spark.row import Row, Totals
-from tensorlake_spark.spec import TensorSpec
+from tensorlake_spark.rows.row import Row, Totals
+from tensorlake_spark.tensor.spec import TensorSpec
 
 AnySelection = Selection | PointSelection
 

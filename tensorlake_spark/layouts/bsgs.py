@@ -18,8 +18,7 @@ from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.indexing import locate
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.layouts.base import AnySelection, grid_of
-from tensorlake_spark.layouts.blocks import block_sides, gather, widths
-from tensorlake_spark.layouts.buffers import (
+from tensorlake_spark.layouts.coding.buffers import (
     MAX_ELEMENTS,
     is_same,
     pack_many_ints,
@@ -27,12 +26,13 @@ from tensorlake_spark.layouts.buffers import (
     pack_values,
     unpack_values,
 )
-from tensorlake_spark.layouts.offsets import MAX_BITS, Fields, fields_of, pick_offsets
-from tensorlake_spark.layouts.sequences import gaps
-from tensorlake_spark.layouts.sparse import Rows, SparseLayout, checked_order
-from tensorlake_spark.row import Row
-from tensorlake_spark.sparse import nonzero
-from tensorlake_spark.spec import TensorSpec
+from tensorlake_spark.layouts.coding.sequences import gaps
+from tensorlake_spark.layouts.shared.blocks import block_sides, gather, widths
+from tensorlake_spark.layouts.shared.elements import Rows, SparseLayout, checked_order
+from tensorlake_spark.layouts.shared.offsets import MAX_BITS, Fields, fields_of, pick_offsets
+from tensorlake_spark.rows.row import Row
+from tensorlake_spark.tensor.sparse import nonzero
+from tensorlake_spark.tensor.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import Box
-from tensorlake_spark.layouts import codec as codecs
 from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of
-from tensorlake_spark.layouts.check import Payload, boxes, checked, naming
-from tensorlake_spark.row import Row, Totals
-from tensorlake_spark.spec import TensorSpec, native
+from tensorlake_spark.layouts.coding import codec as codecs
+from tensorlake_spark.layouts.shared.verification import Payload, boxes, checked, naming
+from tensorlake_spark.rows.row import Row, Totals
+from tensorlake_spark.tensor.spec import TensorSpec, native
 
 Array = np.ndarray[Any, Any]
 

@@ -133,7 +133,7 @@ def turns(measures: dict[str, Callable[[], object]], repeat: int) -> dict[str, l
 
 def ingest(spark: Any, table: Path, sources: Sequence[str]) -> None:
     """Write files as one tensor, in a lake of its own, by what the job calls."""
-    from tensorlake_spark.spark.ingest import run
+    from tensorlake_spark.spark.ingest.ingestion import run
 
     shutil.rmtree(table, ignore_errors=True)
     run(spark, str(table), "photos", sources, how="concat")
@@ -145,7 +145,7 @@ def local(args: argparse.Namespace) -> dict[str, Any]:
     from pyspark.sql import functions as f
 
     import tensorlake_spark as tl
-    from tensorlake_spark.spark import functions as tf
+    from tensorlake_spark.spark.functions import registry as tf
 
     folder = Path(args.folder)
     files = inputs(folder)

@@ -110,8 +110,9 @@ def settings_of(workload: str, size: str) -> list[Setting]:
 
 def defaults_of(workload: str, size: str) -> dict[str, Any]:
     """Return the package's own value of every factor of a workload."""
-    from tensorlake_spark.delta import properties
-    from tensorlake_spark.layouts import buffers, codec, layout_of
+    from tensorlake_spark.delta.log import properties
+    from tensorlake_spark.layouts import layout_of
+    from tensorlake_spark.layouts.coding import buffers, codec
 
     layout = layout_of(LAYOUT[workload])
     make, options = HOMES[workload].workloads[workload][size]
@@ -136,8 +137,9 @@ def options_of(workload: str, setting: Setting) -> dict[str, Any]:
     """Set what is a constant of the package, in this process; return the options of `lake.write`."""
     import pyarrow as pa
 
-    from tensorlake_spark.delta import properties
-    from tensorlake_spark.layouts import buffers, codec, layout_of
+    from tensorlake_spark.delta.log import properties
+    from tensorlake_spark.layouts import layout_of
+    from tensorlake_spark.layouts.coding import buffers, codec
 
     options = {"layout": LAYOUT[workload]}
     factor, value = setting

@@ -11,15 +11,16 @@ import numpy as np
 from workloads import field
 
 import tensorlake_spark as tl
-from tensorlake_spark.choose import WriteOptions, new_spec
-from tensorlake_spark.delta.commit import Change, commit
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.write import FileWriter, create_table
+from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.log.commit import Change, commit
+from tensorlake_spark.delta.log.creation import create_table
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.optimize import optimize
-from tensorlake_spark.row import Totals
-from tensorlake_spark.source import source_of
-from tensorlake_spark.spark.runner import run_in
+from tensorlake_spark.rows.row import Totals
+from tensorlake_spark.spark.cluster.runner import run_in
+from tensorlake_spark.upkeep.optimize import optimize
+from tensorlake_spark.writing.options import WriteOptions, new_spec
+from tensorlake_spark.writing.source import source_of
 
 DAY_BYTES = 200_000
 BLOCK = (8, 32, 32)
@@ -90,7 +91,7 @@ def functions(spark: Any, count: int = 512, repeat: int = 3) -> dict[str, float]
     """Return for functions of TENSOR columns how many megabytes of input they take in a second, in one task."""
     from pyspark.sql import functions as f
 
-    from tensorlake_spark.spark import functions as tf
+    from tensorlake_spark.spark.functions import registry as tf
 
     tensor = (
         "named_struct('dtype', 'float32', 'shape', array(512L, 512L), "

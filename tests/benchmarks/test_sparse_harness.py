@@ -212,8 +212,9 @@ def test_the_parameter_study_writes_page_and_plots(load, tmp_path):
 
 @pytest.mark.parametrize("factor", ["level", "row_group_bytes", "file_bytes"])
 def test_a_constant_that_is_set_takes_effect(load, monkeypatch, tmp_path, factor):
-    from tensorlake_spark.delta import properties
-    from tensorlake_spark.layouts import buffers, codec, layout_of
+    from tensorlake_spark.delta.log import properties
+    from tensorlake_spark.layouts import layout_of
+    from tensorlake_spark.layouts.coding import buffers, codec
 
     parameters = load("parameters")
     ftsf = type(layout_of("ftsf"))

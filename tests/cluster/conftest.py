@@ -20,7 +20,7 @@ import pyspark
 import pytest
 from quick import BRIEF, QUICK
 
-from tensorlake_spark.spark.java import java_problem
+from tensorlake_spark.spark.session.java import java_problem
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -23,15 +23,15 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import tensorlake_spark
-import tensorlake_spark.spark.writer
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.optimize import optimize
-from tensorlake_spark.spark import direct
-from tensorlake_spark.spark.ingest import run
-from tensorlake_spark.spark.runner import run_in
-from tensorlake_spark.spark.source import TensorDataSource, register
-from tensorlake_spark.spark.views import TENSOR, tensor_column
-from tensorlake_spark.spark.writer import TensorWriter
+import tensorlake_spark.spark.source.write.writer
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.spark.cluster.runner import run_in
+from tensorlake_spark.spark.ingest.ingestion import run
+from tensorlake_spark.spark.source.data_source import TensorDataSource, register
+from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
+from tensorlake_spark.spark.source.write import direct
+from tensorlake_spark.spark.source.write.writer import TensorWriter
+from tensorlake_spark.upkeep.optimize import optimize
 
 SLABS, PARTS = 32, 4
 SHAPE = (SLABS, 8, 256, 256)
@@ -133,7 +133,7 @@ class TroubledWriter(TensorWriter):
             yield batch
 
     def commit(self, messages):
-        room = tensorlake_spark.spark.writer
+        room = tensorlake_spark.spark.source.write.writer
         commit = room.commit
 
         def killed(storage, change):

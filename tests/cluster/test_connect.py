@@ -105,7 +105,8 @@ spark.stop()
 SPARKS = """
 import sys
 from pyspark.sql import SparkSession
-from tensorlake_spark.spark import functions, register
+from tensorlake_spark.spark.functions import registry as functions
+from tensorlake_spark.spark import register
 
 path = sys.argv[1] + "/lake"
 spark = SparkSession.builder.remote("local[2]").getOrCreate()

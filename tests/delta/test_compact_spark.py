@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.commit import app_of
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.transactions import all_transactions
-from tensorlake_spark.row import SCHEMA
+from tensorlake_spark.delta.log.actions import all_transactions
+from tensorlake_spark.delta.log.commit import app_of
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.rows.row import SCHEMA
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta import footer as footers
-from tensorlake_spark.delta.footer import Footer, footer_of
-from tensorlake_spark.delta.payload import PayloadViews, over, plain_column
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.row import SCHEMA
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files import footer as footers
+from tensorlake_spark.delta.files.footer import Footer, footer_of
+from tensorlake_spark.delta.files.payload import PayloadViews, over, plain_column
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.rows.row import SCHEMA
 
 pytestmark = pytest.mark.local_disk
 

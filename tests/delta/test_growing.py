@@ -13,16 +13,17 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.choose import WriteOptions, new_spec
-from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.transactions import all_transactions
-from tensorlake_spark.delta.write import FileWriter, create_table
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.log.actions import all_transactions
+from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
+from tensorlake_spark.delta.log.creation import create_table
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.row import Totals
-from tensorlake_spark.source import source_of
+from tensorlake_spark.rows.row import Totals
+from tensorlake_spark.writing.options import WriteOptions, new_spec
+from tensorlake_spark.writing.source import source_of
 
 DAY = (1, 24, 64, 64)
 YEAR = 365
@@ -135,7 +136,7 @@ def many_files(path, count, own):
 
 FRESH = """
     import sys, time, json, numpy as np, tensorlake_spark as tl
-    from tensorlake_spark.delta import footer
+    from tensorlake_spark.delta.files import footer
 
     found = {}
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import folder
-from tensorlake_spark.delta.log import COMMIT, actions, commit_name
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.log import folder
+from tensorlake_spark.delta.log.actions import COMMIT, commit_name, read_actions
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 
 LEAVES = ("add.path", "remove.path", "txn.appId", "txn.version", "cdc.path")
 
@@ -30,7 +30,7 @@ def test_a_checkpoint_says_what_the_commits_said(tmp_path):
     live: set[str] = set()
     transactions = set()
     for version in range(snapshot.version + 1):
-        for kind, said in actions(storage, commit_name(version), LEAVES):
+        for kind, said in read_actions(storage, commit_name(version), LEAVES):
             if kind == "txn":
                 transactions.add((said["appId"], said["version"]))
             elif kind == "add":
@@ -38,7 +38,7 @@ def test_a_checkpoint_says_what_the_commits_said(tmp_path):
             else:
                 live.remove(said["path"])
     (name,) = (p.name for p in (tmp_path / "lake/_delta_log").glob("*.checkpoint.parquet"))
-    found = list(actions(storage, f"_delta_log/{name}", LEAVES))
+    found = list(read_actions(storage, f"_delta_log/{name}", LEAVES))
     assert {said["path"] for kind, said in found if kind == "add"} == live
     assert {(s["appId"], s["version"]) for kind, s in found if kind == "txn"} <= transactions
     assert live == set(snapshot.files.path)

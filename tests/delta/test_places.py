@@ -3,7 +3,7 @@
 import pyarrow.fs as pafs
 import pytest
 
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.store.storage import Storage
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from order import rows_in_order
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import write
-from tensorlake_spark.delta.rewrite import live_batches
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.files import writer as write
+from tensorlake_spark.delta.files.rewrite import live_batches
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 
 pytestmark = pytest.mark.local_disk
 

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable, Field
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.vectors import paths_of
+from tensorlake_spark.delta.log.deletion_vectors import paths_of
 
 
 @pytest.fixture

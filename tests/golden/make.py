@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.commit import Change, commit
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.write import FileWriter
-from tensorlake_spark.layouts import runs
-from tensorlake_spark.layouts.laws import DTYPES
-from tensorlake_spark.row import SCHEMA
-from tensorlake_spark.spec import dtype_of
+from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.log.commit import Change, commit
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.layouts.shared import runs
+from tensorlake_spark.layouts.testing.laws import DTYPES
+from tensorlake_spark.rows.row import SCHEMA
+from tensorlake_spark.tensor.spec import dtype_of
 
 HERE = Path(__file__).resolve().parent / "v1" / "ftsf"
 SPARSE = HERE.parent / "sparse"

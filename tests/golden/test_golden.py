@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.layouts.laws import bits
-from tensorlake_spark.spec import dtype_of
+from tensorlake_spark.layouts.testing.laws import bits
+from tensorlake_spark.tensor.spec import dtype_of
 
 HERE = Path(__file__).resolve().parent / "v1" / "ftsf"
 EXPECTED = json.loads((HERE / "expected.json").read_text())

@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.row import SCHEMA
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.rows.row import SCHEMA
 
 
 @pytest.fixture

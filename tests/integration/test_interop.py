@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.row import SCHEMA
-from tensorlake_spark.spark import functions as tf
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.rows.row import SCHEMA
+from tensorlake_spark.spark.functions import registry as tf
 
 SHAPE = (8, 6, 5)
 BLOCK = (2, 6, 5)
@@ -258,7 +258,7 @@ def test_other_readers_have_our_rows(tmp_path, tensors, read):
     want = tensors["x"].copy()
     want[1] = 0
     out = np.zeros_like(want)
-    from tensorlake_spark.spark.row_functions import block_column
+    from tensorlake_spark.spark.functions.row_functions import block_column
 
     for block in block_column(rows.to_struct_array().combine_chunks()).to_pylist():
         if block is not None and block["id"] == "x":

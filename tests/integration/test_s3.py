@@ -10,11 +10,11 @@ import pyarrow.fs as pafs
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta import footer as footers
-from tensorlake_spark.delta.footer import footer_of
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files import footer as footers
+from tensorlake_spark.delta.files.footer import footer_of
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 
 
 @pytest.fixture
@@ -350,7 +350,7 @@ def test_spark_reads(spark, spark_options, lake, url, x):
 
 
 def test_spark_writes(spark, s3, spark_options, url, x):
-    from tensorlake_spark.spark.views import TENSOR
+    from tensorlake_spark.spark.source.schemas import TENSOR
 
     def slabs(places):
         rows = [([i, 0, 0], ("int32", [4, 30, 8], x[i : i + 4].tobytes())) for i in places]

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import uploads
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.timeouts import Timeouts
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.delta.store.timeouts import Timeouts
+from tensorlake_spark.upkeep import uploads
 
 
 @pytest.fixture

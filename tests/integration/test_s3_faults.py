@@ -19,10 +19,10 @@ from examples import mostly
 from s3faults import PATIENCE, TOKEN, S3Road
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta import footer as footers
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files import footer as footers
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 
 BOUND = 20.0
 """Seconds; ten times what two tries of one request may take with `PATIENCE`."""

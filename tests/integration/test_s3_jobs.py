@@ -30,9 +30,9 @@ from s3faults import PATIENCE, TOKEN, S3Road
 import tensorlake_spark as tl
 from tensorlake_spark.__main__ import main as command
 from tensorlake_spark.jobs import check, ingest, optimize, purge, vacuum
-from tensorlake_spark.spark.files import _Objects, using
-from tensorlake_spark.spark.s3a import to_hadoop
-from tensorlake_spark.spark.sources import expand
+from tensorlake_spark.spark.cluster.s3a import to_hadoop
+from tensorlake_spark.spark.ingest.source_files import _Objects, using
+from tensorlake_spark.spark.ingest.sources import expand
 
 ROOT = Path(__file__).resolve().parents[2]
 

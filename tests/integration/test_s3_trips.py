@@ -12,10 +12,11 @@ import pytest
 from deltalake import DeltaTable
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import catalog, mirror
-from tensorlake_spark.delta import footer as footers
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files import footer as footers
+from tensorlake_spark.delta.log import mirror
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 
 DELAY_S = 0.15  # longer than it takes a busy machine to send what is sent at one time
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import staging
-from tensorlake_spark.delta.staging import Staging
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.store import staging
+from tensorlake_spark.delta.store.staging import Staging
+from tensorlake_spark.delta.store.storage import Storage
 
 
 @pytest.fixture(params=["disk", "s3"])

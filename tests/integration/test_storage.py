@@ -13,11 +13,13 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 import tensorlake_spark as tl
-from tensorlake_spark import edit, put
-from tensorlake_spark.delta import commit as commits
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage, _s3, listed, reaching
-from tensorlake_spark.delta.write import FileWriter, discard
+from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.log import commit as commits
+from tensorlake_spark.delta.log.data_file import discard
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage, _s3, listed, reaching
+from tensorlake_spark.writing import pipeline as put
+from tensorlake_spark.writing import write as edit
 
 
 @pytest.mark.parametrize("name", ["a b", "ü", "a+b", "50%", "a?b#c"])

@@ -13,9 +13,9 @@ import pytest
 from examples import mostly
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.commit import Change, StaleChange, app_of, commit
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 
 
 def run(code, *args, **kwargs):
@@ -111,7 +111,7 @@ def test_a_commit_from_an_old_number_is_stale(tmp_path):
 
 KILLED = """
     import os, sys, numpy as np, tensorlake_spark as tl
-    from tensorlake_spark import put
+    from tensorlake_spark.writing import pipeline as put
 
     def die(*_):  # all data files are written, and the log knows none of them
         os.kill(os.getpid(), 9)

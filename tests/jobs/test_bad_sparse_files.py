@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark import ingest
+from tensorlake_spark.spark.ingest import ingestion as ingest
 
 GOOD = "# FROSTT\n1 1 2.5\n"
 HEAD = "%%MatrixMarket matrix coordinate"

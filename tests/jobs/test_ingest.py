@@ -12,7 +12,7 @@ from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, TensorExistsError
-from tensorlake_spark.spark.ingest import run
+from tensorlake_spark.spark.ingest.ingestion import run
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,8 +6,8 @@ from PIL import Image
 from writing import with_files_of
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import ConcurrentWriteError
 
 

@@ -14,9 +14,11 @@ from deltalake import DeltaTable, write_deltalake
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidTensorError, TensorExistsError
-from tensorlake_spark.labels import Listed, Regular
-from tensorlake_spark.spark import coordinates, ingest, ingest_cells
-from tensorlake_spark.spark.tables import CellOptions
+from tensorlake_spark.spark.ingest import ingestion as ingest
+from tensorlake_spark.spark.ingest.records import coordinates
+from tensorlake_spark.spark.ingest.records import job as ingest_cells
+from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
+from tensorlake_spark.tensor.labels import Listed, Regular
 
 
 def run(spark, tmp_path, sources, *axes, tensor_id="x", mode="error", **choices):

@@ -13,7 +13,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.jobs import ingest, optimize, purge
 from tensorlake_spark.jobs.config import parse
-from tensorlake_spark.spark.sources import expand
+from tensorlake_spark.spark.ingest.sources import expand
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "conf" / "examples").glob("*.yaml"))

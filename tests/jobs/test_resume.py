@@ -18,15 +18,15 @@ from quick import BRIEF
 from writing import with_files_of
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.write import DataFile
+from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.indexing import Box
-from tensorlake_spark.row import Totals
-from tensorlake_spark.spark import receipts
-from tensorlake_spark.spark.form import TensorCommitMessage, Written
-from tensorlake_spark.spark.ingest_arrays import bands_of, slab_rows
-from tensorlake_spark.spark.parts import Part
-from tensorlake_spark.spark.pieces import choose
-from tensorlake_spark.spec import TensorSpec
+from tensorlake_spark.rows.row import Totals
+from tensorlake_spark.spark.ingest.arrays.found_arrays import Part
+from tensorlake_spark.spark.ingest.arrays.slabs import bands_of, slab_rows
+from tensorlake_spark.spark.ingest.pieces import choose
+from tensorlake_spark.spark.source import receipts
+from tensorlake_spark.spark.source.written_form import TensorCommitMessage, Written
+from tensorlake_spark.tensor.spec import TensorSpec
 
 HERE = Path(__file__).resolve().parent
 COUNT = 10
@@ -246,7 +246,7 @@ def test_harmed_receipts_are_as_none(job, files, arrays, check_lake, half):
 
 
 def test_another_writer_was_faster(job, files, arrays, check_lake, half, monkeypatch):
-    from tensorlake_spark.spark import write_arrays as module
+    from tensorlake_spark.spark.ingest.arrays import job as module
 
     lake = files / "lake"
     write(files / "9.h5", arrays[9])

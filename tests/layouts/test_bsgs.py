@@ -5,9 +5,9 @@ import pytest
 
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.bsgs import Bsgs
-from tensorlake_spark.layouts.laws import SparseLaws
-from tensorlake_spark.sparse import SparseTensor
-from tensorlake_spark.spec import TensorSpec
+from tensorlake_spark.layouts.testing.laws import SparseLaws
+from tensorlake_spark.tensor.sparse import SparseTensor
+from tensorlake_spark.tensor.spec import TensorSpec
 
 SHAPE = (32, 64)
 

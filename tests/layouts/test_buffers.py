@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tensorlake_spark.layouts.buffers import STORED, narrowest, pack_values, unpack_values
+from tensorlake_spark.layouts.coding.buffers import STORED, narrowest, pack_values, unpack_values
 
 
 @pytest.mark.parametrize(("dtype", "word", "quiet"), [("f8", "u8", 51), ("f4", "u4", 22)])

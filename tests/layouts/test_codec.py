@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
-from tensorlake_spark.layouts import codec as codecs
-from tensorlake_spark.layouts.laws import arrays, bits
+from tensorlake_spark.layouts.coding import codec as codecs
+from tensorlake_spark.layouts.testing.laws import arrays, bits
 
 
 def ends(size):

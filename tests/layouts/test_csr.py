@@ -1,7 +1,7 @@
 """CSR keeps the laws."""
 
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.laws import SparseLaws
+from tensorlake_spark.layouts.testing.laws import SparseLaws
 
 
 class TestCsr(SparseLaws):

@@ -7,9 +7,9 @@ from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.indexing import select
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.ftsf import CHUNK_BYTES, paper_block
-from tensorlake_spark.layouts.laws import LayoutLaws
-from tensorlake_spark.row import data_batch
-from tensorlake_spark.spec import TensorSpec
+from tensorlake_spark.layouts.testing.laws import LayoutLaws
+from tensorlake_spark.rows.row import data_batch
+from tensorlake_spark.tensor.spec import TensorSpec
 
 
 class TestFtsf(LayoutLaws):

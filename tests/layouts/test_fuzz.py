@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tensorlake_spark.checksum import crc_of
 from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.indexing import Box, select, select_points
-from tensorlake_spark.layouts import LAYOUTS, layout_of, runs
-from tensorlake_spark.row import SCHEMA, data_batch
-from tensorlake_spark.sparse import SparseTensor
-from tensorlake_spark.spec import STORED_AXES, TensorSpec, dtype_name
+from tensorlake_spark.layouts import LAYOUTS, layout_of
+from tensorlake_spark.layouts.shared import runs
+from tensorlake_spark.rows.checksum import crc_of
+from tensorlake_spark.rows.row import SCHEMA, data_batch
+from tensorlake_spark.tensor.sparse import SparseTensor
+from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, dtype_name
 
 MEMORY = 100 << 20
 SECONDS = 20

@@ -23,13 +23,13 @@ from hypothesis.stateful import (
 from order import rows_in_order
 
 import tensorlake_spark as tl
-from tensorlake_spark.choose import WriteOptions, new_spec
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.write import FileWriter
+from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.laws import bits
-from tensorlake_spark.put import encode
-from tensorlake_spark.source import source_of
+from tensorlake_spark.layouts.testing.laws import bits
+from tensorlake_spark.writing.options import WriteOptions, new_spec
+from tensorlake_spark.writing.pipeline import encode
+from tensorlake_spark.writing.source import source_of
 
 TENSOR = "struct<dtype: string, shape: array<bigint>, data: binary>"
 IDS = st.sampled_from(["a", "b", "group/c"])

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tensorlake_spark.checksum import crc_of
-from tensorlake_spark.meta import meta_crc
-from tensorlake_spark.spec import STORED_AXES
+from tensorlake_spark.rows.checksum import crc_of
+from tensorlake_spark.rows.metadata import meta_crc
+from tensorlake_spark.tensor.spec import STORED_AXES
 
 
 class Forger:

@@ -14,9 +14,10 @@ import tifffile
 import zarr
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark import bounds, matrix_market
-from tensorlake_spark.spark.array_files import opened
-from tensorlake_spark.spark.matrices import elements_of, header_of
+from tensorlake_spark.spark.ingest import limits as bounds
+from tensorlake_spark.spark.ingest.arrays.array_files import opened
+from tensorlake_spark.spark.ingest.records import matrix_market
+from tensorlake_spark.spark.ingest.records.matrices import elements_of, header_of
 
 pytestmark = pytest.mark.usefixtures("little_memory")
 

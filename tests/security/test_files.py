@@ -18,10 +18,10 @@ from PIL import Image
 import tensorlake_spark as tl
 from tensorlake_spark.jobs import ingest
 from tensorlake_spark.jobs.config import read_config
-from tensorlake_spark.spark import bounds
-from tensorlake_spark.spark.array_files import members_of, opened
-from tensorlake_spark.spark.lines import _unpack, find_line, first_line
-from tensorlake_spark.spark.matrices import elements_of, header_of
+from tensorlake_spark.spark.ingest import limits as bounds
+from tensorlake_spark.spark.ingest.arrays.array_files import members_of, opened
+from tensorlake_spark.spark.ingest.records.matrices import elements_of, header_of
+from tensorlake_spark.spark.ingest.text_lines import _unpack, find_line, first_line
 
 pytestmark = pytest.mark.usefixtures("little_memory")
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import vectors
-from tensorlake_spark.delta.inside import inside
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.delta.transactions import all_transactions
-from tensorlake_spark.delta.write import DataFile
-from tensorlake_spark.spark import receipts
-from tensorlake_spark.spark.form import TensorCommitMessage
+from tensorlake_spark.delta.log import deletion_vectors as vectors
+from tensorlake_spark.delta.log.actions import all_transactions
+from tensorlake_spark.delta.log.data_file import DataFile
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.paths import inside
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.spark.source import receipts
+from tensorlake_spark.spark.source.written_form import TensorCommitMessage
 
 OUTSIDE = [
     "../secret/{name}",

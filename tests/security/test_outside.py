@@ -7,7 +7,7 @@ import tifffile
 from PIL import Image
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.array_files import members_of, opened
+from tensorlake_spark.spark.ingest.arrays.array_files import members_of, opened
 
 SECRET = np.frombuffer(b"aws_secret_access_key", np.uint8)
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import payload
-from tensorlake_spark.layouts.inflate import content_size, inflate, inflate_many
+from tensorlake_spark.delta.files import payload
+from tensorlake_spark.layouts.coding.decompression import content_size, inflate, inflate_many
 
 DEEP = "[" * 100_000 + "]" * 100_000
 

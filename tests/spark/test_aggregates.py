@@ -9,9 +9,9 @@ from pyspark.errors import PythonException
 from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark import functions as tf
-from tensorlake_spark.spark.aggregates import AGGREGATES
-from tensorlake_spark.spark.views import TENSOR, tensor_column, tensors_of
+from tensorlake_spark.spark.functions import registry as tf
+from tensorlake_spark.spark.functions.aggregates import AGGREGATES
+from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column, tensors_of
 
 COUNT = 23
 DTYPES = ("bool", "uint8", "int32", "float16", "float32", "float64", "complex64", "bfloat16")
@@ -19,7 +19,7 @@ DTYPES = ("bool", "uint8", "int32", "float16", "float32", "float64", "complex64"
 
 @pytest.fixture(scope="module")
 def arrays():
-    from tensorlake_spark.spec import dtype_of
+    from tensorlake_spark.tensor.spec import dtype_of
 
     rng = np.random.default_rng(0)
     return {name: rng.integers(0, 5, (COUNT, 3, 4)).astype(dtype_of(name)) for name in DTYPES}
@@ -162,7 +162,7 @@ def test_a_stack_above_two_gibibytes_is_an_error(monkeypatch, unit):
     """The limit of every day, and one that needs less memory."""
     size = 1 << (30 if unit == "GiB" else 20)
     if unit == "MiB":
-        monkeypatch.setattr("tensorlake_spark.spark.stacks._MOST_BYTES", 2 * size - 1)
+        monkeypatch.setattr("tensorlake_spark.spark.functions.stacks._MOST_BYTES", 2 * size - 1)
     batch = tensor_column([np.zeros(size // 8, "u1")] * 8)
     with pytest.raises(tl.InvalidOptionError, match=rf"16 rows take 2\.0 {unit}"):
         AGGREGATES["tensor_stack"](batch for _ in range(3))

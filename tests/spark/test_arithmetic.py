@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.aggregates import AGGREGATES
-from tensorlake_spark.spark.stacks import apply
-from tensorlake_spark.spark.tensor_udfs import FUNCTIONS
-from tensorlake_spark.spark.views import arrow_type, tensor_column, tensors_of
-from tensorlake_spark.spec import dtype_of
+from tensorlake_spark.spark.functions.aggregates import AGGREGATES
+from tensorlake_spark.spark.functions.stacks import apply
+from tensorlake_spark.spark.functions.udfs import FUNCTIONS
+from tensorlake_spark.spark.source.schemas import arrow_type, tensor_column, tensors_of
+from tensorlake_spark.tensor.spec import dtype_of
 
 SMALL = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 

@@ -8,9 +8,9 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
-from tensorlake_spark.labels import Listed, Regular
-from tensorlake_spark.spark.axis_rules import Rule, merged_labels, parse_axis, settle
-from tensorlake_spark.spark.measures import index_of, measure_of
+from tensorlake_spark.spark.ingest.records.axis_rules import Rule, merged_labels, parse_axis, settle
+from tensorlake_spark.spark.ingest.records.bins import index_of, measure_of
+from tensorlake_spark.tensor.labels import Listed, Regular
 
 
 @pytest.mark.parametrize(

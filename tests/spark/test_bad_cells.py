@@ -9,8 +9,8 @@ from examples import mostly
 from writing import write_here
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.columns import coordinates_of, values_of
-from tensorlake_spark.spark.ingest import plain_errors
+from tensorlake_spark.spark.ingest.ingestion import plain_errors
+from tensorlake_spark.spark.source.cell_columns import coordinates_of, values_of
 
 CELLS = "i0 int, i1 int, value double"
 DENSE = np.arange(12.0).reshape(3, 4) + 1

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensorlake_spark as tl
-from tensorlake_spark.choose import WriteOptions, new_spec
 from tensorlake_spark.indexing import Grid
-from tensorlake_spark.source import SparseSource
-from tensorlake_spark.spark import buffer
-from tensorlake_spark.spark.buffer import CellBuffer
+from tensorlake_spark.spark.source.write import cell_buffer as buffer
+from tensorlake_spark.spark.source.write.cell_buffer import CellBuffer
+from tensorlake_spark.writing.options import WriteOptions, new_spec
+from tensorlake_spark.writing.source import SparseSource
 
 SHAPE, BLOCK = (6, 10, 9), (2, 4, 4)
 SIZE = int(np.prod(SHAPE))

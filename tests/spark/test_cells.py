@@ -7,12 +7,12 @@ from examples import mostly
 from writing import files_in_order, write_here
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.indexing import Grid
 from tensorlake_spark.spark import group_cells
-from tensorlake_spark.spark.ingest import plain_errors
-from tensorlake_spark.spark.overlap import numbers_of
-from tensorlake_spark.spark.views import TENSOR
+from tensorlake_spark.spark.ingest.ingestion import plain_errors
+from tensorlake_spark.spark.source.read.overlap import numbers_of
+from tensorlake_spark.spark.source.schemas import TENSOR
 
 SHAPE, BLOCK = (12, 20, 16), (4, 8, 8)
 SIZE = int(np.prod(SHAPE))

@@ -11,9 +11,9 @@ from pyspark.errors import PythonException
 from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark import functions as tf
-from tensorlake_spark.spark.row_functions import block_column
-from tensorlake_spark.spark.views import BLOCKS, TENSOR
+from tensorlake_spark.spark.functions import registry as tf
+from tensorlake_spark.spark.functions.row_functions import block_column
+from tensorlake_spark.spark.source.schemas import BLOCKS, TENSOR
 
 
 def test_blocks_lie_where_numpy_has_them(table, x, thin):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import Box
-from tensorlake_spark.spark.extents import check_disjoint
+from tensorlake_spark.spark.source.write.extents import check_disjoint
 
 SHAPE = (6, 5, 4)
 

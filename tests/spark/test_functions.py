@@ -14,9 +14,9 @@ from pyspark.errors import PythonException
 from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark import functions as tf
-from tensorlake_spark.spark.tensor_udfs import FUNCTIONS, udf
-from tensorlake_spark.spark.views import TENSOR, tensor_column
+from tensorlake_spark.spark.functions import registry as tf
+from tensorlake_spark.spark.functions.udfs import FUNCTIONS, udf
+from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "plain_delta.md").read_text()
 
@@ -27,7 +27,7 @@ SHAPES = ((), (4,), (3, 4), (2, 3, 4))
 
 
 def make(dtype, shape):
-    from tensorlake_spark.spec import dtype_of
+    from tensorlake_spark.tensor.spec import dtype_of
 
     return RNG.integers(0, 5, shape).astype(dtype_of(dtype))
 

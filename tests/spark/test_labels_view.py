@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.labels import Regular
+from tensorlake_spark.tensor.labels import Regular
 
 AXES = ("day", "hour", "carrier", "lat", "seats", "n")
 LABELS = {

@@ -10,9 +10,10 @@ import scipy.io
 import scipy.sparse
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark import ingest, matrices, matrix_market
-from tensorlake_spark.spark.matrices import elements_of, header_of
-from tensorlake_spark.spark.sparse_npz import open_sparse
+from tensorlake_spark.spark.ingest import ingestion as ingest
+from tensorlake_spark.spark.ingest.records import matrices, matrix_market
+from tensorlake_spark.spark.ingest.records.matrices import elements_of, header_of
+from tensorlake_spark.spark.ingest.records.sparse_npz import open_sparse
 
 SHAPE = (60, 84)
 

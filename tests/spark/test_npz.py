@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.array_files import opened
+from tensorlake_spark.spark.ingest.arrays.array_files import opened
 
 SAVE = {"stored": np.savez, "packed": np.savez_compressed}
 

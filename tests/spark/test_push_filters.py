@@ -17,11 +17,11 @@ from pyspark.sql.datasource import (
 )
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.spark.options import ReadOptions
-from tensorlake_spark.spark.pushdown import FilteredReader, FilteredSparseReader
-from tensorlake_spark.spark.views import cell_schema
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.spark.source.options import ReadOptions
+from tensorlake_spark.spark.source.read.pushdown import FilteredReader, FilteredSparseReader
+from tensorlake_spark.spark.source.schemas import cell_schema
 
 SETTING = "spark.sql.python.filterPushdown.enabled"
 I0, X = ("i0",), ("x",)

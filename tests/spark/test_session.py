@@ -11,8 +11,8 @@ import pytest
 from quick import BRIEF
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.java import java_problem
 from tensorlake_spark.spark.session import CONF, default_settings, fetch
+from tensorlake_spark.spark.session.java import java_problem
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -121,7 +121,7 @@ def test_a_machine_without_java_is_told_in_one_line(tmp_path):
     last = done.stderr.strip().splitlines()[-1]
     assert "MissingDependencyError: Spark needs Java 17 or 21: no java on the PATH" in last
     done = run(
-        "from tensorlake_spark.spark.java import java_problem as j; print(j())",
+        "from tensorlake_spark.spark.session.java import java_problem as j; print(j())",
         JAVA_HOME=str(tmp_path),
     )
     assert "JAVA_HOME is" in done.stdout
@@ -134,7 +134,7 @@ def test_another_java_is_named(tmp_path):
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
     java.chmod(0o755)
     done = run(
-        "from tensorlake_spark.spark.java import java_problem as j; print(j())",
+        "from tensorlake_spark.spark.session.java import java_problem as j; print(j())",
         JAVA_HOME=str(tmp_path),
     )
     assert "is Java 11; install a JDK 17 or 21" in done.stdout

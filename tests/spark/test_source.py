@@ -10,15 +10,15 @@ from chispa import assert_df_equality
 from pyspark.errors import AnalysisException, PythonException
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import catalog
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.layouts.laws import DTYPES
-from tensorlake_spark.spark import reader
-from tensorlake_spark.spark.options import ReadOptions
-from tensorlake_spark.spark.reader import TensorReader
-from tensorlake_spark.spark.views import BLOCKS
-from tensorlake_spark.spec import dtype_of
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.layouts.testing.laws import DTYPES
+from tensorlake_spark.spark.source.options import ReadOptions
+from tensorlake_spark.spark.source.read import reader
+from tensorlake_spark.spark.source.read.reader import TensorReader
+from tensorlake_spark.spark.source.schemas import BLOCKS
+from tensorlake_spark.tensor.spec import dtype_of
 
 AXES = ("image", "channel", "y", "x")
 

@@ -12,16 +12,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta import catalog, scan
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
+from tensorlake_spark.delta.files import catalog, scan
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.indexing import Box, parse_key, select
-from tensorlake_spark.layouts.laws import DTYPES
-from tensorlake_spark.spark import overlap
-from tensorlake_spark.spark.elements import SparseReader
-from tensorlake_spark.spark.options import ReadOptions
-from tensorlake_spark.spark.views import BLOCKS, cell_schema
-from tensorlake_spark.spec import TensorSpec, dtype_of
+from tensorlake_spark.layouts.testing.laws import DTYPES
+from tensorlake_spark.spark.source.options import ReadOptions
+from tensorlake_spark.spark.source.read import overlap
+from tensorlake_spark.spark.source.read.sparse_reader import SparseReader
+from tensorlake_spark.spark.source.schemas import BLOCKS, cell_schema
+from tensorlake_spark.tensor.spec import TensorSpec, dtype_of
 
 LAYOUTS = ("coo", "csr", "csc", "csf", "bsgs")
 BLOCK = (4, 4, 8, 4)
@@ -281,8 +281,8 @@ def test_partitions_are_balanced_and_batches_are_bounded(tmp_path, monkeypatch):
     sizes = [sum(p.nbytes for p in part.pieces) for part in parts]
     assert len(parts) >= 4
     assert max(sizes) <= 2 << 20
-    monkeypatch.setattr("tensorlake_spark.spark.elements._CELL_ROWS", 1000)
-    monkeypatch.setattr("tensorlake_spark.spark.elements._DECODE", 5000)
+    monkeypatch.setattr("tensorlake_spark.spark.source.read.sparse_reader._CELL_ROWS", 1000)
+    monkeypatch.setattr("tensorlake_spark.spark.source.read.sparse_reader._DECODE", 5000)
     batches = [b for part in parts for b in reader.read(part)]
     assert max(b.num_rows for b in batches) == 1000
     assert sum(b.num_rows for b in batches) == st.nnz
@@ -299,7 +299,7 @@ def test_elements_that_are_stored_twice_are_combined_across_rows(
     again = np.where(np.roll(x, 1, axis=2) > 50, 1000, 0).astype("i4")
     lake.write("x", tl.SparseTensor.from_dense(again), mode="append", axis=None, duplicates=rule)
     want = x + again if rule == "sum" else np.where(again != 0, again, x)
-    monkeypatch.setattr("tensorlake_spark.spark.elements._TASK_ELEMENTS", 300)
+    monkeypatch.setattr("tensorlake_spark.spark.source.read.sparse_reader._TASK_ELEMENTS", 300)
     for text in KEYS:
         key = parse_key(text)
         reader = reader_of(lake, "x", view="cells", slice=text)

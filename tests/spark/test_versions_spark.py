@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.snapshot import Snapshot
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.spark import functions as tf
-from tensorlake_spark.spark.tagged import version_of
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.spark.cluster.table_versions import version_of
+from tensorlake_spark.spark.functions import registry as tf
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "versions.md").read_text()
 

@@ -9,10 +9,10 @@ from pyspark.sql import types as t
 from writing import check_apart, files_in_order, write_here
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.storage import Storage
-from tensorlake_spark.spark.options import SparkWriteOptions
-from tensorlake_spark.spark.views import TENSOR, tensor_column
-from tensorlake_spark.spark.writer import TensorWriter
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.spark.source.options import SparkWriteOptions
+from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
+from tensorlake_spark.spark.source.write.writer import TensorWriter
 
 SLABS = f"lo array<bigint>, tensor {TENSOR.simpleString()}"
 TENSORS = f"id string, tensor {TENSOR.simpleString()}"
@@ -185,7 +185,7 @@ def test_rows_of_an_append_come_after_those_before(spark, place, axis):
 @pytest.mark.parametrize("held", [1 << 20, 0])
 def test_tensors_that_come_in_any_order_lie_by_id(spark, place, monkeypatch, held):
     """Sorted in memory, or where there are too many for that, in files that each are in order."""
-    monkeypatch.setattr("tensorlake_spark.spark.slabs._SORTED_BYTES", held)
+    monkeypatch.setattr("tensorlake_spark.spark.source.write.slabs._SORTED_BYTES", held)
     names = ["b", "a", "c", "e", "d"]
     arrays = {name: np.full((9, 4), k + 1.0) for k, name in enumerate(names)}
     rows = [(name, value(array)) for name, array in arrays.items()]

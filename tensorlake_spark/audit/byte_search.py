@@ -1,0 +1,170 @@
+"""Whether bytes that were deleted are still anywhere in a table's folder.
+
+What to look for are payloads: the values and indices of rows as they were stored. Parquet files are read
+by columns, whatever their compression, and every payload in them is compared by its digest. All files,
+the log included, are also searched byte by byte for a window from the middle of each payload, if all
+that it holds was deleted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tensorlake_spark.delta.files.footer_checksum import read_footer
+from tensorlake_spark.delta.store.storage import Storage, is_refusal, refusal
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.rows.row import PAYLOAD
+
+WINDOW = 32
+"""Bytes that are looked for; a payload with fewer identifies nothing."""
+
+MOST_WINDOWS = 4096
+"""Windows that files are searched for; of more payloads a sample, evenly spaced."""
+
+_DISTINCT = 12  # a window with fewer different bytes is a pattern that any file may have
+_CHUNK = 4 << 20
+
+
+class Probes:
+    """Payloads to look for, as digests and windows; none is kept.
+
+    Attributes
+    ----------
+    digests : set of bytes
+        Of whole payloads.
+    skipped : int
+        Payloads that are too short to identify anything.
+    """
+
+    def __init__(self) -> None:
+        self.digests: set[bytes] = set()
+        self.skipped = 0
+        self._windows: dict[bytes, None] = {}
+
+    def add(self, payload: Any, whole: bool = True) -> None:
+        """Take in a payload, a buffer; `whole` if no part of it may be left either."""
+        data = memoryview(payload).cast("B")
+        if len(data) < WINDOW:
+            self.skipped += 1
+            return
+        digest = _digest(data)
+        if digest in self.digests:
+            return
+        self.digests.add(digest)
+        middle = (len(data) - WINDOW) // 2
+        window = bytes(data[middle : middle + WINDOW])
+        if whole and len(set(window)) >= _DISTINCT:
+            self._windows[window] = None
+
+    @property
+    def windows(self) -> list[bytes]:
+        """What files are searched for."""
+        every = list(self._windows)
+        step = -(-len(every) // MOST_WINDOWS) or 1
+        return every[::step]
+
+
+class Search:
+    """Looks for probes in files; several threads may."""
+
+    def __init__(self, probes: Probes) -> None:
+        self._digests = probes.digests
+        self.windows = probes.windows
+        table = np.zeros(1 << 16, bool)
+        table[[int.from_bytes(w[:2], "little") for w in self.windows]] = True
+        self._table = table
+        self._keys = np.sort(
+            np.array([np.frombuffer(w[:8], "<u8")[0] for w in self.windows], "<u8")
+        )
+        self._set = set(self.windows)
+
+    def in_columns(self, storage: Storage, path: str) -> bool:
+        """Whether a Parquet file has one of the payloads in its payload columns.
+
+        A file that is no Parquet file, or is damaged, has no columns: the search of its bytes is left.
+        """
+        if not self._digests:
+            return False
+        try:
+            metadata = read_footer(storage, path)
+            schema = metadata.schema
+            have = {schema.column(i).path for i in range(metadata.num_columns)}
+            names = [name for name in PAYLOAD if name in have]
+            with storage.open_parquet(path, metadata) as file:
+                return bool(names) and self._in_groups(file, names)
+        except FileNotFoundError:
+            return False
+        except (pa.ArrowException, CorruptDataError, OSError) as error:
+            if isinstance(error, OSError) and is_refusal(error):
+                raise refusal(storage, error) from error
+            return False
+
+    def _in_groups(self, file: pq.ParquetFile, names: list[str]) -> bool:
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group, columns=names, use_threads=False)
+            for column in table.columns:
+                for value in column:
+                    data = value.as_buffer()
+                    if data is not None and data.size >= WINDOW and _digest(data) in self._digests:
+                        return True
+        return False
+
+    def in_bytes(self, storage: Storage, path: str) -> bool:
+        """Whether a file has one of the windows anywhere in its bytes."""
+        if not self.windows:
+            return False
+        rest = b""
+        try:
+            for chunk in read_chunks(storage, path):
+                if self._in_chunk(rest + chunk):
+                    return True
+                rest = (
+                    chunk[-(WINDOW - 1) :] if len(chunk) >= WINDOW else (rest + chunk)[1 - WINDOW :]
+                )
+        except FileNotFoundError:
+            return False
+        return False
+
+    def _in_chunk(self, data: bytes) -> bool:
+        raw = np.frombuffer(data, np.uint8)
+        count = len(raw) - WINDOW + 1
+        if count < 1:
+            return False
+        pairs = raw[:count].astype(np.uint16)
+        pairs |= raw[1 : count + 1].astype(np.uint16) << 8
+        places = np.flatnonzero(self._table[pairs])
+        views = np.lib.stride_tricks.sliding_window_view(raw, 8)
+        for first in range(0, len(places), 1 << 16):
+            some = places[first : first + (1 << 16)]
+            keys = np.ascontiguousarray(views[some]).view("<u8")[:, 0]
+            near = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+            for place in some[self._keys[near] == keys].tolist():
+                if data[place : place + WINDOW] in self._set:
+                    return True
+        return False
+
+
+def read_chunks(storage: Storage, path: str) -> Iterator[bytes]:
+    """Yield the bytes of a file in order, a few MiB at a time."""
+    filesystem, base = storage.place
+    with filesystem.open_input_file(f"{base}/{path}") as file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+def sha256_of(storage: Storage, path: str) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    for chunk in read_chunks(storage, path):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _digest(data: Any) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()

@@ -1,0 +1,186 @@
+"""The tensors of a version: their metadata rows, found through the log and read from the files."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tensorlake_spark.delta.files.footer import Footer, footer_at, plain_types, reading
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    InvalidTensorError,
+    TensorNotFoundError,
+    did_you_mean,
+)
+from tensorlake_spark.rows.metadata import META_COLUMNS, Meta, read_meta
+from tensorlake_spark.tensor.spec import check_id
+from tensorlake_spark.threads import io_threads
+
+_KEEP = 256
+_AT_ONCE = 256  # files of a store
+_cache: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
+
+
+def _meta_rows(snapshot: Snapshot, place: int) -> pa.Table:
+    """Return the metadata rows of one file that are still there; files never change, so they are kept."""
+    files = snapshot.files
+    name = files.path[place]
+    key = (snapshot.storage.uri, name)
+    table = _cache.get(key)
+    if table is None:
+        footer = footer_at(snapshot, place)
+        least, _ = footer.bounds("nnz")
+        groups = [g for g, value in enumerate(least) if value in (0, None)]
+        with reading(snapshot.storage, name):
+            with _opened(snapshot, name, footer, groups) as file:
+                table = plain_types(
+                    file.read_row_groups(groups, columns=list(META_COLUMNS), use_threads=False)
+                )
+            numbers = np.concatenate(
+                [np.arange(footer.rows[g]) + footer.first_row[g] for g in groups] or [np.zeros(0)]
+            ).astype(np.int64)
+            table = table.append_column("row", pa.array(numbers))
+            table = table.filter(pc.equal(table["nnz"], 0))
+        _cache[key] = table
+        while len(_cache) > _KEEP:
+            _cache.popitem(last=False)
+    keep = snapshot.kept(name)
+    if keep is not None:
+        table = table.filter(pa.array(keep[table["row"].to_numpy()]))
+    return table
+
+
+def _opened(snapshot: Snapshot, name: str, footer: Footer, groups: list[int]) -> pq.ParquetFile:
+    """Open a file to read the metadata columns of some row groups: of an object, mostly all at once."""
+    remote = snapshot.remote
+    if remote is not None and groups and groups[-1] - groups[0] == len(groups) - 1:
+        return footer.open_part(footer.fetch(remote, name, groups, META_COLUMNS))
+    return snapshot.storage.open_parquet(name, footer.metadata)
+
+
+def find(snapshot: Snapshot, tensor_id: str) -> Meta | None:
+    """Return the metadata of one tensor, None if there is no such tensor.
+
+    The row with the greatest ``seq`` holds. Files are visited from the greatest ``seq`` of the log
+    downwards, so that mostly one is opened.
+    """
+    files = snapshot.files
+    places = np.flatnonzero(files.may_hold(tensor_id, data=False))
+    best: dict[str, Any] | None = None
+    for place in places[np.argsort(-files.last_seq[places], kind="stable")].tolist():
+        if best is not None and best["seq"] >= files.last_seq[place]:
+            break
+        rows = _meta_rows(snapshot, place)
+        rows = rows.filter(pc.equal(rows["id"], tensor_id)).sort_by([("seq", "descending")])
+        if rows.num_rows and (best is None or rows["seq"][0].as_py() > best["seq"]):
+            try:
+                best = rows.slice(0, 1).to_pylist()[0]
+            except UnicodeDecodeError as error:
+                raise CorruptDataError(
+                    f"the metadata row of tensor {tensor_id!r} in {files.path[place]} is damaged: {error}"
+                ) from error
+    return None if best is None else read_meta(best)
+
+
+def get(snapshot: Snapshot, tensor_id: str) -> Meta:
+    """Return the metadata of one tensor.
+
+    Raises
+    ------
+    TensorNotFoundError
+        If there is no such tensor; the message offers the nearest names.
+    """
+    meta = find(snapshot, tensor_id) if isinstance(tensor_id, str) else None
+    if meta is None:
+        known = ids(snapshot)
+        hint = did_you_mean(str(tensor_id), known)
+        if not hint:
+            hint = f"; it has {', '.join(map(repr, known[:5]))}" if known else "; it has no tensor"
+        raise TensorNotFoundError(
+            f"there is no tensor {tensor_id!r} in version {snapshot.version} of "
+            f"{snapshot.storage.uri}{hint}"
+        )
+    return meta
+
+
+def _newest(snapshot: Snapshot) -> Iterator[pa.Table]:
+    """Yield the metadata rows of all tensors, those that hold among them.
+
+    Files are visited as `find` does it, so that of a tensor's own files only the newest is opened. A store
+    is asked for many of them at once.
+    """
+    files = snapshot.files
+    places = np.flatnonzero(files.least_nnz == 0)
+    waiting = deque(places[np.argsort(-files.last_seq[places], kind="stable")].tolist())
+    newest: dict[str, int] = {}
+    load: Any = map if snapshot.remote is None else io_threads().map
+    most = 1 if snapshot.remote is None else _AT_ONCE
+    while waiting:
+        wave: list[int] = []
+        older: list[int] = []
+        names = set()
+        while waiting and len(wave) < most:
+            place = waiting.popleft()
+            name, seq = files.first_id[place], files.last_seq[place]
+            if name is not None and name == files.last_id[place]:
+                if newest.get(name, -1) >= seq:
+                    continue
+                if name in names:
+                    older.append(place)
+                    continue
+                names.add(name)
+            wave.append(place)
+        waiting.extendleft(reversed(older))
+        for rows in load(partial(_meta_rows, snapshot), wave):
+            if rows.num_rows:
+                yield rows
+                for name, seq in zip(rows["id"].to_pylist(), rows["seq"].to_pylist(), strict=True):
+                    newest[name] = max(seq, newest.get(name, -1))
+
+
+def _latest(snapshot: Snapshot) -> pa.Table:
+    """The metadata row that holds, for every tensor, ordered by id."""
+    tables = list(_newest(snapshot))
+    if not tables:
+        return pa.table({"id": pa.array([], pa.string())})
+    rows = pa.concat_tables(tables).sort_by([("id", "ascending"), ("seq", "descending")])
+    names = rows["id"].to_pylist()
+    first = [i for i, name in enumerate(names) if i == 0 or name != names[i - 1]]
+    return rows.take(pa.array(first, pa.int64()))
+
+
+def ids(snapshot: Snapshot) -> list[str]:
+    """Return the ids of all tensors, sorted. What the log says of a file with one tensor is enough."""
+    files = snapshot.files
+    found: set[str] = set()
+    for place in np.flatnonzero(files.least_nnz == 0).tolist():
+        first, last = files.first_id[place], files.last_id[place]
+        marked = snapshot.kept(files.path[place]) is not None
+        known = files.most_nnz[place] < np.iinfo(np.int64).max  # and so the least is
+        if first is not None and first == last and known and not marked:
+            found.add(first)
+        else:
+            found.update(_meta_rows(snapshot, place)["id"].to_pylist())
+    for name in found:
+        try:
+            check_id(name)
+        except InvalidTensorError as error:
+            raise CorruptDataError(
+                f"the table at {snapshot.storage.uri} holds a tensor whose name is none: {error}; do not trust "
+                "this table"
+            ) from error
+    return sorted(found)
+
+
+def metas(snapshot: Snapshot) -> Iterator[Meta]:
+    """Yield the metadata of all tensors, by id."""
+    for row in _latest(snapshot).to_pylist():
+        yield read_meta(row)

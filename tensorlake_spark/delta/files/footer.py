@@ -1,0 +1,350 @@
+"""The footer of a data file as arrays: what lies in which row group. Files never change, so it is kept."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tensorlake_spark.delta.files.footer_checksum import read_footer
+from tensorlake_spark.delta.files.payload import PayloadViews, plain_column
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.log.time_travel import FILES_KEPT
+from tensorlake_spark.delta.store.ranges import Part, PartFile, Remote
+from tensorlake_spark.delta.store.storage import Storage, is_refusal, refusal
+from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
+from tensorlake_spark.rows.row import SCHEMA
+from tensorlake_spark.tensor.spec import STORED_AXES
+
+Array = np.ndarray[Any, Any]
+
+_LEAVES = tuple(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES))
+_BOUNDED = {"id": "BYTE_ARRAY STRING", **dict.fromkeys(("seq", "nnz", *_LEAVES), "INT64")}
+_KEEP = 512
+_SMALL_ROWS = 1 << 16  # rows of a file whose small columns are kept
+_METAS = 64 << 10  # bytes of metadata rows that are kept
+
+
+class Footer:
+    """Row groups of one data file, with the bounds that pruning needs.
+
+    Attributes
+    ----------
+    metadata : pyarrow.parquet.FileMetaData
+        The footer itself; a file opened with it reads it no second time.
+    rows, first_row, nbytes : int64 arrays of shape (row groups,)
+        Rows of each group, the number of its first row in the file, its bytes.
+    """
+
+    def __init__(self, metadata: pq.FileMetaData) -> None:
+        self.metadata = metadata
+        groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
+        self._groups = groups
+        self.rows = np.array([g.num_rows for g in groups], np.int64)
+        self.first_row = np.cumsum(self.rows) - self.rows
+        self.nbytes = np.array([g.total_byte_size for g in groups], np.int64)
+        schema = metadata.schema
+        self._last = metadata.num_columns - 1
+        self._column = {schema.column(i).path: i for i in range(metadata.num_columns)}
+        have = {*self._column, *(path.partition(".")[0] for path in self._column)}
+        missing = [name for name in (*SCHEMA.names, *_LEAVES) if name not in have]
+        if missing:
+            raise CorruptDataError(f"the file has no column {', '.join(missing)}")
+        for name, wanted in _BOUNDED.items():
+            column = schema.column(self._column[name])
+            found = f"{column.physical_type} {column.logical_type.type}"
+            if not found.startswith(wanted):
+                raise CorruptDataError(f"the column {name} of the file is {found}, not {wanted}")
+        self._bounds: dict[str, tuple[list[Any], list[Any]]] = {}
+        self._small: dict[tuple[int, tuple[str, ...]], pa.RecordBatch] = {}
+        self._small_rows = 0
+        self._payload: dict[tuple[int, str], PayloadViews | None] = {}
+        self._metas: Part | None = None
+        self._reach: dict[tuple[str, ...], tuple[int, int]] = {}
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Paths of the leaf columns, such as ``lo.d0``."""
+        return frozenset(self._column)
+
+    def small(
+        self, file: Callable[[], pq.ParquetFile], groups: Sequence[int], columns: tuple[str, ...]
+    ) -> pa.RecordBatch:
+        """Return the columns of some row groups that are no payload; read once, then kept.
+
+        Parameters
+        ----------
+        file : callable
+            Opens the file if it has to be read.
+        groups : sequence of int
+            Which row groups, at least one.
+        columns : tuple of str
+            Leaf columns.
+        """
+        found = {g: self._small.get((g, columns)) for g in groups}
+        absent = [g for g, batch in found.items() if batch is None]
+        if absent:
+            with file() as opened:
+                table = opened.read_row_groups(absent, columns=list(columns), use_threads=False)
+            read = plain_types(table).combine_chunks().to_batches()[0]
+            first = 0
+            for g in absent:
+                count = int(self.rows[g])
+                found[g] = read.slice(first, count)
+                first += count
+                if self._small_rows < _SMALL_ROWS:
+                    self._small[g, columns] = found[g]
+                    self._small_rows += count
+        batches = [found[g] for g in groups]
+        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+    def span(self, group: int, columns: tuple[str, ...]) -> tuple[int, int]:
+        """Return where in the file some columns of a row group lie, and whatever is between them."""
+        reach = self._reach.get(columns)
+        if reach is None:
+            wanted = {*columns}
+            places = [
+                i for path, i in self._column.items() if not wanted.isdisjoint(_prefixes(path))
+            ]
+            reach = self._reach[columns] = min(places), max(places)
+        first, last = (self._groups[group].column(place) for place in reach)
+        return _start(first), _start(last) + int(last.total_compressed_size)
+
+    def gap(self, group: int, later: int) -> int:
+        """Return how many bytes lie between two row groups."""
+        ends = self._groups[group].column(self._last)
+        begins = self._groups[later].column(0)
+        return _start(begins) - _start(ends) - int(ends.total_compressed_size)
+
+    def keep_metas(self, tail: Part) -> None:
+        """Keep the row groups of metadata that end the file, if they are in its last bytes, for `fetch`."""
+        _, most = self.bounds("nnz")
+        group = len(self._groups)
+        while group and most[group - 1] == 0:
+            group -= 1
+        if group < len(self._groups):
+            start = _start(self._groups[group].column(0))
+            last = self._groups[-1].column(self._last)
+            stop = _start(last) + int(last.total_compressed_size)
+            if stop - start <= _METAS and tail.has(start, stop):
+                data = tail.slice(
+                    start, stop - start
+                ).to_pybytes()  # a copy, or all of it would stay
+                self._metas = Part(pa.py_buffer(data), start)
+
+    def fetch(
+        self, remote: Remote, name: str, groups: Sequence[int], columns: tuple[str, ...]
+    ) -> Part:
+        """Return the bytes of some columns of row groups that follow one another, with one request."""
+        start, stop = self.span(groups[0], columns)[0], self.span(groups[-1], columns)[1]
+        if self._metas is not None and self._metas.has(start, stop):
+            return self._metas
+        return Part(remote.read(name, start, stop - start), start)
+
+    def open_part(self, part: Part) -> pq.ParquetFile:
+        """Open a part of the file, to read row groups that are in it."""
+        return pq.ParquetFile(PartFile(part), metadata=self.metadata)
+
+    def payload(self, file: pa.Buffer | Part, group: int, column: str) -> PayloadViews | None:
+        """Return where the payloads of a row group lie in a file, None if Arrow has to read them."""
+        key = (group, column)
+        if key not in self._payload:
+            chunk = plain_column(self._groups[group], self._column[column])
+            self._payload[key] = None if chunk is None else PayloadViews(file, chunk)
+        return self._payload[key]
+
+    def bounds(self, column: str) -> tuple[list[Any], list[Any]]:
+        """Return the least and the greatest value of a column in each row group, None if unknown."""
+        known = self._bounds.get(column)
+        if known is None:
+            place = self._column.get(column)
+            least: list[Any] = [None] * len(self._groups)
+            most: list[Any] = [None] * len(self._groups)
+            for g, group in enumerate(self._groups if place is not None else ()):
+                statistics = group.column(place).statistics
+                if statistics is not None and statistics.has_min_max:
+                    least[g], most[g] = statistics.min, statistics.max
+            known = self._bounds[column] = (least, most)
+        return known
+
+    def boxes(self, axes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Return for each row group a box that covers its rows, exact on `axes` only.
+
+        Returns
+        -------
+        lo, hi : int64 ndarray, shape (row groups, len(shape))
+            Axes that are not asked for, or not known, span the whole tensor.
+        """
+        count = len(self._groups)
+        lo = np.zeros((count, len(shape)), np.int64)
+        hi = np.tile(np.array(shape, np.int64), (count, 1))
+        for k in axes:
+            if k >= STORED_AXES:
+                continue
+            least, _ = self.bounds(f"lo.d{k}")
+            _, most = self.bounds(f"hi.d{k}")
+            for g in range(count):
+                if least[g] is not None and most[g] is not None:
+                    lo[g, k], hi[g, k] = least[g], most[g]
+        return lo, hi
+
+    def may_hold(self, tensor_id: str, data: bool) -> Array:
+        """Return for each row group whether it may hold data (or metadata) rows of a tensor."""
+        first, last = self.bounds("id")
+        least, most = self.bounds("nnz")
+        out = np.ones(len(self._groups), bool)
+        for g in range(len(out)):
+            if first[g] is not None and not first[g] <= tensor_id <= last[g]:
+                out[g] = False
+            if least[g] is not None and (most[g] == 0 if data else least[g] > 0):
+                out[g] = False
+        return out
+
+    def holds_only(self, tensor_id: str, group: int) -> bool:
+        """Whether a row group is known to hold data rows of this tensor and nothing else."""
+        first, last = self.bounds("id")
+        least, _ = self.bounds("nnz")
+        return bool(first[group] == last[group] == tensor_id and (least[group] or 0) > 0)
+
+
+def _start(chunk: pq.ColumnChunkMetaData) -> int:
+    """Return where in the file a column chunk begins."""
+    return int(chunk.dictionary_page_offset or chunk.data_page_offset)
+
+
+def _prefixes(path: str) -> list[str]:
+    """Return the names of a leaf column and of all that it is in: ``a.b.c``, ``a.b``, ``a``."""
+    parts = path.split(".")
+    return [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+
+
+_cache: OrderedDict[tuple[str, str], Footer] = OrderedDict()
+_lock = threading.Lock()
+
+
+def footer_of(
+    storage: Storage, name: str, records: int | None = None, remote: Remote | None = None
+) -> Footer:
+    """Return the footer of a data file, from memory where it was read before.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    name : str
+        The file's path in the table.
+    records : int, optional
+        How many rows the Delta log says it has.
+    remote : Remote, optional
+        Reads it with one request, where the store is one that takes requests.
+
+    Raises
+    ------
+    MissingDataError
+        If the file is not there.
+    StorageError
+        If the store refuses, or does not answer.
+    CorruptDataError
+        If it is no Parquet file, was cut short, or has another number of rows.
+    """
+    key = (storage.uri, name)
+    with _lock:
+        footer = _cache.get(key)
+        if footer is not None:
+            _cache.move_to_end(key)
+    if footer is None:
+        with reading(storage, name):
+            footer = (
+                Footer(read_footer(storage, name))
+                if remote is None
+                else _read(remote, storage, name)
+            )
+        with _lock:
+            _cache[key] = footer
+            while len(_cache) > _KEEP:
+                _cache.popitem(last=False)
+    if records is not None and footer.metadata.num_rows != records:
+        raise CorruptDataError(
+            f"data file {storage.file_uri(name)} has {footer.metadata.num_rows} rows, but the Delta log "
+            f"says {records}: the file was changed after it was committed"
+        )
+    return footer
+
+
+def footer_at(snapshot: Snapshot, place: int) -> Footer:
+    """Return `footer_of` one of a version's files."""
+    files = snapshot.files
+    records = int(files.rows[place])
+    known = records if records >= 0 else None
+    return footer_of(snapshot.storage, files.path[place], known, snapshot.remote)
+
+
+def _read(remote: Remote, storage: Storage, name: str) -> Footer:
+    """Read a footer with its file's last bytes, in which metadata rows often are."""
+    tails: list[pa.Buffer] = []
+
+    def read_tail(nbytes: int) -> pa.Buffer:
+        tails.append(remote.tail(name, nbytes))
+        return tails[-1]
+
+    footer = Footer(read_footer(storage, name, read_tail))
+    footer.keep_metas(Part(tails[0], remote.sizes[name] - tails[0].size))
+    return footer
+
+
+_REMEDY = "restore the file from a backup, or read an earlier version of the table"
+
+# What Arrow, NumPy and the standard library raise when the bytes of a file make no sense.
+_DAMAGE = (
+    pa.ArrowException, OSError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError,
+    MemoryError,
+)  # fmt: skip
+
+
+def plain_types(table: pa.Table) -> pa.Table:
+    """Return a table with plain strings and binaries: deltalake's own files ask for views of them."""
+    for place, field in enumerate(table.schema):
+        want = SCHEMA.field(field.name).type if field.name in SCHEMA.names else field.type
+        text = pa.types.is_string(want) or pa.types.is_binary(want)
+        if text and field.type != want:
+            table = table.set_column(place, field.name, table.column(place).cast(want))
+    return table
+
+
+class reading:  # noqa: N801 - reads as a statement: with reading(storage, name):
+    """Context manager that turns what goes wrong while a data file is read into our errors."""
+
+    def __init__(self, storage: Storage, name: str) -> None:
+        self.storage, self.name = storage, name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: Any
+    ) -> None:
+        if error is None:
+            return
+        where = self.storage.file_uri(self.name)
+        if isinstance(error, CorruptDataError):
+            if where not in str(error):
+                remedy = "" if "restore" in str(error) else f"; {_REMEDY}"
+                raise type(error)(f"{error} (data file {where}){remedy}") from error
+        elif isinstance(error, FileNotFoundError):
+            raise MissingDataError(
+                f"data file {where} is in the Delta log but not there; open a version that does not need it. "
+                f"{FILES_KEPT}"
+            ) from error
+        elif isinstance(error, TensorLakeError):
+            return
+        elif isinstance(error, OSError) and is_refusal(error):
+            raise refusal(self.storage, error) from error
+        elif isinstance(error, _DAMAGE):
+            raise CorruptDataError(
+                f"data file {where} cannot be read: {error}; {_REMEDY}"
+            ) from error

@@ -1,0 +1,202 @@
+"""Payloads without a copy: where the bytes of a binary column lie in a data file, or in a part of one.
+
+Our writer leaves payload columns plain and uncompressed, so their values lie in the file as they are:
+after each page's header a run of definition levels, then for each value its length and its bytes (Parquet
+format, "Data Pages" and "Plain encoding"). A column that was written otherwise, as by Spark, is read by
+Arrow instead. Should a file lie about its pages, the checksum of the row does not.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tensorlake_spark.delta.store.ranges import Part
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.rows.row import INLINE, VIEW
+
+_DATA_PAGE, _PLAIN, _RLE = 0, 0, 3
+_LONGEST, _DEEPEST = 63, 8  # bits of a number before its last seven; structs in each other
+
+
+def plain_column(group: pq.RowGroupMetaData, place: int) -> pq.ColumnChunkMetaData | None:
+    """Return a column chunk if its values lie in the file as they are, else None."""
+    chunk = group.column(place)
+    plain = (
+        chunk.compression == "UNCOMPRESSED"
+        and chunk.dictionary_page_offset is None
+        and set(chunk.encodings) <= {"PLAIN", "RLE"}
+        and chunk.physical_type == "BYTE_ARRAY"
+    )
+    return chunk if plain else None
+
+
+class PayloadViews:
+    """Where the values of a column chunk lie: found once, then laid over the file as it is mapped.
+
+    Parameters
+    ----------
+    file : pyarrow.Buffer or Part
+        The whole data file, memory-mapped, or a part of it that has the column chunk.
+    chunk : pyarrow.parquet.ColumnChunkMetaData
+        As `plain_column` returned it.
+
+    Raises
+    ------
+    CorruptDataError
+        If the pages do not add up to the column chunk.
+    """
+
+    def __init__(self, file: pa.Buffer | Part, chunk: pq.ColumnChunkMetaData) -> None:
+        self._start, self._size = chunk.data_page_offset, chunk.total_compressed_size
+        data = memoryview(self.region(file)).cast("B")  # pyarrow hands out signed bytes
+        spans = _spans(data, chunk.num_values)
+        self.valid = np.array([span is not None for span in spans], bool)
+        self.views = np.zeros(len(spans), VIEW)
+        words = self.views.view("V16")
+        for place, span in enumerate(spans):
+            if span is None:
+                continue
+            at, length = span
+            if length <= INLINE:
+                rest = bytes(data[at : at + length]).ljust(INLINE, b"\0")
+            else:
+                rest = bytes(data[at : at + 4]) + struct.pack("<ii", 0, at)
+            words[place] = np.void(struct.pack("<i", length) + rest)
+
+    def region(self, file: pa.Buffer | Part) -> pa.Buffer:
+        """Return the part of a file that the views point into."""
+        # Looked at anew for every map: a view past the end of a file that was cut short would crash.
+        if self._start + self._size > file.size:
+            raise CorruptDataError(
+                f"the file has {file.size} bytes, a column ends at {self._start + self._size}"
+            )
+        return file.slice(self._start, self._size)
+
+
+def over(
+    file: pa.Buffer | Part, parts: Sequence[PayloadViews], mask: np.ndarray[Any, Any] | None = None
+) -> pa.Array:
+    """Return the values of some column chunks, or those of a mask, as views into a file.
+
+    Parameters
+    ----------
+    file : pyarrow.Buffer or Part
+        The whole data file, or a part of it that has the column chunks.
+    parts : sequence of PayloadViews
+        At least one; the values follow one another in this order.
+    mask : bool ndarray, optional
+        Which of all the values to take.
+
+    Returns
+    -------
+    pyarrow.Array
+        Of type ``binary_view``; keeps the bytes alive.
+    """
+    views = np.concatenate([part.views for part in parts])
+    valid = np.concatenate([part.valid for part in parts])
+    apart = views["length"] > INLINE
+    views["buffer"][apart] = np.repeat(np.arange(len(parts)), [len(p.views) for p in parts])[apart]
+    if mask is not None:
+        views, valid = views[mask], valid[mask]
+    bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    buffers = [bitmap, pa.py_buffer(views), *(part.region(file) for part in parts)]
+    return pa.Array.from_buffers(pa.binary_view(), len(views), buffers)
+
+
+def _spans(data: memoryview, count: int) -> list[tuple[int, int] | None]:
+    """Return ``(place, length)`` of every value of a column chunk, None for a null."""
+    spans: list[tuple[int, int] | None] = []
+    place, size = 0, len(data)
+    try:
+        while place < size and len(spans) < count:
+            header, place = _struct(data, place)
+            page_end = place + header[3]
+            page = header[5]
+            if header[1] != _DATA_PAGE or page[2] != _PLAIN or page[3] != _RLE:
+                raise CorruptDataError(f"a page has type {header[1]} and encoding {page[2]}")
+            (levels,) = struct.unpack_from("<I", data, place)
+            present = _levels(data[place + 4 : place + 4 + levels], page[1])
+            at = place + 4 + levels
+            for here in present:
+                if not here:
+                    spans.append(None)
+                    continue
+                (length,) = struct.unpack_from("<I", data, at)
+                spans.append((at + 4, length))
+                at += 4 + length
+            if at != page_end or page_end > size:
+                raise CorruptDataError("the values of a page do not fill it")
+            place = page_end
+    except (struct.error, IndexError, KeyError, TypeError) as error:
+        raise CorruptDataError("a page header cannot be read") from error
+    if len(spans) != count:
+        raise CorruptDataError(f"{len(spans)} values instead of {count}")
+    return spans
+
+
+def _levels(data: memoryview, count: int) -> list[bool]:
+    """Decode definition levels of one bit: runs of RLE and bit-packed groups."""
+    out: list[bool] = []
+    place = 0
+    while len(out) < count:
+        head, place = _varint(data, place)
+        if head & 1:
+            groups = head >> 1
+            packed = np.frombuffer(data[place : place + groups], np.uint8)
+            out += np.unpackbits(packed, bitorder="little").astype(bool).tolist()
+            place += groups
+        else:
+            out += [bool(data[place])] * min(head >> 1, count - len(out))
+            place += 1
+    return out[:count]
+
+
+def _varint(data: memoryview, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place
+        shift += 7
+        if shift > _LONGEST:
+            raise CorruptDataError("a page header has a number of more than 64 bits")
+
+
+def _struct(data: memoryview, place: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+    """Read a struct of Thrift's compact protocol: field number -> value."""
+    if depth > _DEEPEST:
+        raise CorruptDataError(f"a page header has more than {_DEEPEST} structs in each other")
+    out: dict[int, Any] = {}
+    field = 0
+    while True:
+        head = data[place]
+        place += 1
+        if head == 0:
+            return out, place
+        kind, step = head & 15, head >> 4
+        if step:
+            field += step
+        else:
+            raw, place = _varint(data, place)
+            field = (raw >> 1) ^ -(raw & 1)
+        if kind in (1, 2):
+            out[field] = kind == 1
+        elif kind in (4, 5, 6):
+            raw, place = _varint(data, place)
+            out[field] = (raw >> 1) ^ -(raw & 1)
+        elif kind == 8:
+            length, place = _varint(data, place)
+            out[field] = bytes(data[place : place + length])
+            place += length
+        elif kind == 12:
+            out[field], place = _struct(data, place, depth + 1)
+        else:
+            raise CorruptDataError(f"a page header has a field of kind {kind}")

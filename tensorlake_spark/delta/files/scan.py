@@ -1,0 +1,327 @@
+"""Plan and read: files by the log's statistics, then row groups by their footers, then batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tensorlake_spark.delta.files.footer import Footer, footer_at, footer_of, plain_types, reading
+from tensorlake_spark.delta.files.payload import over
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.ranges import Part, overlapped
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.indexing import FilePlan, PointSelection, Predicate, ReadPlan, Selection
+from tensorlake_spark.rows.row import PAYLOAD
+from tensorlake_spark.tensor.spec import STORED_AXES
+from tensorlake_spark.threads import IO_THREADS, THREADS, io_threads, threads
+
+Array = np.ndarray[Any, Any]
+
+_JOB_BYTES = 8 << 20
+_REQUEST_BYTES = 1 << 20  # of one request, at least: it takes as long to answer as to transfer this
+_GAP = 256 << 10  # bytes that are read and not needed rather than asking twice
+_BATCH_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPiece:
+    """Some row groups of one data file: what one thread, or one Spark partition, reads at a time.
+
+    Attributes
+    ----------
+    path : str
+        Path in the table.
+    row_groups : tuple of int
+        Which row groups.
+    nbytes : int
+        Their size.
+    records : int
+        Rows of the whole file by the log, -1 where it does not say.
+    """
+
+    path: str
+    row_groups: tuple[int, ...]
+    nbytes: int
+    records: int = -1
+
+
+def plan(snapshot: Snapshot, tensor_id: str, selection: Selection | PointSelection) -> ReadPlan:
+    """Return which files and row groups hold the rows that a selection needs.
+
+    Only files that the log cannot rule out are opened, and of these only the footer.
+    """
+    shape = selection.shape
+    files = snapshot.files
+    ours = files.may_hold(tensor_id, data=True)
+    wanted = ours.copy()
+    if ours.any():
+        lo, hi = files.boxes(shape)
+        wanted[ours] = selection.hits(lo[ours], hi[ours])
+    axes = tuple(axis for axis, _, _ in selection.ranges())
+    plans = []
+    for i, footer in _footers(snapshot, np.flatnonzero(wanted).tolist()):
+        groups = footer.may_hold(tensor_id, data=True)
+        if axes:
+            groups &= selection.hits(*footer.boxes(axes, shape))
+        chosen = np.flatnonzero(groups)
+        if len(chosen):
+            plans.append(
+                FilePlan(
+                    path=files.path[i],
+                    row_groups=tuple(chosen.tolist()),
+                    rows=int(footer.rows[chosen].sum()),
+                    bytes=int(footer.nbytes[chosen].sum()),
+                    total_row_groups=len(groups),
+                    total_rows=int(footer.rows.sum()),
+                    total_bytes=int(files.size[i]),
+                )
+            )
+    return ReadPlan(
+        predicate=Predicate.of(tensor_id, selection),
+        selection=selection,
+        files=tuple(plans),
+        total_files=int(ours.sum()),
+        total_bytes=int(files.size[ours].sum()),
+        version=snapshot.version,
+    )
+
+
+def _footers(snapshot: Snapshot, places: list[int]) -> Iterator[tuple[int, Footer]]:
+    """Yield files with their footers, which are asked of a store all at once."""
+    read = partial(footer_at, snapshot)
+    many = snapshot.remote is not None and len(places) > 1
+    yield from zip(places, (io_threads().map if many else map)(read, places))
+
+
+def pieces(
+    snapshot: Snapshot, read: ReadPlan, target: int = _JOB_BYTES, adjacent: bool = False
+) -> list[ScanPiece]:
+    """Cut a plan into pieces of about `target` bytes, in storage order.
+
+    With `adjacent` the row groups of a piece lie beside each other, so that one request reads them.
+    """
+    out = []
+    for file in read.files:
+        footer = footer_of(snapshot.storage, file.path, remote=snapshot.remote)
+        groups: list[int] = []
+        size = 0
+        for group in file.row_groups:
+            nbytes = int(footer.nbytes[group])
+            apart = adjacent and groups and footer.gap(groups[-1], group) > _GAP
+            if groups and (size + nbytes > target or apart):
+                out.append(ScanPiece(file.path, tuple(groups), size, footer.metadata.num_rows))
+                groups, size = [], 0
+            groups.append(group)
+            size += nbytes
+        out.append(ScanPiece(file.path, tuple(groups), size, footer.metadata.num_rows))
+    return out
+
+
+def joined(some: Sequence[ScanPiece]) -> tuple[ScanPiece, ...]:
+    """Return pieces with those of one file that follow each other as one: a piece costs Python as much as a batch."""
+    return tuple(
+        ScanPiece(
+            path, tuple(g for p in same for g in p.row_groups), sum(p.nbytes for p in same), records
+        )
+        for (path, records), same in (
+            (key, list(group)) for key, group in groupby(some, lambda p: (p.path, p.records))
+        )
+    )
+
+
+def leaves(columns: Sequence[str], ndim: int) -> list[str]:
+    """Return the Parquet columns to read for `columns`: of the corners only the axes there are."""
+    out = []
+    for name in columns:
+        if name in ("lo", "hi"):
+            out += [f"{name}.d{k}" for k in range(min(ndim, STORED_AXES))]
+        else:
+            out.append(name)
+    return out
+
+
+def read_piece(
+    storage: Storage,
+    piece: ScanPiece,
+    tensor_id: str,
+    columns: Sequence[str],
+    keep: Array | None = None,
+    mapped: pa.Buffer | Part | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the data rows of one tensor in a piece, with `columns` (Parquet leaves), in batches.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    piece : ScanPiece
+        What to read.
+    tensor_id : str
+        Rows of other tensors, and metadata rows, are left out.
+    columns : sequence of str
+        As `leaves` returns them.
+    keep : bool ndarray, optional
+        For each row of the file whether a deletion vector leaves it there.
+    mapped : pyarrow.Buffer or Part, optional
+        The file, if the caller has mapped it already, or what was fetched of it.
+    """
+    with reading(storage, piece.path):
+        footer = footer_of(storage, piece.path, piece.records if piece.records >= 0 else None)
+        mapped = storage.map_file(piece.path) if mapped is None else mapped
+        for groups in _batches(footer, piece.row_groups):
+            batch = _read_groups(
+                storage, piece.path, footer, mapped, groups, columns, tensor_id, keep
+            )
+            if batch.num_rows:
+                yield batch
+
+
+def _batches(footer: Footer, groups: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Split row groups into runs whose rows make one batch: a batch costs Python as much as a row."""
+    first = size = 0
+    for place, group in enumerate(groups):
+        nbytes = int(footer.nbytes[group])
+        if place > first and size + nbytes > _BATCH_BYTES:
+            yield groups[first:place]
+            first, size = place, 0
+        size += nbytes
+    yield groups[first:]
+
+
+def _needed(
+    footer: Footer,
+    groups: Sequence[int],
+    columns: Sequence[str],
+    tensor_id: str,
+    keep: Array | None,
+) -> tuple[list[str], bool]:
+    """Return the columns to read of row groups, and whether all their rows are a tensor's; if not, two tell which."""
+    clean = keep is None and all(footer.holds_only(tensor_id, g) for g in groups)
+    return [*columns, *(n for n in ("id", "nnz") if not clean and n not in columns)], clean
+
+
+def _read_groups(
+    storage: Storage,
+    path: str,
+    footer: Footer,
+    mapped: pa.Buffer | Part | None,
+    groups: Sequence[int],
+    columns: Sequence[str],
+    tensor_id: str,
+    keep: Array | None,
+) -> pa.RecordBatch:
+    """Read a tensor's rows of some row groups: payloads as views into the file's bytes where that can be."""
+    views = {}
+    if mapped is not None:
+        for name in PAYLOAD:
+            parts = [footer.payload(mapped, g, name) for g in groups if name in columns]
+            plain = [part for part in parts if part is not None]
+            if plain and len(plain) == len(groups):
+                views[name] = plain
+    needed, clean = _needed(footer, groups, columns, tensor_id, keep)
+    rest = [n for n in needed if n not in views]
+
+    def open_file() -> pq.ParquetFile:
+        if isinstance(mapped, Part):
+            return footer.open_part(mapped)
+        return storage.open_parquet(path, footer.metadata)
+
+    if views:
+        batch = footer.small(open_file, groups, tuple(rest))
+    else:
+        with open_file() as file:
+            table = file.read_row_groups(list(groups), columns=rest, use_threads=False)
+        batch = plain_types(table).combine_chunks().to_batches()[0]
+    mask = None
+    if not clean:
+        ours = pc.equal(batch.column("id"), tensor_id)
+        mask = np.asarray(pc.and_(ours, pc.greater(batch.column("nnz"), 0)), bool)
+        if keep is not None:
+            spans = [
+                slice(footer.first_row[g], footer.first_row[g] + footer.rows[g]) for g in groups
+            ]
+            mask = mask & np.concatenate([keep[span] for span in spans])
+        batch = batch.filter(pa.array(mask))
+    for name, plain in views.items():
+        batch = batch.append_column(name, over(mapped, plain, mask))
+    return batch
+
+
+def read(
+    snapshot: Snapshot,
+    read_plan: ReadPlan,
+    columns: Sequence[str],
+    visit: Callable[[pa.RecordBatch], Any],
+    progress: Callable[[int], None] | None = None,
+) -> list[Any]:
+    """Read all that a plan names and call `visit` with every batch, from several threads.
+
+    Parameters
+    ----------
+    snapshot, read_plan
+        What to read.
+    columns : sequence of str
+        Columns of the row that `visit` needs.
+    visit : callable
+        Takes a RecordBatch; what it returns is collected, in any order.
+    progress : callable, optional
+        Called with the bytes of every piece that is done.
+
+    Raises
+    ------
+    CorruptDataError
+        If a file or a row is not what was written; names the file.
+    """
+    storage = snapshot.storage
+    keeps = {file.path: snapshot.kept(file.path) for file in read_plan.files}  # before threads ask
+    names = leaves(columns, len(read_plan.selection.shape))
+
+    def work(piece: ScanPiece, data: pa.Buffer | Part | None) -> list[Any]:
+        keep = keeps[piece.path]
+        out = []
+        batches = read_piece(storage, piece, read_plan.predicate.id, names, keep, data)
+        for batch in batches:
+            with reading(storage, piece.path):
+                out.append(visit(batch))
+        if progress is not None:
+            progress(piece.nbytes)
+        return out
+
+    remote = snapshot.remote
+    if remote is not None:
+        target = max(_REQUEST_BYTES, min(_JOB_BYTES, read_plan.n_bytes // IO_THREADS))
+        jobs = pieces(snapshot, read_plan, target, adjacent=True)
+
+        def fetch(piece: ScanPiece) -> Part:
+            with reading(storage, piece.path):
+                footer, groups = footer_of(storage, piece.path, remote=remote), piece.row_groups
+                needed, _ = _needed(
+                    footer, groups, names, read_plan.predicate.id, keeps[piece.path]
+                )
+                return footer.fetch(remote, piece.path, groups, tuple(needed))
+
+        found = overlapped(jobs, fetch, work)
+    else:
+        maps: dict[str, pa.Buffer | None] = {}
+        for file in read_plan.files:
+            with reading(storage, file.path):
+                maps[file.path] = storage.map_file(file.path)
+        jobs = pieces(snapshot, read_plan, _job_bytes(read_plan.n_bytes))
+        if len(jobs) == 1:
+            return work(jobs[0], maps[jobs[0].path])
+        found = threads().map(lambda piece: work(piece, maps[piece.path]), jobs)
+    return [result for results in found for result in results]
+
+
+def _job_bytes(total: int) -> int:
+    """Return how much one thread reads at a time: as little as keeps all busy, for each piece costs Python anew."""
+    rounds = -(-total // (THREADS * _JOB_BYTES))
+    return max(64 << 10, total // (THREADS * max(1, rounds)) + 1)

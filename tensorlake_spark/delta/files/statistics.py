@@ -1,0 +1,109 @@
+"""What the log, and footers, say of a file's rows: counts, bounds and nulls of its leaf columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.tensor.spec import STORED_AXES
+
+BOUNDED = (
+    "id", "seq", "nnz", *(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES)),
+)  # fmt: skip
+"""Leaf columns that have statistics."""
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Statistics of some rows.
+
+    Attributes
+    ----------
+    records : int
+        How many rows.
+    least, most : dict
+        The bounds of each leaf column that has values.
+    nulls : dict of str to int
+        How many rows have none.
+    """
+
+    records: int = 0
+    least: dict[str, Any] = field(default_factory=dict)
+    most: dict[str, Any] = field(default_factory=dict)
+    nulls: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch | pa.Table) -> Statistics:
+        """Return the statistics of a batch, or a table."""
+        out = cls(rows.num_rows)
+        for name in BOUNDED:
+            column = _leaf(rows, name)
+            out.nulls[name] = column.null_count
+            if column.null_count < len(column):
+                bounds = pc.min_max(column)
+                out.least[name], out.most[name] = bounds["min"].as_py(), bounds["max"].as_py()
+        return out
+
+    def add(self, other: Statistics) -> None:
+        """Take in the statistics of other rows."""
+        self.records += other.records
+        for name, low in other.least.items():
+            high = other.most[name]
+            self.least[name] = min(low, self.least.get(name, low))
+            self.most[name] = max(high, self.most.get(name, high))
+        for name, count in other.nulls.items():
+            self.nulls[name] = self.nulls.get(name, 0) + count
+
+    def passed(self, least: Mapping[str, Any], most: Mapping[str, Any]) -> list[str]:
+        """Return what lies outside of the bounds that are said; those may be wider, or missing."""
+        out = []
+        for name, low in self.least.items():
+            high = self.most[name]
+            if least.get(name) is not None and low < least[name]:
+                out.append(f"min of {name} is {least[name]!r:.60}, and a row has {low!r:.60}")
+            if most.get(name) is not None and high > most[name]:
+                out.append(f"max of {name} is {most[name]!r:.60}, and a row has {high!r:.60}")
+        return out
+
+    def to_json(self) -> str:
+        """Return them as the log has them."""
+        said = {
+            "numRecords": self.records,
+            "minValues": _nest(self.least),
+            "maxValues": _nest(self.most),
+            "nullCount": _nest(self.nulls),
+        }
+        return json.dumps(said, separators=(",", ":"))
+
+
+def flat(nested: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the log says by the names of the leaves."""
+    out: dict[str, Any] = {}
+    for name, value in nested.items():
+        if isinstance(value, dict):
+            out |= {f"{name}.{leaf}": inner for leaf, inner in value.items()}
+        else:
+            out[name] = value
+    return out
+
+
+def _nest(leaves: Mapping[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in leaves.items():
+        column, _, leaf = name.partition(".")
+        if leaf:
+            out.setdefault(column, {})[leaf] = value
+        else:
+            out[name] = value
+    return out
+
+
+def _leaf(rows: pa.RecordBatch | pa.Table, name: str) -> pa.Array | pa.ChunkedArray:
+    column, _, leaf = name.partition(".")
+    # struct_field, unlike .field(), knows the nulls of the struct itself.
+    return pc.struct_field(rows.column(column), leaf) if leaf else rows.column(column)

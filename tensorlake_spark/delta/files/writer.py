@@ -1,0 +1,222 @@
+"""Rows -> Parquet files: streamed, row group by row group, in the shape that slices want."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tensorlake_spark.delta.files.footer_checksum import SealedOutput
+from tensorlake_spark.delta.files.statistics import BOUNDED, Statistics
+from tensorlake_spark.delta.log.data_file import PART, DataFile, discard
+from tensorlake_spark.delta.log.properties import FILE_BYTES, ROW_GROUP_BYTES
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.rows.metadata import meta_batch
+from tensorlake_spark.rows.row import SCHEMA, Row, Totals, data_table, in_order
+from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec
+
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
+
+_STRINGS = ("id", "layout", "params", "dtype", "codec")
+_PACKED = (
+    *_STRINGS, "seq", "nnz", "crc", "shape.list.element", "block_shape.list.element", "attrs",
+    *(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES)),
+)  # fmt: skip
+
+
+class FileWriter:
+    """Writes rows to new data files of a table, none of which any commit names yet.
+
+    Memory is bounded by one row group of data and one of metadata: what is full goes to storage at once. The
+    data rows of a file are in the order (``id``, ``seq``), and so are its metadata rows, which end it: data that
+    would have to come before what is written begins a new file. As a context manager it aborts when an error
+    leaves it.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    file_bytes, row_group_bytes : int
+        Target sizes in bytes of payload.
+    schema : pyarrow.Schema
+        Columns of the files; a table's own where users added some.
+    mark : str
+        What the names of its files begin with, so that others find them.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        file_bytes: int = FILE_BYTES,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+        schema: pa.Schema = SCHEMA,
+        mark: str = "",
+    ) -> None:
+        self.storage = storage
+        self.file_bytes = file_bytes  # a file is closed when it has grown to this
+        self.row_group_bytes = row_group_bytes
+        self.schema = schema
+        self.mark = mark
+        self.extras: dict[str, pa.Scalar] = {}  # what rows that are added have in users' columns
+        self.files: list[DataFile] = []
+        self._rows: list[Row] = []
+        self._seqs: list[int] = []
+        self._spec: TensorSpec | None = None
+        self._last = ("", -1)  # id and seq of the last data row that was added to this file
+        self._metas: list[pa.RecordBatch] = []  # which end the file
+        self._pending = 0
+        self._name = ""
+        self._sink: Any = None
+        self._writer: pq.ParquetWriter | None = None
+        self._stats = Statistics()
+        self._written = 0
+
+    @classmethod
+    def into(cls, snapshot: Snapshot, row_group_bytes: int = ROW_GROUP_BYTES) -> FileWriter:
+        """Return a writer of files as a table wants them: of its size, with its columns."""
+        return cls(snapshot.storage, snapshot.file_bytes, row_group_bytes, snapshot.schema)
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.abort()
+
+    def add(self, spec: TensorSpec, seq: int, row: Row) -> None:
+        """Add one encoded row of a tensor."""
+        size = row.nbytes
+        other = self._spec is not None and self._spec.id != spec.id
+        if self._rows and (other or self._is_full(size, row)):
+            self._flush()
+            if self._written >= self.file_bytes:
+                self._close()
+        if (spec.id, seq) <= self._last:
+            self._flush()
+            self._close()
+        self._last = (spec.id, seq)
+        self._spec = spec
+        self._rows.append(row)
+        self._seqs.append(seq)
+        self._pending += size
+
+    def _is_full(self, size: int, row: Row) -> bool:
+        """Whether a row group ends before a row: at its size, or half full where the first axis moves on.
+
+        Row groups whose ranges on the first axis do not meet prune better, and need no merging.
+        """
+        moves_on = row.lo[:1] != self._rows[-1].lo[:1]
+        limit = self.row_group_bytes // 2 if moves_on else self.row_group_bytes
+        return self._pending + size > limit
+
+    def add_meta(
+        self, specs: Sequence[TensorSpec], seqs: Sequence[int], totals: Sequence[Totals]
+    ) -> None:
+        """Add metadata rows."""
+        self.add_batch(meta_batch(specs, seqs, totals))
+
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """Add rows as they are, those with data as one row group."""
+        self._flush()
+        meta = pc.equal(batch.column("nnz"), 0)
+        data = batch.filter(pc.invert(meta)) if pc.any(meta).as_py() else batch
+        if data.num_rows:
+            self._put_data(in_order(data))
+        if data.num_rows < batch.num_rows:
+            self._metas.append(widen(batch.filter(meta), self.schema))
+            if sum(rows.nbytes for rows in self._metas) > ROW_GROUP_BYTES:
+                self._close()
+
+    def finish(self) -> list[DataFile]:
+        """Write what is left and return all files."""
+        self._flush()
+        self._close()
+        return self.files
+
+    def abort(self) -> None:
+        """Delete every file that was written and that the log does not name."""
+        if self._writer is not None:
+            with suppress(OSError, pa.ArrowException):  # the store may be why we are here
+                self._writer.close()
+            with suppress(OSError, pa.ArrowException):
+                self._sink.close()
+            with suppress(OSError, pa.ArrowException):
+                self.storage.delete(self._name)
+        discard(self.storage, [file.path for file in self.files])
+        self._writer, self.files, self._rows, self._metas = None, [], [], []
+
+    def _flush(self) -> None:
+        if self._rows and self._spec is not None:
+            rows = data_table(self._spec, self._seqs, self._rows)
+            for name, value in self.extras.items():
+                rows = rows.append_column(
+                    self.schema.field(name), pa.repeat(value, len(self._rows))
+                )
+            self._put(rows)
+        self._rows, self._seqs, self._pending, self._spec = [], [], 0, None
+
+    def _put_data(self, rows: pa.RecordBatch) -> None:
+        ids, seqs = rows.column("id"), rows.column("seq")
+        if (ids[0].as_py(), seqs[0].as_py()) < self._last or self._written >= self.file_bytes:
+            self._close()
+        self._last = ids[-1].as_py(), seqs[-1].as_py()
+        self._put(pa.Table.from_batches([rows]))
+
+    def _put(self, rows: pa.Table) -> None:
+        with reaching(self.storage):
+            self._write(rows)
+
+    def _write(self, rows: pa.Table) -> None:
+        if self._writer is None:
+            self._name = f"{PART}{self.mark}{uuid.uuid4()}.parquet"
+            self._sink = SealedOutput(self.storage.open_output(self._name))
+            self._stats = Statistics()
+            self._written = 0
+            self._writer = pq.ParquetWriter(
+                self._sink.stream,
+                self.schema,
+                # Payloads are compressed already, and are read where they lie.
+                compression=dict.fromkeys(_PACKED, "zstd"),
+                use_dictionary=list(_STRINGS),
+                write_statistics=list(BOUNDED),
+                # Page size is looked at only after this many rows; a payload row may be megabytes.
+                write_batch_size=8,
+                data_page_size=1 << 20,
+                store_schema=False,
+            )
+        rows = widen(rows, self.schema)
+        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self._stats.add(Statistics.of(rows))
+        self._written += rows.nbytes
+
+    def _close(self) -> None:
+        self._last = ("", -1)
+        if self._metas:
+            metas, self._metas = in_order(pa.concat_batches(self._metas)), []
+            self._put(pa.Table.from_batches([metas]))
+        if self._writer is None:
+            return
+        with reaching(self.storage):
+            self._sink.keep_footer()
+            self._writer.close()
+            self._sink.close()
+        self._writer = None
+        self.files.append(DataFile(self._name, self._sink.tell(), self._stats.to_json()))
+
+
+def widen(rows: Rows, schema: pa.Schema) -> Rows:
+    """Return a batch, or a table, with the columns of `schema`, null where it has none."""
+    if rows.schema == schema:
+        return rows
+    have = set(rows.schema.names)
+    columns = [
+        rows.column(f.name).cast(f.type) if f.name in have else pa.nulls(rows.num_rows, f.type)
+        for f in schema
+    ]
+    return type(rows).from_arrays(columns, schema=schema)

@@ -1,0 +1,122 @@
+"""The log of a table as the Delta protocol lays it out: names of its files, the actions in them, all transactions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from tensorlake_spark.delta.store.storage import Storage, reaching
+
+LOG = "_delta_log"
+LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
+COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
+"""Path of a commit in its table; the group is the version."""
+
+
+def commit_name(version: int) -> str:
+    """Return the path of a commit in its table."""
+    return f"{LOG}/{version:020}.json"
+
+
+def commit_times(storage: Storage) -> dict[int, int]:
+    """Return, by version, when each commit that the log still has was written, in milliseconds since 1970.
+
+    That is what the store says when it is listed, which of an object store may be the second only.
+    """
+    filesystem, base = storage.place
+    found = filesystem.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
+    return {
+        int(match[1]): info.mtime_ns // 1_000_000
+        for info in found
+        if info.is_file and (match := COMMIT.fullmatch(f"{LOG}/{info.base_name}"))
+    }
+
+
+def read_actions(
+    storage: Storage, path: str, leaves: Sequence[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the actions of one file of a log, each with its kind.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    path : str
+        A commit or a checkpoint, in the table; the end of its name says whether it is JSON or Parquet.
+    leaves : sequence of str
+        What is wanted, such as ``"add.path"``. An action of JSON has all that it says; one of Parquet has these,
+        and none of the kinds that the file has no columns for.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file is not there (any more).
+    """
+    kinds = {leaf.partition(".")[0] for leaf in leaves}
+    if path.endswith(".json"):
+        for line in storage.read_whole(path).splitlines():
+            # Every line is parsed: JSON has many spellings of one key.
+            for kind, said in json.loads(line).items() if line.strip() else ():
+                if kind in kinds and said:
+                    yield kind, said
+        return
+    with storage.open_parquet(path) as file:
+        columns = file.metadata.schema
+        there = [f"{columns.column(i).path}." for i in range(file.metadata.num_columns)]
+        wanted = [leaf for leaf in leaves if any(name.startswith(f"{leaf}.") for name in there)]
+        for batch in file.iter_batches(columns=wanted):
+            for kind, column in zip(batch.schema.names, batch.columns, strict=True):
+                for said in column.drop_null().to_pylist():
+                    yield kind, said
+
+
+def all_transactions(storage: Storage, version: int) -> dict[str, int] | None:
+    """Return the last version of every application transaction in the log of a table.
+
+    deltalake looks one up by reading the log for it; here the log is read once for all of them.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    version : int
+        Version of the table.
+
+    Returns
+    -------
+    dict of str to int, or None
+        None where the last checkpoint is later than that version, or files that should follow from it are
+        not there.
+    """
+    with reaching(storage), suppress(FileNotFoundError):  # the log was tidied up meanwhile
+        (written,) = storage.modified([LAST_CHECKPOINT])
+        last = json.loads(storage.read_whole(LAST_CHECKPOINT)) if written is not None else None
+        start = -1 if last is None else int(last["version"])
+        if start > version:
+            return None
+        commits = [commit_name(v) for v in range(start + 1, version + 1)]
+        names = [*([] if last is None else _files_of(last)), *commits]
+        if None in storage.modified(names):
+            return None
+        found: dict[str, int] = {}
+        for name in names:
+            for _, txn in read_actions(storage, name, ("txn.appId", "txn.version")):
+                found[txn["appId"]] = int(txn["version"])
+        return found
+    return None
+
+
+def _files_of(last: Mapping[str, Any]) -> list[str]:
+    """Return the files of a checkpoint that have its transactions; those of sidecars have none."""
+    start = f"{LOG}/{int(last['version']):020}.checkpoint"
+    if last.get("v2Checkpoint"):
+        return [f"{LOG}/{last['v2Checkpoint']['path']}"]
+    if last.get("parts"):
+        count = int(last["parts"])
+        return [f"{start}.{k:010}.{count:010}.parquet" for k in range(1, count + 1)]
+    return [f"{start}.parquet"]

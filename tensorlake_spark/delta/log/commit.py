@@ -1,0 +1,249 @@
+"""The commit rule: data files first, then one commit that holds all of a change or none of it.
+
+Every change of a tensor carries the Delta application transaction ``tensor/<id>`` with the next number.
+A change is computed from a snapshot; the commit goes through only if the tensors that it changes are
+still at the numbers of that snapshot. Files that it removes may have been rewritten meanwhile by another
+writer for the sake of another tensor: then the change is computed anew.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from deltalake import CommitProperties, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import RemoveAction
+
+from tensorlake_spark.delta.log.data_file import DataFile, unsettle
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.redaction import cleanse
+from tensorlake_spark.delta.store.storage import Storage, is_answer, listed, reaching, refusal
+from tensorlake_spark.delta.store.timeouts import Timeouts
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    StorageError,
+    TensorLakeError,
+    UnsupportedFeatureError,
+)
+
+ATTEMPTS = 60
+"""How often a commit is tried before it gives up; waits grow to half a second."""
+
+_MARK = "tensorlake.commit"
+
+
+def app_of(tensor_id: str) -> str:
+    """Return the name of a tensor's application transaction.
+
+    Examples
+    --------
+    >>> app_of("training/boxes")
+    'tensor/training/boxes'
+    """
+    return f"tensor/{tensor_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one commit does.
+
+    Attributes
+    ----------
+    tensors : mapping of str to (int or None)
+        For each tensor that changes the transaction number it was computed from.
+    adds : sequence of DataFile
+        New files.
+    removes : sequence of str
+        Paths of files that leave the table.
+    operation : str
+        What it is, for the table's history.
+    transaction : (str, int), or None
+        The caller's own application transaction: a repeated batch changes nothing.
+    data_change : bool
+        False where the rows stay what they are, and only move to other files.
+    """
+
+    tensors: Mapping[str, int | None]
+    adds: Sequence[DataFile]
+    removes: Sequence[str] = ()
+    operation: str = "write"
+    transaction: tuple[str, int] | None = None
+    data_change: bool = True
+    mark: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+class StaleChange(TensorLakeError):
+    """What a change was computed from is no longer so.
+
+    Attributes
+    ----------
+    tensor_id : str, or None
+        The tensor that the change is about, None where it changes none.
+    snapshot : Snapshot
+        The newest version.
+    moved : bool
+        Whether only files are gone, as after a compaction: the tensor is what it was, and the change can
+        be computed anew.
+    """
+
+    def __init__(self, tensor_id: str | None, snapshot: Snapshot, moved: bool = False) -> None:
+        what = "files" if tensor_id is None else f"tensor {tensor_id!r}"
+        done = "moved" if moved else "changed"
+        super().__init__(f"another writer {done} {what} in version {snapshot.version}")
+        self.tensor_id = tensor_id
+        self.snapshot = snapshot
+        self.moved = moved
+
+
+def transaction_done(snapshot: Snapshot, transaction: tuple[str, int] | None) -> bool:
+    """Return whether the caller's own transaction, or a later one of it, is committed already."""
+    if transaction is None:
+        return False
+    last = snapshot.transaction(transaction[0])
+    return last is not None and last >= transaction[1]
+
+
+def commit(storage: Storage, change: Change) -> Snapshot:
+    """Commit a change and return the version of the table that has it.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table, whose newest version is loaded for every attempt.
+    change : Change
+        What to do.
+
+    Raises
+    ------
+    StaleChange
+        If one of the tensors changed since; nothing was committed. The caller decides.
+    ConcurrentWriteError
+        If other writers won every attempt.
+    UnsupportedFeatureError
+        If a file that would leave the table has a deletion vector.
+    StorageError
+        If the store refuses, or does not answer. Without an answer the commit may land later, so its files stay.
+    """
+    error: Exception | None = None
+    since = 0  # version that the first attempt followed
+    pending = 0  # version for which a commit got no answer: until it is there ours may still land
+    timeouts = Timeouts.of(storage.options)
+    until = time.monotonic() + timeouts.retry_timeout
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            wait = min(0.5, 0.01 * 1.4**attempt)
+            time.sleep(wait * random.uniform(0.2, 1.0))  # nosec B311 # no secret
+        snapshot = Snapshot.open(storage)
+        since = since if attempt else snapshot.version
+        if attempt and _is_there(snapshot, change.mark, since):
+            return snapshot
+        numbers = snapshot.transactions([app_of(tensor_id) for tensor_id in change.tensors])
+        for tensor_id, number in change.tensors.items():
+            if numbers[app_of(tensor_id)] != number:
+                raise StaleChange(tensor_id, snapshot)
+        _check_removes(snapshot, change)
+        try:
+            _commit_once(snapshot, change)
+        except (CommitFailedError, DeltaError) as failed:
+            error = failed
+            continue
+        except OSError as failed:
+            if not storage.is_local and not is_answer(failed):
+                pending = snapshot.version + 1
+                unsettle(storage, change.adds)
+                # Safe to repeat: of two commits of one version one lands, and ours is known by its mark.
+                if attempt < timeouts.max_retries and time.monotonic() < until:
+                    error = failed
+                    continue
+            snapshot = Snapshot.open(storage)
+            if _is_there(snapshot, change.mark, since):
+                return snapshot
+            raise _lost(storage, failed, over=pending <= snapshot.version) from failed
+        return snapshot.newer()
+    snapshot = Snapshot.open(storage)
+    if _is_there(snapshot, change.mark, since):
+        return snapshot
+    if error is not None:
+        cleanse(error, storage.options)
+    raise ConcurrentWriteError(
+        f"other writers won {ATTEMPTS} commits in a row on {storage.uri}; nothing was "
+        f"committed, try again later: {error}"
+    ) from error
+
+
+def _lost(storage: Storage, failed: OSError, over: bool) -> StorageError:
+    """Return the error for a commit that is not in the log."""
+    refused = refusal(storage, failed)
+    if over:
+        return refused
+    return StorageError(
+        f"{refused}; the commit is not in the log, but may still be on its way, so its files stay: look at the "
+        "newest version before you repeat it"
+    )
+
+
+def _check_removes(snapshot: Snapshot, change: Change) -> None:
+    """Raise if a file that a change removes is gone, or if its removal cannot be written."""
+    if not change.removes:
+        return
+    if snapshot.is_append_only and change.data_change:
+        raise UnsupportedFeatureError(
+            f"the table at {snapshot.storage.uri} takes appends only, and a {change.operation} takes rows away; "
+            "ALTER TABLE ... SET TBLPROPERTIES ('delta.appendOnly' = 'false') allows it"
+        )
+    live = set(snapshot.files.path)
+    marked = any(snapshot.kept(path) is not None for path in change.removes)
+    if (marked and not change.data_change) or any(path not in live for path in change.removes):
+        raise StaleChange(next(iter(change.tensors), None), snapshot, moved=True)
+    check_removable(snapshot, change.removes)
+
+
+def check_removable(snapshot: Snapshot, paths: Sequence[str]) -> None:
+    """Raise UnsupportedFeatureError if a file has a deletion vector: deltalake cannot remove it.
+
+    A file is its path and its vector, and deltalake's RemoveAction has no place for the vector: it would
+    remove nothing, and what was written in its stead would be there twice.
+    """
+    marked = [path for path in paths if snapshot.kept(path) is not None]
+    if marked:
+        raise UnsupportedFeatureError(
+            f"{len(marked)} files that would be written anew, such as {marked[0]}, have deletion vectors, and "
+            f"deltalake cannot remove such a file; run REORG TABLE delta.`{snapshot.storage.uri}` APPLY "
+            "(PURGE) with Spark first; nothing was committed"
+        )
+
+
+def _commit_once(snapshot: Snapshot, change: Change) -> None:
+    now = int(time.time() * 1000)
+    actions = [RemoveAction(path, change.data_change, now) for path in change.removes]
+    # With a time: a checkpoint of Spark's may drop transactions that have none.
+    transactions = [
+        Transaction(app_of(tensor_id), 1 if number is None else number + 1, now)
+        for tensor_id, number in change.tensors.items()
+    ]
+    if change.transaction is not None:
+        transactions.append(Transaction(*change.transaction, now))
+    snapshot.table.create_write_transaction(
+        [*actions, *(file.add_action(change.data_change) for file in change.adds)],
+        "append",
+        snapshot.table.schema(),
+        commit_properties=CommitProperties(
+            custom_metadata={_MARK: change.mark, "tensorlake.operation": change.operation},
+            app_transactions=transactions,
+            max_commit_retries=0,
+        ),
+    )
+
+
+def _is_there(snapshot: Snapshot, mark: str, since: int) -> bool:
+    """Whether a commit after `since` has this mark: it may succeed and raise all the same."""
+    count = snapshot.version - since
+    if not count:
+        return False
+    with reaching(snapshot.storage):
+        history = listed(lambda: snapshot.table.history(count), True)
+    return any(entry.get(_MARK) == mark for entry in history)

@@ -1,0 +1,83 @@
+"""Data files around the commit that names them: written but not named yet, or given up by a change that failed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow.fs as pafs
+from deltalake.transaction import AddAction
+
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
+
+PART = "part-"  # what the names of data files begin with
+
+_unsettled: set[tuple[str, str]] = set()
+"""Tables and data files of commits that may still land: the request is under way, and nobody waits for it."""
+
+
+def unsettle(storage: Storage, files: Sequence[DataFile]) -> None:
+    """Keep files from `discard`, for a commit that names them got no answer and may land at any time."""
+    _unsettled.update((storage.uri, file.path) for file in files)
+
+
+def discard(storage: Storage, names: Sequence[str]) -> None:
+    """Delete data files of a change that failed, unless they are in the log all the same, or may come there.
+
+    A commit may land and raise, for its answer can be lost on the way. So the log is asked; where it
+    does not answer, the files stay, and are vacuum's.
+    """
+    if not names:
+        return
+    try:
+        live = set(Snapshot.open(storage).files.path)
+    except TableNotFoundError:
+        live = set()
+    except TensorLakeError:
+        return
+    with suppress(OSError):
+        for name in names:
+            if name not in live and (storage.uri, name) not in _unsettled:
+                storage.delete(name)
+
+
+def marked(storage: Storage, mark: str) -> list[str]:
+    """Return the data files whose writer has a mark; none where the store does not answer."""
+    filesystem, base = storage.place
+    with suppress(OSError):
+        found = filesystem.get_file_info(pafs.FileSelector(base, allow_not_found=True))
+        return [f.base_name for f in found if f.base_name.startswith(f"{PART}{mark}")]
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file that is written, and that no commit has named yet.
+
+    Attributes
+    ----------
+    path : str
+        Path in the table.
+    size : int
+        Bytes.
+    stats : str
+        Statistics as the Delta log has them (JSON).
+    """
+
+    path: str
+    size: int
+    stats: str
+
+    @property
+    def rows(self) -> int:
+        """How many rows are in it."""
+        return int(json.loads(self.stats)["numRecords"])
+
+    def add_action(self, data_change: bool = True) -> AddAction:
+        """Return what a commit says to add it; `data_change` is whether its rows are new to the table."""
+        return AddAction(self.path, self.size, {}, int(time.time() * 1000), data_change, self.stats)

@@ -1,0 +1,185 @@
+"""Deletion vectors, looked at before deltalake reads them: where they lie, and of how many rows they speak.
+
+deltalake follows a vector wherever the log says that it is, and takes memory for every position up to its
+last one, whatever that is.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.fs as pafs
+
+from tensorlake_spark.delta.log.actions import COMMIT, LOG, read_actions
+from tensorlake_spark.delta.store.paths import inside
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import CorruptDataError, UnsupportedFeatureError
+from tensorlake_spark.threads import threads
+
+_COMPACTED = re.compile(rf"{LOG}/\d{{20}}\.(\d{{20}})\.compacted\.json")
+_WHOLE = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint(?:\.[0-9a-f-]{{36}})?\.(?:parquet|json)")
+_PART = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint\.\d{{10}}\.(\d{{10}})\.parquet")
+_LEAVES = ("add.path", "add.deletionVector", "sidecar.path")
+
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_TO_B85 = bytes.maketrans(_Z85, _B85)
+
+_PORTABLE, _NO_RUNS, _RUNS = 1681511377, 12346, 12347
+_HEAD = (
+    24 + (1 << 16) // 8 + 4 * (1 << 16)
+)  # the longest head of a bitmap: each container and its key
+_SPAN = 1 << 16  # positions of a container
+_MOST_ROWS = 1 << 28  # of a file, whatever the log says, which may be nothing
+
+
+def check_vectors(storage: Storage, version: int, rows: Mapping[str, int]) -> None:
+    """Look at every deletion vector that the log names up to a version.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    version : int
+        Version of the table.
+    rows : mapping of str to int
+        Rows of every live file, -1 where the log does not say.
+
+    Raises
+    ------
+    FormatError
+        If a vector lies outside of the table.
+    CorruptDataError
+        If a vector marks rows that its file does not have.
+    """
+    found = {
+        (action["path"], vector["storageType"], vector["pathOrInlineDv"], vector.get("offset"))
+        for action in _adds(storage, version)
+        if (vector := action.get("deletionVector"))
+    }
+
+    def check(one: tuple[str, str, str, int | None]) -> None:
+        path, kind, text, offset = one
+        place = None if kind == "i" else _place(storage, kind, text)
+        if path not in rows:
+            return
+        count = rows[path] if 0 <= rows[path] < _MOST_ROWS else _MOST_ROWS
+        with suppress(FileNotFoundError):  # one that is live is missed by deltalake, too
+            if place is None:
+                head = base64.b85decode(text.encode().translate(_TO_B85))[:_HEAD]
+            else:
+                head = _read(storage, place, int(offset or 0) + 4)
+            if _last(head) >= count + _SPAN:
+                raise CorruptDataError(
+                    f"a deletion vector of {storage.file_uri(path)} marks rows that the file does not have"
+                )
+
+    list(threads().map(check, sorted(found, key=str)))
+
+
+def paths_of(uris: Sequence[str], paths: Sequence[str]) -> list[str | None]:
+    """Return which of a table's files each URI stands for, None where it is none of them.
+
+    Parameters
+    ----------
+    uris : sequence of str
+        As deltalake names data files: where they lie, encoded or not.
+    paths : sequence of str
+        Paths in the table; in different folders there may be files of one name.
+
+    Examples
+    --------
+    >>> paths_of(["file:///lake/b/p.parquet", "/lake/q.parquet"], ["p.parquet", "b/p.parquet"])
+    ['b/p.parquet', None]
+    """
+    named: dict[str, list[str]] = {}
+    for path in paths:
+        named.setdefault(unquote(path).rsplit("/", 1)[-1], []).append(path)
+    out = []
+    for uri in map(unquote, uris):
+        same = named.get(uri.rsplit("/", 1)[-1], [])
+        fits = [path for path in same if f"/{uri}".endswith(f"/{unquote(path)}")]
+        out.append(max(fits, key=len, default=None))
+    return out
+
+
+def _place(storage: Storage, kind: str, text: str) -> str:
+    """Return the path of a vector's file in the table: a prefix, then a UUID in 20 characters of Z85."""
+    if kind != "u":
+        raise UnsupportedFeatureError(
+            f"the table at {storage.uri} names the deletion vector {text!r:.300} outside of itself (a shallow "
+            "clone); spark.read.format('delta') reads it"
+        )
+    folder = inside(text[:-20])
+    name = uuid.UUID(bytes=base64.b85decode(text[-20:].encode().translate(_TO_B85)))
+    return f"{folder}/deletion_vector_{name}.bin".lstrip("/")
+
+
+def _read(storage: Storage, name: str, offset: int) -> bytes:
+    with storage.open_input(name) as file:
+        return bytes(file.read_at(max(0, min(_HEAD, file.size() - offset)), offset))
+
+
+def _last(head: bytes) -> int:
+    """Return a position that the last one of a bitmap does not pass by more than a container's span.
+
+    Roaring bitmaps, portable form: buckets of 2**32 positions, in each containers of 2**16 with ascending keys.
+    """
+    try:
+        magic, buckets = struct.unpack_from("<IQ", head)
+        if magic != _PORTABLE:
+            raise CorruptDataError(f"a deletion vector begins with {magic}, which is no bitmap")
+        if not buckets:
+            return 0
+        (bucket, cookie) = struct.unpack_from("<II", head, 12)
+        if buckets > 1 or bucket:
+            return 1 << 32
+        if cookie & 0xFFFF == _RUNS:
+            count = (cookie >> 16) + 1
+            start = 20 + (count + 7) // 8
+        elif cookie == _NO_RUNS:
+            (count,) = struct.unpack_from("<I", head, 20)
+            start = 24
+        else:
+            raise CorruptDataError(f"a bitmap of a deletion vector begins with {cookie}")
+        keys = [struct.unpack_from("<H", head, start + 4 * k)[0] for k in range(min(count, _SPAN))]
+    except struct.error as error:
+        raise CorruptDataError("a deletion vector was cut short") from error
+    return max(keys, default=0) * _SPAN
+
+
+def _adds(storage: Storage, version: int) -> Iterator[Mapping[str, Any]]:
+    """Yield what the log adds, from its newest whole checkpoint on."""
+    filesystem, base = storage.place
+    listed = filesystem.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
+    paths = [f"{LOG}/{info.base_name}" for info in listed if info.is_file]
+
+    def of(pattern: re.Pattern[str]) -> list[tuple[int, str]]:
+        found = ((pattern.fullmatch(path), path) for path in paths)
+        return [(int(m[1]), path) for m, path in found if m and int(m[1]) <= version]
+
+    checkpoints = of(_WHOLE) + [(v, path) for v, path in of(_PART) if _is_complete(path, paths)]
+    start = max((v for v, _ in checkpoints), default=-1)
+    todo = [path for v, path in checkpoints if v == start]
+    todo += [path for v, path in of(COMMIT) + of(_COMPACTED) if v > start]
+    for path in todo:
+        with suppress(FileNotFoundError):  # the log was tidied up meanwhile
+            for kind, said in read_actions(storage, path, _LEAVES):
+                if kind == "add":
+                    yield said
+                else:
+                    todo.append(f"{LOG}/_sidecars/{inside(said['path'])}")
+
+
+def _is_complete(path: str, paths: Sequence[str]) -> bool:
+    """Whether all parts of a checkpoint are there: ``<version>.checkpoint.<part>.<count>.parquet``."""
+    head, _, _part, count, _ = path.split(".")
+    others = (other.split(".") for other in paths if other.startswith(f"{head}.checkpoint."))
+    return sum(1 for other in others if len(other) == 5 and other[3] == count) == int(count)

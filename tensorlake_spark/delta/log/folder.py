@@ -1,0 +1,158 @@
+"""What lies in a table's folder, and which versions of its log name it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from tensorlake_spark.delta.log import actions
+from tensorlake_spark.delta.store.paths import path_of
+from tensorlake_spark.delta.store.storage import Storage, reaching
+
+LOG = f"{actions.LOG}/"
+
+_CHECKPOINT = re.compile(rf"{LOG}(\d{{20}})\.checkpoint\.(?:.*\.)?(?:parquet|json)")
+_NAMING = ("add.path", "remove.path", "remove.deletionTimestamp", "cdc.path")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file in the folder of a table.
+
+    Attributes
+    ----------
+    path : str
+        Path in the table.
+    size : int
+        Bytes.
+    modified : datetime.datetime
+        When it was written, in UTC.
+    """
+
+    path: str
+    size: int
+    modified: dt.datetime
+
+    @property
+    def may_have_rows(self) -> bool:
+        """Whether it may be a data file, one of the change data feed included."""
+        return self.path.endswith(".parquet") and not self.path.startswith(LOG)
+
+
+@dataclass(slots=True)
+class Naming:
+    """In which versions the log names a data file.
+
+    Attributes
+    ----------
+    spans : list of [int, int or None]
+        First version that has it, and the first one after that has not; None while it is live.
+    removed_at : int or None
+        When it last left the table, in milliseconds since 1970, None where the log does not say.
+    """
+
+    spans: list[list[int | None]] = field(default_factory=list)
+    removed_at: int | None = None
+
+    def versions(self, newest: int) -> set[int]:
+        """Return the versions that need the file."""
+        return {
+            version
+            for first, stop in self.spans
+            for version in range(first or 0, newest + 1 if stop is None else stop)
+        }
+
+    def _add(self, version: int) -> None:
+        if not self.spans or self.spans[-1][1] is not None:
+            self.spans.append([version, None])
+        self.removed_at = None
+
+    def _remove(self, version: int, when: int | None) -> None:
+        if self.spans and self.spans[-1][1] is None:
+            self.spans[-1][1] = version
+        self.removed_at = when
+
+
+def listing(storage: Storage) -> list[StoredFile]:
+    """Return all files in a table's folder, its log and hidden folders included, by path.
+
+    A folder in it that has a log of its own is another table, whose files are left out.
+    """
+    files = _everything(storage)
+    inner = _tables_in(files)
+    return [file for file in files if not file.path.startswith(inner)]
+
+
+def inner_tables(storage: Storage) -> tuple[str, ...]:
+    """Return the folders of other tables in a table's folder: what the paths of their files begin with."""
+    return _tables_in(_everything(storage))
+
+
+def _tables_in(files: list[StoredFile]) -> tuple[str, ...]:
+    parts = (file.path.partition(f"/{LOG}") for file in files if not file.path.startswith(LOG))
+    return tuple(sorted({f"{folder}/" for folder, found, _ in parts if found}))
+
+
+def _everything(storage: Storage) -> list[StoredFile]:
+    filesystem, base = storage.place
+    with reaching(storage):
+        found = filesystem.get_file_info(
+            pafs.FileSelector(base, allow_not_found=True, recursive=True)
+        )
+    files = [
+        StoredFile(str(info.path)[len(base) :].lstrip("/"), int(info.size), info.mtime)
+        for info in found
+        if info.is_file
+    ]
+    return sorted(files, key=lambda file: file.path)
+
+
+def named(storage: Storage, files: list[StoredFile]) -> dict[str, Naming]:
+    """Return every data file that a version in the log names, and when.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    files : list of StoredFile
+        As `listing` returned them.
+    """
+    out: dict[str, Naming] = {}
+    commits = {int(m[1]): f.path for f in files if (m := actions.COMMIT.fullmatch(f.path))}
+    start = -1
+    if 0 not in commits:  # what the log has forgotten, its oldest checkpoint still knows
+        checkpoints = [(int(m[1]), f.path) for f in files if (m := _CHECKPOINT.fullmatch(f.path))]
+        start = min((version for version, _ in checkpoints), default=-1)
+        sidecars = [f.path for f in files if f.path.startswith(f"{LOG}_sidecars/")]
+        for path in [path for version, path in checkpoints if version == start] + sidecars:
+            with reaching(storage), suppress(FileNotFoundError):
+                _replay(out, start, actions.read_actions(storage, path, _NAMING))
+    for version, path in sorted(commits.items()):
+        if version > start:
+            with reaching(storage), suppress(FileNotFoundError):  # the log was tidied up meanwhile
+                _replay(out, version, actions.read_actions(storage, path, _NAMING))
+    return out
+
+
+def _replay(
+    out: dict[str, Naming], version: int, actions: Iterator[tuple[str, dict[str, Any]]]
+) -> None:
+    """Take in one commit: removals first, for a file may leave and come back with other deletions."""
+    added = []
+    for kind, said in actions:
+        path = path_of(said)
+        if kind == "add":
+            added.append(path)
+            continue
+        # Of a file of the change data feed no version is named.
+        naming = out.setdefault(path, Naming())
+        if kind == "remove":
+            naming._remove(version, said.get("deletionTimestamp"))
+    for path in added:
+        out.setdefault(path, Naming())._add(version)

@@ -1,0 +1,131 @@
+"""The live data files of a version, and what the log says is in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.delta.store.paths import inside
+from tensorlake_spark.errors import UnsupportedFeatureError
+from tensorlake_spark.rows.row import SCHEMA
+from tensorlake_spark.tensor.spec import STORED_AXES
+
+Array = np.ndarray[Any, Any]
+
+LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+"""Bounds where the log says none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The live data files of a version, one entry of every array for each.
+
+    Attributes
+    ----------
+    path : list of str
+        Path in the table.
+    size, rows : int64 arrays
+        Bytes of the file, and its rows (-1 where the log does not say).
+    first_id, last_id : object arrays
+        Bounds of ``id``, None where unknown.
+    least_nnz, most_nnz, last_seq : int64 arrays
+        Bounds of ``nnz`` and the greatest ``seq``.
+    lo, hi : int64 arrays of shape (files, 8)
+        Least lower and greatest upper corner of the rows' boxes.
+    """
+
+    path: list[str]
+    size: Array
+    rows: Array
+    first_id: Array
+    last_id: Array
+    least_nnz: Array
+    most_nnz: Array
+    last_seq: Array
+    lo: Array
+    hi: Array
+
+    @classmethod
+    def of(cls, actions: pa.Table, uri: str) -> Files:
+        """Return what the log of the table at `uri` says, in a row for each file."""
+        count = actions.num_rows
+
+        def text(name: str) -> Array:
+            out = np.empty(count, object)
+            if name in actions.column_names:
+                out[:] = actions[name].to_pylist()
+            return out
+
+        def corner(name: str, unknown: int) -> Array:
+            leaves = [numbers(actions, f"{name}.d{k}", unknown) for k in range(STORED_AXES)]
+            return np.stack(leaves, axis=1) if count else np.empty((0, STORED_AXES), np.int64)
+
+        return cls(
+            path=[_relative(path, uri) for path in actions["path"].to_pylist()],
+            size=numbers(actions, "size_bytes", 0),
+            rows=numbers(actions, "num_records", -1),
+            first_id=text("min.id"),
+            last_id=text("max.id"),
+            least_nnz=numbers(actions, "min.nnz", 0),
+            most_nnz=numbers(actions, "max.nnz", MOST),
+            last_seq=numbers(actions, "max.seq", MOST),
+            lo=corner("min.lo", LEAST),
+            hi=corner("max.hi", MOST),
+        )
+
+    def may_hold(self, tensor_id: str, data: bool) -> Array:
+        """Return for each file whether it may hold data (or metadata) rows of a tensor."""
+        known = self.first_id != None  # noqa: E711 - elementwise
+        out = (self.most_nnz > 0) if data else (self.least_nnz == 0)
+        first = np.where(known, self.first_id, tensor_id)
+        last = np.where(known, self.last_id, tensor_id)
+        near = np.asarray(first <= tensor_id, bool) & np.asarray(last >= tensor_id, bool)
+        return np.asarray(out & near)
+
+    def boxes(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Return for each file a box that covers its rows, as far as the log says."""
+        lo = np.zeros((len(self.path), len(shape)), np.int64)
+        hi = np.tile(np.array(shape, np.int64), (len(self.path), 1))
+        stored = min(len(shape), STORED_AXES)
+        lo[:, :stored] = np.maximum(lo[:, :stored], self.lo[:, :stored])
+        hi[:, :stored] = np.minimum(hi[:, :stored], self.hi[:, :stored])
+        return lo, hi
+
+
+def numbers(actions: pa.Table, name: str, unknown: int) -> Array:
+    """Return a column of the log's as int64, `unknown` where it says nothing."""
+    if name not in actions.column_names:
+        return np.full(actions.num_rows, unknown, np.int64)
+    column = actions[name]
+    if column.null_count:
+        column = column.fill_null(unknown)
+    return np.asarray(column.to_numpy(), np.int64)
+
+
+def statistics_of(actions: pa.Table, place: int) -> dict[str, Any]:
+    """Return what the log says of our columns in one file, in the form of the log."""
+    row = actions.slice(place, 1).to_pylist()[0]
+    out: dict[str, Any] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    if row["num_records"] is not None:
+        out["numRecords"] = row["num_records"]
+    kinds = {"min": "minValues", "max": "maxValues", "null_count": "nullCount"}
+    for name, value in row.items():
+        kind, *column = name.split(".")
+        if kind in kinds and column[0] in SCHEMA.names and value is not None:
+            inner = out[kinds[kind]]
+            for part in column[:-1]:
+                inner = inner.setdefault(part, {})
+            inner[column[-1]] = value
+    return out
+
+
+def _relative(path: str, uri: str) -> str:
+    if "://" in path or path.startswith(("/", "file:")):
+        raise UnsupportedFeatureError(
+            f"the table at {uri} names the file {path} outside of itself (a shallow clone); "
+            "spark.read.format('delta') reads it"
+        )
+    return inside(path)

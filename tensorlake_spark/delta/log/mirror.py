@@ -1,0 +1,130 @@
+"""The log of a table in an object store, brought here in few round trips, for deltalake to read in a folder.
+
+deltalake asks for one thing after the other, and for some twice: a dozen round trips where there is a
+checkpoint. Here they are two: which the last checkpoint is, then it and the commits after it, all at once.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from tensorlake_spark.delta.log.actions import LAST_CHECKPOINT, LOG, commit_name
+from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
+from tensorlake_spark.delta.store.storage import Storage
+
+_AHEAD = 12  # commits asked for at once; Spark makes a checkpoint every ten
+_MOST = 500  # commits after a checkpoint; deltalake lists them instead
+_MOST_BYTES = 64 << 20  # of a checkpoint
+_BEGINNING = 4 << 10  # bytes that tell one commit from another
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A version of a log.
+
+    Attributes
+    ----------
+    table : deltalake.DeltaTable
+        What it says of schema, protocol and live files, in memory; there is no more behind it.
+    mark : int or None
+        What `mark_of` the version was, None where nobody looked for a successor.
+    """
+
+    table: DeltaTable
+    mark: int | None
+
+
+def mark_of(remote: Remote, version: int) -> int | None:
+    """Return what marks a version while it is the newest, None if it is not, with one round trip."""
+    names = [commit_name(version), commit_name(version + 1)]
+    written, successor = remote.beginnings(names, _BEGINNING)
+    return None if successor is not None or written is None else _mark(written)
+
+
+def _mark(commit: bytes) -> int:
+    return zlib.crc32(commit[:_BEGINNING])  # it has names and times that no other commit has
+
+
+def bring(storage: Storage, version: int | None = None) -> Mirror | None:
+    """Bring the log of a table here, as far as its newest version, or as another one.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    version : int, optional
+        Which version; the newest one by default.
+
+    Returns
+    -------
+    Mirror or None
+        None where deltalake has to look for itself: there is no table or no such version, the checkpoint is of
+        another kind or too large, or the log does not follow from it.
+    """
+    (told,) = Remote(storage, {LAST_CHECKPOINT: ANY_SIZE}).beginnings([LAST_CHECKPOINT])
+    start = -1 if told is None else _checkpoint(told)
+    if start is None or (version is not None and start > version):
+        return None
+    checkpoint = f"{LOG}/{start:020}.checkpoint.parquet"
+    names = [] if told is None else [checkpoint]
+    found: dict[str, bytes | None] = {}
+    last = max(start, 0)  # the checkpoint's own commit, too
+    ahead = _AHEAD
+    while True:
+        stop = last + ahead if version is None else min(last + ahead, version + 1)
+        names += [commit_name(v) for v in range(last, stop)]
+        remote = Remote(storage, dict.fromkeys(names, ANY_SIZE))
+        found.update(zip(names, remote.beginnings(names), strict=True))
+        while last < stop and found[commit_name(last)] is not None:
+            last += 1
+        if last < stop or (version is not None and last > version):
+            break
+        if last - start > _MOST:
+            return None
+        names, ahead = [], 2 * ahead
+    last -= 1
+    # Logs are tidied up from their beginning. Where the commit of a version is there, so are all later ones;
+    # without it the checkpoint may be one that nobody replaced, and the newest version far from it.
+    if last < max(start, 0) or (version is not None and last != version):
+        return None
+    if found.get(checkpoint, b"") is None:
+        return None
+    # What lies behind a gap came while we looked.
+    behind = {commit_name(v) for v in range(last + 1, stop)}
+    files = {n: data for n, data in found.items() if data is not None and n not in behind}
+    if told is not None:
+        files[LAST_CHECKPOINT] = told
+    newest = files[commit_name(last)]
+    return _opened(files, last, None if version is not None else _mark(newest))
+
+
+def _checkpoint(told: bytes) -> int | None:
+    """Return the version of the last checkpoint, None if it is not one file, or large."""
+    with suppress(ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+        last: Any = json.loads(told)
+        plain = not {"parts", "v2Checkpoint"} & {name for name, value in last.items() if value}
+        if plain and 0 < last["sizeInBytes"] <= _MOST_BYTES and last["version"] >= 0:
+            return int(last["version"])
+    return None
+
+
+def _opened(files: dict[str, bytes], version: int, mark: int | None) -> Mirror | None:
+    with TemporaryDirectory(prefix="tensorlake-log-") as folder:
+        Path(folder, LOG).mkdir()
+        for name, data in files.items():
+            Path(folder, name).write_bytes(data)
+        try:
+            table = DeltaTable(folder)
+            table.get_add_actions()  # from now on it is in memory
+        except DeltaError:  # whatever it is, deltalake says it better of the table itself
+            return None
+    return Mirror(table, mark) if int(table.version()) == version else None

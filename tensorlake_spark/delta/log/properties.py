@@ -1,0 +1,96 @@
+"""Properties of a table, as ``ALTER TABLE ... SET TBLPROPERTIES`` sets them, that this package goes by."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+
+from tensorlake_spark.errors import FormatError
+
+FILE_BYTES = 128 << 20
+"""Target size of a data file where the table does not say ``delta.targetFileSize``."""
+
+ROW_GROUP_BYTES = 2 << 20
+"""A row group is closed before it would grow beyond this: the least that a slice reads at a time."""
+
+TABLE_PROPERTIES = {
+    "delta.dataSkippingStatsColumns": "id,seq,lo,hi,nnz",
+    # As delta-spark has it: what opening costs grows with the commits since the last checkpoint.
+    "delta.checkpointInterval": "10",
+    # What Spark writes (OPTIMIZE, DELETE, MERGE) keeps the shape of what we write.
+    "parquet.block.size": str(ROW_GROUP_BYTES),
+    "parquet.block.row.count.limit": "1024",
+    "parquet.page.size.row.check.min": "1",
+    "parquet.page.size.row.check.max": "64",
+    "parquet.compression": "ZSTD",
+    "parquet.enable.dictionary#values": "false",
+    "parquet.enable.dictionary#index": "false",
+    "parquet.column.statistics.enabled#values": "false",
+    "parquet.column.statistics.enabled#index": "false",
+}
+"""Properties of a new table."""
+
+_SIZE = re.compile(r"\s*(\d*[1-9]\d*)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
+_INTERVAL = re.compile(
+    r"\s*(?:interval\s+)?(\d+)\s+(week|day|hour|minute|second)s?\s*", re.IGNORECASE
+)
+_SECONDS = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
+_WEEK = dt.timedelta(days=7)
+
+
+def file_bytes(properties: Mapping[str, str], uri: str) -> int:
+    """Return the target size of new data files: ``delta.targetFileSize``, as ``268435456`` or ``256mb``.
+
+    Parameters
+    ----------
+    properties : mapping
+        The table's.
+    uri : str
+        Where it lies, for messages.
+
+    Raises
+    ------
+    FormatError
+        If that is no size.
+    """
+    found = _parsed(
+        properties, uri, "delta.targetFileSize", _SIZE, "size such as 268435456 or 256mb"
+    )
+    return int(found[1]) << 10 * " kmgt".index(found[2].lower() or " ") if found else FILE_BYTES
+
+
+def retention(properties: Mapping[str, str], uri: str) -> dt.timedelta:
+    """Return how long files that left the table are kept: ``delta.deletedFileRetentionDuration``, or a week.
+
+    Parameters
+    ----------
+    properties : mapping
+        The table's.
+    uri : str
+        Where it lies, for messages.
+
+    Raises
+    ------
+    FormatError
+        If that is no duration.
+    """
+    name = "delta.deletedFileRetentionDuration"
+    found = _parsed(properties, uri, name, _INTERVAL, "duration such as 'interval 1 week'")
+    return dt.timedelta(seconds=int(found[1]) * _SECONDS[found[2].lower()]) if found else _WEEK
+
+
+def _parsed(
+    properties: Mapping[str, str], uri: str, name: str, form: re.Pattern[str], what: str
+) -> re.Match[str] | None:
+    """Return what a property says, None if it is not set."""
+    text = properties.get(name)
+    if text is None:
+        return None
+    found = form.fullmatch(text)
+    if found is None:
+        raise FormatError(
+            f"the table at {uri} has {name} = {text!r}, which is no {what}; set another one with "
+            "ALTER TABLE ... SET TBLPROPERTIES"
+        )
+    return found

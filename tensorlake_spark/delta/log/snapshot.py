@@ -1,0 +1,348 @@
+"""One version of a table: which files it has, and what the log says is in them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError
+from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
+from deltalake.schema import PrimitiveType
+
+from tensorlake_spark.delta.log import properties
+from tensorlake_spark.delta.log.actions import all_transactions, commit_name
+from tensorlake_spark.delta.log.deletion_vectors import check_vectors, paths_of
+from tensorlake_spark.delta.log.live_files import LEAST, Array, Files, numbers, statistics_of
+from tensorlake_spark.delta.log.mirror import Mirror, bring, mark_of
+from tensorlake_spark.delta.log.time_travel import FILES_KEPT, as_number, as_time, travel
+from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
+from tensorlake_spark.delta.store.storage import Storage, listed, reaching
+from tensorlake_spark.errors import (
+    FormatError,
+    InvalidOptionError,
+    MissingDataError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from tensorlake_spark.rows.row import SCHEMA
+
+READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+"""Reader features of Delta that this package honours."""
+
+WRITABLE = READABLE | frozenset(
+    {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}
+)
+"""Writer features under which deltalake commits for us."""
+
+_CONSTRAINT = "delta.constraints."
+_COMPUTED = {"delta.invariants", "delta.generationExpression"}
+
+_MANY_APPS = 8
+
+_TYPES = {
+    f.name: f.type for f in Schema.from_arrow(SCHEMA).fields if isinstance(f.type, PrimitiveType)
+}
+_UNKNOWN = re.compile(r"(?i)unsupported|max_catalog_version|reader.?version|table feature")
+
+_met: set[str] = set()
+"""Where this process has met a table: a listing of its log that shows nothing is looked at again."""
+
+
+class Snapshot:
+    """A table at one version.
+
+    Parameters
+    ----------
+    storage : Storage
+        Where it is.
+    opened : deltalake.DeltaTable or Mirror
+        Opened at the version that is meant.
+    """
+
+    def __init__(self, storage: Storage, opened: DeltaTable | Mirror) -> None:
+        self.storage = storage
+        self._opened = opened
+        self._log = opened.table if isinstance(opened, Mirror) else opened
+        self._mark = opened.mark if isinstance(opened, Mirror) else None
+        self.version = int(self._log.version())
+        self._pid = os.getpid()
+        protocol = self._log.protocol()
+        self.reader_features = frozenset(protocol.reader_features or ())
+        self.writer_features = frozenset(protocol.writer_features or ())
+        self._check(protocol.min_reader_version)
+
+    @cached_property
+    def table(self) -> DeltaTable:
+        """The table itself, for what a mirror of its log is not enough for."""
+        if not isinstance(self._opened, Mirror):
+            return self._opened
+        with reaching(self.storage):
+            return listed(
+                lambda: DeltaTable(
+                    self.storage.uri, self.version, storage_options=self.storage.log_options
+                ),
+                True,
+            )
+
+    @cached_property
+    def remote(self) -> Remote | None:
+        """Its data files as `Remote` reads them, and the commits that `stamp` reads; None of a local table."""
+        if self.storage.is_local:
+            return None
+        names = [commit_name(v) for v in (self.version, self.version + 1)]
+        files = zip(self.files.path, self.files.size.tolist(), strict=True)
+        return Remote(self.storage, {**dict.fromkeys(names, ANY_SIZE), **dict(files)}, self._pid)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A DeltaTable does not pickle: an executor opens the same version itself.
+        return Snapshot.open, (self.storage, self.version)
+
+    @classmethod
+    def open(
+        cls,
+        storage: Storage,
+        version: int | str | None = None,
+        timestamp: str | dt.datetime | None = None,
+    ) -> Snapshot:
+        """Open a table, at its newest version unless one is named: by a number, a tag, or a time.
+
+        Raises
+        ------
+        TableNotFoundError
+            If there is no Delta table at that place.
+        InvalidOptionError
+            If the version, the tag or the time is not one that the log still has.
+        FormatError
+            If the table is not a tensor table.
+        UnsupportedFeatureError
+            If it has a Delta feature that this package cannot read.
+        StorageError
+            If the store refuses, or does not answer.
+        """
+        if version is not None and timestamp is not None:
+            raise InvalidOptionError("version and timestamp exclude each other; give one of them")
+        options = storage.log_options
+        if version is not None and not isinstance(version, str):
+            version = as_number(version)
+        with reaching(storage):
+            if timestamp is None and not (storage.is_local or isinstance(version, str)):
+                mirror = bring(storage, version)
+                if mirror is not None:
+                    _met.add(storage.uri)
+                    return cls(storage, mirror)
+            try:
+                table = listed(
+                    lambda: DeltaTable(storage.uri, storage_options=options), storage.uri in _met
+                )
+            except DeltaTableNotFound as error:
+                raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
+            except DeltaError as error:
+                if storage.is_local and os.path.isfile(storage.uri):
+                    raise FormatError(
+                        f"{storage.uri} is a file; a table is a folder with a Delta log in it"
+                    ) from error
+                said = str(error).split("\nStack", 1)[0].split(" 0: ", 1)[0].strip()
+                if _UNKNOWN.search(said):
+                    raise UnsupportedFeatureError(
+                        f"the table at {storage.uri} uses a Delta feature that deltalake does not read ({said}); "
+                        "spark.read.format('delta') does if it is as new as the table's writer, or drop the "
+                        "feature with ALTER TABLE ... DROP FEATURE"
+                    ) from error
+                raise FormatError(f"the table at {storage.uri} cannot be opened: {said}") from error
+        _met.add(storage.uri)
+        if version is not None:
+            travel(table, storage, version)
+        elif timestamp is not None:
+            travel(table, storage, as_time(timestamp))
+        return cls(storage, table)
+
+    @classmethod
+    def expect(cls, storage: Storage) -> Snapshot:
+        """Open a table that should be there, for it could not be made: somebody else was first."""
+        _met.add(storage.uri)
+        try:
+            return cls.open(storage)
+        except TableNotFoundError:
+            _met.discard(storage.uri)
+            raise
+
+    def _check(self, reader_version: int) -> None:
+        unknown = self.reader_features - READABLE
+        if reader_version == 2 or "columnMapping" in unknown:
+            unknown |= {"columnMapping"}
+        if unknown:
+            raise UnsupportedFeatureError(
+                f"the table at {self.storage.uri} uses the Delta feature {', '.join(sorted(unknown))}, "
+                "which tensorlake_spark does not read; spark.read.format('delta') does, or drop the "
+                "feature with ALTER TABLE ... DROP FEATURE"
+            )
+        have = {f.name: f.type for f in self._log.schema().fields}
+        missing = [name for name in SCHEMA.names if name not in have]
+        if missing:
+            raise FormatError(
+                f"the Delta table at {self.storage.uri} is not a tensor table: it has no column "
+                f"{', '.join(missing)}; spark.read.format('delta') reads it as what it is"
+            )
+        for name, wanted in _TYPES.items():
+            if have[name] != wanted:
+                raise FormatError(
+                    f"the Delta table at {self.storage.uri} is not a tensor table: its column {name!r} is of type "
+                    f"{have[name]}, not {wanted}; spark.read.format('delta') reads it as what it is"
+                )
+
+    def check_writable(self) -> None:
+        """Raise UnsupportedFeatureError if deltalake cannot commit to this table."""
+        unknown = self.writer_features - WRITABLE
+        if unknown:
+            raise UnsupportedFeatureError(
+                f"the table at {self.storage.uri} uses the Delta feature {', '.join(sorted(unknown))}, "
+                "which tensorlake_spark cannot write; drop it with ALTER TABLE ... DROP FEATURE, or "
+                "write to another table"
+            )
+        rules = self._rules()
+        if rules:
+            raise UnsupportedFeatureError(
+                f"the table at {self.storage.uri} has {', '.join(rules)}, which tensorlake_spark cannot hold new "
+                "rows against; drop that with ALTER TABLE, or write to another table"
+            )
+
+    def _rules(self) -> list[str]:
+        """Return what Delta asks of new rows beyond their types: we cannot evaluate SQL, and give users' columns nulls."""
+        found = [
+            f"the constraint {name[len(_CONSTRAINT) :]!r}"
+            for name in self._log.metadata().configuration
+            if name.startswith(_CONSTRAINT)
+        ]
+        for field in self._log.schema().fields:
+            if field.name in SCHEMA.names:
+                continue
+            if not field.nullable:
+                found.append(f"a column {field.name!r} that must not be null")
+            if not _COMPUTED.isdisjoint(field.metadata):
+                found.append(f"a column {field.name!r} with an expression")
+        return found
+
+    @property
+    def is_append_only(self) -> bool:
+        """Whether rows may not leave the table."""
+        found: str = self._log.metadata().configuration.get("delta.appendOnly", "")
+        return found.lower() == "true"
+
+    def stamp(self) -> int | None:
+        """Return what marks this version while it is the newest, None if it is not, or cannot be told.
+
+        Two names are looked at: when the commit of this version was written, and that it has no successor.
+        """
+        known, self._mark = self._mark, None
+        if known is not None:  # it was brought here just now
+            return known
+        if self.remote is not None:
+            with reaching(self.storage):
+                return mark_of(self.remote, self.version)
+        names = [commit_name(v) for v in (self.version, self.version + 1)]
+        with reaching(self.storage):
+            written, successor = self.storage.modified(names)
+        return written if successor is None else None
+
+    def newer(self) -> Snapshot:
+        """Return the newest version, for a caller who drops this one: its log is read on from here."""
+        if isinstance(self._opened, Mirror) and "table" not in self.__dict__:
+            return Snapshot.open(self.storage)
+        with reaching(self.storage):
+            listed(self.table.update_incremental, True)
+        if self.table.version() == self.version:
+            return Snapshot.open(self.storage)
+        return Snapshot(self.storage, self.table)
+
+    def transaction(self, app_id: str) -> int | None:
+        """Return the last version that an application transaction committed, None before the first."""
+        with reaching(self.storage):
+            found = self.table.transaction_version(app_id)
+        return None if found is None else int(found)
+
+    def transactions(self, app_ids: Sequence[str]) -> dict[str, int | None]:
+        """Return `transaction` of several applications; of many by reading the log only once."""
+        found = None
+        if len(app_ids) > _MANY_APPS and "v2Checkpoint" not in self.reader_features:
+            found = all_transactions(self.storage, self.version)
+        if found is None:
+            return {app_id: self.transaction(app_id) for app_id in app_ids}
+        return {app_id: found.get(app_id) for app_id in app_ids}
+
+    @cached_property
+    def _actions(self) -> pa.Table:
+        """What the log says of every live file."""
+        with reaching(self.storage):
+            return pa.table(self._log.get_add_actions(flatten=True))
+
+    @cached_property
+    def first_seq(self) -> Array:
+        """For each file of `files` the least ``seq``, the least int64 where the log does not say."""
+        return numbers(self._actions, "min.seq", LEAST)
+
+    @cached_property
+    def files(self) -> Files:
+        """The live files with the log's statistics."""
+        return Files.of(self._actions, self.storage.uri)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each live file stands in `files`, by its path."""
+        return {path: place for place, path in enumerate(self.files.path)}
+
+    def statistics(self, place: int) -> dict[str, Any]:
+        """Return what the log says of our columns in one of `files`, in the form of the log."""
+        return statistics_of(self._actions, place)
+
+    @property
+    def file_bytes(self) -> int:
+        """Target size of new data files; raises FormatError if the table's property is none."""
+        return properties.file_bytes(self._log.metadata().configuration, self.storage.uri)
+
+    @property
+    def retention(self) -> dt.timedelta:
+        """How long files that left the table are kept; raises FormatError if the table's property is none."""
+        return properties.retention(self._log.metadata().configuration, self.storage.uri)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the table: our columns, then those that users added."""
+        table: Any = pa.schema(self._log.schema().to_arrow())
+        extra = [field for field in table if field.name not in SCHEMA.names]
+        return pa.schema([*SCHEMA, *extra])
+
+    def kept(self, path: str) -> Array | None:
+        """Return which rows of a data file are still there, None if it has no deletion vector."""
+        return self.deletions.get(path)
+
+    @cached_property
+    def deletions(self) -> Mapping[str, Array]:
+        """For each file with a deletion vector a mask of its rows that are still there."""
+        if "deletionVectors" not in self.reader_features:
+            return {}
+        with reaching(self.storage):
+            rows = dict(zip(self.files.path, self.files.rows.tolist(), strict=True))
+            check_vectors(self.storage, self.version, rows)
+            try:
+                vectors: Any = pa.table(self.table.deletion_vectors())
+            except (DeltaError, OSError) as error:
+                if "not found" not in str(error).lower():
+                    raise
+                raise MissingDataError(
+                    f"a deletion vector of version {self.version} of {self.storage.uri} is in the Delta log "
+                    f"but not there: {error}. {FILES_KEPT}"
+                ) from error
+        paths = paths_of(vectors["filepath"].to_pylist(), self.files.path)
+        keeps = (keep.values.to_numpy(zero_copy_only=False) for keep in vectors.column(1))
+        return {
+            path: np.asarray(keep, bool)
+            for path, keep in zip(paths, keeps, strict=True)
+            if path is not None
+        }

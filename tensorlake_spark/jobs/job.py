@@ -1,0 +1,126 @@
+"""What all jobs have in common: options of a table, exit codes, and a last line of JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorlake_spark as tl
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    CorruptDataError,
+    InvalidOptionError,
+    StorageError,
+    TensorLakeError,
+)
+from tensorlake_spark.jobs.config import Parser
+from tensorlake_spark.spark.cluster.s3a import completed, settings_of_submit
+
+EXIT_CODES = """exit codes:
+  0  done; or with --dry-run planned; or there was nothing to do
+  2  an option or a value will not do, as one line says; the same run would fail again
+{third}  1  anything else: another writer was faster, the store does not answer, or what nobody expected
+130  interrupted, as by Ctrl-C
+The last line of standard output is JSON, unless the job is killed.
+"""
+
+_AGAIN = (ConcurrentWriteError, CorruptDataError, StorageError)
+"""What may be over when the job is run again."""
+
+
+def table_parser(name: str, description: str, notes: str) -> Parser:
+    """Return a parser with the options that every job on a table has."""
+    parser = Parser(
+        prog=name,
+        description=description,
+        epilog=notes,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", metavar="FILE", help="options in YAML; the command line wins")
+    parser.add_argument("--table", help="path or URL of the lake")
+    parser.add_argument(
+        "--storage-option",
+        action="append",
+        metavar="NAME=VALUE",
+        help="of the store, as AWS_REGION=eu-west-1; once for each",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be done, change nothing"
+    )
+    return parser
+
+
+def defaults_of(parser: Parser, **given: Any) -> dict[str, Any]:
+    """Return what holds where neither command line nor configuration says something."""
+    out: dict[str, Any] = {}
+    for action in parser._actions:
+        is_list = isinstance(action, argparse._AppendAction)
+        out[action.dest] = False if action.nargs == 0 else [] if is_list else None
+    return {**out, **given}
+
+
+def storage_options(args: argparse.Namespace) -> dict[str, str]:
+    """Return what ``--storage-option`` says.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one of them has no value; what it says is not repeated, for it may be a secret.
+    """
+    if any("=" not in text for text in args.storage_option):
+        raise InvalidOptionError("a --storage-option is not NAME=VALUE")
+    return dict(text.split("=", 1) for text in args.storage_option)
+
+
+def lake_of(args: argparse.Namespace) -> tl.TensorLake:
+    """Open the table that a command line names; what its options leave open of S3, spark-submit's settings say.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it names none.
+    TableNotFoundError
+        If there is none.
+    """
+    if args.table is None:
+        raise InvalidOptionError("--table is missing; --help tells what there is")
+    options = completed(storage_options(args), settings_of_submit(), args.table)
+    return tl.open(args.table, storage_options=options, create=False)
+
+
+def carry_out(name: str, work: Callable[[], Mapping[str, Any]]) -> int:
+    """Do a job's work, print what it tells as a line of JSON, and return its exit code.
+
+    Parameters
+    ----------
+    name : str
+        The job, for messages.
+    work : callable
+        Returns what to tell, with ``exit_code`` where that is not 0.
+    """
+    start = time.perf_counter()
+    try:
+        about = dict(work())
+    except TensorLakeError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        about = _failed(error, 1 if isinstance(error, _AGAIN) else 2)
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        about = {"status": "interrupted", "exit_code": 128 + signal.SIGINT}
+    except Exception as error:
+        traceback.print_exc()
+        about = _failed(error, 1)
+    sys.stderr.flush()
+    print(json.dumps({**about, "seconds": round(time.perf_counter() - start, 3)}))
+    return int(about.get("exit_code", 0))
+
+
+def _failed(error: Exception, code: int) -> dict[str, Any]:
+    said = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
+    return {"status": "failed", "exit_code": code, "error": said}

@@ -1,0 +1,333 @@
+"""TensorRef: a tensor of the lake at one version, read when it is indexed."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.delta.files import catalog, scan
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import InvalidTensorError, UnknownLabelError, did_you_mean
+from tensorlake_spark.indexing import (
+    ReadPlan,
+    named_key,
+    parse_key,
+    select,
+    select_orthogonal,
+    select_points,
+)
+from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.reading.read import is_full, read
+from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.writing import write
+from tensorlake_spark.writing.assign import assign
+from tensorlake_spark.writing.assign_sparse import assign_elements
+from tensorlake_spark.writing.options import check_mapping
+
+
+class TensorRef:
+    """A tensor of a lake, at the version at which it was taken; nothing is read before it is indexed.
+
+    Indexing follows NumPy's basic indexing: integers, slices with steps of either sign, Ellipsis and
+    newaxis; one integer or boolean array may take the place of one axis. `oindex` and `vindex` mean what
+    they mean in Zarr. Only the chunks that a key needs are read.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, tensorlake_spark as tl
+    >>> lake = tl.open(tempfile.mkdtemp())
+    >>> ref = lake.write("x", np.arange(12).reshape(3, 4))
+    >>> ref[1:, ::-1].tolist()
+    [[7, 6, 5, 4], [11, 10, 9, 8]]
+    """
+
+    def __init__(self, snapshot: Snapshot, meta: Meta, verify: bool = True) -> None:
+        self._snapshot = snapshot
+        self._meta = meta
+        self._verify = verify
+
+    @property
+    def id(self) -> str:
+        """Name of the tensor in the lake."""
+        return self._meta.spec.id
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of every axis."""
+        return self._meta.spec.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self._meta.spec.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements, stored or not."""
+        return self._meta.spec.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, in the machine's byte order."""
+        return self._meta.spec.dtype
+
+    @property
+    def layout(self) -> str:
+        """How the tensor is stored, such as ``"ftsf"``."""
+        return self._meta.spec.layout
+
+    @property
+    def block_shape(self) -> tuple[int, ...] | None:
+        """Shape of a whole chunk or block, None where the layout has none."""
+        block = self._meta.spec.block_shape
+        return None if self.ndim and not block else block
+
+    @property
+    def codec(self) -> str:
+        """How the values are coded, such as ``"delta(-2)+zstd"``."""
+        return self._meta.spec.codec
+
+    @property
+    def axes(self) -> tuple[str, ...] | None:
+        """Names of the axes, None where they have none."""
+        return self._meta.spec.axes
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """The user's attributes; `update_attrs` changes them."""
+        return MappingProxyType(dict(self._meta.spec.attrs))
+
+    @property
+    def fill_value(self) -> Any:
+        """What a chunk without a row is full of."""
+        return self._meta.spec.fill_value[()]
+
+    @property
+    def nnz(self) -> int:
+        """Stored elements: of a dense tensor those of the chunks that are not all fill value.
+
+        Where a sparse tensor combines duplicates, each of them counts.
+        """
+        return self._meta.totals.nnz
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tensor as one array in memory."""
+        return self._meta.spec.nbytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of its payload in the table."""
+        return self._meta.totals.nbytes
+
+    @property
+    def version(self) -> int:
+        """Version of the table that this reference shows."""
+        return self._snapshot.version
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise InvalidTensorError(f"tensor {self.id!r} has no axis, and so no length")
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._read(select(key, self.shape))
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        self._assign(select(key, self.shape), values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("a tensor of a lake cannot become an array without a copy")
+        out = np.asarray(self[...])
+        return out if dtype is None else out.astype(dtype, copy=False)
+
+    @property
+    def oindex(self) -> _Indexer:
+        """Orthogonal indexing: ``ref.oindex[[0, 2], :, mask]``, every axis on its own."""
+        return _Indexer(self, select_orthogonal)
+
+    @property
+    def vindex(self) -> _Indexer:
+        """Coordinate indexing: ``ref.vindex[[0, 2], [1, 5]]`` is two elements; or a mask of the shape."""
+        return _Indexer(self, select_points)
+
+    def isel(self, **picks: Any) -> Any:
+        """Read by the names of the axes: ``ref.isel(image=slice(30, 40), y=5)``.
+
+        Raises
+        ------
+        InvalidSliceError
+            If an axis has no such name; the message offers the nearest.
+        """
+        return self[named_key(self.axes, picks)]
+
+    def labels(self, axis: str) -> np.ndarray[Any, Any]:
+        """Return what the indices of an axis stand for; of bins, where they start.
+
+        Raises
+        ------
+        UnknownLabelError
+            If the axis has no labels.
+        """
+        names = self.axes or ()
+        found = self._meta.spec.labels.get(axis)
+        if found is None:
+            known = tuple(self._meta.spec.labels)
+            raise UnknownLabelError(
+                f"axis {axis!r} of tensor {self.id!r} has no labels{did_you_mean(str(axis), known)}; "
+                f"axes with labels: {', '.join(known) or 'none'}"
+            )
+        return found.array(self.shape[names.index(axis)])
+
+    def sel(self, **picks: Any) -> Any:
+        """Read by labels: ``ref.sel(carrier="UA", day=slice("2013-01-05", "2013-01-11"))``.
+
+        Both ends of a slice belong to it, as in pandas; a time that is coarser than the bins stands for all
+        of them, and a slice of bins takes those that there are. An axis without labels takes indices, as `isel`
+        does.
+
+        Raises
+        ------
+        UnknownLabelError
+            If an axis has no such label; the message offers the nearest.
+        InvalidSliceError
+            If no axis has such a name.
+        """
+        lengths = dict(zip(self.axes or (), self.shape, strict=False))
+        labels = self._meta.spec.labels
+        return self.isel(
+            **{k: labels[k].index(v, lengths[k]) if k in labels else v for k, v in picks.items()}
+        )
+
+    def slice(self, text: str) -> Any:
+        """Read by a slice as text: ``"30:40, :, ::2"`` or ``"image=30:40, y=5"``.
+
+        Raises
+        ------
+        InvalidSliceError
+            If the text cannot be read.
+        """
+        return self[parse_key(text, self.axes)]
+
+    def read(self, key: Any = ..., out: np.ndarray[Any, Any] | None = None) -> Any:
+        """Read like ``ref[key]``, into `out` where one is given.
+
+        Parameters
+        ----------
+        key : object
+            As in ``ref[key]``.
+        out : ndarray, optional
+            Array of the result's shape and dtype. Where the key is made of slices without gaps, chunks
+            are decoded straight into it: reading again and again then touches no new memory.
+
+        Raises
+        ------
+        InvalidTensorError
+            If `out` is no array, or has another shape or dtype.
+        """
+        selection = select(key, self.shape)
+        if out is None:
+            return self._read(selection)
+        if not isinstance(out, np.ndarray):
+            raise InvalidTensorError(
+                f"out is of type {type(out).__name__}; it is a NumPy array of shape {selection.result_shape} and "
+                f"dtype {self.dtype}"
+            )
+        if out.shape != selection.result_shape or out.dtype != self.dtype:
+            raise InvalidTensorError(
+                f"out has shape {out.shape} and dtype {out.dtype}; the result has shape "
+                f"{selection.result_shape} and dtype {self.dtype}"
+            )
+        straight = selection.is_box and not selection.flips and selection.moved is None
+        if straight and out.shape == selection.storage_shape and self.layout == "ftsf":
+            if not is_full(self._meta):
+                out[...] = self._meta.spec.fill_value
+            self._read(selection, out)
+        else:
+            out[...] = self._read(selection)
+        return out
+
+    def explain(self, key: Any = ...) -> ReadPlan:
+        """Return what ``ref[key]`` would read and what it skips; print it to see."""
+        key = parse_key(key, self.axes) if isinstance(key, str) else key
+        found = scan.plan(self._snapshot, self.id, select(key, self.shape))
+        return replace(found, stored=layout_of(self.layout).arrangement(self._meta.spec))
+
+    def update_attrs(self, attrs: Mapping[str, Any]) -> TensorRef:
+        """Add or replace attributes (JSON values) and return the reference at the new version.
+
+        Raises
+        ------
+        InvalidOptionError
+            If `attrs` is no mapping.
+        InvalidTensorError
+            If a value is not JSON.
+        """
+        check_mapping("attrs", attrs)
+        self._snapshot = write.describe(
+            self._snapshot.storage,
+            self.id,
+            lambda spec: replace(spec, attrs={**spec.attrs, **attrs}),
+        )
+        self._meta = catalog.get(self._snapshot, self.id)
+        return self
+
+    def _read(self, selection: AnySelection, out: np.ndarray[Any, Any] | None = None) -> Any:
+        return read(self._snapshot, self._meta, selection, self._verify, out)
+
+    def _assign(self, selection: AnySelection, values: Any) -> None:
+        """Write values into the elements of a selection, in one commit."""
+        put = assign_elements if layout_of(self.layout).is_sparse else assign
+        self._snapshot = put(self._snapshot, self._meta, selection, values)
+        self._meta = catalog.get(self._snapshot, self.id)
+
+    def __repr__(self) -> str:
+        names = f", axes={self.axes}" if self.axes else ""
+        return (
+            f"TensorRef({self.id!r}, shape={self.shape}, dtype={self.dtype}, layout={self.layout!r}, "
+            f"block_shape={self.block_shape}{names}, version={self.version})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "id": self.id,
+            "shape": self.shape,
+            "axes": self.axes or "-",
+            "dtype": self.dtype,
+            "layout": f"{self.layout}, blocks of {self.block_shape}, {self.codec}"
+            if self.block_shape
+            else f"{self.layout}, {self.codec}",
+            "in memory": size_text(self.nbytes),
+            "stored": size_text(self.stored_bytes),
+            "version": self.version,
+            **{f"attrs[{k!r}]": v for k, v in self.attrs.items()},
+        }
+        body = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(str(k))}</th>"
+            f"<td style='text-align:left'>{html.escape(str(v))}</td></tr>"
+            for k, v in rows.items()
+        )
+        return f"<table>{body}</table>"
+
+
+class _Indexer:
+    """Square brackets with another meaning."""
+
+    def __init__(
+        self, ref: TensorRef, choose: Callable[[Any, tuple[int, ...]], AnySelection]
+    ) -> None:
+        self._ref = ref
+        self._choose = choose
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._ref._read(self._choose(key, self._ref.shape))
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        self._ref._assign(self._choose(key, self._ref.shape), values)

@@ -1,0 +1,203 @@
+"""Rows held against their checksums, many at a time, before anything of them is decoded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.rows.checksum import corner_bytes, crc32, crc_head, crc_payload
+from tensorlake_spark.rows.row import corners, payloads
+from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, dtype_name
+
+Array = np.ndarray[Any, Any]
+
+
+class Payload(NamedTuple):
+    """What a row holds, its checksum found right.
+
+    Attributes
+    ----------
+    codec, params : str; str or None
+        The row's columns.
+    index, values : buffers; `index` may be None
+        The payload, where it lies.
+    """
+
+    codec: str
+    params: str | None
+    index: Any
+    values: Any
+
+
+@contextmanager
+def naming(spec: TensorSpec) -> Iterator[None]:
+    """Put the tensor's name before what is said of its rows."""
+    try:
+        yield
+    except CorruptDataError as error:
+        raise CorruptDataError(f"tensor {spec.id!r}: {error}") from error
+
+
+def boxes(batch: pa.RecordBatch, ndim: int) -> tuple[Array, Array]:
+    """Return the boxes of a batch's rows as two int64 arrays of shape (rows, ndim).
+
+    The part that has no columns comes from ``params``, held to its form: integers, one for every axis
+    past the eighth.
+
+    Raises
+    ------
+    CorruptDataError
+        If a row does not say where its box lies.
+    """
+    stored = min(ndim, STORED_AXES)
+    lo, hi = corners(batch, stored)
+    if ndim == stored:
+        return lo, hi
+    out = np.empty((2, batch.num_rows, ndim), np.int64)
+    out[0, :, :stored], out[1, :, :stored] = lo, hi
+    for i, text in enumerate(_texts(batch.column("params"), range(batch.num_rows))):
+        found = params_of(text)
+        out[0, i, stored:] = integers(found.get("lo"), ndim - stored, "a lower corner")
+        out[1, i, stored:] = integers(found.get("hi"), ndim - stored, "an upper corner")
+    return out[0], out[1]
+
+
+@lru_cache(maxsize=256)
+def params_of(text: str | None) -> Mapping[str, Any]:
+    """Return the parameters of a row.
+
+    Raises
+    ------
+    CorruptDataError
+        If they are no JSON object.
+
+    Examples
+    --------
+    >>> params_of('{"order":[1,0]}'), params_of(None)
+    ({'order': [1, 0]}, {})
+    """
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        raise CorruptDataError(f"the parameters {text!r:.200} of a row are not JSON") from error
+    if not isinstance(found, dict):
+        raise CorruptDataError(f"the parameters {text!r:.200} of a row are no JSON object")
+    return found
+
+
+def integers(found: Any, count: int, what: str) -> list[int]:
+    """Return a parameter that is a list of so many integers of 0 to 2**63 - 1.
+
+    Raises
+    ------
+    CorruptDataError
+        If it is anything else.
+
+    Examples
+    --------
+    >>> integers([2, 0], 2, "a corner")
+    [2, 0]
+    """
+    # JSON's true is an int to Python.
+    if (
+        not isinstance(found, list)
+        or len(found) != count
+        or any(type(n) is not int or not 0 <= n < 2**63 for n in found)
+    ):
+        raise CorruptDataError(
+            f"{found!r:.200} in the parameters of a row is not {what}: {count} integers"
+        )
+    return found
+
+
+def checked(
+    batch: pa.RecordBatch,
+    spec: TensorSpec,
+    wanted: Sequence[int],
+    lo: Array,
+    hi: Array,
+    codecs: Collection[str],
+) -> list[Payload]:
+    """Return the payloads of the wanted rows, each held against its checksum and its tensor.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+        Data rows with the columns of a layout.
+    spec : TensorSpec
+        The tensor.
+    wanted : sequence of int
+        Which rows.
+    lo, hi : int64 ndarray, shape (rows, ndim)
+        Corners of all rows of the batch.
+    codecs : collection of str
+        Those that the layout knows.
+
+    Raises
+    ------
+    CorruptDataError
+        If a checksum fails, or the row does not fit the tensor; names tensor and box.
+    """
+    if not len(wanted):
+        return []
+    heads = [_texts(batch.column(name), wanted) for name in ("layout", "params", "dtype", "codec")]
+    crcs = batch.column("crc").to_numpy(zero_copy_only=False)[wanted].tolist()
+    index, values = (payloads(batch.column(name), wanted) for name in ("index", "values"))
+    lo, hi = lo[wanted], hi[wanted]
+    stored = min(spec.ndim, STORED_AXES)
+    forms = corner_bytes(lo[:, :stored], hi[:, :stored])
+    inside = (lo < hi) & (lo >= 0) & (hi <= np.array(spec.shape, np.int64))
+    fits: Array = np.asarray(np.all(inside, axis=1))
+    name = dtype_name(spec.dtype)
+    out = []
+    for i, (layout, params, dtype, codec, form, crc, fit, ids, data) in enumerate(
+        zip(*heads, forms, crcs, fits.tolist(), index, values, strict=True)
+    ):
+        head = crc32(form, crc_head(layout, params, dtype, codec))
+        if data is None or crc_payload(head, ids, data) != crc:
+            raise CorruptDataError(
+                f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row fails its checksum; "
+                "restore the file from a backup, or an earlier version of the table"
+            )
+        if dtype != name or layout != spec.layout or not fit:
+            raise CorruptDataError(
+                f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row ({layout}, {dtype}) does "
+                f"not fit the tensor's shape {spec.shape}, dtype {spec.dtype} and layout {spec.layout}"
+            )
+        if codec not in codecs:
+            raise CorruptDataError(
+                f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: codec {codec!r:.80} is unknown; those "
+                f"of layout {layout} are {', '.join(codecs)}"
+            )
+        out.append(Payload(codec, params, ids, data))
+    return out
+
+
+def _texts(column: pa.Array, wanted: Sequence[int]) -> list[str | None]:
+    """Return some texts of a column; in most batches all rows have the same."""
+    try:
+        if len(wanted) and column[1:].equals(column[:-1]):
+            return [column[0].as_py()] * len(wanted)
+        texts = column.to_pylist()
+    except UnicodeDecodeError as error:
+        raise CorruptDataError(f"a text of a row is not UTF-8: {error.object!r:.200}") from error
+    return [texts[i] for i in wanted]
+
+
+def box_text(lo: Array, hi: Array) -> str:
+    """Return a box as it is typed in a slice.
+
+    Examples
+    --------
+    >>> box_text(np.array([0, 2]), np.array([4, 3]))
+    '[0:4, 2:3]'
+    """
+    sides = zip(lo.tolist(), hi.tolist(), strict=True)
+    return "[" + ", ".join(f"{a}:{b}" for a, b in sides) + "]"

@@ -1,0 +1,116 @@
+"""Read a selection of a tensor: plan, decode from several threads, hold what was found against the totals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.compute as pc
+
+from tensorlake_spark.delta.files import scan
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import CorruptDataError, InvalidKeyError
+from tensorlake_spark.indexing import select
+from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.progress import progress
+from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.rows.row import Totals
+
+
+def is_full(meta: Meta) -> bool:
+    """Whether stored rows cover the whole tensor, so that nothing is fill."""
+    return meta.totals.nnz == meta.spec.size and not layout_of(meta.spec.layout).is_sparse
+
+
+def read(
+    snapshot: Snapshot, meta: Meta, selection: AnySelection, verify: bool = True, out: Any = None
+) -> Any:
+    """Return what NumPy would pick, as an ndarray or a `SparseTensor` by the layout.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version of the table.
+    meta : Meta
+        The tensor in it.
+    selection : Selection or PointSelection
+        What is picked.
+    verify : bool
+        Whether lost rows are an error.
+    out : ndarray, optional
+        Array of the selection's storage shape that a dense layout decodes into.
+
+    Raises
+    ------
+    CorruptDataError
+        If stored bytes are not what was written, or rows are missing.
+    InvalidKeyError
+        If there is no memory for the result.
+    """
+    spec = meta.spec
+    layout = layout_of(spec.layout)
+    full = is_full(meta) and verify
+    result = _new_result(meta, selection, full) if out is None else out
+    if not selection.is_empty:
+        read_plan = scan.plan(snapshot, spec.id, selection)
+        with progress(f"read {spec.id}", read_plan.n_bytes) as done:
+            found = scan.read(
+                snapshot,
+                read_plan,
+                layout.columns,
+                lambda batch: layout.decode(batch, spec, selection, result),
+                done,
+            )
+        if verify:
+            _check(meta, selection, sum(found, Totals()))
+    return layout.finish(spec, selection, result)
+
+
+def _new_result(meta: Meta, selection: AnySelection, full: bool) -> Any:
+    spec = meta.spec
+    try:
+        return layout_of(spec.layout).new_result(spec, selection, full)
+    except (
+        MemoryError,
+        ValueError,
+    ) as error:  # the latter of NumPy, where no memory could be enough
+        raise InvalidKeyError(
+            f"tensor {spec.id!r}: what is selected has the shape {selection.storage_shape} and dtype "
+            f"{spec.dtype}, for which there is no memory ({error}); select less of it at once"
+        ) from error
+
+
+def _check(meta: Meta, selection: AnySelection, found: Totals) -> None:
+    """Hold what was read against the totals: lost rows are an error, never zeros."""
+    spec, want = meta.spec, meta.totals
+    whole = selection.box.shape == spec.shape and selection.is_box
+    if (whole and (found.rows, found.nnz) != (want.rows, want.nnz)) or (
+        is_full(meta) and found.nnz != selection.size
+    ):
+        raise lost(meta, found, want.nnz if whole else selection.size)
+
+
+def check_rows(snapshot: Snapshot, meta: Meta) -> None:
+    """Hold all rows of a tensor against its totals, without reading a payload.
+
+    Raises
+    ------
+    CorruptDataError
+        If rows were lost: of what is not full, a slice alone cannot tell.
+    """
+    spec = meta.spec
+    found = Totals()
+    for piece in scan.pieces(snapshot, scan.plan(snapshot, spec.id, select(..., spec.shape))):
+        keep = snapshot.kept(piece.path)
+        for batch in scan.read_piece(snapshot.storage, piece, spec.id, ["nnz"], keep):
+            found += Totals(batch.num_rows, int(pc.sum(batch.column("nnz")).as_py()), 0)
+    if (found.rows, found.nnz) != (meta.totals.rows, meta.totals.nnz):
+        raise lost(meta, found, meta.totals.nnz)
+
+
+def lost(meta: Meta, found: Totals, expected: int) -> CorruptDataError:
+    """Return the error for rows that are not there."""
+    return CorruptDataError(
+        f"tensor {meta.spec.id!r}: {found.rows} rows with {found.nnz} elements were found where "
+        f"{expected} elements are stored; rows were lost, or somebody changed the table "
+        "with plain Delta: tl.open(..., verify=False) reads what there is"
+    )

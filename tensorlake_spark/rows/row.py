@@ -1,0 +1,312 @@
+"""The row: columns of format version 1, their Arrow schema, and what a layout puts into them.
+
+``layouts/FORMAT.md`` is the normative text; this module is the same table as code. Both `layouts`
+(what the bytes mean) and `delta` (where the bytes are) stand on it, and know nothing of each other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.rows.checksum import crc_of
+from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, dtype_name
+
+CORNER = pa.struct([pa.field(f"d{k}", pa.int64()) for k in range(STORED_AXES)])
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("seq", pa.int64(), nullable=False),
+        pa.field("lo", CORNER),
+        pa.field("hi", CORNER),
+        pa.field("nnz", pa.int64(), nullable=False),
+        pa.field("layout", pa.string()),
+        pa.field("params", pa.string()),
+        pa.field("dtype", pa.string()),
+        pa.field("shape", pa.list_(pa.int64())),
+        pa.field("block_shape", pa.list_(pa.int64())),
+        pa.field("codec", pa.string()),
+        pa.field("index", pa.binary()),
+        pa.field("values", pa.binary()),
+        pa.field("crc", pa.int64()),
+        pa.field("attrs", pa.string()),
+    ]
+)
+"""Arrow schema of the table, in the order of the columns."""
+
+PAYLOAD = ("index", "values")
+"""Columns that are compressed by us and carry no Parquet statistics."""
+
+_VIEWED = 16 << 10  # bytes from which a chunk of its own costs less than a copy
+_MOST = (1 << 31) - 1  # bytes of an Arrow binary
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One box of a tensor, encoded.
+
+    Attributes
+    ----------
+    lo, hi : tuple of int
+        Corners of the box in the tensor, half-open, one pair for every axis.
+    nnz : int
+        Elements stored in the row, at least 1.
+    codec : str
+        How `index` and `values` are coded.
+    values, index : bytes-like, or None
+        The payload; `index` is None where the box is dense.
+    params : str, or None
+        JSON that the layout needs to decode this row.
+    crc : int, or None
+        Its checksum, once `checked` has made it.
+    """
+
+    lo: tuple[int, ...]
+    hi: tuple[int, ...]
+    nnz: int
+    codec: str
+    values: Any
+    index: Any = None
+    params: str | None = None
+    crc: int | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the payload."""
+        return len(self.values) + (len(self.index) if self.index is not None else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What all data rows of a tensor add up to; a full read must find just this.
+
+    Attributes
+    ----------
+    rows, nnz, nbytes : int
+        Data rows, stored elements, and bytes of payload.
+    """
+
+    rows: int = 0
+    nnz: int = 0
+    nbytes: int = 0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(self.rows + other.rows, self.nnz + other.nnz, self.nbytes + other.nbytes)
+
+    def __sub__(self, other: Totals) -> Totals:
+        return Totals(self.rows - other.rows, self.nnz - other.nnz, self.nbytes - other.nbytes)
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Totals:
+        """Add up encoded rows."""
+        return cls(len(rows), sum(r.nnz for r in rows), sum(r.nbytes for r in rows))
+
+
+def box_params(lo: Sequence[int], hi: Sequence[int], params: str | None = None) -> str | None:
+    """Return `params` with the part of the box that has no columns: the axes past the eighth.
+
+    Examples
+    --------
+    >>> box_params((0,) * 9, (2,) * 9)
+    '{"lo":[0],"hi":[2]}'
+    >>> box_params((0,), (2,)) is None
+    True
+    """
+    if len(lo) <= STORED_AXES:
+        return params
+    rest = {"lo": list(lo[STORED_AXES:]), "hi": list(hi[STORED_AXES:])}
+    return json.dumps({**(json.loads(params) if params else {}), **rest}, separators=(",", ":"))
+
+
+def _corner_array(corners: Sequence[Sequence[int]], ndim: int) -> pa.StructArray:
+    count = len(corners)
+    columns = np.array(corners, np.int64).reshape(count, ndim)
+    leaves = [
+        pa.array(columns[:, k]) if k < ndim else pa.nulls(count, pa.int64())
+        for k in range(STORED_AXES)
+    ]
+    return pa.StructArray.from_arrays(leaves, fields=list(CORNER))
+
+
+def block_of(spec: TensorSpec) -> tuple[int, ...] | None:
+    """The column ``block_shape``: null where a layout has no blocks."""
+    return None if spec.ndim and not spec.block_shape else spec.block_shape
+
+
+def checked(spec: TensorSpec, rows: Sequence[Row]) -> list[Row]:
+    """Return encoded rows of a tensor with their checksums."""
+    stored = min(spec.ndim, STORED_AXES)
+    name = dtype_name(spec.dtype)
+
+    def crc(row: Row) -> int:
+        params = box_params(row.lo, row.hi, row.params)
+        corners = (*row.lo[:stored], *row.hi[:stored])
+        return crc_of(spec.layout, params, name, row.codec, corners, row.index, row.values)
+
+    return [row if row.crc is not None else replace(row, crc=crc(row)) for row in rows]
+
+
+def data_batch(spec: TensorSpec, seqs: Sequence[int], rows: Sequence[Row]) -> pa.RecordBatch:
+    """Return encoded rows of one tensor as a batch of the table's schema.
+
+    Parameters
+    ----------
+    spec : TensorSpec
+        The tensor that the rows belong to, with its shape after the write.
+    seqs : sequence of int
+        Place of each row in the tensor's storage order.
+    rows : sequence of Row
+        What to store.
+    """
+    return pa.RecordBatch.from_arrays(_columns(spec, seqs, rows, _copied), schema=SCHEMA)
+
+
+def data_table(spec: TensorSpec, seqs: Sequence[int], rows: Sequence[Row]) -> pa.Table:
+    """Return encoded rows of one tensor as a table, large payloads where they lie; see `data_batch`."""
+    return pa.Table.from_arrays(_columns(spec, seqs, rows, _viewed), schema=SCHEMA)
+
+
+def _columns(
+    spec: TensorSpec,
+    seqs: Sequence[int],
+    rows: Sequence[Row],
+    binary: Callable[[Sequence[Any]], pa.Array | pa.ChunkedArray],
+) -> list[pa.Array | pa.ChunkedArray]:
+    count = len(rows)
+    stored = min(spec.ndim, STORED_AXES)
+    lists = pa.list_(pa.int64())
+    return [
+        pa.repeat(spec.id, count),
+        pa.array(seqs, pa.int64()),
+        _corner_array([r.lo[:stored] for r in rows], stored),
+        _corner_array([r.hi[:stored] for r in rows], stored),
+        pa.array([r.nnz for r in rows], pa.int64()),
+        pa.repeat(spec.layout, count),
+        pa.array([box_params(r.lo, r.hi, r.params) for r in rows], pa.string()),
+        pa.repeat(dtype_name(spec.dtype), count),
+        pa.array([spec.shape] * count, lists),
+        pa.array([block_of(spec)] * count, lists),
+        pa.array([r.codec for r in rows], pa.string()),
+        binary([r.index for r in rows]),
+        binary([r.values for r in rows]),
+        pa.array([r.crc for r in checked(spec, rows)], pa.int64()),
+        pa.nulls(count, pa.string()),
+    ]
+
+
+def _copied(payload: Sequence[Any]) -> pa.Array:
+    return pa.array(payload, pa.binary())
+
+
+def _viewed(payload: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
+    """Return a column with a chunk for each value, none of which is copied; small ones are."""
+    sizes = [0 if value is None else len(value) for value in payload]
+    if min(sizes, default=0) < _VIEWED or max(sizes) > _MOST:
+        return _copied(payload)
+    return pa.chunked_array(
+        [
+            pa.Array.from_buffers(
+                pa.binary(), 1, [None, pa.py_buffer(np.array([0, n], "i4")), pa.py_buffer(value)]
+            )
+            for n, value in zip(sizes, payload, strict=True)
+        ]
+    )
+
+
+def is_data(rows: pa.RecordBatch | pa.Table, tensor_id: str) -> Any:
+    """Return of each row whether it is a data row of a tensor, as an Arrow array."""
+    return pc.and_(pc.equal(rows.column("id"), tensor_id), pc.greater(rows.column("nnz"), 0))
+
+
+def in_order(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows in the order (``id``, ``seq``); without a copy where they are."""
+    if rows.num_rows < 2:
+        return rows
+    order = pc.sort_indices(rows, sort_keys=[("id", "ascending"), ("seq", "ascending")])
+    if np.array_equal(order.to_numpy(), np.arange(rows.num_rows)):
+        return rows
+    return rows.take(order)
+
+
+def payload_sizes(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
+    """Return the bytes of each row's payload, int64."""
+    out = np.zeros(rows.num_rows, np.int64)
+    for name in PAYLOAD:
+        out += pc.fill_null(pc.binary_length(rows.column(name)), 0).to_numpy(False)
+    return out
+
+
+def corners(batch: pa.RecordBatch, ndim: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the boxes of a batch's rows as two int64 arrays of shape (rows, ndim).
+
+    Raises
+    ------
+    CorruptDataError
+        If a data row has a null where its box should be.
+    """
+    count = batch.num_rows
+    out = np.empty((2, count, ndim), np.int64)
+    stored = min(ndim, STORED_AXES)
+    for side, name in enumerate(("lo", "hi")):
+        for k in range(stored):
+            leaf = batch.column(name).field(f"d{k}")
+            if leaf.null_count:
+                raise CorruptDataError(f"{leaf.null_count} rows have no {name}.d{k}")
+            out[side, :, k] = leaf.to_numpy(zero_copy_only=False)
+    if ndim > STORED_AXES:
+        for i, text in enumerate(batch.column("params").to_pylist()):
+            try:
+                rest = json.loads(text)
+                out[0, i, STORED_AXES:] = rest["lo"]
+                out[1, i, STORED_AXES:] = rest["hi"]
+            except (TypeError, ValueError, KeyError) as error:
+                raise CorruptDataError(
+                    f"row {i} does not say where its box lies: {text!r}"
+                ) from error
+    return out[0], out[1]
+
+
+VIEW = np.dtype([("length", "<i4"), ("prefix", "V4"), ("buffer", "<i4"), ("offset", "<i4")])
+"""One value of Arrow's ``binary_view``."""
+
+INLINE = 12
+"""A value up to this length lies in the view itself, after its length."""
+
+
+def payloads(column: pa.Array, rows: Sequence[int]) -> list[Any]:
+    """Return some values of a binary column as bytes-like objects, without a copy, or None for a null.
+
+    A scalar of type ``binary_view`` copies its bytes; here they stay where they are (Arrow columnar
+    format, "Variable-size Binary View Layout").
+
+    Examples
+    --------
+    >>> bytes(payloads(pa.array([b"a", None]), [0])[0])
+    b'a'
+    """
+    if column.type != pa.binary_view():
+        return [column[i].as_buffer() for i in rows]
+    _, raw, *buffers = column.buffers()
+    # Slices of a memoryview cost a fifth of those of Arrow's buffers.
+    inline, *data = [memoryview(buffer).cast("B") for buffer in (raw, *buffers)]
+    first = column.offset
+    views = np.frombuffer(raw, VIEW)[first : first + len(column)][list(rows)].tolist()
+    nulls = column.null_count
+    out: list[Any] = []
+    for i, (length, _, buffer, offset) in zip(rows, views, strict=True):
+        if nulls and not column[i].is_valid:
+            out.append(None)
+        elif length <= INLINE:
+            place = (first + i) * VIEW.itemsize + 4
+            out.append(inline[place : place + length])
+        else:
+            out.append(data[buffer][offset : offset + length])
+    return out

@@ -1,0 +1,210 @@
+"""Two names for one store: what deltalake calls ``storage_options``, and Hadoop ``fs.s3a.*``.
+
+And the one thing in which the two clients must not be mixed: who commits (`check_log_store`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from tensorlake_spark.delta.store.options import (
+    ENDPOINT,
+    KEY,
+    REGION,
+    SECRET,
+    TOKEN,
+    UNSIGNED,
+    as_text,
+    get,
+    get_or_env,
+    is_true,
+)
+from tensorlake_spark.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PREFIXES = ("spark.hadoop.fs.s3a.", "fs.s3a.")  # the later one wins, as in Spark
+_SIGNING = {
+    "access.key": "AWS_ACCESS_KEY_ID",
+    "secret.key": "AWS_SECRET_ACCESS_KEY",
+    "session.token": "AWS_SESSION_TOKEN",
+}
+_SECRET = (*_SIGNING, "encryption.key", "proxy.password")
+_PROVIDER = "aws.credentials.provider"
+_AUTH = "org.apache.hadoop.fs.s3a."
+_CENTRAL = "s3.amazonaws.com"  # Hadoop's word for "the one of the region"
+
+_SAFE_LOG_STORE = "io.delta.storage.S3DynamoDBLogStore"
+
+# Options that go together: where a user gives one of them, none is taken from elsewhere.
+_GROUPS = (
+    ("access_key_id", "secret_access_key", "session_token", "token", "skip_signature", "profile"),
+    ("endpoint_url_s3", "endpoint_url", "endpoint", "allow_http"),
+    ("region", "default_region"),
+)
+
+
+def settings_of(conf: Mapping[str, str]) -> dict[str, str]:
+    """Return what Spark's settings say of S3A, by the names after ``fs.s3a.``.
+
+    Examples
+    --------
+    >>> settings_of({"spark.hadoop.fs.s3a.endpoint": "http://h:9", "spark.app.name": "a"})
+    {'endpoint': 'http://h:9'}
+    """
+    out: dict[str, str] = {}
+    for prefix in _PREFIXES:
+        out |= {k[len(prefix) :]: v for k, v in conf.items() if k.startswith(prefix)}
+    return out
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting of Spark's is a credential of S3A, of all buckets or of one.
+
+    Examples
+    --------
+    >>> is_secret("spark.hadoop.fs.s3a.bucket.b.secret.key"), is_secret("fs.s3a.endpoint")
+    (True, False)
+    """
+    return name.startswith(_PREFIXES) and name.endswith(_SECRET)
+
+
+def settings_of_session(session: SparkSession) -> dict[str, str]:
+    """Return what a session's settings say of S3A; see `settings_of`."""
+    return settings_of(session.conf.getAll)
+
+
+def settings_of_submit() -> dict[str, str]:
+    """Return what ``spark-submit --conf`` and its files say of S3A, without a session; empty elsewhere."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # connects to the JVM that spark-submit started
+    return settings_of(dict(SparkConf().getAll()))
+
+
+def check_log_store(session: SparkSession, uri: str) -> None:
+    """Raise unless delta-spark may commit to a table while others do.
+
+    Call it before ``df.write.format("delta")``, ``DeltaTable`` or SQL changes a table in a bucket. Commits of
+    ``format("tensor")``, of the jobs and of `tensorlake_spark.open` need none of this, for they are not
+    delta-spark's. Nor do those of platforms that have a commit service of their own, such as Databricks.
+
+    Parameters
+    ----------
+    session : SparkSession
+        It has the log store from when it was started: Delta does not look at ``spark.conf.set``.
+    uri : str
+        The table, as Spark is told: the log store goes by the scheme. Elsewhere than on S3 all is well.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If its log store on S3 loses commits; names the setting.
+
+    Examples
+    --------
+    ::
+
+        check_log_store(spark, "s3a://bucket/lake")
+        tf.metadata_rows(found).write.format("delta").mode("append").save("s3a://bucket/lake")
+    """
+    parts = urlsplit(uri)
+    scheme = parts.scheme.lower()
+    if scheme not in ("s3", "s3a", "s3n"):
+        return
+    name = f"spark.delta.logStore.{scheme}.impl"
+    if hasattr(session, "sparkContext"):
+        found = session.sparkContext.getConf().get(name)
+    else:  # of Spark Connect
+        found = session.conf.get(name, None)
+    if found != _SAFE_LOG_STORE:
+        place = f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        what = "Delta's own log store" if found is None else f"the log store {found}"
+        raise UnsupportedFeatureError(
+            f"a commit of delta-spark to {place} may be lost: {what} for {scheme}:// lets two writers write one "
+            f"version, and tells both that it went well; start the session with {name}={_SAFE_LOG_STORE} (package "
+            "io.delta:delta-storage-s3-dynamodb), and give format('tensor') and tl.open the option "
+            "AWS_S3_LOCKING_PROVIDER=dynamodb; or write with format('tensor'), whose commits are safe without"
+        )
+
+
+def completed(options: Mapping[str, str], settings: Mapping[str, str], uri: str) -> dict[str, str]:
+    """Return the options of a store, and what they leave open as Hadoop's settings have it.
+
+    Parameters
+    ----------
+    options : mapping of str to str
+        As in `tensorlake_spark.open`; they win. A key goes with its secret, an endpoint with its scheme.
+    settings : mapping of str to str
+        From `settings_of`.
+    uri : str
+        What lies there; only ``s3://`` and Hadoop's names of it have such settings.
+
+    Examples
+    --------
+    >>> completed({"AWS_REGION": "eu"}, {"endpoint.region": "us", "access.key": "k"}, "s3://b/x")
+    {'AWS_ACCESS_KEY_ID': 'k', 'AWS_REGION': 'eu'}
+    """
+    parts = urlsplit(uri)
+    if parts.scheme not in ("s3", "s3a", "s3n"):
+        return dict(options)
+    own = f"bucket.{parts.netloc}."
+    here = {k: v for k, v in settings.items() if not k.startswith("bucket.")}
+    here |= {k[len(own) :]: v for k, v in settings.items() if k.startswith(own)}
+    given = {name.lower().removeprefix("aws_") for name in options}
+    taken = {name for group in _GROUPS if given & {*group} for name in group}
+    found = _from_hadoop(here)
+    kept = {k: v for k, v in found.items() if k.lower().removeprefix("aws_") not in taken}
+    return {**kept, **options}
+
+
+def _from_hadoop(settings: Mapping[str, str]) -> dict[str, str]:
+    out = {name: settings[key] for key, name in _SIGNING.items() if settings.get(key)}
+    if "Anonymous" in settings.get(_PROVIDER, ""):
+        out = {"AWS_SKIP_SIGNATURE": "true"}
+    endpoint = settings.get("endpoint", "")
+    if endpoint and urlsplit(f"//{endpoint.partition('://')[2] or endpoint}").hostname != _CENTRAL:
+        if "://" not in endpoint:
+            secure = settings.get("connection.ssl.enabled", "true").lower() == "true"
+            endpoint = f"{'https' if secure else 'http'}://{endpoint}"
+        out["AWS_ENDPOINT_URL"] = endpoint
+        if endpoint.startswith("http://"):
+            out["AWS_ALLOW_HTTP"] = "true"
+    if settings.get("endpoint.region"):
+        out["AWS_REGION"] = settings["endpoint.region"]
+    return out
+
+
+def to_hadoop(options: Mapping[str, str]) -> dict[str, str]:
+    """Return Hadoop's settings for the options of a store, with those of the environment where they say nothing.
+
+    Examples
+    --------
+    >>> found = to_hadoop({"AWS_ENDPOINT_URL": "http://h:9", "AWS_REGION": "us-east-1"})
+    >>> found["fs.s3a.endpoint"], found["fs.s3a.endpoint.region"], found["fs.s3a.path.style.access"]
+    ('http://h:9', 'us-east-1', 'true')
+    """
+    options = as_text(options)
+    out: dict[str, str | None] = {
+        "endpoint": get_or_env(options, ENDPOINT),
+        "endpoint.region": get_or_env(options, REGION),
+    }
+    if out["endpoint"]:  # a server of one's own has seldom a host name for each bucket
+        out["path.style.access"] = "true"
+    if is_true(options, UNSIGNED):
+        out[_PROVIDER] = f"{_AUTH}AnonymousAWSCredentialsProvider"
+    elif get(options, KEY):  # those of the environment S3A finds by itself
+        token = get(options, TOKEN)
+        out |= {
+            "access.key": get(options, KEY),
+            "secret.key": get(options, SECRET),
+            "session.token": token,
+            _PROVIDER: f"{_AUTH}{'Temporary' if token else 'Simple'}AWSCredentialsProvider",
+        }
+    return {f"fs.s3a.{name}": value for name, value in out.items() if value}

@@ -1,0 +1,257 @@
+"""Rows of a plain Delta table made of tensors, and the metadata rows that make tensors of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch, read_meta
+from tensorlake_spark.rows.row import SCHEMA, Totals, data_batch
+from tensorlake_spark.spark.functions.stacks import check_bytes
+from tensorlake_spark.spark.functions.udfs import arrow_udf, longs
+from tensorlake_spark.spark.source.schemas import TensorColumn, arrow_type
+from tensorlake_spark.spark.source.write.grouping import usual_block
+from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, check_id, dtype_of
+from tensorlake_spark.writing.append import longer_labels
+from tensorlake_spark.writing.options import WriteOptions, new_spec
+from tensorlake_spark.writing.pipeline import encode
+from tensorlake_spark.writing.source import ArraySource
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+ROW = from_arrow_schema(SCHEMA)
+"""A row of a tensor table as a value of Spark."""
+
+ROWS = t.ArrayType(ROW)
+
+
+def tensor_encode(
+    tensor: Any,
+    lo: Any,
+    id: Any,  # noqa: A002 -- as the option of format("tensor")
+    seq: Any,
+    layout: str = "ftsf",
+    block_shape: Sequence[int] | None = None,
+    codec: str = "auto",
+    shape: Sequence[int] | None = None,
+) -> Column:
+    """Return the rows of a tensor table that a part of a tensor becomes, an array of structs.
+
+    The counterpart of `tensor_decode`: ``df.select(f.inline(tensor_encode(...)))`` has the columns of a tensor
+    table, and may be appended to one. Chunks that are full of zeros have no row. What makes a tensor of such
+    rows is its metadata row: `metadata_rows`. In SQL ``tensor_encode(tensor, lo, id, seq)``, then ``layout,
+    block_shape, codec, shape``, which may be left out or null.
+
+    Parameters
+    ----------
+    tensor : Column or str
+        The part.
+    lo : Column or str, or sequence of int
+        Its lower corner in the tensor.
+    id : str or Column
+        The name of the tensor; of a column that has names, ``f.col("name")``.
+    seq : Column or str, or int
+        Place of the first row in the tensor's storage order; those after it count up. Parts need places of
+        their own: a part becomes no more rows than it touches blocks, or has elements.
+    layout : str
+        Any but ``"auto"``, for parts know nothing of each other.
+    block_shape : sequence of int, optional
+        Of the chunks or blocks, the same for all parts, counted from the tensor's first element. Chosen by
+        `shape`, or by the shape of the part, if not given.
+    codec : str
+        ``"auto"`` tries candidates on the first part of a batch.
+    shape : sequence of int, optional
+        Of the whole tensor; it ends where the parts end if not given.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is no such layout or codec.
+    InvalidTensorError
+        If `id` is none that a tensor can have.
+
+    Notes
+    -----
+    Where a task runs, it ends with an error for a part that does not lie in `shape`.
+
+    Examples
+    --------
+    ::
+
+        rows = df.select(f.inline(tensor_encode("tensor", [0, 0, 0, 0], "copy", 0)))
+        rows.select("id", "seq", "lo", "nnz").collect()
+    """
+    known = layout_of(layout)
+    if codec != "auto":
+        known.check_codec(codec)
+    args = [
+        tensor,
+        longs(lo) if isinstance(lo, (list, tuple)) else lo,
+        f.lit(check_id(id)) if isinstance(id, str) else id,
+        f.lit(seq) if isinstance(seq, int) else seq,
+        f.lit(layout),
+        longs(block_shape) if block_shape is not None else f.lit(None).cast("array<bigint>"),
+        f.lit(codec),
+        longs(shape) if shape is not None else f.lit(None).cast("array<bigint>"),
+    ]
+    return arrow_udf("tensor_encode", encoded_column, ROWS)(*args)
+
+
+def encoded_column(
+    tensors: pa.StructArray, los: pa.Array, ids: pa.Array, seqs: pa.Array, *options: pa.Array
+) -> pa.ListArray:
+    """Return the rows that each tensor becomes, null where an argument is null.
+
+    Parameters
+    ----------
+    tensors, los, ids, seqs : pyarrow.Array
+        The parts, and where they belong.
+    *options : pyarrow.Array
+        Layouts, block shapes, codecs and shapes; what is null is chosen.
+    """
+    parts = TensorColumn(tensors)
+    made: dict[Any, TensorSpec] = {}
+    batches: list[pa.RecordBatch] = []
+    ends: list[int | None] = []
+    number = size = 0
+    columns = [column.to_pylist() for column in (los, ids, seqs, *options)]
+    for place, (lo, name, seq, *rest) in enumerate(zip(*columns, strict=True)):
+        if None in (lo, name, seq) or not parts.valid[place]:
+            ends.append(None)
+            continue
+        ends.append(number)
+        part = parts.stack(np.array([place]))[0]
+        spec = _spec(name, part, lo, rest, made)
+        rows = [row for _, some in encode(spec, [(tuple(lo), part)]) for row in some]
+        if rows:
+            batches.append(data_batch(spec, range(seq, seq + len(rows)), rows))
+        number += len(rows)
+        size += sum(row.nbytes for row in rows)
+        check_bytes(size, place + 1)
+    kind = arrow_type(ROWS)
+    fields = list(kind.value_type)
+    found = pa.Table.from_batches(batches, SCHEMA).combine_chunks()
+    values = pa.StructArray.from_arrays(
+        [found.column(field.name).combine_chunks() for field in fields], fields=fields
+    )
+    return pa.ListArray.from_arrays(pa.array([*ends, number], pa.int32()), values, type=kind)
+
+
+def _spec(
+    name: str, part: Array, lo: list[int], options: Sequence[Any], made: dict[Any, TensorSpec]
+) -> TensorSpec:
+    """Return by what a part is encoded; `made` has what was chosen for parts like it."""
+    layout, block, codec, shape = (*options, None, None, None, None)[:4]
+    if len(lo) != part.ndim or None in lo or min(lo, default=0) < 0:
+        raise InvalidTensorError(
+            f"tensor_encode: a part of shape {part.shape} has lo = {lo}; it needs {part.ndim} non-negative numbers"
+        )
+    ends = tuple(a + n for a, n in zip(lo, part.shape, strict=True))
+    whole = ends if shape is None else tuple(shape)
+    if len(whole) != part.ndim or any(b > n for b, n in zip(ends, whole, strict=True)):
+        raise InvalidTensorError(
+            f"tensor_encode: a part of tensor {name!r} ends at {ends}, outside of the shape {whole}"
+        )
+    block = None if block is None else tuple(block)
+    key = (name, layout, block, codec, shape is None or whole, part.shape, part.dtype)
+    if key not in made:
+        about = part.shape if shape is None else whole
+        kind = layout_of(layout or "ftsf")
+        if block is None and kind.has_blocks:
+            block = usual_block(about) if kind.is_sparse else kind.default_block(about, part.dtype)
+        chosen = WriteOptions(layout=kind.name, block_shape=block, codec=codec or "auto")
+        made[key] = new_spec(name, ArraySource(part, part.shape, part.dtype), chosen)
+    return replace(made[key], shape=whole, segments=())
+
+
+def metadata_rows(rows: DataFrame) -> DataFrame:
+    """Return the metadata rows of all tensors that have rows in a DataFrame, with totals counted anew.
+
+    A tensor of which rows were added or removed with plain Delta is complete, and read without complaint, once
+    its metadata row is appended. Axis names, attributes and labels stay what its newest metadata row says;
+    a tensor that has none gets one, and its shape is where its rows end, or what `tensor_encode` was told.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        All rows of these tensors, so not those of a slice, the metadata rows that there are among them.
+
+    Raises
+    ------
+    InvalidTensorError
+        If a column is missing.
+
+    Notes
+    -----
+    Such an append carries no Delta transaction of the tensor, so other writers do not see that the tensor
+    changed: none of them may change it at the same time.
+
+    Examples
+    --------
+    ::
+
+        table = spark.read.format("delta").load(path)
+        metadata_rows(table.where("id = 'photos'")).select("id", "attrs").collect()
+    """
+    missing = [name for name in SCHEMA.names if name not in rows.columns]
+    if missing:
+        raise InvalidTensorError(
+            f"the DataFrame has no column {', '.join(missing)}; give whole rows of a tensor table"
+        )
+    is_data = f.col("nnz") > 0
+    columns = f.struct(*META_COLUMNS)
+    sizes = [f.coalesce(f.length(name), f.lit(0)) for name in ("index", "values")]
+    counted = rows.groupBy("id").agg(
+        f.count(f.when(is_data, 1)).alias("rows"),
+        f.sum("nnz").alias("nnz"),
+        f.sum(sizes[0] + sizes[1]).alias("bytes"),
+        f.max("seq").alias("seq"),
+        f.max_by(columns, f.when(~is_data, f.col("seq"))).alias("meta"),
+        f.max_by(columns, f.when(is_data, f.col("seq"))).alias("data"),
+        f.collect_set(f.when(is_data, f.col("shape"))).alias("shapes"),
+        f.array(*(f.max(f"hi.d{k}") for k in range(STORED_AXES))).alias("hi"),
+    )
+    return counted.mapInArrow(_meta_batches, ROW)
+
+
+def _meta_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            spec = _told(row) if row["meta"] is None else _longer(read_meta(row["meta"]).spec, row)
+            totals = Totals(row["rows"], row["nnz"], row["bytes"])
+            yield meta_batch([spec], [row["seq"] + 1], [totals])
+
+
+def _told(row: dict[str, Any]) -> TensorSpec:
+    """Return a tensor as its data rows tell of it."""
+    data = row["data"]
+    shape = tuple(map(max, zip(*row["shapes"], strict=True)))
+    return TensorSpec(
+        id=row["id"],
+        shape=shape,
+        dtype=dtype_of(data["dtype"]),
+        layout=data["layout"],
+        block_shape=data["block_shape"] or (),
+        codec=data["codec"],
+        params=layout_of(data["layout"]).choose_params(len(shape), None, None),
+    )
+
+
+def _longer(spec: TensorSpec, row: dict[str, Any]) -> TensorSpec:
+    """Return a tensor with a shape that holds all of its rows."""
+    ends = [n or 0 for n in row["hi"]] + [0] * spec.ndim
+    shape = tuple(map(max, zip(spec.shape, ends, strict=False)))
+    return replace(spec, shape=shape, labels=longer_labels(spec, shape, {}))

@@ -1,0 +1,5 @@
+"""Files to tensors on executors: what ``jobs/ingest.py`` calls. Begin with `ingestion`.
+
+``arrays`` makes slabs of images and arrays, ``records`` cells of logs and matrices; `sources` says which files,
+`resume` what an earlier run has done. May import the other rooms of ``spark`` but ``session``.
+"""

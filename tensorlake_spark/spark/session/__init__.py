@@ -1,0 +1,8 @@
+"""A local Spark session with Delta and the settings of ``conf``: `session`; `java` finds a Java that Spark runs on.
+
+May import every room of ``spark``. Begin with `session`.
+"""
+
+from tensorlake_spark.spark.session.session import CONF, default_settings, fetch, local_session
+
+__all__ = ["CONF", "default_settings", "fetch", "local_session"]

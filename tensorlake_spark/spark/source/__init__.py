@@ -1,0 +1,5 @@
+"""``format("tensor")``: `data_source` routes, `options` are parsed once, `schemas` is what Spark sees.
+
+``read`` and ``write`` are its two halves; `blocks`, `cell_columns` and `label_columns` serve both. May import
+``spark.cluster``, nothing of ``functions`` or ``ingest``. Begin with `data_source`.
+"""

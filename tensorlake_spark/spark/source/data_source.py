@@ -1,0 +1,113 @@
+"""``format("tensor")``: routing between Spark and the reader and writer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
+from pyspark.sql.types import StructType
+
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.spark.cluster.s3a import settings_of_session
+from tensorlake_spark.spark.source.label_columns import labelled_schema
+from tensorlake_spark.spark.source.options import ReadOptions, SparkWriteOptions
+from tensorlake_spark.spark.source.read.pushdown import FilteredReader, FilteredSparseReader
+from tensorlake_spark.spark.source.read.reader import CatalogReader, TensorReader, selection_of
+from tensorlake_spark.spark.source.read.sparse_reader import SparseReader
+from tensorlake_spark.spark.source.schemas import BLOCKS, CATALOG, cell_schema
+from tensorlake_spark.spark.source.write.writer import TensorWriter
+from tensorlake_spark.tensor.spec import TensorSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class TensorDataSource(DataSource):
+    """Tensors of a lake as rows of Spark, and back.
+
+    The version of the table is resolved when the schema is asked for, and stays with the DataFrame.
+    """
+
+    s3a: ClassVar[Mapping[str, str]] = {}
+    """What the session says of S3A, from `register`; stores that the options leave open are reached by it."""
+
+    _version: int | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """Name of the format."""
+        return "tensor"
+
+    def schema(self) -> StructType:
+        """Return the schema of the view; pins the version."""
+        options = ReadOptions.parse(self.options, self.s3a)
+        snapshot = Snapshot.open(options.storage, options.version, options.timestamp)
+        self._version = snapshot.version
+        if options.view == "catalog":
+            return CATALOG
+        meta = catalog.get(snapshot, str(options.id))
+        # A key that does not fit is an error of load(), not of a task an hour later.
+        selection_of(meta.spec, options)
+        return _schema_of(meta.spec, options)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of the view; a schema of the user's own narrows the columns."""
+        options = ReadOptions.parse(self.options, self.s3a)
+        if self._version is None:  # the user gave the schema, so Spark did not ask for ours
+            snapshot = Snapshot.open(options.storage, options.version, options.timestamp)
+        else:
+            snapshot = Snapshot.open(options.storage, self._version)
+        made: DataSourceReader
+        if options.view == "catalog":
+            made, known = CatalogReader(options, snapshot.version, schema), CATALOG
+        else:
+            meta = catalog.get(snapshot, str(options.id))
+            dense, sparse = TensorReader, SparseReader
+            if options.push_filters:
+                # Not always these: Spark wants its setting of any reader that could take filters.
+                dense, sparse = FilteredReader, FilteredSparseReader
+            kind = sparse if layout_of(meta.spec.layout).is_sparse else dense
+            made = kind(options, snapshot, meta, schema)
+            known = _schema_of(meta.spec, options)
+        for field in schema.fields:
+            if field.name not in known.names:
+                raise InvalidOptionError(
+                    f"the view {options.view!r} has no column {field.name!r}"
+                    f"{did_you_mean(field.name, known.names)}; it has {', '.join(known.names)}"
+                )
+        return made
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Return the writer for a DataFrame's schema."""
+        return TensorWriter(SparkWriteOptions.parse(self.options, self.s3a), schema, overwrite)
+
+
+def _schema_of(spec: TensorSpec, options: ReadOptions) -> StructType:
+    """Return the columns of the views ``blocks`` and ``cells`` of a tensor."""
+    if options.view == "blocks":
+        return BLOCKS
+    return labelled_schema(spec) if options.labels else cell_schema(spec)
+
+
+def register(session: SparkSession) -> None:
+    """Make ``format("tensor")`` known to a session, and to it what the session says of S3 (``fs.s3a.*``).
+
+    Sessions find it without this where the package ``pyspark_tensorlake`` is installed; S3 is then reached by the
+    options of a read or write and by the environment alone.
+    """
+    session.dataSource.register(_configured(settings_of_session(session)))
+
+
+def _configured(settings: Mapping[str, str]) -> type[TensorDataSource]:
+    """Return the data source for one session; a class made here travels with its settings."""
+    if not settings:
+        return TensorDataSource
+
+    class Configured(TensorDataSource):
+        s3a = settings
+
+    return Configured

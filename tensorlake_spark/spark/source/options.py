@@ -1,0 +1,286 @@
+"""The options of ``format("tensor")``, parsed once into typed objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.indexing.coords import DUPLICATES
+from tensorlake_spark.spark.cluster.s3a import completed
+from tensorlake_spark.spark.source.receipts import Resumption
+from tensorlake_spark.tensor.spec import check_id, dtype_of
+from tensorlake_spark.writing.app_transaction import check_transaction
+from tensorlake_spark.writing.options import WriteOptions
+
+VIEWS = ("blocks", "cells", "catalog")
+STORAGE_PREFIX = "storage."
+
+_NONE: Mapping[str, str] = {}
+_SHARED = ("path", "id")
+_READ = (
+    *_SHARED, "slice", "view", "labels", "pushFilters", "versionAsOf", "timestampAsOf", "maxPartitionBytes",
+)  # fmt: skip
+_WRITE = (
+    *_SHARED, "layout", "blockShape", "chunkRank", "codec", "fillValue", "axes", "attrs", "labels", "axis",
+    "shape", "dtype", "order", "rowAxes", "duplicates", "txnAppId", "txnVersion", "lastChange",
+    "resumption",
+)  # fmt: skip
+
+
+def _checked(options: Mapping[str, str], known: tuple[str, ...], doing: str) -> dict[str, str]:
+    """Return the options under their proper names; Spark hands them over in lower case."""
+    proper = {name.lower(): name for name in known}
+    out = {}
+    for name, value in options.items():
+        if name.lower().startswith(STORAGE_PREFIX):
+            continue
+        if name.lower() not in proper:
+            raise InvalidOptionError(
+                f"unknown option {name!r} for {doing} format('tensor')"
+                f"{did_you_mean(name.lower(), proper)}; known are {', '.join(known)} and "
+                f"{STORAGE_PREFIX}*"
+            )
+        out[proper[name.lower()]] = value
+    if "path" not in out:
+        raise InvalidOptionError(
+            f"{doing} format('tensor') needs a path: .load(path) or .save(path); a table made by CREATE "
+            "TABLE loses its options in Spark, a temporary view keeps them"
+        )
+    return out
+
+
+def _integer(options: Mapping[str, str], name: str) -> int | None:
+    if name not in options:
+        return None
+    try:
+        return int(options[name])
+    except ValueError:
+        raise InvalidOptionError(f"option {name}={options[name]!r} is no integer") from None
+
+
+def _integers(options: Mapping[str, str], name: str) -> tuple[int, ...] | None:
+    if name not in options:
+        return None
+    try:
+        return tuple(int(part) for part in options[name].strip("()[] ").split(",") if part.strip())
+    except ValueError:
+        raise InvalidOptionError(
+            f"option {name}={options[name]!r} is no list of integers such as '1,3,256,1024'"
+        ) from None
+
+
+def _storage(options: Mapping[str, str], path: str, s3a: Mapping[str, str]) -> Storage:
+    prefix = len(STORAGE_PREFIX)
+    store = {k[prefix:]: v for k, v in options.items() if k.lower().startswith(STORAGE_PREFIX)}
+    return Storage(path, completed(store, s3a, path))
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options of a read.
+
+    Attributes
+    ----------
+    storage : Storage
+        The table (``path``, and ``storage.*`` as deltalake names them).
+    id : str, or None
+        The tensor; None for the view ``catalog``, which lists all.
+    slice : str
+        Key as text, empty for the whole tensor.
+    view : str
+        One of `VIEWS`.
+    labels : bool
+        Whether the view ``cells`` shows the labels of axes in place of indices.
+    version, timestamp : str, or None
+        ``versionAsOf`` and ``timestampAsOf``, as Delta has them; the version may be a tag.
+    partition_bytes : int
+        Bytes of stored data that one partition reads at the most.
+    push_filters : bool
+        Whether filters on the coordinates of the view ``cells`` narrow the slice.
+    """
+
+    storage: Storage
+    id: str | None
+    slice: str
+    view: str
+    labels: bool
+    version: str | None
+    timestamp: str | None
+    partition_bytes: int
+    push_filters: bool = False
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], s3a: Mapping[str, str] = _NONE) -> ReadOptions:
+        """Parse Spark's options; an unknown one is an error that names the nearest.
+
+        What they leave open of an S3 store is taken from `s3a`, see `tensorlake_spark.spark.cluster.s3a.settings_of`.
+        """
+        given = _checked(options, _READ, "reading")
+        view = given.get("view", "blocks")
+        if view not in VIEWS:
+            raise InvalidOptionError(
+                f"unknown view {view!r}{did_you_mean(view, VIEWS)}; known are {', '.join(VIEWS)}"
+            )
+        if view != "catalog" and "id" not in given:
+            raise InvalidOptionError(
+                f"the view {view!r} needs the option id, the tensor's name; view='catalog' lists them"
+            )
+        flags = {name: given.get(name, "false").lower() for name in ("labels", "pushFilters")}
+        for name, flag in flags.items():
+            if flag not in ("true", "false") or (flag == "true" and view != "cells"):
+                raise InvalidOptionError(
+                    f"option {name}={given[name]!r} is 'true' or 'false', and goes with view='cells'"
+                )
+        odd = [name for name in ("id", "slice") if view == "catalog" and name in given]
+        if odd:
+            raise InvalidOptionError(
+                f"option {odd[0]}={given[odd[0]]!r} is for one tensor, and the view 'catalog' lists all of them; "
+                f"leave it out, or .where(\"id = '...'\") afterwards"
+            )
+        size = _integer(given, "maxPartitionBytes")
+        if size is not None and size < 1:
+            raise InvalidOptionError(f"option maxPartitionBytes={size} is below 1")
+        return cls(
+            storage=_storage(options, given["path"], s3a),
+            id=given.get("id"),
+            slice=given.get("slice", ""),
+            view=view,
+            labels=flags["labels"] == "true",
+            version=given.get("versionAsOf"),
+            timestamp=given.get("timestampAsOf"),
+            partition_bytes=size or 32 << 20,
+            push_filters=flags["pushFilters"] == "true",
+        )
+
+
+@dataclass(frozen=True)
+class SparkWriteOptions:
+    """Options of a write.
+
+    Attributes
+    ----------
+    storage : Storage
+        The table.
+    id : str, or None
+        The tensor; None where every row brings its own.
+    axis : int
+        Where an append of slabs continues.
+    shape : tuple of int, or None
+        Shape of what the slabs make up, needed where they do not span all axes but the first; of cells
+        the tensor's, by default the least that holds all of them.
+    dtype : numpy.dtype, or None
+        Of a tensor of cells; that of the column ``value`` by default.
+    duplicates : str, or None
+        What a cell means that is given twice, as in ``write``; None where nobody said, which an append to a
+        tensor with a rule of its own takes as that.
+    write : WriteOptions
+        How it is stored.
+    last_change : int, or None
+        What ``jobs/ingest.py`` saw as the number of the tensor's last change, -1 where there was none: the
+        write holds only if that is still so. None where nobody has looked.
+    resumption : Resumption, or None
+        What ``jobs/ingest.py --resume`` knows of earlier runs, for slabs of a given shape and for tensors.
+    """
+
+    storage: Storage
+    id: str | None
+    axis: int
+    shape: tuple[int, ...] | None
+    dtype: np.dtype[Any] | None
+    duplicates: str | None
+    write: WriteOptions
+    last_change: int | None = None
+    resumption: Resumption | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], s3a: Mapping[str, str] = _NONE) -> SparkWriteOptions:
+        """Parse Spark's options; an unknown one is an error that names the nearest.
+
+        What they leave open of an S3 store is taken from `s3a`, see `tensorlake_spark.spark.cluster.s3a.settings_of`.
+        """
+        given = _checked(options, _WRITE, "writing")
+        tensor_id = given.get("id")
+        if tensor_id is not None:
+            check_id(tensor_id)
+        axes = given.get("axes")
+        return cls(
+            storage=_storage(options, given["path"], s3a),
+            id=tensor_id,
+            axis=_integer(given, "axis") or 0,
+            shape=_integers(given, "shape"),
+            dtype=dtype_of(given["dtype"]) if "dtype" in given else None,
+            duplicates=_one_of(given, "duplicates", DUPLICATES),
+            write=WriteOptions(
+                layout=given.get("layout", "auto"),
+                block_shape=_integers(given, "blockShape"),
+                chunk_rank=_integer(given, "chunkRank"),
+                codec=given.get("codec", "auto"),
+                fill_value=_number(given.get("fillValue", "0")),
+                axes=None if axes is None else [a.strip() for a in axes.split(",")],
+                attrs=_json(given, "attrs"),
+                transaction=transaction_of(given),
+                order=_integers(given, "order"),
+                row_axes=_integers(given, "rowAxes"),
+                duplicates=given.get("duplicates", "error"),
+                labels=_json(given, "labels"),
+            ),
+            last_change=_integer(given, "lastChange"),
+            resumption=(
+                Resumption.from_json(given["resumption"]) if "resumption" in given else None
+            ),
+        )
+
+
+def transaction_of(options: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return name and number of a batch, None if it has none.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one of them is missing, or will not do.
+    """
+    app, number = options.get("txnAppId"), _integer(options, "txnVersion")
+    if app is None and number is None:
+        return None
+    if app is None or number is None:
+        raise InvalidOptionError(
+            "txnAppId and txnVersion (--txn-app-id and --txn-version) go together: the name of who writes the "
+            "batches, and the number of this one"
+        )
+    check_transaction((app, number))
+    return app, number
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float, complex):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise InvalidOptionError(f"option fillValue={text!r} is no number")
+
+
+def _one_of(options: Mapping[str, str], name: str, known: Sequence[str]) -> str | None:
+    value = options.get(name)
+    if value is not None and value not in known:
+        raise InvalidOptionError(
+            f"unknown {name} {value!r}{did_you_mean(value, known)}; known are {', '.join(known)}"
+        )
+    return value
+
+
+def _json(options: Mapping[str, str], name: str) -> dict[str, Any]:
+    text = options.get(name, "{}")
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidOptionError(f"option {name}={text!r} is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidOptionError(f"option {name}={text!r} is no JSON object")
+    return value

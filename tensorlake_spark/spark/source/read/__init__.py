@@ -1,0 +1,4 @@
+"""Spark reads: `reader` (partitions of equal bytes), `sparse_reader`, `pushdown` of filters, `overlap` of rows.
+
+May import the modules of ``spark.source``, nothing of ``write``. Begin with `reader`.
+"""

@@ -1,0 +1,179 @@
+"""Partial writes of sparse tensors: the rows that a selection touches are decoded, changed and written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.delta.files.rewrite import boxes
+from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.indexing import lift, locate, select
+from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.rows.row import SCHEMA, Totals, corners
+from tensorlake_spark.tensor.sparse import SparseTensor, sparse_of
+from tensorlake_spark.tensor.spec import TensorSpec, converted
+from tensorlake_spark.writing.assign import check_kind, commit_assignment, fitting, rewrite_files
+
+Array = np.ndarray[Any, Any]
+
+Corners = tuple[tuple[int, ...], tuple[int, ...]]
+
+_DENSE_CELLS = 1 << 27
+"""So many elements may be assigned from an array, or from a scalar that is not zero."""
+
+
+def assign_elements(
+    snapshot: Snapshot, meta: Meta, selection: AnySelection, values: Any
+) -> Snapshot:
+    """Write values into a part of a sparse tensor, in one commit; zeros remove what was stored there.
+
+    Parameters
+    ----------
+    snapshot, meta, selection
+        As for `tensorlake_spark.writing.assign.assign`.
+    values : array-like, SparseTensor or scalar
+        Of the selection's result shape, or what NumPy stretches to it.
+
+    Raises
+    ------
+    InvalidTensorError
+        If the values do not fit, or a scalar would fill too many elements.
+    ConcurrentWriteError
+        If another writer changed the tensor since `snapshot`.
+    """
+    spec = meta.spec
+    given = _given(spec, selection, values)
+    take, coords = lift(selection, given.coords)
+    new = SparseTensor(coords, given.values[take], spec.shape)
+
+    def change(
+        newest: Snapshot, writer: FileWriter, seqs: Iterator[int]
+    ) -> tuple[list[str], Totals]:
+        return _replace(newest, meta, selection, new, writer, seqs)
+
+    return commit_assignment(snapshot, meta, selection, change)
+
+
+def _given(spec: TensorSpec, selection: AnySelection, values: Any) -> SparseTensor:
+    """Return the values as a sparse tensor of the selection's result shape."""
+    shape = selection.result_shape
+    sparse = sparse_of(values)
+    if sparse is not None:
+        check_kind(spec, sparse.dtype)
+        if sparse.shape != shape:
+            raise InvalidTensorError(
+                f"a sparse tensor of shape {sparse.shape} cannot be assigned to a selection of shape "
+                f"{shape} of tensor {spec.id!r}"
+            )
+        converted(sparse.values, spec.dtype, f"tensor {spec.id!r}")
+        return sparse.astype(spec.dtype)
+    given = fitting(spec, values)
+    try:
+        stretched = np.broadcast_to(given, shape)
+    except ValueError as error:
+        raise InvalidTensorError(
+            f"values of shape {given.shape} cannot be assigned to a selection of shape {shape} of tensor "
+            f"{spec.id!r}"
+        ) from error
+    if not SparseTensor.from_dense(given).nnz:
+        none = np.zeros((len(shape), 0), np.int64)
+        return SparseTensor._trusted(none, np.zeros(0, spec.dtype), shape)
+    if selection.size > _DENSE_CELLS:
+        raise InvalidTensorError(
+            f"{selection.size} elements of the sparse tensor {spec.id!r} would be stored; assign a "
+            "SparseTensor, or smaller parts"
+        )
+    return SparseTensor.from_dense(stretched)
+
+
+def _replace(
+    snapshot: Snapshot,
+    meta: Meta,
+    selection: AnySelection,
+    new: SparseTensor,
+    writer: FileWriter,
+    seqs: Iterator[int],
+) -> tuple[list[str], Totals]:
+    """Write the touched rows anew; return the files they were in, and the totals afterwards."""
+    spec, layout = meta.spec, layout_of(meta.spec.layout)
+    whole = select(..., spec.shape)
+    touched, removes = _touched(snapshot, spec, selection)
+    gathered = layout.new_result(spec, whole, False)
+    totals = meta.totals
+    replaced: list[pa.RecordBatch] = []
+
+    def edit(batch: pa.RecordBatch) -> pa.RecordBatch:
+        nonlocal totals
+        ours = np.asarray(pc.equal(batch.column("id"), spec.id))
+        data = ours & (np.asarray(batch.column("nnz")) > 0)
+        places = np.flatnonzero(data)
+        lo, hi = corners(batch.take(pa.array(places)), spec.ndim)
+        hit = places[[row in touched for row in _rows(lo, hi)]]
+        if len(hit):
+            rows = batch.take(pa.array(hit))
+            totals -= layout.decode(rows, spec, whole, gathered)
+            replaced.append(rows.select(batch.schema.names[len(SCHEMA) :]))
+        gone = ours & ~data  # superseded by the metadata row of this commit
+        gone[hit] = True
+        return batch.filter(pa.array(~gone))
+
+    rewrite_files(snapshot, spec, removes, writer, edit)
+    old = layout.finish(spec, whole, gathered)
+    stays = np.ones(old.nnz, bool)
+    stays[locate(selection, old.coords)[0]] = False
+    coords = np.concatenate([old.coords[:, stays], new.coords], axis=1)
+    writer.extras = shared_extras(replaced)
+    merged = SparseTensor(coords, np.concatenate([old.values[stays], new.values]), spec.shape)
+    for row in layout.encode(merged, (0,) * spec.ndim, spec):
+        writer.add(spec, next(seqs), row)
+        totals += Totals(1, row.nnz, row.nbytes)
+    return removes, totals
+
+
+def shared_extras(replaced: Sequence[pa.RecordBatch]) -> dict[str, pa.Scalar]:
+    """Return the values of users' columns on which all rows that are replaced agree.
+
+    The new rows take them: where old ones differ, nobody can tell which of them a new one stands for.
+    """
+    if not replaced or not replaced[0].num_columns:
+        return {}
+    table = pa.Table.from_batches(replaced)
+    columns = zip(table.column_names, table.columns, strict=True)
+    return {name: c[0] for name, c in columns if all(v.equals(c[0]) for v in c)}
+
+
+def _rows(lo: Array, hi: Array) -> list[Corners]:
+    return [(tuple(a), tuple(b)) for a, b in zip(lo.tolist(), hi.tolist(), strict=True)]
+
+
+def _touched(
+    snapshot: Snapshot, spec: TensorSpec, selection: AnySelection
+) -> tuple[set[Corners], list[str]]:
+    """Return the boxes of rows that hold a selected element, and the files of those rows.
+
+    Where rows share elements, those that share with a touched one are touched too: what is written anew
+    comes after them, and the last one may count.
+    """
+    shared = spec.params.get("duplicates", "error") != "error"
+    stored = boxes(snapshot, spec.id, select(..., spec.shape) if shared else selection)
+    lo = np.concatenate([a for _, a, _ in stored] or [np.zeros((0, spec.ndim), np.int64)])
+    hi = np.concatenate([b for _, _, b in stored] or [np.zeros((0, spec.ndim), np.int64)])
+    paths = [path for path, a, _ in stored for _ in range(len(a))]
+    hit = selection.hits(lo, hi)
+    grown = shared
+    while grown:
+        grown = False
+        for i in np.flatnonzero(hit).tolist():
+            meets = ((lo < hi[i]) & (hi > lo[i])).all(axis=1) & ~hit
+            if meets.any():
+                hit |= meets
+                grown = True
+    chosen = np.flatnonzero(hit).tolist()
+    return set(_rows(lo[hit], hi[hit])), sorted({paths[i] for i in chosen})

@@ -1,0 +1,169 @@
+"""What a writer left open: layout, blocks, codec; the spec of a tensor that is written afresh."""
+
+from __future__ import annotations
+
+import logging
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
+from tensorlake_spark.indexing.coords import check_rule
+from tensorlake_spark.layouts import Layout, layout_of
+from tensorlake_spark.layouts.ftsf import paper_block
+from tensorlake_spark.tensor.labels import check_labels
+from tensorlake_spark.tensor.spec import TensorSpec, check_axes, check_id, fill_bytes
+from tensorlake_spark.writing.app_transaction import check_transaction
+from tensorlake_spark.writing.source import Source, native_dtype
+
+logger = logging.getLogger("tensorlake_spark")
+
+DENSE_FROM = 0.1
+"""Share of non-zeros from which ``layout="auto"`` stores chunks (Delta Tensor, section IV-B)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How a tensor is written; see `TensorLake.write`, whose arguments these are."""
+
+    layout: str = "auto"
+    block_shape: Sequence[int] | None = None
+    chunk_rank: int | None = None
+    codec: str = "auto"
+    fill_value: Any = 0
+    axes: Sequence[str] | None = None
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    transaction: tuple[str, int] | None = None
+    order: Sequence[int] | None = None
+    row_axes: Sequence[int] | None = None
+    duplicates: str = "error"
+    threshold: float = DENSE_FROM
+    labels: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise InvalidOptionError if a value is of a kind that no layout or tensor could do with."""
+        check_transaction(self.transaction)
+        if not isinstance(self.codec, str):
+            raise InvalidOptionError(f"unknown codec {self.codec!r}; it is a name, or 'auto'")
+        if self.chunk_rank is not None and not isinstance(self.chunk_rank, Integral):
+            raise InvalidOptionError(
+                f"chunk_rank={self.chunk_rank!r} is no whole number; it counts the last axes that stay whole"
+            )
+        for name in ("attrs", "labels"):
+            check_mapping(name, getattr(self, name))
+        if not isinstance(self.threshold, Real) or not 0 <= self.threshold <= 1:
+            raise InvalidOptionError(f"threshold {self.threshold!r} is no share between 0 and 1")
+
+
+def check_mapping(name: str, value: Any) -> None:
+    """Raise InvalidOptionError unless an argument is a mapping."""
+    if not isinstance(value, Mapping):
+        raise InvalidOptionError(
+            f"{name}={value!r:.100} is no mapping; give a dict of names and values"
+        )
+
+
+def choose_layout(tensor_id: str, source: Source, options: WriteOptions, fill: bytes) -> str:
+    """Return the layout that ``"auto"`` stands for: dense from a share of non-zeros on, else blocks.
+
+    The share is that of the paper (Delta Tensor, section IV-B): 10 %, or `WriteOptions.threshold`.
+    """
+    if options.layout != "auto":
+        return options.layout
+    density = source.density()
+    if options.chunk_rank is not None:
+        name, reason = "ftsf", "chunk_rank is an option of dense chunks"
+    elif any(fill):
+        name, reason = "ftsf", f"sparse layouts leave out zeros, not {options.fill_value!r}"
+    elif density >= options.threshold:
+        name, reason = (
+            "ftsf",
+            f"{density:.3g} of its elements are not zero, at least {options.threshold:g}",
+        )
+    else:
+        name, reason = (
+            "bsgs",
+            f"{density:.3g} of its elements are not zero, below {options.threshold:g}",
+        )
+    logger.info("tensor %r: layout %s, because %s", tensor_id, name, reason)
+    return name
+
+
+def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpec:
+    """Return the spec of a tensor that is written afresh; what the caller left open is chosen here.
+
+    Raises
+    ------
+    InvalidTensorError, UnsupportedDtypeError
+        If the id, shape, dtype, block shape or axis names will not do.
+    InvalidOptionError
+        If the layout or the codec is unknown, or an option is not one of the layout.
+    """
+    dtype = native_dtype(source.dtype)
+    filled = fill_bytes(options.fill_value, dtype)
+    layout = layout_of(choose_layout(tensor_id, source, options, filled))
+    check_options(layout, options, dtype, any(filled))
+    if options.block_shape is not None:
+        block = checked_block(options.block_shape)
+        if len(block) != len(source.shape):
+            raise InvalidTensorError(
+                f"block shape {block} does not fit shape {source.shape}: one length for every axis"
+            )
+    elif options.chunk_rank is not None:
+        block = paper_block(source.shape, options.chunk_rank)
+    else:
+        block = layout.default_block(
+            source.shape, dtype, source.density() if layout.is_sparse else 1
+        )
+    spec = TensorSpec(
+        id=check_id(tensor_id),
+        shape=source.shape,
+        dtype=dtype,
+        layout=layout.name,
+        block_shape=block,
+        fill=filled,
+        axes=None if options.axes is None else check_axes(options.axes, len(source.shape)),
+        attrs=options.attrs,
+        params=layout.choose_params(len(source.shape), options.order, options.row_axes),
+        labels=check_labels(options.labels, options.axes, source.shape),
+    )
+    if options.duplicates != "error":
+        spec = replace(spec, params={**spec.params, "duplicates": options.duplicates})
+    if options.codec == "auto":
+        codec = layout.choose_codec(source.sample(block)) if not layout.is_sparse else "zstd"
+    else:
+        codec = layout.check_codec(options.codec)
+    logger.debug("tensor %r: layout %s, block %s, codec %s", tensor_id, layout.name, block, codec)
+    return replace(spec, codec=codec)
+
+
+def checked_block(lengths: Any) -> tuple[int, ...]:
+    """Return a block shape that a writer gives as ints, or raise InvalidTensorError."""
+    try:
+        return tuple(operator.index(n) for n in lengths)
+    except TypeError:
+        raise InvalidTensorError(
+            f"block shape {lengths!r} is no sequence of whole numbers, one length for every axis"
+        ) from None
+
+
+def check_options(
+    layout: Layout, options: WriteOptions, dtype: np.dtype[Any], filled: bool
+) -> None:
+    """Raise InvalidOptionError if an option does not go with the layout."""
+    if options.block_shape is not None and options.chunk_rank is not None:
+        raise InvalidOptionError("block_shape and chunk_rank exclude each other; give one of them")
+    check_rule(options.duplicates, dtype)
+    wrong = {
+        "chunk_rank": options.chunk_rank is not None and layout.name != "ftsf",
+        "block_shape": options.block_shape is not None and not layout.has_blocks,
+        "duplicates": options.duplicates != "error" and not layout.is_sparse,
+        "fill_value": filled and layout.is_sparse,
+    }
+    for name, is_wrong in wrong.items():
+        if is_wrong:
+            raise InvalidOptionError(f"layout {layout.name} has no {name}")

@@ -1,0 +1,154 @@
+"""Regions of a tensor -> rows -> data files -> one commit: what every change has in common."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
+from tensorlake_spark.delta.log.data_file import DataFile
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import ConcurrentWriteError
+from tensorlake_spark.indexing import Box
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.rows.row import Row, Totals, checked
+from tensorlake_spark.tensor.sparse import SparseTensor
+from tensorlake_spark.tensor.spec import TensorSpec
+from tensorlake_spark.threads import THREADS, threads
+from tensorlake_spark.writing.source import Source
+
+T = TypeVar("T")
+Region = np.ndarray[Any, Any] | SparseTensor
+
+RECOMPUTE = 60
+"""How often a change is computed anew because another writer was faster.
+
+Each time another commit landed, so the table gets on; beside an optimisation that never stops, a purge
+loses about every second time."""
+
+
+def writer_of(snapshot: Snapshot, spec: TensorSpec) -> FileWriter:
+    """Return a writer of files with row groups as large as a tensor's layout wants them."""
+    return FileWriter.into(snapshot, layout_of(spec.layout).row_group_bytes)
+
+
+def encode(
+    spec: TensorSpec, regions: Iterable[tuple[Sequence[int], Region]]
+) -> Iterator[tuple[int, list[Row]]]:
+    """Encode regions of a tensor in several threads; yield ``(bytes read, rows)`` in storage order.
+
+    Only a few parts are under way at a time, so memory does not grow with the tensor.
+    """
+    layout = layout_of(spec.layout)
+
+    def rows_of(values: Region, lo: tuple[int, ...]) -> list[Row]:
+        return checked(spec, layout.encode(values, lo, spec))
+
+    def parts() -> Iterator[tuple[Region, tuple[int, ...]]]:
+        for offset, region in regions:
+            box = Box(
+                tuple(offset), tuple(o + n for o, n in zip(offset, region.shape, strict=True))
+            )
+            if isinstance(region, SparseTensor):
+                yield region, box.lo
+                continue
+            grown = replace(
+                spec, shape=tuple(max(a, b) for a, b in zip(spec.shape, box.hi, strict=True))
+            )
+            for part in layout.pieces(grown, box):
+                yield region[part.shift([-o for o in offset]).slices()], part.lo
+
+    waiting: deque[tuple[int, Any]] = deque()
+    pool = threads()
+    for values, lo in parts():
+        waiting.append((values.nbytes, pool.submit(rows_of, values, lo)))
+        del values
+        if len(waiting) > 4 * THREADS:
+            nbytes, done = waiting.popleft()
+            yield nbytes, done.result()
+    while waiting:
+        nbytes, done = waiting.popleft()
+        yield nbytes, done.result()
+
+
+def put(
+    writer: FileWriter,
+    spec: TensorSpec,
+    source: Source,
+    offset: Sequence[int],
+    seqs: Iterator[int],
+    progress: Callable[[int], None],
+) -> Totals:
+    """Encode a source at `offset` of the tensor into the writer's files; return what it adds up to."""
+    moved = (
+        (tuple(o + d for o, d in zip(lo, offset, strict=True)), region)
+        for lo, region in source.regions(spec.block_shape)
+    )
+    rows = nnz = size = 0
+    for nbytes, encoded in encode(spec, moved):
+        for row in encoded:
+            writer.add(spec, next(seqs), row)
+            rows, nnz, size = rows + 1, nnz + row.nnz, size + row.nbytes
+        progress(nbytes)
+    return Totals(rows, nnz, size)
+
+
+def length_of(source: Source, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of a source, with the length of a stream that has ended."""
+    length = getattr(source, "length", None)
+    if length is None:
+        return tuple(shape)
+    axis = source.axis  # type: ignore[attr-defined]
+    return tuple(length if k == axis else n for k, n in enumerate(shape))
+
+
+def commit_change(
+    snapshot: Snapshot,
+    tensor_id: str,
+    writer: FileWriter,
+    removes: Sequence[str],
+    operation: str,
+    transaction: tuple[str, int] | None,
+    adds: Sequence[DataFile] = (),
+) -> Snapshot:
+    """Commit what a writer has written, and others in `adds`, from the tensor's number in `snapshot`."""
+    number = snapshot.transaction(app_of(tensor_id))
+    files = [*adds, *writer.finish()]
+    change = Change({tensor_id: number}, files, removes, operation, transaction)
+    return commit(snapshot.storage, change)
+
+
+def recomputed(snapshot: Snapshot, tensor_id: str, change: Callable[[Snapshot], T]) -> T:
+    """Return what a change returns; it is called anew while other writers move the files that it removes.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        What the change is computed from first; later from the newest one.
+    tensor_id : str
+        The tensor that changes, for messages.
+    change : callable
+        Takes the snapshot, and commits.
+
+    Raises
+    ------
+    StaleChange
+        If the tensor itself changed.
+    ConcurrentWriteError
+        If files were moved during every attempt.
+    """
+    for _ in range(RECOMPUTE):
+        try:
+            return change(snapshot)
+        except StaleChange as stale:
+            if not stale.moved:
+                raise
+            snapshot = stale.snapshot
+    raise ConcurrentWriteError(
+        f"files of tensor {tensor_id!r} were moved during each of {RECOMPUTE} attempts; nothing was committed"
+    )

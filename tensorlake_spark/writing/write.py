@@ -1,0 +1,181 @@
+"""Changes of a tensor: written anew, deleted, described, each by one commit."""
+
+from __future__ import annotations
+
+import logging
+import operator
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files.rewrite import in_file_order, rewrite
+from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.log.commit import StaleChange
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    InvalidOptionError,
+    TensorExistsError,
+    did_you_mean,
+)
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.tensor.spec import TensorSpec, check_id
+from tensorlake_spark.writing.app_transaction import is_repeated
+from tensorlake_spark.writing.append import append, unite
+from tensorlake_spark.writing.append import check_append as check_append
+from tensorlake_spark.writing.options import DENSE_FROM as DENSE_FROM
+from tensorlake_spark.writing.options import WriteOptions as WriteOptions
+from tensorlake_spark.writing.options import new_spec as new_spec
+from tensorlake_spark.writing.pipeline import (
+    RECOMPUTE,
+    commit_change,
+    length_of,
+    put,
+    recomputed,
+    writer_of,
+)
+from tensorlake_spark.writing.pipeline import encode as encode
+from tensorlake_spark.writing.source import Source, suited
+
+logger = logging.getLogger("tensorlake_spark")
+
+MODES = ("error", "overwrite", "append")
+
+
+def check_mode(mode: str) -> None:
+    """Raise InvalidOptionError unless `mode` is one of `MODES`."""
+    if mode not in MODES:
+        raise InvalidOptionError(
+            f"unknown mode {mode!r}{did_you_mean(str(mode), MODES)}; known are {', '.join(MODES)}"
+        )
+
+
+def check_axis(axis: int | None) -> int | None:
+    """Return an axis as an int, or None; raise InvalidOptionError if it is neither."""
+    try:
+        return None if axis is None else operator.index(axis)
+    except TypeError:
+        raise InvalidOptionError(
+            f"axis={axis!r} is no whole number; it counts axes from 0, or from the last one with -1"
+        ) from None
+
+
+def write(
+    storage: Storage,
+    tensor_id: str,
+    source: Source,
+    mode: str,
+    axis: int | None,
+    options: WriteOptions,
+    progress: Callable[[int], None],
+) -> Snapshot:
+    """Write a tensor and return the version that has it; see `TensorLake.write`."""
+    for _ in range(RECOMPUTE):
+        snapshot = Snapshot.open(storage)
+        snapshot.check_writable()
+        if is_repeated(snapshot, options.transaction, tensor_id):
+            logger.info(
+                "transaction %s is committed already; nothing is written", options.transaction
+            )
+            return snapshot
+        old = catalog.find(snapshot, check_id(tensor_id))
+        if old is not None and mode == "error":
+            raise TensorExistsError(
+                f"tensor {tensor_id!r} exists in {storage.uri}; write with mode='overwrite' or "
+                "mode='append', or under another id"
+            )
+        appending = old is not None and mode == "append"
+        try:
+            if appending and old is not None and axis is None:
+                return unite(snapshot, old, source, options, progress)
+            if appending and old is not None and axis is not None:
+                return append(snapshot, old, source, axis, options, progress)
+            return _write_new(snapshot, tensor_id, old, source, options, progress)
+        except StaleChange as stale:
+            if not (appending or stale.moved) or not hasattr(source, "data"):
+                raise ConcurrentWriteError(
+                    f"{stale} of {storage.uri}; nothing of this write was committed, run it again if it "
+                    "still holds"
+                ) from stale
+    raise ConcurrentWriteError(
+        f"other writers changed tensor {tensor_id!r}, or its files, during each of {RECOMPUTE} attempts to "
+        "write it; nothing was committed"
+    )
+
+
+def _write_new(
+    snapshot: Snapshot,
+    tensor_id: str,
+    old: Meta | None,
+    source: Source,
+    options: WriteOptions,
+    progress: Callable[[int], None],
+) -> Snapshot:
+    spec = new_spec(tensor_id, source, options)
+    layout = layout_of(spec.layout)
+    source = suited(source, layout.is_sparse, layout.leading_axis(spec))
+    with writer_of(snapshot, spec) as writer:
+        seqs = count()
+        totals = put(writer, spec, source, (0,) * spec.ndim, seqs, progress)
+        spec = replace(spec, shape=length_of(source, spec.shape))
+        removes = drop_tensors(snapshot, [tensor_id], writer) if old is not None else []
+        writer.add_meta([spec], [next(seqs)], [totals])
+        return commit_change(snapshot, tensor_id, writer, removes, "write", options.transaction)
+
+
+def drop_tensors(snapshot: Snapshot, ids: Sequence[str], writer: FileWriter) -> list[str]:
+    """Return the files that hold rows of these tensors; what else is in them goes to `writer`."""
+    files = snapshot.files
+    held = np.zeros(len(files.path), bool)
+    for tensor_id in ids:
+        held |= files.may_hold(tensor_id, data=True) | files.may_hold(tensor_id, data=False)
+    doomed = pa.array(list(ids), pa.string())
+
+    def rest(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.filter(pc.invert(pc.is_in(batch.column("id"), doomed)))
+
+    removes = in_file_order(snapshot, (files.path[i] for i in np.flatnonzero(held).tolist()))
+    for path in removes:
+        i = snapshot.places[path]
+        if files.first_id[i] != files.last_id[i] or files.first_id[i] not in ids:
+            rewrite(snapshot, path, writer, rest)
+    return removes
+
+
+def delete(storage: Storage, tensor_id: str) -> Snapshot:
+    """Remove a tensor from the newest version; older versions keep it until VACUUM."""
+    snapshot = Snapshot.open(storage)
+    snapshot.check_writable()
+    catalog.get(snapshot, tensor_id)
+
+    def drop(now: Snapshot) -> Snapshot:
+        with FileWriter.into(now) as writer:
+            removes = drop_tensors(now, [tensor_id], writer)
+            return commit_change(now, tensor_id, writer, removes, "delete", None)
+
+    try:
+        return recomputed(snapshot, tensor_id, drop)
+    except StaleChange as stale:
+        raise ConcurrentWriteError(f"{stale}; it was not deleted") from stale
+
+
+def describe(
+    storage: Storage, tensor_id: str, change: Callable[[TensorSpec], TensorSpec]
+) -> Snapshot:
+    """Change what the metadata row says; writes no data."""
+    for _ in range(RECOMPUTE):
+        snapshot = Snapshot.open(storage)
+        snapshot.check_writable()
+        meta = catalog.get(snapshot, tensor_id)
+        with suppress(StaleChange), FileWriter.into(snapshot) as writer:
+            writer.add_meta([change(meta.spec)], [meta.seq + 1], [meta.totals])
+            return commit_change(snapshot, tensor_id, writer, [], "describe", None)
+    raise ConcurrentWriteError(f"tensor {tensor_id!r} changed during each of {RECOMPUTE} attempts")
