@@ -53,23 +53,23 @@ coverage: override PYTEST_ARGS += --cov --cov-report=term
 coverage: test ## The tests, and which lines of the package they reach
 
 # What only tests need: the jars of S3A and of an S3 server, and processes that start fast, as hundreds live for seconds.
-$(VENV)/.quick: $(STAMP) tests/quick.py tests/s3server.py
-	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests"); import s3server; s3server.fetch()'
+$(VENV)/.quick: $(STAMP) tests/support/quick.py tests/support/s3server.py
+	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests/support"); import s3server; s3server.fetch()'
 	$(BIN)/python -c 'from tensorlake_spark.spark.session import fetch; fetch(s3=True)'
-	$(BIN)/python tests/quick.py
+	$(BIN)/python tests/support/quick.py
 	@touch $@
 
 .PHONY: test-s3
 test-s3: $(STAMP) $(VENV)/.quick ## The tests of lakes, Spark and jobs with all lakes on a local S3 server
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --store s3 \
-		tests/test_*.py tests/spark tests/jobs tests/delta $(PYTEST_ARGS)
+		tests/lake tests/tensor tests/writing tests/upkeep tests/audit tests/spark tests/jobs tests/delta tests/docs $(PYTEST_ARGS)
 
 .PHONY: test-lowest
 test-lowest: $(LOWEST)/.ready ## The tests that need no Spark, with the oldest versions that setup.cfg allows
-	$(LOWEST)/bin/python -m pytest -n 2 --dist loadfile -k "not spark" tests/indexing tests/layouts tests/golden \
-		tests/properties/test_lake_machine.py tests/delta/test_rules.py tests/delta/test_log.py \
-		tests/delta/test_corruption.py tests/test_lake.py tests/test_lake_sparse.py tests/test_sparse.py \
-		tests/test_spec.py tests/test_labels.py tests/test_zorder.py tests/test_estimate.py $(PYTEST_ARGS)
+	$(LOWEST)/bin/python -m pytest -n 2 --dist loadfile -k "not spark" tests/indexing tests/layouts tests/golden tests/tensor tests/upkeep \
+		tests/properties/test_lake_machine.py tests/delta/log/test_rules.py tests/delta/log/test_actions.py \
+		tests/delta/files/test_corruption.py tests/lake/test_lake.py tests/lake/test_lake_sparse.py \
+		tests/writing/test_estimate.py --ignore tests/tensor/test_torch.py $(PYTEST_ARGS)
 
 $(LOWEST)/.ready: setup.cfg tests/lowest.txt
 	$(call environment,$(LOWEST))
@@ -78,7 +78,7 @@ $(LOWEST)/.ready: setup.cfg tests/lowest.txt
 
 .PHONY: s3
 s3: $(STAMP) ## An S3 server on this machine until Ctrl-C; says how to reach it
-	@$(BIN)/python tests/s3server.py
+	@$(BIN)/python tests/support/s3server.py
 
 .PHONY: lint
 lint: $(STAMP) ## ruff, mypy, import-linter and bandit
@@ -120,7 +120,7 @@ bench-spark: $(STAMP) ## Spark: ingestion and reads beside plain Delta and Parqu
 
 .PHONY: bench-s3
 bench-s3: $(STAMP) $(BENCH)/.ready ## S3: round trips and times beside Zarr, TensorStore and TileDB
-	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests"); import s3server; s3server.fetch()'
+	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests/support"); import s3server; s3server.fetch()'
 	$(BENCH)/bin/python tests/benchmarks/bench_s3.py $(BENCH_ARGS)
 
 .PHONY: bench-scale

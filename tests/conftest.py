@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # The package sparse compiles its functions when it is imported, for arrays that are larger than those of a test.
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 
-sys.path.append(str(Path(__file__).parent))  # for the modules that all folders share
+sys.path.append(str(Path(__file__).parent / "support"))  # for the modules that all folders share
 
 import examples  # noqa: F401  # profiles of Hypothesis
 from quick import QUICK

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the server is there
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))  # the server is there
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import s3_report

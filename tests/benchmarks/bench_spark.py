@@ -145,7 +145,7 @@ def local(args: argparse.Namespace) -> dict[str, Any]:
     from pyspark.sql import functions as f
 
     import tensorlake_spark as tl
-    from tensorlake_spark.spark.functions import registry as tf
+    from tensorlake_spark.spark import functions as tf
 
     folder = Path(args.folder)
     files = inputs(folder)
@@ -248,7 +248,7 @@ def upkeep(args: argparse.Namespace) -> dict[str, Any]:
 
 def at_once(args: argparse.Namespace) -> dict[str, Any]:
     """Return how often each of five kinds of work was done beside the others; every answer is held against NumPy's."""
-    sys.path.append(str(SCRIPT.parents[1]))
+    sys.path.append(str(SCRIPT.parents[1] / "support"))
     from together import together
 
     spark = session_of("local[2]")

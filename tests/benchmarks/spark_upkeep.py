@@ -91,7 +91,7 @@ def functions(spark: Any, count: int = 512, repeat: int = 3) -> dict[str, float]
     """Return for functions of TENSOR columns how many megabytes of input they take in a second, in one task."""
     from pyspark.sql import functions as f
 
-    from tensorlake_spark.spark.functions import registry as tf
+    from tensorlake_spark.spark import functions as tf
 
     tensor = (
         "named_struct('dtype', 'float32', 'shape', array(512L, 512L), "

@@ -21,7 +21,7 @@ DATA = bytes(range(256)) * 1000
 @pytest.fixture
 def bench(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    monkeypatch.syspath_prepend(str(SCRIPT.parents[1]))
+    monkeypatch.syspath_prepend(str(SCRIPT.parents[1] / "support"))
     before = set(sys.modules)
     yield importlib.import_module("bench_s3")
     ours = {path.stem for path in SCRIPT.parent.glob("*.py")}

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.functions import registry as tf
+from tensorlake_spark.spark import functions as tf
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TENSOR = "struct<dtype: string, shape: array<bigint>, data: binary>"

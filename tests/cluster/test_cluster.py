@@ -4,20 +4,19 @@ import json
 import os
 import signal
 import time
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from places import ROOT
 from writing import with_files_of
 
 import tensorlake_spark as tl
 
 SHAPE = (32, 8, 256, 256)
 CELLS, SIDES = 6000, (40, 50, 60)
-ROOT = Path(__file__).resolve().parents[2]
 SPECULATIVE = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from places import ROOT
 from quick import BRIEF
 
 import tensorlake_spark as tl
 
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 240
 """Seconds after which a process is taken to hang."""
 

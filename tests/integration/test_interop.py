@@ -9,7 +9,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.rows.row import SCHEMA
-from tensorlake_spark.spark.functions import registry as tf
+from tensorlake_spark.spark import functions as tf
 
 SHAPE = (8, 6, 5)
 BLOCK = (2, 6, 5)

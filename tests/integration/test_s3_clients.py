@@ -11,10 +11,10 @@ import threading
 import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import numpy as np
 import pytest
+from places import ROOT
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -285,7 +285,7 @@ def test_six_processes_with_twenty_commits_each_lose_none_and_double_none(s3, ur
     assert lake.check().ok
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "object_stores.md"
+PAGE = ROOT / "docs" / "object_stores.md"
 
 
 def test_the_page_runs(s3, url, monkeypatch):

@@ -24,6 +24,7 @@ import scipy.sparse
 import tifffile
 import zarr
 from PIL import Image
+from places import ROOT
 from quick import QUICK
 from s3faults import PATIENCE, TOKEN, S3Road
 
@@ -33,8 +34,6 @@ from tensorlake_spark.jobs import check, ingest, optimize, purge, vacuum
 from tensorlake_spark.spark.cluster.s3a import to_hadoop
 from tensorlake_spark.spark.ingest.source_files import _Objects, using
 from tensorlake_spark.spark.ingest.sources import expand
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

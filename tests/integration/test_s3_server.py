@@ -5,13 +5,13 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
+from places import TESTS
 
 import tensorlake_spark as tl
 
-PROGRAM = Path(__file__).resolve().parents[1] / "s3server.py"
+PROGRAM = TESTS / "support" / "s3server.py"
 
 
 def test_the_server_serves_until_it_is_told_to_end(tmp_path):

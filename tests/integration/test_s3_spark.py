@@ -12,17 +12,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow.fs as pafs
 import pytest
+from places import ROOT
 from pyspark.sql import functions as f
 from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark import check_log_store, read_tensor, register
+from tensorlake_spark.spark import functions as tf
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of, to_hadoop
-from tensorlake_spark.spark.functions import registry as tf
 from tensorlake_spark.spark.session import default_settings, fetch
 from tensorlake_spark.spark.source.schemas import TENSOR
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import multiprocessing
 import sys
 import uuid
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from deltalake import DeltaTable
+from places import TESTS
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog
@@ -24,7 +24,7 @@ DELAY_S = 0.15  # longer than it takes a busy machine to send what is sent at on
 @pytest.fixture(scope="module")
 def roads():
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+        patch.syspath_prepend(str(TESTS / "benchmarks"))
         yield importlib.import_module("s3_road")
         sys.modules.pop("s3_road")
 

@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from places import ROOT
 
 import tensorlake_spark as tl
 from tensorlake_spark.jobs import ingest
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass

@@ -10,6 +10,7 @@ from pathlib import Path
 import deltalake
 import numpy as np
 import pytest
+from places import ROOT
 from quick import BRIEF
 
 import tensorlake_spark as tl
@@ -19,8 +20,6 @@ from tensorlake_spark.jobs import check, vacuum
 from tensorlake_spark.jobs.job import carry_out
 
 pytestmark = pytest.mark.local_disk
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

@@ -4,19 +4,17 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from places import ROOT
 from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.jobs import ingest
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")

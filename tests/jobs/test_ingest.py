@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from places import ROOT
 from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, TensorExistsError
 from tensorlake_spark.spark.ingest.ingestion import run
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from places import ROOT
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError
@@ -15,7 +16,6 @@ from tensorlake_spark.jobs import ingest, optimize, purge
 from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.spark.ingest.sources import expand
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "conf" / "examples").glob("*.yaml"))
 INGESTIONS = [path for path in EXAMPLES if "jobs/ingest.py" in path.read_text()]
 UPKEEP = {"optimize": optimize, "purge": purge}

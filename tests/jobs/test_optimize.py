@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from places import ROOT
 from quick import BRIEF
 
 import tensorlake_spark as tl
@@ -14,8 +15,6 @@ from tensorlake_spark.__main__ import VERBS
 from tensorlake_spark.__main__ import main as command
 from tensorlake_spark.indexing.plan import size_text
 from tensorlake_spark.jobs import optimize, vacuum
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

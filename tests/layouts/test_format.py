@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from places import TESTS
 
 COLUMNS = 8  # axes with columns of their own
 SEEN = set()  # which forms were met: the tests ask whether all were
@@ -577,7 +578,7 @@ def strange_rows(name, golden, seed):
 
 # --- the tests -----------------------------------------------------------------------------------------
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+GOLDEN = TESTS / "golden"
 MADE = runpy.run_path(str(GOLDEN / "sparse.py"))
 CODECS = {
     "raw", "zstd", "shuffle+zstd", "delta(-1)+zstd", "delta(-1)+shuffle+zstd", "delta(-2)+zstd",

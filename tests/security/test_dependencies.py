@@ -6,15 +6,13 @@ import re
 import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distributions, metadata, packages_distributions
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-
-ROOT = Path(__file__).resolve().parents[2]
+from places import ROOT
 
 # Versions by date, so that no next major can be named; or types without code.
 WITHOUT_BOUND = {"tifffile", "imagecodecs", "pylance", "pandas-stubs", "scipy-stubs", "types-tqdm", "types-pyyaml"}  # fmt: skip

@@ -11,7 +11,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.functions import registry as tf
+from tensorlake_spark.spark import functions as tf
 from tensorlake_spark.spark.functions.row_functions import block_column
 from tensorlake_spark.spark.source.schemas import BLOCKS, TENSOR
 

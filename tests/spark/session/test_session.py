@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from places import ROOT
 from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.session import CONF, default_settings, fetch
 from tensorlake_spark.spark.session.java import java_problem
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(code, *arguments, **environment):

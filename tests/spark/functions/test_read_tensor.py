@@ -11,7 +11,7 @@ from plain_tables import KEYS, SHAPE
 from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.functions import registry as tf
+from tensorlake_spark.spark import functions as tf
 
 
 def collected(tensor_id, keys, **options):

@@ -9,7 +9,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.functions import registry as tf
+from tensorlake_spark.spark import functions as tf
 from tensorlake_spark.spark.functions.aggregates import AGGREGATES
 from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column, tensors_of
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 from nbclient import NotebookClient
+from places import ROOT
 from quick import BRIEF
 
-TOUR = Path(__file__).resolve().parents[1] / "docs" / "tour.ipynb"
+TOUR = ROOT / "docs" / "tour.ipynb"
 
 
 def few_flights(folder):

@@ -3,7 +3,7 @@
 Nothing but Python and Java is needed. Run as a program (``make s3``) it serves until it is interrupted, prints how
 to reach it, and keeps its objects in a folder, a temporary one if none is named::
 
-    python tests/s3server.py [FOLDER]
+    python tests/support/s3server.py [FOLDER]
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 import re
 import subprocess
 import zipfile
-from pathlib import Path
+
+from places import ROOT
 
 import tensorlake_spark as tl
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("tensorlake_spark", "pyspark_tensorlake")
 
 

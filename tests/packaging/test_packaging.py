@@ -7,18 +7,17 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
 import tensorlake_spark as tl
 
-ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = {"help", "setup", "demo", "test", "lint", "format", "bench-dense", "soak", "golden", "clean"}  # fmt: skip
 
 
 BIN = ".venv/bin"
-SET_UP = re.compile(r"-m venv|-m pip install|(?:s3server\.)?fetch\([^)]*\)|tests/quick\.py")
+SET_UP = re.compile(r"-m venv|-m pip install|(?:s3server\.)?fetch\([^)]*\)|tests/support/quick\.py")
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +29,9 @@ def copy(tmp_path_factory):
     for name in ("tensorlake_spark", "pyspark_tensorlake"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "conf").symlink_to(os.readlink(ROOT / "conf"))
-    (folder / "tests").mkdir()
+    (folder / "tests" / "support").mkdir(parents=True)
     for name in ("quick.py", "s3server.py"):
-        shutil.copy(ROOT / "tests" / name, folder / "tests")
+        shutil.copy(ROOT / "tests" / "support" / name, folder / "tests" / "support")
     return folder
 
 
@@ -139,7 +138,7 @@ def test_a_second_run_has_nothing_to_do(copy, tmp_path):
 
     first = {"-m venv", "-m pip install"}
     assert first | {"fetch()"} == {*steps("demo")}, "the demo pays for no test"
-    everything = first | {"fetch()", "fetch(s3=True)", "s3server.fetch()", "tests/quick.py"}
+    everything = first | {"fetch()", "fetch(s3=True)", "s3server.fetch()", "tests/support/quick.py"}
     for command in ("setup", "test", "soak"):
         assert everything == {*steps(command)}, command
     ready()

@@ -1,6 +1,6 @@
 """Processes of Spark that live for seconds, beside others on few cores: how they start sooner.
 
-``python tests/quick.py`` prepares the virtual environment for them, once. Nothing depends on it but their speed.
+``python tests/support/quick.py`` prepares the virtual environment for them, once. Nothing depends on it but their speed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The README's tour runs as it stands, in order."""
 
 import re
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
@@ -21,11 +21,11 @@ def test_the_tour_runs(spark, monkeypatch):
 
 @pytest.mark.parametrize("path", re.findall(r"\]\(([^)#:]+)\)", README))
 def test_links_lead_somewhere(path):
-    assert (Path(__file__).resolve().parents[1] / path).exists()
+    assert (ROOT / path).exists()
 
 
 def test_paths_that_are_named_are_there():
-    root = Path(__file__).resolve().parents[1]
+    root = ROOT
     for name in ("tensorlake_spark/layouts/FORMAT.md", "jobs/ingest.py", "conf", "docker"):
         assert name.split("/")[-1] in README
         assert (root / name).exists()
@@ -35,9 +35,7 @@ def test_the_format_lists_the_columns_of_the_code():
     from tensorlake_spark.layouts.coding.codec import CODECS
     from tensorlake_spark.rows.row import SCHEMA
 
-    text = (
-        Path(__file__).resolve().parents[1] / "tensorlake_spark" / "layouts" / "FORMAT.md"
-    ).read_text()
+    text = (ROOT / "tensorlake_spark" / "layouts" / "FORMAT.md").read_text()
     assert re.findall(r"^\| `(\w+)` \| [\w<>.: ,]+ \| (?:yes|no) \|", text, re.MULTILINE) == [
         *SCHEMA.names
     ]

@@ -4,21 +4,21 @@ import inspect
 import math
 import re
 import textwrap
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from places import ROOT
 from plain_tables import tensors
 from pyspark.errors import PythonException
 from pyspark.sql import functions as f
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.functions import registry as tf
+from tensorlake_spark.spark import functions as tf
 from tensorlake_spark.spark.functions.udfs import FUNCTIONS, udf
 from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "plain_delta.md").read_text()
+PAGE = (ROOT / "docs" / "plain_delta.md").read_text()
 
 
 RNG = np.random.default_rng(5)

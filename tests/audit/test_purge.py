@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from places import ROOT, TESTS
 
 import tensorlake_spark as tl
 from tensorlake_spark.audit import purge as purging
@@ -558,7 +559,7 @@ def test_receipts_show_that_they_were_changed(lake, x):
 
 def test_a_receipt_of_format_1_is_read_for_ever():
     """It does not tell what was written; seal and signature hold over what it does."""
-    text = (Path(__file__).parent / "golden" / "receipt-1.json").read_text()
+    text = (TESTS / "golden" / "receipt-1.json").read_text()
     receipt = tl.verify_receipt(text, key=b"a key")
     assert (receipt.format, receipt.written, receipt.verified) == (1, (), True)
     assert receipt.to_json(key=b"a key") + "\n" == text
@@ -645,7 +646,7 @@ def test_deletion_vectors_are_refused_until_spark_has_purged_them(spark, lake, x
 
 def test_the_page_runs(tmp_path):
     """All blocks of docs/compliance.md share one namespace."""
-    page = (Path(__file__).resolve().parents[1] / "docs" / "compliance.md").read_text()
+    page = (ROOT / "docs" / "compliance.md").read_text()
     names: dict[str, object] = {"path": str(tmp_path / "lake")}
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) == 6

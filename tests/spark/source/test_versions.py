@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from places import ROOT
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.spark import functions as tf
 from tensorlake_spark.spark.cluster.table_versions import version_of
-from tensorlake_spark.spark.functions import registry as tf
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "versions.md").read_text()
+PAGE = (ROOT / "docs" / "versions.md").read_text()
 
 
 @pytest.fixture

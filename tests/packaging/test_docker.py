@@ -14,12 +14,12 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from PIL import Image
+from places import ROOT
 from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.session import fetch
 
-ROOT = Path(__file__).resolve().parents[1]
 DOCKER = ROOT / "docker"
 SECRETS = {"S3_IDENTITY": "an-identity", "S3_CREDENTIAL": "a-secret-that-nobody-may-print"}
 SMALL = {"SPARK_DAEMON_MEMORY": "256m", "JDK_JAVA_OPTIONS": BRIEF}
