@@ -17,7 +17,7 @@ import pandas as pd
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import MissingDependencyError
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 
 NEEDED = "what the demo needs comes with pip install 'tensorlake-spark[demo]'"
 try:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.audit.check_tensor import Problem, Stock, check_tensor
 from tensorlake_spark.audit.inventory import Description, Part, RowFault, take_stock
 from tensorlake_spark.audit.repair import count_anew, write_anew
-from tensorlake_spark.audit.tensor_check import Problem, Stock, check_tensor
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.inspection import (
     RECORDS,
@@ -21,10 +21,10 @@ from tensorlake_spark.delta.files.inspection import (
     Inspection,
     inspect_file,
 )
-from tensorlake_spark.delta.log.folder import listing, named
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.log.table_folder import listing, named
 from tensorlake_spark.delta.store import staging
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.threads import threads
 
 NOTICES = ("orphan", "staging")

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.errors import CorruptDataError, TensorLakeError
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.shared.verification import box_text, boxes
+from tensorlake_spark.layouts.verification import box_text, boxes
 from tensorlake_spark.rows.checksum import crc_of
 from tensorlake_spark.rows.metadata import META_COLUMNS, Meta, read_meta
 from tensorlake_spark.rows.row import PAYLOAD, payloads

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.audit.byte_search import Probes, sha256_of
+from tensorlake_spark.audit.files_of_tensor import Traces
 from tensorlake_spark.audit.purge_target import Target
 from tensorlake_spark.audit.receipt import PurgeReceipt, WrittenFile, ranges_text
-from tensorlake_spark.audit.tensor_files import Traces
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.rewrite import in_file_order, rewrite
 from tensorlake_spark.delta.files.writer import FileWriter
@@ -37,9 +37,9 @@ from tensorlake_spark.errors import (
 from tensorlake_spark.indexing import format_key, parse_key, select, select_points
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.metadata import Meta
-from tensorlake_spark.writing.assign import assign
-from tensorlake_spark.writing.assign_sparse import assign_elements
+from tensorlake_spark.writing.assignment import assign
 from tensorlake_spark.writing.pipeline import commit_change, recomputed
+from tensorlake_spark.writing.sparse_assignment import assign_elements
 
 
 def purge(

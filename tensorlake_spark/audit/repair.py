@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorlake_spark.audit.tensor_check import Stock
+from tensorlake_spark.audit.check_tensor import Stock
 from tensorlake_spark.delta.files.inspection import stored_batches
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, StaleChange, commit

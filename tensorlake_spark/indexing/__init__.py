@@ -5,9 +5,9 @@
 ``selection``  the normal form of a key, and how NumPy's answer is shaped from it;
 ``point_selection``  the same for single elements;
 ``key``        what the user typed -> selection; the only place that knows negatives and Ellipsis;
-``text``       the same keys as text;
+``key_text``   the same keys as text;
 ``predicate``  which rows a selection needs;
-``plan``       what a read will touch;
+``read_plan``  what a read will touch;
 ``morton``     an order in which neighbours on several axes stay near each other;
 ``overlaps``   which of many boxes meet;
 ``coords``     coordinates of elements as places in C order, sorted and combined;
@@ -19,13 +19,13 @@ May import ``errors`` only.
 from tensorlake_spark.indexing.box import Box
 from tensorlake_spark.indexing.grid import Grid, cells_along
 from tensorlake_spark.indexing.key import select, select_orthogonal, select_points
+from tensorlake_spark.indexing.key_text import format_key, named_key, parse_key
 from tensorlake_spark.indexing.morton import morton_order
 from tensorlake_spark.indexing.picking import lift, locate, place
-from tensorlake_spark.indexing.plan import FilePlan, ReadPlan
 from tensorlake_spark.indexing.point_selection import PointSelection
 from tensorlake_spark.indexing.predicate import Predicate
+from tensorlake_spark.indexing.read_plan import FilePlan, ReadPlan
 from tensorlake_spark.indexing.selection import Points, Run, Selection
-from tensorlake_spark.indexing.text import format_key, named_key, parse_key
 
 __all__ = [
     "Box",

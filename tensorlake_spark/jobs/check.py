@@ -10,14 +10,14 @@ from dataclasses import asdict
 from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.jobs.config import parse
-from tensorlake_spark.jobs.job import (
+from tensorlake_spark.jobs.command import (
     EXIT_CODES,
     carry_out,
     defaults_of,
     lake_of,
     table_parser,
 )
+from tensorlake_spark.jobs.config import parse
 
 _NOTES = """
 All data files of the newest version are read. Without --repair nothing is changed; with it, totals and statistics that

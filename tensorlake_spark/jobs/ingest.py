@@ -15,10 +15,10 @@ import time
 from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.jobs import progress
+from tensorlake_spark.jobs.command import carry_out, defaults_of, storage_options
 from tensorlake_spark.jobs.config import Parser, parse
-from tensorlake_spark.jobs.job import carry_out, defaults_of, storage_options
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.spark.ingest.ingestion import job_session, run
 from tensorlake_spark.spark.ingest.outcome import PLANNED, REPEATED, Outcome

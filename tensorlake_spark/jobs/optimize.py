@@ -19,19 +19,19 @@ from typing import Any
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.compaction import OptimizeReport, check_options
-from tensorlake_spark.delta.files.tasks import Run, run_here
+from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.jobs import progress
-from tensorlake_spark.jobs.config import parse
-from tensorlake_spark.jobs.job import (
+from tensorlake_spark.jobs.command import (
     EXIT_CODES,
     carry_out,
     defaults_of,
     lake_of,
     table_parser,
 )
+from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.spec import TensorSpec

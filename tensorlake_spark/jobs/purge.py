@@ -18,14 +18,14 @@ from typing import Any, TextIO
 import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.jobs.config import parse
-from tensorlake_spark.jobs.job import (
+from tensorlake_spark.jobs.command import (
     EXIT_CODES,
     carry_out,
     defaults_of,
     lake_of,
     table_parser,
 )
+from tensorlake_spark.jobs.config import parse
 
 _NOTES = """
 The newest version loses it at once. Files of old versions that hold it are deleted when the retention of the table is

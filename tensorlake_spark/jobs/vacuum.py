@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorlake_spark.jobs.config import parse
-from tensorlake_spark.jobs.job import (
+from tensorlake_spark.jobs.command import (
     EXIT_CODES,
     carry_out,
     defaults_of,
     lake_of,
     table_parser,
 )
+from tensorlake_spark.jobs.config import parse
 
 _NOTES = """
 The retention is the table's own, a week if it says nothing. Versions that are older can no longer be read, but for

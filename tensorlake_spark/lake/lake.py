@@ -13,7 +13,7 @@ from tensorlake_spark.delta.log.creation import create_table
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TableNotFoundError, TensorNotFoundError
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.lake.upkeep import Upkeep
 from tensorlake_spark.lake.versions import Versions

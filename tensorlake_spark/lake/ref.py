@@ -21,14 +21,14 @@ from tensorlake_spark.indexing import (
     select_orthogonal,
     select_points,
 )
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts import AnySelection, layout_of
 from tensorlake_spark.reading.read import is_full, read
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.writing import write
-from tensorlake_spark.writing.assign import assign
-from tensorlake_spark.writing.assign_sparse import assign_elements
+from tensorlake_spark.writing.assignment import assign
 from tensorlake_spark.writing.options import check_mapping
+from tensorlake_spark.writing.sparse_assignment import assign_elements
 
 
 class TensorRef:

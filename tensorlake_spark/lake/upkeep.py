@@ -11,8 +11,7 @@ from tensorlake_spark.audit.receipt import PurgeReceipt
 from tensorlake_spark.delta.files.compaction import OptimizeReport
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.lake.table import Table
-from tensorlake_spark.upkeep import uploads
-from tensorlake_spark.upkeep import vacuum as maintenance
+from tensorlake_spark.upkeep import stale_uploads, vacuum
 from tensorlake_spark.upkeep.optimize import optimize
 
 
@@ -120,7 +119,7 @@ class Upkeep(Table):
             If there is no table yet.
         """
         self._check_writable()
-        return maintenance.vacuum(Snapshot.open(self._storage), retention_hours, dry_run)
+        return vacuum.vacuum(Snapshot.open(self._storage), retention_hours, dry_run)
 
     def abort_uploads(
         self, retention_hours: float | None = None, *, dry_run: bool = False
@@ -155,8 +154,8 @@ class Upkeep(Table):
             If the store refuses, or does not answer.
         """
         self._check_writable()
-        maintenance.check_retention(retention_hours)
-        return uploads.abort_uploads(Snapshot.open(self._storage), retention_hours, dry_run)
+        vacuum.check_retention(retention_hours)
+        return stale_uploads.abort_uploads(Snapshot.open(self._storage), retention_hours, dry_run)
 
     def check(self, ids: str | Sequence[str] | None = None, *, repair: bool = False) -> CheckReport:
         """Hold every file, row and total of the table against each other; nothing is trusted or decoded.

@@ -1,7 +1,7 @@
 """What the bytes mean: tensor <-> rows, without any file and without Delta. One file for each layout.
 
 `base` is the contract and its laws, `registry` the layouts by name, ``FORMAT.md`` the normative text of the rows.
-``coding`` is values <-> bytes, ``shared`` what several layouts have in common, ``testing`` the laws as tests. May
+``coding`` is values <-> bytes, ``sparse`` what the sparse layouts share, `verification` rows held against their checksums, ``testing`` the laws as tests. May
 import ``rows`` and what lies below it. Begin with `base`, then `ftsf`.
 """
 

@@ -26,10 +26,10 @@ from tensorlake_spark.layouts.coding.buffers import (
     pack_values,
     unpack_values,
 )
-from tensorlake_spark.layouts.coding.sequences import gaps
-from tensorlake_spark.layouts.shared.blocks import block_sides, gather, widths
-from tensorlake_spark.layouts.shared.elements import Rows, SparseLayout, checked_order
-from tensorlake_spark.layouts.shared.offsets import MAX_BITS, Fields, fields_of, pick_offsets
+from tensorlake_spark.layouts.coding.integer_sequences import gaps
+from tensorlake_spark.layouts.sparse.blocks import block_sides, gather, widths
+from tensorlake_spark.layouts.sparse.elements import Rows, SparseLayout, checked_order
+from tensorlake_spark.layouts.sparse.offsets import MAX_BITS, Fields, fields_of, pick_offsets
 from tensorlake_spark.rows.row import Row
 from tensorlake_spark.tensor.sparse import nonzero
 from tensorlake_spark.tensor.spec import TensorSpec

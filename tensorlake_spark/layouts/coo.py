@@ -13,8 +13,14 @@ import numpy as np
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts.coding.buffers import check_ints, pack_ints, unpack_ints
-from tensorlake_spark.layouts.coding.sequences import check_inside, fold, join, split, unfold
-from tensorlake_spark.layouts.shared.runs import RunLayout
+from tensorlake_spark.layouts.coding.integer_sequences import (
+    check_inside,
+    fold,
+    join,
+    split,
+    unfold,
+)
+from tensorlake_spark.layouts.sparse.element_runs import RunLayout
 from tensorlake_spark.tensor.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]

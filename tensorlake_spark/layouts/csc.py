@@ -6,7 +6,7 @@ best is a slice on the axes that are not among ``row_axes``.
 
 from __future__ import annotations
 
-from tensorlake_spark.layouts.shared.compressed import CompressedLayout
+from tensorlake_spark.layouts.sparse.compressed_axes import CompressedLayout
 
 
 class Csc(CompressedLayout):

@@ -7,7 +7,7 @@ column ids.
 
 from __future__ import annotations
 
-from tensorlake_spark.layouts.shared.compressed import CompressedLayout
+from tensorlake_spark.layouts.sparse.compressed_axes import CompressedLayout
 
 
 class Csr(CompressedLayout):

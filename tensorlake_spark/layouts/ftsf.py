@@ -19,7 +19,8 @@ from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of
 from tensorlake_spark.layouts.coding import codec as codecs
-from tensorlake_spark.layouts.shared.verification import Payload, boxes, checked, naming
+from tensorlake_spark.layouts.coding.codec_choice import choose_codec
+from tensorlake_spark.layouts.verification import Payload, boxes, checked, naming
 from tensorlake_spark.rows.row import Row, Totals
 from tensorlake_spark.tensor.spec import TensorSpec, native
 
@@ -95,7 +96,7 @@ class Ftsf(Layout):
         return tuple(block)
 
     def choose_codec(self, sample: Array) -> str:
-        return codecs.choose(np.ascontiguousarray(native(sample)))
+        return choose_codec(np.ascontiguousarray(native(sample)))
 
     def check_codec(self, name: str) -> str:
         return codecs.codec_of(name).name

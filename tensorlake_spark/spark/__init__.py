@@ -1,11 +1,8 @@
-"""Spark: ``format("tensor")`` for reading and writing, and a session to try it. The only room with pyspark.
+"""Spark: ``format("tensor")``, functions for plain Delta tables, ingestion. The only room that imports pyspark.
 
-``session`` a local session; ``source`` the data source; ``options`` its options; ``views`` the schemas it
-shows; ``ingest`` files to tensors, for the job. Reading: ``reader``, and of sparse tensors ``elements`` and
-``blocks``; ``overlap`` finds rows that have to be seen together. Writing: ``writer`` commits what the forms
-``slabs`` and ``cells`` encode; ``columns`` of cells, ``grouping`` before they are written, ``unique`` after.
-Plain Delta: ``read_tensor``; ``functions`` has ``slice_filter``, ``tensor_decode``, ``tensor_encode``, functions of
-tensors and aggregates; ``check_log_store`` comes before commits of one's own to a table on S3.
+``source`` reads and writes; ``functions`` are for tables that Spark reads by itself; ``ingest`` makes tensors of files;
+``session`` starts Spark on this machine; ``cluster`` is what all of them need of it. May import every room but
+``jobs``. Begin with `source.data_source`.
 """
 
 from typing import TYPE_CHECKING, Any

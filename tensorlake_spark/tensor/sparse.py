@@ -16,7 +16,7 @@ from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, 
 from tensorlake_spark.indexing import PointSelection, Selection, locate, place
 from tensorlake_spark.indexing.coords import check_coords, check_shape, order, ravel
 from tensorlake_spark.indexing.key import select, select_orthogonal, select_points
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.tensor.spec import dtype_name, dtype_of, native
 
 Array = np.ndarray[Any, Any]

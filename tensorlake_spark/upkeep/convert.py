@@ -10,7 +10,7 @@ from itertools import count, pairwise
 import numpy as np
 
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files.tasks import Output, Run, run_here
+from tensorlake_spark.delta.files.runner import Output, Run, run_here
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import StaleChange
 from tensorlake_spark.delta.log.data_file import DataFile, discard

@@ -12,7 +12,7 @@ from tensorlake_spark.delta.files.compaction import (
     compact,
     target_of,
 )
-from tensorlake_spark.delta.files.tasks import Run, run_here
+from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError

@@ -6,8 +6,8 @@ import logging
 import math
 import re
 
-from tensorlake_spark.delta.log.folder import inner_tables
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.log.table_folder import inner_tables
 from tensorlake_spark.delta.log.tags import tags
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.delta.store.storage import reaching

@@ -20,7 +20,7 @@ from tensorlake_spark.delta.files import catalog, scan
 from tensorlake_spark.delta.files.compaction import OptimizeReport
 from tensorlake_spark.delta.files.footer import footer_of
 from tensorlake_spark.delta.files.rewrite import in_file_order, live_batches
-from tensorlake_spark.delta.files.tasks import Output, Run, run_here
+from tensorlake_spark.delta.files.runner import Output, Run, run_here
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, commit
 from tensorlake_spark.delta.log.data_file import DataFile, discard

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.audit import check, tensor_check
+from tensorlake_spark.audit import check
+from tensorlake_spark.audit import check_tensor as tensor_check
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files import footer as footers
 from tensorlake_spark.delta.log.snapshot import Snapshot

@@ -18,7 +18,7 @@ from places import ROOT, TESTS
 import tensorlake_spark as tl
 from tensorlake_spark.audit import purge as purging
 from tensorlake_spark.audit.byte_search import WINDOW, Probes, Search
-from tensorlake_spark.audit.tensor_files import Traces
+from tensorlake_spark.audit.files_of_tensor import Traces
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files import footer as footers
 from tensorlake_spark.delta.log.snapshot import Snapshot

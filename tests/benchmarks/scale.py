@@ -134,7 +134,7 @@ def plan(table: str) -> dict[str, Any]:
 def message_bytes() -> int:
     """Return the size of what a task tells the driver of one file."""
     from tensorlake_spark.delta.log.data_file import DataFile
-    from tensorlake_spark.spark.source.written_form import TensorCommitMessage
+    from tensorlake_spark.spark.source.commit_message import TensorCommitMessage
 
     def size(count: int) -> int:
         stats = json.dumps(

@@ -29,7 +29,7 @@ from tensorlake_spark.spark.cluster.runner import run_in
 from tensorlake_spark.spark.ingest.ingestion import run
 from tensorlake_spark.spark.source.data_source import TensorDataSource, register
 from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
-from tensorlake_spark.spark.source.write import direct
+from tensorlake_spark.spark.source.write import direct_write as direct
 from tensorlake_spark.spark.source.write.writer import TensorWriter
 from tensorlake_spark.upkeep.optimize import optimize
 

@@ -105,7 +105,7 @@ spark.stop()
 SPARKS = """
 import sys
 from pyspark.sql import SparkSession
-from tensorlake_spark.spark.functions import registry as functions
+from tensorlake_spark.spark.functions import sql_registration as functions
 from tensorlake_spark.spark import register
 
 path = sys.argv[1] + "/lake"

@@ -19,7 +19,7 @@ from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.layouts.shared import runs
+from tensorlake_spark.layouts.sparse import element_runs as runs
 from tensorlake_spark.layouts.testing.laws import DTYPES
 from tensorlake_spark.rows.row import SCHEMA
 from tensorlake_spark.tensor.spec import dtype_of

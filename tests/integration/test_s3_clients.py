@@ -20,7 +20,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.delta.store.timeouts import Timeouts
-from tensorlake_spark.upkeep import uploads
+from tensorlake_spark.upkeep import stale_uploads as uploads
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from places import TESTS
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files import footer as footers
-from tensorlake_spark.delta.log import mirror
+from tensorlake_spark.delta.log import remote_log as mirror
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 

@@ -17,7 +17,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files import footer as footers
 from tensorlake_spark.jobs import check, vacuum
-from tensorlake_spark.jobs.job import carry_out
+from tensorlake_spark.jobs.command import carry_out
 
 pytestmark = pytest.mark.local_disk
 

@@ -13,7 +13,7 @@ from places import ROOT
 from quick import BRIEF
 
 import tensorlake_spark as tl
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.jobs import ingest
 
 

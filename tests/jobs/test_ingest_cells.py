@@ -15,8 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidTensorError, TensorExistsError
 from tensorlake_spark.spark.ingest import ingestion as ingest
+from tensorlake_spark.spark.ingest.records import cell_job as ingest_cells
 from tensorlake_spark.spark.ingest.records import coordinates
-from tensorlake_spark.spark.ingest.records import job as ingest_cells
 from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
 from tensorlake_spark.tensor.labels import Listed, Regular
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.ingest.arrays import job as write_arrays
-from tensorlake_spark.spark.ingest.records import job as ingest_cells
-from tensorlake_spark.spark.source.receipts import Resumption
+from tensorlake_spark.spark.ingest.arrays import array_job as write_arrays
+from tensorlake_spark.spark.ingest.records import cell_job as ingest_cells
+from tensorlake_spark.spark.source.resumption import Resumption
 
 X = np.arange(12.0).reshape(3, 4)
 TABLE = ("--axis", "i", "--axis", "j:label", "--value", "v")

@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from writing import with_files_of
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.source.write import direct
+from tensorlake_spark.spark.source.write import direct_write as direct
 from tensorlake_spark.spark.source.write.writer import TensorWriter
 
 SHAPE = (3, 40, 50)
@@ -99,7 +99,7 @@ def test_no_file_is_good(job, files):
 def test_a_file_that_goes_bad_after_it_was_read_fails_the_job(
     job, files, arrays, check_lake, monkeypatch
 ):
-    from tensorlake_spark.spark.ingest.arrays import job as module
+    from tensorlake_spark.spark.ingest.arrays import array_job as module
 
     with h5py.File(files / "9.h5", "w") as file:
         data = file.create_dataset("x", data=arrays[0], chunks=(1, 40, 50), fletcher32=True)

@@ -12,10 +12,10 @@ from PIL import Image
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError
-from tensorlake_spark.spark.ingest.arrays import slabs as ingest_arrays
+from tensorlake_spark.spark.ingest.arrays import array_slabs as ingest_arrays
+from tensorlake_spark.spark.ingest.arrays.array_discovery import Part
 from tensorlake_spark.spark.ingest.arrays.array_files import members_of, opened
-from tensorlake_spark.spark.ingest.arrays.found_arrays import Part
-from tensorlake_spark.spark.ingest.arrays.slabs import slab_rows
+from tensorlake_spark.spark.ingest.arrays.array_slabs import slab_rows
 from tensorlake_spark.spark.ingest.arrays.tiling import BAND_BYTES, tiling
 from tensorlake_spark.spark.ingest.ingestion import run
 from tensorlake_spark.spark.ingest.outcome import bytes_of
@@ -240,8 +240,8 @@ def test_the_memory_of_a_process_stays_flat(tmp_path):
         file.create_dataset("x", (1 << 13, 1 << 16), "u1", chunks=(64, 1 << 14), fillvalue=3)
     code = f"""
 import resource
-from tensorlake_spark.spark.ingest.arrays.slabs import slabs_of
-from tensorlake_spark.spark.ingest.arrays.found_arrays import probe
+from tensorlake_spark.spark.ingest.arrays.array_slabs import slabs_of
+from tensorlake_spark.spark.ingest.arrays.array_discovery import probe
 (part,) = probe({str(tmp_path / "x.h5")!r}, False, False)
 bands = part.tiling((4, 65536))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -259,7 +259,7 @@ def test_a_file_that_is_harmed_between_the_look_and_the_read(
     spark, tmp_path, photos, monkeypatch, harm, place, check_lake
 ):
     """The error names the file, and the table is what it was."""
-    from tensorlake_spark.spark.ingest.arrays import job as module
+    from tensorlake_spark.spark.ingest.arrays import array_job as module
 
     write_hdf5(tmp_path / "a.h5", photos, chunks=CHUNKS, compression="gzip")
     write_hdf5(tmp_path / "b.h5", photos, chunks=CHUNKS, compression="gzip")

@@ -13,7 +13,7 @@ from quick import BRIEF
 import tensorlake_spark as tl
 from tensorlake_spark.__main__ import VERBS
 from tensorlake_spark.__main__ import main as command
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.jobs import optimize, vacuum
 
 

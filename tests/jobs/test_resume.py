@@ -21,11 +21,11 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.rows.row import Totals
-from tensorlake_spark.spark.ingest.arrays.found_arrays import Part
-from tensorlake_spark.spark.ingest.arrays.slabs import bands_of, slab_rows
+from tensorlake_spark.spark.ingest.arrays.array_discovery import Part
+from tensorlake_spark.spark.ingest.arrays.array_slabs import bands_of, slab_rows
 from tensorlake_spark.spark.ingest.pieces import choose
-from tensorlake_spark.spark.source import receipts
-from tensorlake_spark.spark.source.written_form import TensorCommitMessage, Written
+from tensorlake_spark.spark.source import resumption as receipts
+from tensorlake_spark.spark.source.commit_message import TensorCommitMessage, Written
 from tensorlake_spark.tensor.spec import TensorSpec
 
 HERE = Path(__file__).resolve().parent
@@ -246,7 +246,7 @@ def test_harmed_receipts_are_as_none(job, files, arrays, check_lake, half):
 
 
 def test_another_writer_was_faster(job, files, arrays, check_lake, half, monkeypatch):
-    from tensorlake_spark.spark.ingest.arrays import job as module
+    from tensorlake_spark.spark.ingest.arrays import array_job as module
 
     lake = files / "lake"
     write(files / "9.h5", arrays[9])

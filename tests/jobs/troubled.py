@@ -10,7 +10,7 @@ import sys
 import tensorlake_spark.spark.source.write.writer
 from tensorlake_spark.jobs import ingest
 from tensorlake_spark.spark.session import local_session
-from tensorlake_spark.spark.source.write import direct
+from tensorlake_spark.spark.source.write import direct_write as direct
 from tensorlake_spark.spark.source.write.writer import TensorWriter
 
 

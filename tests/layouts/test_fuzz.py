@@ -20,7 +20,7 @@ import pytest
 from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.indexing import Box, select, select_points
 from tensorlake_spark.layouts import LAYOUTS, layout_of
-from tensorlake_spark.layouts.shared import runs
+from tensorlake_spark.layouts.sparse import element_runs as runs
 from tensorlake_spark.rows.checksum import crc_of
 from tensorlake_spark.rows.row import SCHEMA, data_batch
 from tensorlake_spark.tensor.sparse import SparseTensor

@@ -16,8 +16,8 @@ from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.paths import inside
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.spark.source import receipts
-from tensorlake_spark.spark.source.written_form import TensorCommitMessage
+from tensorlake_spark.spark.source import resumption as receipts
+from tensorlake_spark.spark.source.commit_message import TensorCommitMessage
 
 OUTSIDE = [
     "../secret/{name}",

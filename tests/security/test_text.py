@@ -7,7 +7,7 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.functions import slice_filter
-from tensorlake_spark.spark.functions.slices import rows_sql
+from tensorlake_spark.spark.functions.slice_predicate import rows_sql
 
 EVIL = "<script>alert(1)</script>"
 QUOTES = [

@@ -13,7 +13,7 @@ from tensorlake_spark.delta.files.inspection import stored_batches
 from tensorlake_spark.delta.log.creation import create_table
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.layouts.shared.verification import boxes
+from tensorlake_spark.layouts.verification import boxes
 from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import TENSOR
 from tensorlake_spark.spark.source.write.writer import TensorWriter

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from tensorlake_spark.delta.files.merge import merge
-from tensorlake_spark.delta.files.tasks import Output, Run, run_here
+from tensorlake_spark.delta.files.runner import Output, Run, run_here
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, StaleChange, commit
 from tensorlake_spark.delta.log.data_file import DataFile, discard

@@ -1,4 +1,4 @@
-"""Deletion vectors, looked at before deltalake reads them: where they lie, and of how many rows they speak.
+"""Deletion vectors: which rows of the data files are still there. They are checked before deltalake reads them.
 
 deltalake follows a vector wherever the log says that it is, and takes memory for every position up to its
 last one, whatever that is.
@@ -15,13 +15,20 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.fs as pafs
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from tensorlake_spark.delta.log.actions import COMMIT, LOG, read_actions
+from tensorlake_spark.delta.log.time_travel import FILES_KEPT
 from tensorlake_spark.delta.store.paths import inside
-from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import CorruptDataError, UnsupportedFeatureError
+from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.errors import CorruptDataError, MissingDataError, UnsupportedFeatureError
 from tensorlake_spark.threads import threads
+
+Array = np.ndarray[Any, Any]
 
 _COMPACTED = re.compile(rf"{LOG}/\d{{20}}\.(\d{{20}})\.compacted\.json")
 _WHOLE = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint(?:\.[0-9a-f-]{{36}})?\.(?:parquet|json)")
@@ -38,6 +45,46 @@ _HEAD = (
 )  # the longest head of a bitmap: each container and its key
 _SPAN = 1 << 16  # positions of a container
 _MOST_ROWS = 1 << 28  # of a file, whatever the log says, which may be nothing
+
+
+def kept_rows(storage: Storage, table: DeltaTable, rows: Mapping[str, int]) -> dict[str, Array]:
+    """Return for each file with a deletion vector a mask of its rows that are still there.
+
+    Parameters
+    ----------
+    storage : Storage
+        Where the table is.
+    table : DeltaTable
+        Opened at the version that is meant.
+    rows : mapping of str to int
+        Rows of every live file, -1 where the log does not say.
+
+    Raises
+    ------
+    MissingDataError
+        If a vector is named by the log, and not there.
+    FormatError, CorruptDataError, UnsupportedFeatureError
+        If a vector lies outside of the table, or marks rows that its file does not have.
+    """
+    version = table.version()
+    with reaching(storage):
+        check_vectors(storage, version, rows)
+        try:
+            vectors: Any = pa.table(table.deletion_vectors())
+        except (DeltaError, OSError) as error:
+            if "not found" not in str(error).lower():
+                raise
+            raise MissingDataError(
+                f"a deletion vector of version {version} of {storage.uri} is in the Delta log "
+                f"but not there: {error}. {FILES_KEPT}"
+            ) from error
+    paths = paths_of(vectors["filepath"].to_pylist(), list(rows))
+    keeps = (keep.values.to_numpy(zero_copy_only=False) for keep in vectors.column(1))
+    return {
+        path: np.asarray(keep, bool)
+        for path, keep in zip(paths, keeps, strict=True)
+        if path is not None
+    }
 
 
 def check_vectors(storage: Storage, version: int, rows: Mapping[str, int]) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
@@ -18,16 +17,15 @@ from deltalake.schema import PrimitiveType
 
 from tensorlake_spark.delta.log import properties
 from tensorlake_spark.delta.log.actions import all_transactions, commit_name
-from tensorlake_spark.delta.log.deletion_vectors import check_vectors, paths_of
+from tensorlake_spark.delta.log.deletion_vectors import kept_rows
 from tensorlake_spark.delta.log.live_files import LEAST, Array, Files, numbers, statistics_of
-from tensorlake_spark.delta.log.mirror import Mirror, bring, mark_of
-from tensorlake_spark.delta.log.time_travel import FILES_KEPT, as_number, as_time, travel
+from tensorlake_spark.delta.log.remote_log import Mirror, bring, mark_of
+from tensorlake_spark.delta.log.time_travel import as_number, as_time, travel
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
 from tensorlake_spark.delta.store.storage import Storage, listed, reaching
 from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
-    MissingDataError,
     TableNotFoundError,
     UnsupportedFeatureError,
 )
@@ -327,22 +325,5 @@ class Snapshot:
         """For each file with a deletion vector a mask of its rows that are still there."""
         if "deletionVectors" not in self.reader_features:
             return {}
-        with reaching(self.storage):
-            rows = dict(zip(self.files.path, self.files.rows.tolist(), strict=True))
-            check_vectors(self.storage, self.version, rows)
-            try:
-                vectors: Any = pa.table(self.table.deletion_vectors())
-            except (DeltaError, OSError) as error:
-                if "not found" not in str(error).lower():
-                    raise
-                raise MissingDataError(
-                    f"a deletion vector of version {self.version} of {self.storage.uri} is in the Delta log "
-                    f"but not there: {error}. {FILES_KEPT}"
-                ) from error
-        paths = paths_of(vectors["filepath"].to_pylist(), self.files.path)
-        keeps = (keep.values.to_numpy(zero_copy_only=False) for keep in vectors.column(1))
-        return {
-            path: np.asarray(keep, bool)
-            for path, keep in zip(paths, keeps, strict=True)
-            if path is not None
-        }
+        rows = dict(zip(self.files.path, self.files.rows.tolist(), strict=True))
+        return kept_rows(self.storage, self.table, rows)

@@ -1,4 +1,4 @@
-"""Values <-> bytes: `codec` of dense blocks, `buffers` of integers and values, `sequences`, `decompression`.
+"""Values <-> bytes: `codec` of dense blocks and `codec_choice`; `buffers` and `integer_sequences` of sparse ones.
 
-May import ``errors`` only; knows no tensor and no row. Begin with `codec`.
+`decompression` bounds the memory. May import ``errors`` only; knows no tensor and no row. Begin with `codec`.
 """

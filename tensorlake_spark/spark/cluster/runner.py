@@ -1,4 +1,4 @@
-"""Work on a table's files by executors: the counterpart of `tensorlake_spark.delta.files.tasks.run_here`."""
+"""Work on a table's files by executors: the counterpart of `tensorlake_spark.delta.files.runner.run_here`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tensorlake_spark.delta.files.tasks import Output, Run, Task
+from tensorlake_spark.delta.files.runner import Output, Run, Task
 from tensorlake_spark.spark.cluster.tasks import cores_of, numbers, share
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
 """Plain Delta tables of tensors in Spark: rows of a slice, their blocks, and functions of tensors.
 
 `row_functions`, `decoding`, `encoding` and `read_tensor` are of rows; `tensor_functions`, `udfs`, `arithmetic`,
-`stacks` and `aggregates` of tensors; `registry` makes them known to SQL. May import ``spark.source`` and
-``spark.cluster``. Begin with `registry`.
+`tensor_stacks` and `aggregates` of tensors; `sql_registration` makes them known to SQL. May import ``spark.source`` and
+``spark.cluster``. Begin with `sql_registration`.
 """
 
-from tensorlake_spark.spark.functions.registry import (
+from tensorlake_spark.spark.functions.sql_registration import (
     collect_tensor,
     metadata_rows,
     read_tensor,

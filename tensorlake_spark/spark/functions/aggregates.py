@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
 from tensorlake_spark.spark.functions.arithmetic import is_float
-from tensorlake_spark.spark.functions.stacks import check_bytes, stacks
+from tensorlake_spark.spark.functions.tensor_stacks import check_bytes, stacks
 from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type, tensor_column
 
 if TYPE_CHECKING:

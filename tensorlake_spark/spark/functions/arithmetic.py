@@ -12,8 +12,8 @@ import numpy as np
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import select
 from tensorlake_spark.spark.functions.decoding import check_runs
-from tensorlake_spark.spark.functions.slices import parts_of
-from tensorlake_spark.spark.functions.stacks import Numbers
+from tensorlake_spark.spark.functions.slice_predicate import parts_of
+from tensorlake_spark.spark.functions.tensor_stacks import Numbers
 from tensorlake_spark.tensor.spec import converted, dtype_of
 
 Array = np.ndarray[Any, Any]

@@ -18,11 +18,11 @@ from tensorlake_spark.errors import (
     InvalidTensorError,
 )
 from tensorlake_spark.indexing import Run, Selection
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts import Layout, layout_of
-from tensorlake_spark.layouts.shared.verification import box_text, boxes
-from tensorlake_spark.spark.functions.slices import OPEN, select_parts
-from tensorlake_spark.spark.functions.stacks import check_bytes
+from tensorlake_spark.layouts.verification import box_text, boxes
+from tensorlake_spark.spark.functions.slice_predicate import OPEN, select_parts
+from tensorlake_spark.spark.functions.tensor_stacks import check_bytes
 from tensorlake_spark.spark.source.blocks import (
     Elements,
     Parts,

@@ -16,7 +16,7 @@ from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch, read_meta
 from tensorlake_spark.rows.row import SCHEMA, Totals, data_batch
-from tensorlake_spark.spark.functions.stacks import check_bytes
+from tensorlake_spark.spark.functions.tensor_stacks import check_bytes
 from tensorlake_spark.spark.functions.udfs import arrow_udf, longs
 from tensorlake_spark.spark.source.schemas import TensorColumn, arrow_type
 from tensorlake_spark.spark.source.write.grouping import usual_block

@@ -29,9 +29,9 @@ from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.reading.read import is_full
 from tensorlake_spark.rows.metadata import META_COLUMNS, Meta, read_meta
 from tensorlake_spark.spark.cluster.table_versions import newest_version, version_of
-from tensorlake_spark.spark.functions.collect import NOTE
+from tensorlake_spark.spark.functions.collect_tensor import NOTE
 from tensorlake_spark.spark.functions.decoding import COLUMNS, check_runs, groups
-from tensorlake_spark.spark.functions.slices import parts_of, rows_sql, select_parts
+from tensorlake_spark.spark.functions.slice_predicate import parts_of, rows_sql, select_parts
 from tensorlake_spark.spark.source.blocks import runs_of
 from tensorlake_spark.spark.source.cell_columns import quoted
 from tensorlake_spark.spark.source.schemas import BLOCKS

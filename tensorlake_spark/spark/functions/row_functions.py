@@ -11,8 +11,8 @@ from pyspark.sql import functions as f
 
 from tensorlake_spark.indexing import format_key
 from tensorlake_spark.spark.functions.decoding import Group, check_runs, groups
-from tensorlake_spark.spark.functions.slices import parts_of, rows_sql, select_parts
-from tensorlake_spark.spark.functions.stacks import check_bytes, spread
+from tensorlake_spark.spark.functions.slice_predicate import parts_of, rows_sql, select_parts
+from tensorlake_spark.spark.functions.tensor_stacks import check_bytes, spread
 from tensorlake_spark.spark.functions.udfs import arrow_udf
 from tensorlake_spark.spark.source.schemas import BLOCKS, arrow_type
 

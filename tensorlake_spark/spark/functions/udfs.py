@@ -13,7 +13,7 @@ from pyspark.sql import types as t
 
 from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
 from tensorlake_spark.spark.functions import arithmetic
-from tensorlake_spark.spark.functions.stacks import apply
+from tensorlake_spark.spark.functions.tensor_stacks import apply
 from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type
 
 if TYPE_CHECKING:

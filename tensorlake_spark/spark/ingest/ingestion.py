@@ -25,12 +25,12 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.spark.cluster.runner import run_in
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session
-from tensorlake_spark.spark.ingest.arrays.job import ArrayJob, write_arrays
+from tensorlake_spark.spark.ingest.arrays.array_job import ArrayJob, write_arrays
 from tensorlake_spark.spark.ingest.batches import check_free, last_change, repeated, state
 from tensorlake_spark.spark.ingest.outcome import DONE, PLANNED, Outcome, Skipped, bytes_of
+from tensorlake_spark.spark.ingest.records.cell_job import ingest_cells
 from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
-from tensorlake_spark.spark.ingest.records.job import ingest_cells
-from tensorlake_spark.spark.ingest.records.plan import plan_cells
+from tensorlake_spark.spark.ingest.records.cell_plan import plan_cells
 from tensorlake_spark.spark.ingest.resume import forget
 from tensorlake_spark.spark.ingest.source_files import using
 from tensorlake_spark.spark.ingest.sources import expand, family_of, has_channels

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensorlake_spark.spark.source.written_form import TensorCommitMessage, Written
+from tensorlake_spark.spark.source.commit_message import TensorCommitMessage, Written
 
 Corner = tuple[int, ...]
 

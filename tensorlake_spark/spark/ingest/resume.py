@@ -22,9 +22,9 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
 from tensorlake_spark.spark.ingest.pieces import Bands, Whole, choose
 from tensorlake_spark.spark.ingest.source_files import files_of
-from tensorlake_spark.spark.source import receipts
-from tensorlake_spark.spark.source.receipts import Resumption
-from tensorlake_spark.spark.source.written_form import TensorCommitMessage
+from tensorlake_spark.spark.source import resumption
+from tensorlake_spark.spark.source.commit_message import TensorCommitMessage
+from tensorlake_spark.spark.source.resumption import Resumption
 
 _SOURCES = "sources"
 
@@ -107,7 +107,7 @@ def committed(storage: Storage, name: str, parts: Sequence[Part], dry_run: bool)
         return False
     now, is_there = _hash(_stamps(parts)), False
     for folder in left:
-        for look, files in receipts.announced(Staging(storage, folder)).items():
+        for look, files in resumption.announced(Staging(storage, folder)).items():
             if live.isdisjoint(files):
                 continue
             is_there |= look == now
@@ -149,8 +149,8 @@ def resumed(
     fresh = {look: _unchanged(text, stamps) for look, text in looks.items()}
     found = {
         name: message
-        for name, message in receipts.read(notes).items()
-        if _is_fresh(message, pieces, fresh.get(receipts.look_of(name), frozenset()))
+        for name, message in resumption.read(notes).items()
+        if _is_fresh(message, pieces, fresh.get(resumption.look_of(name), frozenset()))
     }
     reused, done, place = choose(found, pieces)
     return Resumed(

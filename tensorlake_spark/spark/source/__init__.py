@@ -1,5 +1,6 @@
 """``format("tensor")``: `data_source` routes, `options` are parsed once, `schemas` is what Spark sees.
 
-``read`` and ``write`` are its two halves; `blocks`, `cell_columns` and `label_columns` serve both. May import
+``read`` and ``write`` are its two halves; `blocks`, `cell_columns` and `label_columns` serve both;
+`commit_message` is what tasks tell the driver, `resumption` what they leave for a later run. May import
 ``spark.cluster``, nothing of ``functions`` or ``ingest``. Begin with `data_source`.
 """

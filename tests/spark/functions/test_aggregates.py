@@ -162,7 +162,9 @@ def test_a_stack_above_two_gibibytes_is_an_error(monkeypatch, unit):
     """The limit of every day, and one that needs less memory."""
     size = 1 << (30 if unit == "GiB" else 20)
     if unit == "MiB":
-        monkeypatch.setattr("tensorlake_spark.spark.functions.stacks._MOST_BYTES", 2 * size - 1)
+        monkeypatch.setattr(
+            "tensorlake_spark.spark.functions.tensor_stacks._MOST_BYTES", 2 * size - 1
+        )
     batch = tensor_column([np.zeros(size // 8, "u1")] * 8)
     with pytest.raises(tl.InvalidOptionError, match=rf"16 rows take 2\.0 {unit}"):
         AGGREGATES["tensor_stack"](batch for _ in range(3))

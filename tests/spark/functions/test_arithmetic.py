@@ -6,7 +6,7 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.functions.aggregates import AGGREGATES
-from tensorlake_spark.spark.functions.stacks import apply
+from tensorlake_spark.spark.functions.tensor_stacks import apply
 from tensorlake_spark.spark.functions.udfs import FUNCTIONS
 from tensorlake_spark.spark.source.schemas import arrow_type, tensor_column, tensors_of
 from tensorlake_spark.tensor.spec import dtype_of

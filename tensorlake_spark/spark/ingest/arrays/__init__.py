@@ -1,5 +1,5 @@
-"""Arrays of files (images, NumPy, Zarr, HDF5, TIFF) to slabs or whole tensors. Begin with `job`.
+"""Arrays of files (images, NumPy, Zarr, HDF5, TIFF) to slabs or whole tensors. Begin with `array_job`.
 
-`array_files` opens them, `found_arrays` looks at them on executors, `pieces` and `tiling` cut the work. May import
+`array_files` opens them, `array_discovery` looks at them on executors, `tiling` cuts the work. May import
 the modules of ``spark.ingest``, nothing of ``records``.
 """

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorLakeError
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.spark.ingest.arrays.external_links import dataset_of, series_of
 from tensorlake_spark.spark.ingest.limits import (
     bounded_pixels,

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 )
 
 from tensorlake_spark.indexing import Box, Selection
-from tensorlake_spark.spark.source.read.overlap import within
+from tensorlake_spark.spark.source.read.overlapping_rows import within
 from tensorlake_spark.spark.source.read.reader import TensorReader
 from tensorlake_spark.spark.source.read.sparse_reader import SparseReader
 from tensorlake_spark.spark.source.schemas import cell_schema

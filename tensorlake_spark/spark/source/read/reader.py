@@ -28,7 +28,7 @@ from tensorlake_spark.spark.source import blocks
 from tensorlake_spark.spark.source.blocks import Parts, Scattered
 from tensorlake_spark.spark.source.label_columns import with_labels
 from tensorlake_spark.spark.source.options import ReadOptions
-from tensorlake_spark.spark.source.read.overlap import filtered
+from tensorlake_spark.spark.source.read.overlapping_rows import filtered
 from tensorlake_spark.spark.source.schemas import (
     arrow_schema,
     cell_batches,
@@ -36,7 +36,7 @@ from tensorlake_spark.spark.source.schemas import (
     conform,
 )
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_name
-from tensorlake_spark.writing.assign import touched_cells, uncovered
+from tensorlake_spark.writing.assignment import touched_cells, uncovered
 
 Array = np.ndarray[Any, Any]
 

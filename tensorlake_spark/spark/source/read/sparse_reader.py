@@ -19,13 +19,13 @@ from tensorlake_spark.delta.files.footer import reading
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import Selection
 from tensorlake_spark.indexing.coords import unravel
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.shared.elements import Gathered, unite
-from tensorlake_spark.layouts.shared.verification import box_text
+from tensorlake_spark.layouts.sparse.elements import Gathered, unite
+from tensorlake_spark.layouts.verification import box_text
 from tensorlake_spark.rows.row import corners
 from tensorlake_spark.spark.source.blocks import Elements, Parts, block_batch, runs_of
-from tensorlake_spark.spark.source.read.overlap import (
+from tensorlake_spark.spark.source.read.overlapping_rows import (
     RowBoxes,
     filtered,
     hull,

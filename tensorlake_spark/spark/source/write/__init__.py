@@ -1,5 +1,5 @@
 """Spark writes: `writer` commits what the forms `slabs` and `cells` encode on executors. Begin with `writer`.
 
-May import the modules of ``spark.source``, and `overlap` of ``read``. `receipts` are what tasks leave so that a job
-can be resumed.
+May import the modules of ``spark.source``, and `overlapping_rows` of ``read``. `uniqueness` makes sure,
+before the commit, that no element is stored twice.
 """

@@ -11,7 +11,7 @@ import numpy as np
 from tensorlake_spark.indexing import Grid
 from tensorlake_spark.indexing.coords import order, ravel, sort_places
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.spark.source.read.overlap import numbers_of
+from tensorlake_spark.spark.source.read.overlapping_rows import numbers_of
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec
 

@@ -27,11 +27,12 @@ from tensorlake_spark.spark.source.cell_columns import (
     value_dtype,
     values_of,
 )
+from tensorlake_spark.spark.source.commit_message import Written
 from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.write.cell_buffer import CellBuffer
 from tensorlake_spark.spark.source.write.grouping import usual_block
+from tensorlake_spark.spark.source.write.input_form import InputForm, first_place
 from tensorlake_spark.spark.source.write.uniqueness import check_unique
-from tensorlake_spark.spark.source.written_form import Form, Written, first_place
 from tensorlake_spark.tensor.labels import check_labels
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec
@@ -44,7 +45,7 @@ Array = np.ndarray[Any, Any]
 logger = logging.getLogger("tensorlake_spark")
 
 
-class Cells(Form):
+class Cells(InputForm):
     """Cells of one sparse tensor; an append adds them where they lie.
 
     What all tasks have to agree on, dtype, layout and blocks, is settled here, on the driver.

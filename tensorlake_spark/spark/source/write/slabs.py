@@ -19,16 +19,12 @@ from tensorlake_spark.indexing import Box, Grid
 from tensorlake_spark.layouts import grid_of, layout_of
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
+from tensorlake_spark.spark.source.commit_message import Written
 from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import tensors_of
 from tensorlake_spark.spark.source.write.extents import check_disjoint, check_full, extent
 from tensorlake_spark.spark.source.write.grouping import usual_block
-from tensorlake_spark.spark.source.written_form import (
-    Form,
-    Written,
-    encode_region,
-    first_place,
-)
+from tensorlake_spark.spark.source.write.input_form import InputForm, encode_region, first_place
 from tensorlake_spark.tensor.labels import check_labels
 from tensorlake_spark.tensor.spec import TensorSpec, check_id
 from tensorlake_spark.writing.append import check_append, longer_labels
@@ -48,7 +44,7 @@ _USUAL_LENGTH = 4096
 """Stands for it where blocks of a sparse tensor are chosen."""
 
 
-class Slabs(Form):
+class Slabs(InputForm):
     """Slabs (``lo, tensor``) of one tensor; an append continues it along the option ``axis``."""
 
     def __init__(self, options: SparkWriteOptions, old: Meta | None) -> None:
@@ -194,7 +190,7 @@ def _open_end(shape: Sequence[int], axis: int) -> int:
     return max(1, min(_OPEN_END, 2**62 // max(1, others) - shape[axis]))
 
 
-class Tensors(Form):
+class Tensors(InputForm):
     """Tensors (``id, tensor``), each in a row of its own and with what suits it."""
 
     def __init__(self, options: SparkWriteOptions) -> None:

@@ -23,11 +23,11 @@ from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import unravel
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.shared.elements import Gathered
+from tensorlake_spark.layouts.sparse.elements import Gathered
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import corners
 from tensorlake_spark.spark.source.blocks import runs_of
-from tensorlake_spark.spark.source.read.overlap import (
+from tensorlake_spark.spark.source.read.overlapping_rows import (
     RowBoxes,
     filtered,
     halved,
@@ -37,7 +37,7 @@ from tensorlake_spark.spark.source.read.overlap import (
     row_boxes,
 )
 from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec
-from tensorlake_spark.writing.assign import box_selection
+from tensorlake_spark.writing.assignment import box_selection
 
 Array = np.ndarray[Any, Any]
 

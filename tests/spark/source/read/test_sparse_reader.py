@@ -18,7 +18,7 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.indexing import Box, parse_key, select
 from tensorlake_spark.layouts.testing.laws import DTYPES
 from tensorlake_spark.spark.source.options import ReadOptions
-from tensorlake_spark.spark.source.read import overlap
+from tensorlake_spark.spark.source.read import overlapping_rows as overlap
 from tensorlake_spark.spark.source.read.sparse_reader import SparseReader
 from tensorlake_spark.spark.source.schemas import BLOCKS, cell_schema
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_of

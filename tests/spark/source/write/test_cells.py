@@ -11,7 +11,7 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.indexing import Grid
 from tensorlake_spark.spark import group_cells
 from tensorlake_spark.spark.ingest.ingestion import plain_errors
-from tensorlake_spark.spark.source.read.overlap import numbers_of
+from tensorlake_spark.spark.source.read.overlapping_rows import numbers_of
 from tensorlake_spark.spark.source.schemas import TENSOR
 
 SHAPE, BLOCK = (12, 20, 16), (4, 8, 8)

@@ -25,7 +25,7 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError, TensorLakeError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch, read_meta
-from tensorlake_spark.spark.source.written_form import TensorCommitMessage, Written
+from tensorlake_spark.spark.source.commit_message import TensorCommitMessage, Written
 
 _FORMAT = 1
 _RECEIPT, _COMMIT = "receipt", "commit"

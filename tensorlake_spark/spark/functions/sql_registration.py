@@ -24,7 +24,7 @@ from tensorlake_spark.spark.functions.aggregates import (
     tensor_stack,
     tensor_sum_agg,
 )
-from tensorlake_spark.spark.functions.collect import collect_tensor
+from tensorlake_spark.spark.functions.collect_tensor import collect_tensor
 from tensorlake_spark.spark.functions.encoding import (
     ROWS,
     encoded_column,

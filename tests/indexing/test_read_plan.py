@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from tensorlake_spark.indexing import FilePlan, Predicate, ReadPlan, select
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 
 
 def plan():

@@ -11,9 +11,9 @@ from tensorlake_spark.audit.byte_search import Probes, Search, sha256_of
 from tensorlake_spark.audit.purge_target import Target, held_rows
 from tensorlake_spark.audit.receipt import PurgedFile
 from tensorlake_spark.delta.files.footer import reading
-from tensorlake_spark.delta.log.folder import Naming, StoredFile, listing, named
 from tensorlake_spark.delta.log.live_files import Array
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.log.table_folder import Naming, StoredFile, listing, named
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import CorruptDataError, MissingDataError
 from tensorlake_spark.rows.row import PAYLOAD, payloads

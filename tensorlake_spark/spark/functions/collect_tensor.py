@@ -12,7 +12,7 @@ import numpy as np
 from tensorlake_spark.errors import CorruptDataError, InvalidTensorError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import check_shape, order
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.spark.source.schemas import tensors_of
 from tensorlake_spark.tensor.sparse import SparseTensor, nonzero
 from tensorlake_spark.tensor.spec import dtype_of

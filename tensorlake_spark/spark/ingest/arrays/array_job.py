@@ -11,9 +11,9 @@ from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidTensorError
-from tensorlake_spark.spark.ingest.arrays.found_arrays import Part, find_good_parts, find_parts
-from tensorlake_spark.spark.ingest.arrays.plan import check_distinct, plan_slabs, plan_tensors
-from tensorlake_spark.spark.ingest.arrays.slabs import (
+from tensorlake_spark.spark.ingest.arrays.array_discovery import Part, find_good_parts, find_parts
+from tensorlake_spark.spark.ingest.arrays.array_plan import check_distinct, plan_slabs, plan_tensors
+from tensorlake_spark.spark.ingest.arrays.array_slabs import (
     Work,
     bands_of,
     fitting,
@@ -32,7 +32,7 @@ from tensorlake_spark.spark.ingest.outcome import DONE, PLANNED, REPEATED, Outco
 from tensorlake_spark.spark.ingest.pieces import Bands, Whole
 from tensorlake_spark.spark.ingest.resume import Resumed, committed, name_of, resumed
 from tensorlake_spark.spark.source.options import transaction_of
-from tensorlake_spark.spark.source.write.direct import save
+from tensorlake_spark.spark.source.write.direct_write import save
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

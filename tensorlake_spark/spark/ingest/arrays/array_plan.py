@@ -13,7 +13,7 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.metadata import Meta
-from tensorlake_spark.spark.ingest.arrays.found_arrays import Part
+from tensorlake_spark.spark.ingest.arrays.array_discovery import Part
 from tensorlake_spark.spark.ingest.outcome import Plan
 from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.write.grouping import usual_block

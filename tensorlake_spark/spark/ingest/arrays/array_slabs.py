@@ -16,10 +16,10 @@ from pyspark.sql import types as t
 from pyspark.sql.types import StructType
 
 from tensorlake_spark.errors import InvalidTensorError
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.spark.cluster.tasks import cores_of, numbers, share, tasks_of
+from tensorlake_spark.spark.ingest.arrays.array_discovery import Part
 from tensorlake_spark.spark.ingest.arrays.array_files import opened
-from tensorlake_spark.spark.ingest.arrays.found_arrays import Part
 from tensorlake_spark.spark.ingest.arrays.tiling import Tiling
 from tensorlake_spark.spark.ingest.outcome import Skipped
 from tensorlake_spark.spark.ingest.pieces import Bands

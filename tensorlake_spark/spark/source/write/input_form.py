@@ -1,16 +1,14 @@
-"""A form in which tensors arrive from Spark, and what tasks tell the driver."""
+"""A form in which tensors arrive from Spark: what a task does with it, and what the driver makes of all tasks."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import WriterCommitMessage
 
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.data_file import DataFile
@@ -19,6 +17,7 @@ from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
+from tensorlake_spark.spark.source.commit_message import Written
 from tensorlake_spark.tensor.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
@@ -26,38 +25,7 @@ Array = np.ndarray[Any, Any]
 _TASK_ROWS = 32  # bits: so many places in a tensor's storage order are a task's own
 
 
-@dataclass(frozen=True)
-class Written:
-    """What a task wrote of one tensor.
-
-    Attributes
-    ----------
-    spec : TensorSpec
-        As the task saw it.
-    boxes : tuple of Box
-        Where it lies: slabs in what is written, cells in the tensor.
-    totals : Totals
-        What the rows add up to.
-    spans : tuple of (int, int)
-        The places of its rows in the tensor's storage order, half-open: for cells one for each box, for slabs
-        one for all. None of a tensor that is a row of the DataFrame, which counts from 0.
-    """
-
-    spec: TensorSpec
-    boxes: tuple[Box, ...]
-    totals: Totals
-    spans: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True)
-class TensorCommitMessage(WriterCommitMessage):
-    """What a task tells the driver: names and statistics, never data."""
-
-    files: tuple[DataFile, ...] = ()
-    written: tuple[Written, ...] = ()
-
-
-class Form(ABC):
+class InputForm(ABC):
     """A form in which tensors arrive: what a task does, and what the driver makes of all tasks."""
 
     @abstractmethod

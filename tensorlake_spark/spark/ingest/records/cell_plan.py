@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.spark.ingest.outcome import Plan
+from tensorlake_spark.spark.ingest.records.cell_job import prepared
 from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
-from tensorlake_spark.spark.ingest.records.job import prepared
 from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.write.cells import Cells
 from tensorlake_spark.tensor.labels import check_labels

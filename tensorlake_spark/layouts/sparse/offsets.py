@@ -19,9 +19,9 @@ from tensorlake_spark.indexing import Run, Selection, locate
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.layouts.base import AnySelection
 from tensorlake_spark.layouts.coding.buffers import check_ints, unpack_ints, unpack_values
-from tensorlake_spark.layouts.coding.sequences import ascending
-from tensorlake_spark.layouts.shared.elements import Rows, axis_order
-from tensorlake_spark.layouts.shared.verification import integers, params_of
+from tensorlake_spark.layouts.coding.integer_sequences import ascending
+from tensorlake_spark.layouts.sparse.elements import Rows, axis_order
+from tensorlake_spark.layouts.verification import integers, params_of
 from tensorlake_spark.tensor.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]

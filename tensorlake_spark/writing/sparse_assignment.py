@@ -19,7 +19,12 @@ from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import SCHEMA, Totals, corners
 from tensorlake_spark.tensor.sparse import SparseTensor, sparse_of
 from tensorlake_spark.tensor.spec import TensorSpec, converted
-from tensorlake_spark.writing.assign import check_kind, commit_assignment, fitting, rewrite_files
+from tensorlake_spark.writing.assignment import (
+    check_kind,
+    commit_assignment,
+    fitting,
+    rewrite_files,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +42,7 @@ def assign_elements(
     Parameters
     ----------
     snapshot, meta, selection
-        As for `tensorlake_spark.writing.assign.assign`.
+        As for `tensorlake_spark.writing.assignment.assign`.
     values : array-like, SparseTensor or scalar
         Of the selection's result shape, or what NumPy stretches to it.
 

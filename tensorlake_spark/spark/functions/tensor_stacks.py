@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, TensorLakeError
-from tensorlake_spark.indexing.plan import size_text
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.spark.source.schemas import TensorColumn, stack_column
 
 Array = np.ndarray[Any, Any]
