@@ -7,6 +7,7 @@
 import importlib
 from types import ModuleType
 
+from tensorlake_spark import moved
 from tensorlake_spark.audit.check import CheckReport, Finding
 from tensorlake_spark.audit.receipt import PurgedFile, PurgeReceipt, WrittenFile, verify_receipt
 from tensorlake_spark.delta.files.compaction import OptimizeReport
@@ -15,6 +16,7 @@ from tensorlake_spark.errors import (
     CorruptDataError,
     FormatError,
     InvalidKeyError,
+    InvalidKeyTypeError,
     InvalidOptionError,
     InvalidSliceError,
     InvalidTensorError,
@@ -29,6 +31,7 @@ from tensorlake_spark.errors import (
     UnsupportedDtypeError,
     UnsupportedFeatureError,
 )
+from tensorlake_spark.indexing import ReadPlan
 from tensorlake_spark.lake import TensorLake, open  # noqa: A004
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.tensor.sparse import SparseTensor
@@ -44,6 +47,7 @@ __all__ = [
     "Finding",
     "FormatError",
     "InvalidKeyError",
+    "InvalidKeyTypeError",
     "InvalidOptionError",
     "InvalidSliceError",
     "InvalidTensorError",
@@ -52,6 +56,7 @@ __all__ = [
     "OptimizeReport",
     "PurgeReceipt",
     "PurgedFile",
+    "ReadPlan",
     "SparseTensor",
     "StorageError",
     "TableNotFoundError",
@@ -71,7 +76,15 @@ __all__ = [
 ]
 
 
+moved.install()
+
+
 def __getattr__(name: str) -> ModuleType:
-    if name == "spark":  # late, for it is of no use without pyspark
-        return importlib.import_module("tensorlake_spark.spark")
+    # Late: "spark" is of no use without pyspark, and a module that moved warns.
+    if name == "spark" or name in moved.MODULES:
+        return importlib.import_module(f"tensorlake_spark.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "spark"})

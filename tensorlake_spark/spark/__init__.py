@@ -5,11 +5,13 @@
 ``jobs``. Begin with `source.data_source`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark.spark.session import local_session
 
 if TYPE_CHECKING:
+    from tensorlake_spark.spark import functions
     from tensorlake_spark.spark.cluster.s3a import check_log_store
     from tensorlake_spark.spark.functions.read_tensor import read_tensor
     from tensorlake_spark.spark.source.data_source import TensorDataSource, register
@@ -18,29 +20,30 @@ if TYPE_CHECKING:
 __all__ = [
     "TensorDataSource",
     "check_log_store",
+    "functions",
     "group_cells",
     "local_session",
     "read_tensor",
     "register",
 ]
 
+# Late, so that local_session() can say in one line that pyspark is missing.
+_LATE = {
+    "TensorDataSource": "source.data_source",
+    "check_log_store": "cluster.s3a",
+    "group_cells": "source.write.grouping",
+    "read_tensor": "functions.read_tensor",
+    "register": "source.data_source",
+}
+
 
 def __getattr__(name: str) -> Any:
-    # Late, so that local_session() can say in one line that pyspark is missing.
-    if name in ("TensorDataSource", "register"):
-        from tensorlake_spark.spark.source import data_source
-
-        return getattr(data_source, name)
-    if name == "check_log_store":
-        from tensorlake_spark.spark.cluster.s3a import check_log_store
-
-        return check_log_store
-    if name == "group_cells":
-        from tensorlake_spark.spark.source.write.grouping import group_cells
-
-        return group_cells
-    if name == "read_tensor":
-        from tensorlake_spark.spark.functions.read_tensor import read_tensor
-
-        return read_tensor
+    if name == "functions":
+        return import_module(f"{__name__}.functions")
+    if name in _LATE:
+        return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,3 +3,10 @@
 What nobody needs any more goes: `vacuum`, `stale_uploads`. May import ``writing`` and what lies below it. Begin with
 `optimize`.
 """
+
+from typing import TYPE_CHECKING
+
+from tensorlake_spark import moved
+
+if not TYPE_CHECKING:  # for mypy no name is there but those of the folder
+    __getattr__ = moved.names_of(__name__)

@@ -5,6 +5,9 @@
 ``spark.cluster``. Begin with `sql_registration`.
 """
 
+from typing import TYPE_CHECKING
+
+from tensorlake_spark import moved
 from tensorlake_spark.spark.functions.sql_registration import (
     collect_tensor,
     metadata_rows,
@@ -76,3 +79,6 @@ __all__ = [
     "tensor_sum_agg",
     "tensor_to_array",
 ]
+
+if not TYPE_CHECKING:  # for mypy no name is there but those of the folder
+    __getattr__ = moved.names_of(__name__)

@@ -4,3 +4,10 @@
 `commit_message` is what tasks tell the driver, `resumption` what they leave for a later run. May import
 ``spark.cluster``, nothing of ``functions`` or ``ingest``. Begin with `data_source`.
 """
+
+from typing import TYPE_CHECKING
+
+from tensorlake_spark import moved
+
+if not TYPE_CHECKING:  # for mypy no name is there but those of the folder
+    __getattr__ = moved.names_of(__name__)
