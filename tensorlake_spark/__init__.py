@@ -1,7 +1,11 @@
 """Tensors in Delta Lake, read by slices.
 
-``open`` a lake, ``write`` an array, index the `TensorRef` like NumPy. Spark's side is
+Begin with ``open``: it gives a lake. ``write`` an array there, and index the `TensorRef` like NumPy. Spark's side is
 `tensorlake_spark.spark`, found as ``spark`` here; importing this package does not import pyspark.
+
+The rooms, each importing only those below it: ``jobs``; ``spark``; ``lake``; ``audit`` and ``upkeep``; ``writing``;
+``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``indexing``. All may import ``errors``, ``progress``,
+``threads`` and ``moved`` (old import paths). ``__main__`` is the command line. docs/architecture.md has a picture.
 """
 
 import importlib

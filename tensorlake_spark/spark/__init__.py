@@ -1,8 +1,8 @@
-"""Spark: ``format("tensor")``, functions for plain Delta tables, ingestion. The only room that imports pyspark.
+"""Spark: ``format("tensor")``, functions for plain Delta tables, ingestion. Begin with `source.data_source`.
 
 ``source`` reads and writes; ``functions`` are for tables that Spark reads by itself; ``ingest`` makes tensors of files;
-``session`` starts Spark on this machine; ``cluster`` is what all of them need of it. May import every room but
-``jobs``. Begin with `source.data_source`.
+``session`` starts Spark on this machine; ``cluster`` is what all of them need. The only room that imports pyspark. May
+import every room but ``jobs``.
 """
 
 from importlib import import_module
