@@ -98,6 +98,10 @@ soak: $(STAMP) $(VENV)/.quick ## Long runs that `make test` leaves out, and prop
 	$(BIN)/python -m pytest -m soak $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough $(PYTEST_ARGS)
 
+.PHONY: pictures
+pictures: $(STAMP) ## Draw the pictures of the documentation again, in docs/pictures
+	@for script in docs/pictures/*.py; do $(BIN)/python "$$script" || exit 1; done
+
 .PHONY: golden
 golden: $(STAMP) ## Write the golden tables that are not there yet; never changes one
 	$(BIN)/python tests/golden/make.py

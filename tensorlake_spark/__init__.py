@@ -1,12 +1,17 @@
 """Tensors in Delta Lake, read by slices.
 
-``open`` a lake, ``write`` an array, index the `TensorRef` like NumPy. Spark's side is
+Begin with ``open``: it gives a lake. ``write`` an array there, and index the `TensorRef` like NumPy. Spark's side is
 `tensorlake_spark.spark`, found as ``spark`` here; importing this package does not import pyspark.
+
+The rooms, each importing only those below it: ``jobs``; ``spark``; ``lake``; ``audit`` and ``upkeep``; ``writing``;
+``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``indexing``. All may import ``errors``, ``progress``,
+``threads`` and ``moved`` (old import paths). ``__main__`` is the command line. docs/architecture.md has a picture.
 """
 
 import importlib
 from types import ModuleType
 
+from tensorlake_spark import moved
 from tensorlake_spark.audit.check import CheckReport, Finding
 from tensorlake_spark.audit.receipt import PurgedFile, PurgeReceipt, WrittenFile, verify_receipt
 from tensorlake_spark.delta.files.compaction import OptimizeReport
@@ -15,6 +20,7 @@ from tensorlake_spark.errors import (
     CorruptDataError,
     FormatError,
     InvalidKeyError,
+    InvalidKeyTypeError,
     InvalidOptionError,
     InvalidSliceError,
     InvalidTensorError,
@@ -29,6 +35,7 @@ from tensorlake_spark.errors import (
     UnsupportedDtypeError,
     UnsupportedFeatureError,
 )
+from tensorlake_spark.indexing import ReadPlan
 from tensorlake_spark.lake import TensorLake, open  # noqa: A004
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.tensor.sparse import SparseTensor
@@ -44,6 +51,7 @@ __all__ = [
     "Finding",
     "FormatError",
     "InvalidKeyError",
+    "InvalidKeyTypeError",
     "InvalidOptionError",
     "InvalidSliceError",
     "InvalidTensorError",
@@ -52,6 +60,7 @@ __all__ = [
     "OptimizeReport",
     "PurgeReceipt",
     "PurgedFile",
+    "ReadPlan",
     "SparseTensor",
     "StorageError",
     "TableNotFoundError",
@@ -71,7 +80,15 @@ __all__ = [
 ]
 
 
+moved.install()
+
+
 def __getattr__(name: str) -> ModuleType:
-    if name == "spark":  # late, for it is of no use without pyspark
-        return importlib.import_module("tensorlake_spark.spark")
+    # Late: "spark" is of no use without pyspark, and a module that moved warns.
+    if name == "spark" or name in moved.MODULES:
+        return importlib.import_module(f"tensorlake_spark.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "spark"})

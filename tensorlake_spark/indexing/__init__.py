@@ -13,7 +13,7 @@
 ``coords``     coordinates of elements as places in C order, sorted and combined;
 ``picking``    which stored elements of a sparse tensor are picked, and where they go.
 
-May import ``errors`` only.
+Begin with `box`. May import ``errors`` only.
 """
 
 from tensorlake_spark.indexing.box import Box

@@ -1,5 +1,6 @@
-"""The jobs: what a command line, or a scheduler, asks of a lake; spark-submit and ``python -m tensorlake_spark``.
+"""The jobs, for spark-submit and ``python -m tensorlake_spark``. Begin with `command`: what all have in common.
 
-A module for each job; `command` is what they have in common, `config` their YAML files, `progress` their lines. Each
-reads its options, calls the library once, and ends with a line of JSON and an exit code. May import every room.
+A module for each verb: `ingest`, `optimize`, `check`, `purge`, `vacuum`. Each parses its options, calls the library
+once, and ends with a line of JSON and an exit code. `config` reads YAML files, `progress` says how far a job is. May
+import every room.
 """

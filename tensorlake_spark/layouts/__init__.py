@@ -1,8 +1,8 @@
-"""What the bytes mean: tensor <-> rows, without any file and without Delta. One file for each layout.
+"""What the bytes mean: tensor <-> rows, without files and without Delta. Begin with `base`, then `ftsf`.
 
-`base` is the contract and its laws, `registry` the layouts by name, ``FORMAT.md`` the normative text of the rows;
-`verification` holds rows against their checksums. ``coding`` is values <-> bytes, ``sparse`` what the sparse layouts
-share, ``testing`` the laws as tests. May import ``rows`` and what lies below it. Begin with `base`, then `ftsf`.
+`base` is the contract of a layout, `registry` the layouts by name: `ftsf` (dense), `coo`, `csr`, `csc`, `csf`, `bsgs`
+(sparse). `verification` holds rows against their checksums. ``coding`` is values <-> bytes, ``sparse`` what the sparse
+layouts share, ``testing`` the laws as tests. FORMAT.md is the normative text. May import ``rows`` and what lies below.
 """
 
 from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of

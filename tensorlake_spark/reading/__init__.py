@@ -1,4 +1,4 @@
-"""A selection of a tensor becomes an array: plan, read, decode, hold against the totals. Begin with `read`.
+"""A selection of a tensor becomes an array. Begin with `read`: plan, read, decode, hold against the totals.
 
 May import ``layouts`` and ``delta``, which do not know each other, and what lies below them.
 """

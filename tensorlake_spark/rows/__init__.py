@@ -1,4 +1,5 @@
-"""The row of format version 1, which layouts fill and files hold: `row`, its `checksum`, the `metadata` row.
+"""The row of format version 1, which layouts fill and files hold. Begin with `row`.
 
-May import ``tensor``, ``indexing`` and ``errors``. Begin with `row`; layouts/FORMAT.md is the normative text.
+`checksum` is its CRC; `metadata` is the row that describes a whole tensor. layouts/FORMAT.md is the normative text.
+May import ``tensor``, ``indexing`` and ``errors``.
 """

@@ -1,15 +1,17 @@
-"""Spark: ``format("tensor")``, functions for plain Delta tables, ingestion. The only room that imports pyspark.
+"""Spark: ``format("tensor")``, functions for plain Delta tables, ingestion. Begin with `source.data_source`.
 
 ``source`` reads and writes; ``functions`` are for tables that Spark reads by itself; ``ingest`` makes tensors of files;
-``session`` starts Spark on this machine; ``cluster`` is what all of them need of it. May import every room but
-``jobs``. Begin with `source.data_source`.
+``session`` starts Spark on this machine; ``cluster`` is what all of them need. The only room that imports pyspark. May
+import every room but ``jobs``.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark.spark.session import local_session
 
 if TYPE_CHECKING:
+    from tensorlake_spark.spark import functions
     from tensorlake_spark.spark.cluster.s3a import check_log_store
     from tensorlake_spark.spark.functions.read_tensor import read_tensor
     from tensorlake_spark.spark.source.data_source import TensorDataSource, register
@@ -18,29 +20,30 @@ if TYPE_CHECKING:
 __all__ = [
     "TensorDataSource",
     "check_log_store",
+    "functions",
     "group_cells",
     "local_session",
     "read_tensor",
     "register",
 ]
 
+# Late, so that local_session() can say in one line that pyspark is missing.
+_LATE = {
+    "TensorDataSource": "source.data_source",
+    "check_log_store": "cluster.s3a",
+    "group_cells": "source.write.grouping",
+    "read_tensor": "functions.read_tensor",
+    "register": "source.data_source",
+}
+
 
 def __getattr__(name: str) -> Any:
-    # Late, so that local_session() can say in one line that pyspark is missing.
-    if name in ("TensorDataSource", "register"):
-        from tensorlake_spark.spark.source import data_source
-
-        return getattr(data_source, name)
-    if name == "check_log_store":
-        from tensorlake_spark.spark.cluster.s3a import check_log_store
-
-        return check_log_store
-    if name == "group_cells":
-        from tensorlake_spark.spark.source.write.grouping import group_cells
-
-        return group_cells
-    if name == "read_tensor":
-        from tensorlake_spark.spark.functions.read_tensor import read_tensor
-
-        return read_tensor
+    if name == "functions":
+        return import_module(f"{__name__}.functions")
+    if name in _LATE:
+        return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

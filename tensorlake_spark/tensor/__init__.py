@@ -1,4 +1,5 @@
-"""What a tensor is, in memory: `spec` (shape, dtype, layout), `sparse` (`SparseTensor`), `labels` of its axes.
+"""What a tensor is, in memory. Begin with `spec`: shape, dtype, layout.
 
-May import ``indexing`` and ``errors``; knows neither files nor rows. Begin with `spec`.
+`sparse` has `SparseTensor`, `labels` what stands for the indices of an axis. May import ``indexing`` and ``errors``;
+knows neither files nor rows.
 """

@@ -1,5 +1,6 @@
 """What can be written, and every change of a tensor, each by one commit. Begin with `write`, then `pipeline`.
 
-`source` and `stored_source` are what is written; `options` how; `append`, `assignment`, `sparse_assignment`
-and `restore` are the other changes. May import ``reading`` and what lies below it.
+`source` and `stored_source` are what is written, `options` how, `app_transaction` as which batch. Other changes:
+`append`, `assignment`, `sparse_assignment`, `restore`. `estimate` says how large a tensor will be. May import
+``reading`` and what lies below it.
 """

@@ -30,10 +30,7 @@ from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.spec import TensorSpec, check_id
 from tensorlake_spark.writing.app_transaction import is_repeated
 from tensorlake_spark.writing.append import append, unite
-from tensorlake_spark.writing.append import check_append as check_append
-from tensorlake_spark.writing.options import DENSE_FROM as DENSE_FROM
-from tensorlake_spark.writing.options import WriteOptions as WriteOptions
-from tensorlake_spark.writing.options import new_spec as new_spec
+from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.pipeline import (
     RECOMPUTE,
     commit_change,
@@ -42,7 +39,6 @@ from tensorlake_spark.writing.pipeline import (
     recomputed,
     writer_of,
 )
-from tensorlake_spark.writing.pipeline import encode as encode
 from tensorlake_spark.writing.source import Source, suited
 
 logger = logging.getLogger("tensorlake_spark")

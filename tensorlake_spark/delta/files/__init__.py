@@ -1,5 +1,13 @@
-"""Parquet files of rows: `writer`, `footer`, `scan`, `payload`; whole files anew: `rewrite`, `merge`, `compaction`.
+"""Parquet files of rows. Begin with `scan` (files to rows) and `writer` (rows to files).
 
-May import ``delta.log`` and ``delta.store``. `catalog` finds the metadata rows of tensors, `inspection` holds a
-file against the log. Begin with `scan` and `writer`.
+A read uses `statistics`, `footer` with its `footer_checksum`, and `payload`; `catalog` finds the tensors of a version.
+Whole files anew: `rewrite`, `merge`, `compaction`; a `runner` says who does such work. `inspection` holds a file
+against the log. May import ``delta.log`` and ``delta.store``.
 """
+
+from typing import TYPE_CHECKING
+
+from tensorlake_spark import moved
+
+if not TYPE_CHECKING:  # for mypy no name is there but those of the folder
+    __getattr__ = moved.names_of(__name__)

@@ -1,5 +1,13 @@
-"""The versions of a table: `snapshot` reads one, `commit` makes the next; one module for each noun of the protocol.
+"""The versions of a table. Begin with `snapshot`, which reads one; `commit` makes the next.
 
-May import ``delta.store``, never ``delta.files``. `deletion_vectors`, `history`, `tags`, `time_travel` and
-`transactions` are what the log says beside its files. Begin with `snapshot`.
+What is in the log: `actions`, `live_files`, `deletion_vectors`, `properties`, `history`, `tags`. `time_travel` says
+which version is meant; `creation` makes a table, `data_file` names its files, `table_folder` lists its folder;
+`remote_log` brings the log from an object store. May import ``delta.store``, never ``delta.files``.
 """
+
+from typing import TYPE_CHECKING
+
+from tensorlake_spark import moved
+
+if not TYPE_CHECKING:  # for mypy no name is there but those of the folder
+    __getattr__ = moved.names_of(__name__)

@@ -1,5 +1,6 @@
-"""Where bytes lie: `storage` (a URI with its options), `options`, `timeouts`, `ranges` of objects, `staging`.
+"""Where bytes lie. Begin with `storage`: a URI with its options.
 
-May import ``rows`` and ``errors``, nothing else of ``delta``. `paths` and `redaction` guard what comes in and goes
-out. Begin with `storage`.
+`options` and `timeouts` are what clients of a store take; `ranges` reads parts of objects; `staging` keeps the notes
+of a writer that is not done. `paths` guards what comes in, `redaction` what goes out. May import ``rows`` and what lies
+below it, nothing else of ``delta``.
 """

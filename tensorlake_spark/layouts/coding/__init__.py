@@ -1,4 +1,5 @@
-"""Values <-> bytes: `codec` of dense blocks and `codec_choice`; `buffers` and `integer_sequences` of sparse ones.
+"""Values <-> bytes; knows no tensor and no row. Begin with `codec`.
 
-`decompression` bounds the memory. May import ``errors`` only; knows no tensor and no row. Begin with `codec`.
+Dense blocks: `codec` applies one, `codec_choice` finds one. Sparse layouts: `buffers` and `integer_sequences`.
+`decompression` bounds the memory. May import ``errors`` only.
 """

@@ -1,4 +1,5 @@
-"""The laws of a layout as tests for anybody's layout: `laws`, tried on `strategies`, held against the slow `oracle`.
+"""The laws of a layout as tests for anybody's layout. Begin with `laws`.
 
-May import ``layouts`` and Hypothesis; nothing of the package imports it. Begin with `laws`.
+They are tried on what `strategies` draw, and held against the slow `oracle`. May import ``layouts`` and Hypothesis;
+nothing of the package imports it.
 """

@@ -1,4 +1,5 @@
-"""What work on a cluster needs: `s3a` (one store, two names), `tasks` (who takes what), `runner` (work of tables).
+"""What work on a cluster needs. Begin with `tasks`: who takes what.
 
-May import nothing else of ``spark``. Begin with `tasks`.
+`runner` does work on a table's files by executors; `s3a` names one store for deltalake and for Hadoop;
+`table_versions` are the versions that only Spark reaches. May import nothing else of ``spark``.
 """

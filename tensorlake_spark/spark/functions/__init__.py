@@ -1,10 +1,13 @@
-"""Plain Delta tables of tensors in Spark: rows of a slice, their blocks, and functions of tensors.
+"""Plain Delta tables of tensors in Spark. Begin with `sql_registration`, which makes the functions known to SQL.
 
-`row_functions`, `decoding`, `encoding` and `read_tensor` are of rows; `tensor_functions`, `udfs`, `arithmetic`,
-`tensor_stacks` and `aggregates` of tensors; `sql_registration` makes them known to SQL. May import ``spark.source`` and
-``spark.cluster``. Begin with `sql_registration`.
+Of rows: `row_functions`, `slice_predicate`, `decoding`, `encoding`, `read_tensor`, `collect_tensor`. Of tensors:
+`tensor_functions`, `udfs`, `arithmetic` on `tensor_stacks`, `aggregates`. May import ``spark.source`` and
+``spark.cluster``.
 """
 
+from typing import TYPE_CHECKING
+
+from tensorlake_spark import moved
 from tensorlake_spark.spark.functions.sql_registration import (
     collect_tensor,
     metadata_rows,
@@ -76,3 +79,6 @@ __all__ = [
     "tensor_sum_agg",
     "tensor_to_array",
 ]
+
+if not TYPE_CHECKING:  # for mypy no name is there but those of the folder
+    __getattr__ = moved.names_of(__name__)

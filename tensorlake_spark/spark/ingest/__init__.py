@@ -1,5 +1,13 @@
 """Files to tensors on executors: what ``jobs/ingest.py`` calls. Begin with `ingestion`.
 
-``arrays`` makes slabs of images and arrays, ``records`` cells of logs and matrices; `sources` says which files,
-`resume` what an earlier run has done. May import the other rooms of ``spark`` but ``session``.
+``arrays`` makes slabs, ``records`` cells. `sources` are the files, read by `source_files`, `text_lines` and `npy`;
+`pieces` and `batches` are how the work is cut, `resume` what an earlier run has done, `limits` what a file may claim,
+`outcome` what came of it. May import the other rooms of ``spark`` but ``session``.
 """
+
+from typing import TYPE_CHECKING
+
+from tensorlake_spark import moved
+
+if not TYPE_CHECKING:  # for mypy no name is there but those of the folder
+    __getattr__ = moved.names_of(__name__)

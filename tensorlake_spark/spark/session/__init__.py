@@ -1,6 +1,6 @@
-"""A local Spark session with Delta and the settings of ``conf``: `session`; `java` finds a Java that Spark runs on.
+"""A local Spark session with Delta and the settings of ``conf``. Begin with `session`.
 
-May import every room of ``spark``. Begin with `session`.
+`java` finds a Java that Spark runs on. May import every room of ``spark``.
 """
 
 from tensorlake_spark.spark.session.session import CONF, default_settings, fetch, local_session

@@ -1,6 +1,13 @@
-"""``format("tensor")``: `data_source` routes, `options` are parsed once, `schemas` is what Spark sees.
+"""``format("tensor")``. Begin with `data_source`, which routes to ``read`` and ``write``.
 
-``read`` and ``write`` are its two halves; `blocks`, `cell_columns` and `label_columns` serve both;
+`options` are parsed once, `schemas` is what Spark sees; `blocks`, `cell_columns` and `label_columns` serve both halves;
 `commit_message` is what tasks tell the driver, `resumption` what they leave for a later run. May import
-``spark.cluster``, nothing of ``functions`` or ``ingest``. Begin with `data_source`.
+``spark.cluster``, nothing of ``functions`` or ``ingest``.
 """
+
+from typing import TYPE_CHECKING
+
+from tensorlake_spark import moved
+
+if not TYPE_CHECKING:  # for mypy no name is there but those of the folder
+    __getattr__ = moved.names_of(__name__)

@@ -6,9 +6,8 @@ from examples import times
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
+from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.layouts.coding import codec as codecs
-from tensorlake_spark.layouts.coding.codec_choice import choose_codec
 from tensorlake_spark.layouts.testing.laws import arrays, bits
 
 
@@ -47,14 +46,3 @@ def test_garbage_is_an_error_not_an_answer(garbage, name):
         return
     with pytest.raises(CorruptDataError):
         codecs.decode(garbage, codec, (3, 4), np.dtype("i2"))
-
-
-def test_the_codec_is_chosen_by_trying():
-    rng = np.random.default_rng(0)
-    smooth = np.cumsum(rng.integers(-2, 3, (256, 512)), axis=0).astype(np.uint8)
-    assert choose_codec(smooth).startswith("delta(-2)")
-    assert choose_codec(rng.integers(0, 256, (64, 64), np.uint8)) == "raw"
-    assert choose_codec(rng.random((64, 64)).astype(np.float32)).startswith(("shuffle", "delta"))
-    assert choose_codec(np.zeros((0, 3))) == "zstd"
-    with pytest.raises(InvalidOptionError, match="did you mean 'zstd'"):
-        codecs.codec_of("zst")

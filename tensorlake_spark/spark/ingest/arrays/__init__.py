@@ -1,5 +1,6 @@
 """Arrays of files (images, NumPy, Zarr, HDF5, TIFF) to slabs or whole tensors. Begin with `array_job`.
 
-`array_files` opens them, `array_discovery` looks at them on executors, `tiling` cuts the work. May import
-the modules of ``spark.ingest``, nothing of ``records``.
+`array_discovery` looks at files on executors, `array_files` and `zarr_store` open them, `external_links` refuses what
+leads out of them; `array_plan` says what would be written, `tiling` cuts it, `array_slabs` reads it. May import the
+modules of ``spark.ingest``, nothing of ``records``.
 """

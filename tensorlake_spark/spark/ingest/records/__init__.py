@@ -1,5 +1,6 @@
 """Records of files (CSV, Parquet, Delta, matrices) to cells of sparse tensors. Begin with `cell_job`.
 
-`axis_rules` say how a column becomes an axis, `bins` compute its indices, `coordinates` holds them against the
-rules. May import the modules of ``spark.ingest``, nothing of ``arrays``.
+`cell_options` and `cell_plan` are before it. `axis_rules` say how a column becomes an axis, `bins` compute its indices,
+`coordinates` holds them against the rules, `bad_records` says what is wrong. Read by `record_files`, `delta_tables`,
+`matrices` (`matrix_market`, `sparse_npz`). May import the modules of ``spark.ingest``, nothing of ``arrays``.
 """

@@ -1,4 +1,5 @@
-"""Spark reads: `reader` (partitions of equal bytes), `sparse_reader`, `pushdown` of filters, `overlapping_rows`.
+"""Spark reads. Begin with `reader`: partitions of about equal bytes.
 
-May import the modules of ``spark.source``, nothing of ``write``. Begin with `reader`.
+`sparse_reader` reads sparse tensors, `pushdown` takes filters, `overlapping_rows` finds rows that belong together. May
+import the modules of ``spark.source``, nothing of ``write``.
 """

@@ -1,5 +1,6 @@
-"""Spark writes: `writer` commits what the forms `slabs` and `cells` encode on executors. Begin with `writer`.
+"""Spark writes. Begin with `writer`: executors encode, the driver commits.
 
-May import the modules of ``spark.source``, and `overlapping_rows` of ``read``. `uniqueness` makes sure,
-before the commit, that no element is stored twice.
+An `input_form` is how tensors arrive: `slabs` (with their `extents`) or `cells` (with a `cell_buffer`); `grouping`
+sorts cells by block, `uniqueness` finds elements stored twice, `direct_write` spares a detour. May import the modules of
+``spark.source``, and `read.overlapping_rows`.
 """

@@ -1,0 +1,69 @@
+"""The commit rule where a commit fails, or seems to."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from deltalake.exceptions import DeltaError
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta.log import commit as commits
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+
+
+@pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt, DeltaError])
+def test_a_commit_that_lands_and_raises_keeps_its_files(lake, monkeypatch, kind):
+    lake.write("x", np.arange(3))
+    commit_once = commits._commit_once
+
+    def lands(*arguments):
+        commit_once(*arguments)
+        raise kind("the answer was lost")
+
+    monkeypatch.setattr(commits, "_commit_once", lands)
+    try:
+        lake.write("x", np.arange(3), mode="append")
+    except KeyboardInterrupt:
+        assert kind is KeyboardInterrupt
+    assert lake["x"][:].tolist() == [0, 1, 2, 0, 1, 2]
+    assert lake.version == 2
+
+
+def test_a_commit_that_does_not_land_deletes_its_files(lake, monkeypatch):
+    lake.write("x", np.arange(3))
+
+    def refuses(*_):
+        raise OSError("no")
+
+    monkeypatch.setattr(commits, "_commit_once", refuses)
+    with pytest.raises(tl.StorageError, match=r"the store of .* no"):
+        lake.write("x", np.arange(3), mode="append")
+    assert len(list(Path(lake.uri).glob("*.parquet"))) == 1
+
+
+def orphans(lake):
+    """Data files that no commit of the log has ever named."""
+    log = [p.read_text().splitlines() for p in Path(lake.uri).glob("_delta_log/*.json")]
+    named = {a["add"]["path"] for lines in log for a in map(json.loads, lines) if "add" in a}
+    return {path.name for path in Path(lake.uri).glob("*.parquet")} - named
+
+
+def test_a_writer_that_loses_every_commit_gives_up(lake, monkeypatch):
+    """Others win each version before it; the last try is one of a bounded number."""
+    before = lake.write("x", np.arange(3)).version
+    other, commit_once, tries = Storage(lake.uri), commits._commit_once, []
+
+    def beaten(snapshot, change):
+        tries.append(snapshot.version)
+        commit_once(Snapshot.open(other), commits.Change({}, []))
+        commit_once(snapshot, change)
+
+    monkeypatch.setattr(commits, "ATTEMPTS", 4)
+    monkeypatch.setattr(commits, "_commit_once", beaten)
+    with pytest.raises(tl.ConcurrentWriteError, match="other writers won 4 commits in a row"):
+        lake.write("x", np.arange(3), mode="append")
+    assert tries == [before, before + 1, before + 2, before + 3]
+    assert lake["x"][:].tolist() == [0, 1, 2]
+    assert orphans(lake) == set()

@@ -1,0 +1,42 @@
+"""The checksum of a row, over the byte form that FORMAT.md fixes, written down once more here."""
+
+import struct
+import zlib
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorlake_spark.rows.checksum import corner_bytes, crc32, crc_head, crc_of, crc_payload
+
+TEXT = st.sampled_from([None, "", "ftsf", '{"lo":[0]}', "é"])
+BYTES = st.none() | st.binary(max_size=40)
+CORNERS = st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)), max_size=8)
+
+
+def byte_form(texts, corners, payload):
+    """The bytes of a row, as FORMAT.md says."""
+    out = b""
+    for text in texts:
+        data = None if text is None else text.encode()
+        out += b"\xff" * 4 if data is None else struct.pack("<I", len(data)) + data
+    out += struct.pack("<I", len(corners)) + b"".join(struct.pack("<q", c) for c in corners)
+    for data in payload:
+        out += b"\xff" * 8 if data is None else struct.pack("<Q", len(data)) + data
+    return out
+
+
+@given(st.tuples(TEXT, TEXT, TEXT, TEXT), CORNERS, BYTES, BYTES)
+def test_it_is_the_crc_of_the_byte_form(texts, box, index, values):
+    corners = [lo for lo, _ in box] + [hi for _, hi in box]
+    wanted = zlib.crc32(byte_form(texts, corners, (index, values)))
+    assert crc_of(*texts, corners, index, values) == wanted
+    lo, hi = (np.array([corner], np.int64).reshape(1, -1) for corner in zip(*box or [((), ())]))
+    (form,) = corner_bytes(lo, hi)
+    assert crc_payload(crc32(form, crc_head(*texts)), index, values) == wanted, "as readers make it"
+
+
+def test_a_null_is_not_an_empty_value():
+    assert (
+        len({crc_of("a", p, "b", "c", (), i, None) for p in (None, "") for i in (None, b"")}) == 4
+    )

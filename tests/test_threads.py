@@ -1,0 +1,24 @@
+"""Pools of threads: one of each for a process."""
+
+import os
+
+import pytest
+
+from tensorlake_spark import threads
+
+
+def test_a_process_has_one_pool_of_each_kind():
+    assert threads.threads() is threads.threads()
+    assert threads.io_threads() is threads.io_threads()
+    assert threads.threads() is not threads.io_threads()
+    assert threads.threads().submit(lambda: 7).result() == 7
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_works_with_a_pool_of_its_own():
+    threads.threads().submit(lambda: 1).result()
+    child = os.fork()
+    if not child:
+        done = threads.threads().submit(lambda: 7).result(timeout=30) == 7
+        os._exit(0 if done else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
