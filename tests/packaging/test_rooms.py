@@ -118,3 +118,117 @@ def test_one_name_means_one_thing():
     for room in ROOMS[1:]:
         found[room.name].add(f"{short(room)}/")
     assert {name for name, places in found.items() if len(places) > 1} == ALIKE.keys()
+
+
+# Modules without a page at their own path, and the page that covers them. The list may only become shorter.
+COVERED = {
+    "__main__": "jobs/test_optimize",
+    "audit/byte_search": "audit/test_purge",
+    "audit/check_tensor": "audit/test_check",
+    "audit/files_of_tensor": "audit/test_purge",
+    "audit/inventory": "audit/test_check",
+    "audit/purge_target": "audit/test_purge_parts",
+    "audit/receipt": "audit/test_purge",
+    "audit/repair": "audit/test_check",
+    "delta/files/catalog": "delta/test_growing",
+    "delta/files/inspection": "audit/test_check",
+    "delta/files/merge": "delta/files/test_compaction",
+    "delta/files/rewrite": "delta/files/test_writer_order",
+    "delta/files/runner": "delta/files/test_compaction_spark",
+    "delta/files/scan": "delta/files/test_corruption",
+    "delta/log/history": "lake/test_versions",
+    "delta/log/live_files": "delta/test_growing",
+    "delta/log/remote_log": "integration/test_s3_trips",
+    "delta/log/table_folder": "delta/log/test_actions",
+    "delta/log/time_travel": "lake/test_versions",
+    "delta/store/ranges": "integration/test_s3_trips",
+    "jobs/check": "jobs/test_check_job",
+    "jobs/command": "jobs/test_check_job",
+    "jobs/config": "jobs/test_ingest_config",
+    "jobs/purge": "jobs/test_purge_job",
+    "jobs/vacuum": "jobs/test_check_job",
+    "lake/ref": "lake/test_lake",
+    "lake/table": "lake/test_versions",
+    "lake/upkeep": "delta/files/test_compaction",
+    "layouts/base": "layouts/test_ftsf",
+    "layouts/registry": "layouts/test_format",
+    "layouts/sparse/compressed_axes": "layouts/test_csr",
+    "layouts/sparse/element_runs": "layouts/test_fuzz",
+    "layouts/sparse/elements": "layouts/test_fuzz",
+    "layouts/sparse/offsets": "layouts/test_bsgs",
+    "layouts/testing/laws": "layouts/test_coo",
+    "layouts/testing/oracle": "layouts/test_coo",
+    "layouts/testing/strategies": "layouts/test_coo",
+    "layouts/verification": "layouts/test_fuzz",
+    "reading/read": "lake/test_lake",
+    "rows/metadata": "delta/files/test_corruption",
+    "rows/row": "layouts/test_format",
+    "spark/cluster/runner": "delta/files/test_compaction_spark",
+    "spark/cluster/s3a": "integration/test_s3_spark",
+    "spark/cluster/table_versions": "spark/source/test_versions",
+    "spark/functions/row_functions": "spark/functions/test_decoding",
+    "spark/functions/sql_registration": "spark/functions/test_tensor_functions",
+    "spark/functions/tensor_stacks": "spark/functions/test_arithmetic",
+    "spark/functions/udfs": "spark/functions/test_tensor_functions",
+    "spark/ingest/arrays/array_discovery": "jobs/test_ingest_formats",
+    "spark/ingest/arrays/array_files": "jobs/test_ingest_formats",
+    "spark/ingest/arrays/array_job": "jobs/test_ingest_commits",
+    "spark/ingest/arrays/array_plan": "jobs/test_ingest_config",
+    "spark/ingest/arrays/array_slabs": "jobs/test_ingest_formats",
+    "spark/ingest/arrays/external_links": "security/test_outside",
+    "spark/ingest/arrays/zarr_store": "integration/test_s3_jobs",
+    "spark/ingest/batches": "jobs/test_ingest_batches",
+    "spark/ingest/ingestion": "jobs/test_ingest",
+    "spark/ingest/outcome": "jobs/test_ingest_formats",
+    "spark/ingest/pieces": "jobs/test_resume",
+    "spark/ingest/records/bad_records": "jobs/test_ingest_cells",
+    "spark/ingest/records/bins": "spark/ingest/records/test_axis_rules",
+    "spark/ingest/records/cell_job": "jobs/test_ingest_cells",
+    "spark/ingest/records/cell_options": "jobs/test_ingest_cells",
+    "spark/ingest/records/cell_plan": "jobs/test_ingest_config",
+    "spark/ingest/records/coordinates": "jobs/test_ingest_cells",
+    "spark/ingest/records/delta_tables": "jobs/test_ingest_batches",
+    "spark/ingest/records/record_files": "jobs/test_ingest_cells",
+    "spark/ingest/resume": "jobs/test_resume",
+    "spark/ingest/source_files": "integration/test_s3_jobs",
+    "spark/ingest/sources": "jobs/test_ingest_formats",
+    "spark/ingest/text_lines": "security/test_files",
+    "spark/session/java": "spark/session/test_session",
+    "spark/source/blocks": "spark/source/read/test_sparse_reader",
+    "spark/source/cell_columns": "spark/source/write/test_bad_cells",
+    "spark/source/commit_message": "jobs/test_resume",
+    "spark/source/data_source": "spark/source/read/test_reader",
+    "spark/source/read/overlapping_rows": "spark/source/read/test_sparse_reader",
+    "spark/source/resumption": "jobs/test_resume",
+    "spark/source/schemas": "spark/source/read/test_reader",
+    "spark/source/write/direct_write": "jobs/test_ingest_faults",
+    "spark/source/write/grouping": "spark/source/write/test_cells",
+    "spark/source/write/input_form": "spark/source/write/test_writer",
+    "spark/source/write/slabs": "spark/source/write/test_writer",
+    "spark/source/write/uniqueness": "spark/source/write/test_cells",
+    "upkeep/convert": "lake/test_lake_sparse",
+    "upkeep/optimize": "upkeep/test_zorder",
+    "upkeep/stale_uploads": "integration/test_s3_clients",
+    "upkeep/vacuum": "writing/test_restore_vacuum",
+    "writing/assignment": "lake/test_lake",
+    "writing/options": "lake/test_lake",
+    "writing/source": "lake/test_lake",
+    "writing/sparse_assignment": "lake/test_lake_sparse",
+    "writing/stored_source": "lake/test_lake_sparse",
+    "writing/write": "lake/test_lake",
+}
+
+
+def test_a_module_has_a_page_of_tests_at_its_path_or_is_named_with_the_one_that_covers_it():
+    alone = {
+        short(path)
+        for path in MODULES
+        if not (TESTS / path.relative_to(PACKAGE).parent / f"test_{path.name}").exists()
+    }
+    assert alone - COVERED.keys() == set(), "a new module comes with a page of tests"
+    assert COVERED.keys() - alone == set(), "it has a page now"
+
+
+@pytest.mark.parametrize("page", sorted({*COVERED.values()}))
+def test_the_pages_that_cover_others_are_there(page):
+    assert (TESTS / f"{page}.py").exists()
