@@ -10,10 +10,12 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
 
 PACKAGE = "tensorlake_spark"
 DROPPED_IN = "0.2.0"  # the release that no longer knows the old paths
@@ -219,7 +221,7 @@ def below_package(name: str) -> str:
     return name.removeprefix(f"{PACKAGE}.")
 
 
-class MovedModules(MetaPathFinder, Loader):
+class MovedModules:
     """Finds modules by their old paths: the last in ``sys.meta_path``, so it costs what is there nothing."""
 
     def find_spec(
@@ -229,7 +231,7 @@ class MovedModules(MetaPathFinder, Loader):
         if not name.startswith(f"{PACKAGE}.") or below_package(name) not in MODULES:
             return None
         warn(name, f"{PACKAGE}.{MODULES[below_package(name)]}", stacklevel=2)
-        return ModuleSpec(name, self)
+        return ModuleSpec(name, cast("Loader", self))
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Leave the empty module to Python; `exec_module` puts the new one in its place."""

@@ -2,18 +2,15 @@
 
 import logging
 
-import deltalake
 import numpy as np
 import pytest
 import scipy.sparse
-from deltalake import Field
 
 import tensorlake_spark as tl
 from tensorlake_spark.layouts import LAYOUTS
 from tensorlake_spark.layouts.testing.laws import DTYPES, bits
 from tensorlake_spark.tensor.spec import dtype_of
 from tensorlake_spark.writing import source
-from tensorlake_spark.writing.stored_source import StoredSource
 
 SPARSE = [name for name, layout in LAYOUTS.items() if layout.is_sparse]
 
@@ -108,49 +105,6 @@ def test_dense_tensors_take_sparse_data(lake):
     slabs = [scipy.sparse.csr_array(more), more, tl.SparseTensor.from_dense(more)]
     ref = lake.write("slabs", iter(slabs), layout="ftsf")
     assert bits(ref[...]) == bits(np.concatenate([more] * 3))
-
-
-@pytest.mark.parametrize("layout", SPARSE)
-def test_a_part_is_assigned(lake, layout):
-    x = sparse_array()
-    ref = lake.write("x", tl.SparseTensor.from_dense(x), layout=layout)
-    more = sparse_array((10, 15), 9, seed=1)
-
-    def check():
-        assert bits(ref[...]) == bits(x)
-        assert ref.nnz == np.count_nonzero(x)
-
-    for key, values in [
-        (np.s_[3:9, ::2, -1], 0), (np.s_[3:13, ::2, -1], more), (np.s_[5], 1.5), (np.s_[1, 2, 3], 8),
-        (np.s_[:, [3, 3, 4], 2], np.arange(120.0).reshape(40, 3)), (np.s_[..., ::-1], x.copy()),
-    ]:  # fmt: skip
-        ref[key] = values
-        x[key] = values
-        check()
-    ref.vindex[[1, 2, 1], [1, 2, 1], [3, 3, 3]] = [1.0, 2.0, 0.0]
-    x[[1, 2, 1], [1, 2, 1], [3, 3, 3]] = [1.0, 2.0, 0.0]
-    check()
-    ref[7:17, ::2, 3] = tl.SparseTensor.from_dense(more)
-    x[7:17, ::2, 3] = more
-    check()
-    ref[...] = 0
-    assert ref[...].nnz == 0
-
-
-def test_an_assignment_that_does_not_fit(lake):
-    ref = lake.write("x", tl.SparseTensor([[1]], [1], (10**6,)), layout="coo")
-    with pytest.raises(tl.InvalidTensorError, match=r"shape \(3,\)"):
-        ref[2:4] = [1, 2, 3]
-    with pytest.raises(tl.InvalidTensorError, match=r"sparse tensor of shape \(3,\)"):
-        ref[2:4] = tl.SparseTensor([[0]], [1], (3,))
-    with pytest.raises(tl.InvalidTensorError, match=r"float64.*without loss"):
-        ref[2:4] = np.array([1.5, 2])
-    huge = lake.write("huge", tl.SparseTensor([[1], [1]], [1], (10**6, 10**6)))
-    with pytest.raises(tl.InvalidTensorError, match=r"1000000000000 elements.*would be stored"):
-        huge[...] = 1
-    huge[...] = 0
-    assert huge[...].nnz == 0
-    assert lake["x"].nnz == 1
 
 
 @pytest.mark.parametrize("layout", SPARSE)
@@ -294,54 +248,6 @@ def test_dense_tensors_take_no_single_elements(lake):
         lake.write("x", tl.SparseTensor([[1]], [1.0], (3,)), mode="append", axis=None)
 
 
-@pytest.mark.parametrize("layout", SPARSE)
-@pytest.mark.parametrize("to", LAYOUTS)
-def test_conversion_keeps_what_there_is(lake, layout, to):
-    x = sparse_array()
-    lake.write(
-        "x",
-        x,
-        layout=layout,
-        axes=("a", "b", "c"),
-        attrs={"k": 1},
-        labels={"c": list("abcdefghijklmno")},
-    )
-    ref = lake.convert("x", layout=to)
-    assert (ref.layout, ref.axes, dict(ref.attrs)) == (to, ("a", "b", "c"), {"k": 1})
-    assert bits(ref[...]) == bits(x)
-    assert bits(ref.sel(c="d")) == bits(x[..., 3])
-    assert bits(tl.open(lake.uri, version=1)["x"][...]) == bits(x)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_conversion_is_streamed_in_slabs(lake, monkeypatch, layout):
-    """No read of a conversion takes more than a region, whose bytes are bounded; all of them are the tensor."""
-    monkeypatch.setattr(source, "REGION_BYTES", 4000)
-    x = sparse_array()
-    lake.write("x", x, layout="ftsf" if layout == "coo" else "coo")
-    boxes = []
-    read, regions = StoredSource._read, StoredSource.regions
-
-    def spy(self, box):
-        boxes.append(box)
-        return read(self, box)
-
-    def begin(self, block):
-        boxes.clear()  # of looks at a sample
-        yield from regions(self, block)
-
-    monkeypatch.setattr(StoredSource, "regions", begin)
-    monkeypatch.setattr(StoredSource, "_read", spy)
-    block = (4, 6, 5) if layout in ("ftsf", "bsgs") else None
-    assert bits(lake.convert("x", layout=layout, block_shape=block)[...]) == bits(x)
-    assert len(boxes) >= 3
-    covered = np.zeros(x.shape, int)
-    for box in boxes:
-        covered[box.slices()] += 1
-        assert np.count_nonzero(x[box.slices()]) * 32 <= 8000  # three coordinates and a value
-    assert (covered == 1).all()
-
-
 def test_auto_follows_the_share_of_non_zeros(lake, caplog):
     caplog.set_level(logging.INFO, "tensorlake_spark")
     x = np.zeros((100, 10))
@@ -464,65 +370,9 @@ def test_runs_prune_what_their_order_allows(lake, layout, options, order):
     assert bits(ref[leading]) == bits(x[leading])
 
 
-def test_explain_names_the_order_of_a_conversion(lake):
-    lake.write("x", sparse_array(), layout="coo")
-    ref = lake.convert("x", layout="csf", order=(2, 0, 1))
-    assert "csf, runs sorted by the axes 2, 0, 1" in str(ref.explain())
-    ref = lake.convert("x", layout="bsgs", block_shape=(64, 8, 8))
-    assert "bsgs, blocks of (64, 8, 8): a slice on any axis" in str(ref.explain())
-
-
 def test_two_writers_of_one_tensor(lake):
     ref = lake.write("x", sparse_array(), layout="bsgs")
     other = tl.open(lake.uri)["x"]
     other[0] = 0
     with pytest.raises(tl.ConcurrentWriteError, match="changed after version"):
         ref[1] = 0
-
-
-@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
-def test_lost_rows_do_not_become_zeros_for_good(lake, layout):
-    """A tensor that is not full reads slice by slice, and no slice can tell what is missing beside it."""
-    x = np.random.default_rng(0).integers(1, 9, (8, 16, 16))
-    x[0] = 0
-    lake.write("x", x, layout=layout, block_shape=(1, 16, 16))
-    deltalake.DeltaTable(lake.uri).delete("id = 'x' and lo.d0 = 7 and nnz > 0")
-    for options in ({"layout": "coo"}, {"layout": "ftsf", "block_shape": (8, 8, 8)}):
-        with pytest.raises(tl.CorruptDataError, match="rows were lost"):
-            lake.convert("x", **options)
-    with pytest.raises(tl.CorruptDataError):
-        lake["x"][...]
-    x[7] = 0
-    lost = tl.open(lake.uri, verify=False).convert("x", layout="coo")
-    np.testing.assert_array_equal(lost[...].todense(), x)
-
-
-def test_the_rule_for_duplicates_outlives_a_conversion(lake):
-    one = tl.SparseTensor([[1], [1]], [2], (3, 3))
-    lake.write("x", one, layout="coo", duplicates="sum")
-    lake.write("x", one, mode="append", axis=None)
-    for layout in ("bsgs", "csr", "coo"):
-        assert lake.convert("x", layout=layout)[1, 1] == 4
-        lake.write("x", one, mode="append", axis=None)
-        assert lake["x"][1, 1] == 6
-        lake["x"][1, 1] = 4
-    assert lake.convert("x", layout="ftsf")[1, 1] == 4
-
-
-def test_assignments_keep_what_users_added_to_rows(lake):
-    """Where the rows that are replaced agree; of others nobody can tell what a new one stands for."""
-    x = tl.SparseTensor([[0, 1, 2, 3], [0, 1, 2, 3]], [1, 2, 3, 4], (4, 4))
-    lake.write("x", x, layout="bsgs", block_shape=(1, 4))
-    table = deltalake.DeltaTable(lake.uri)
-    table.alter.add_columns([Field("who", "string"), Field("when", "long")])
-    table.update(updates={"who": "'ann'", "when": "lo.d0"}, predicate="id = 'x' and nnz > 0")
-    lake["x"][1:3] = 7
-    rows = deltalake.DeltaTable(lake.uri).to_pandas().query("nnz > 0").sort_values("seq")
-    assert rows["who"].tolist() == ["ann"] * len(rows)
-    at = {lo["d0"]: when for lo, when in zip(rows["lo"], rows["when"], strict=True)}
-    assert (at[0], at[3]) == (0, 3)
-    assert np.isnan(at[1])
-    assert np.isnan(at[2])
-    lake["x"][3, 0] = 5
-    rows = deltalake.DeltaTable(lake.uri).to_pandas().query("nnz == 2")
-    assert rows["when"].tolist() == [3]

@@ -120,7 +120,7 @@ def test_one_name_means_one_thing():
     assert {name for name, places in found.items() if len(places) > 1} == ALIKE.keys()
 
 
-# Modules without a page at their own path, and the page that covers them. The list may only become shorter.
+# Modules without a page at their own path, and the page that covers them most. The list may only become shorter.
 COVERED = {
     "__main__": "jobs/test_optimize",
     "audit/byte_search": "audit/test_purge",
@@ -136,11 +136,9 @@ COVERED = {
     "delta/files/rewrite": "delta/files/test_writer_order",
     "delta/files/runner": "delta/files/test_compaction_spark",
     "delta/files/scan": "delta/files/test_corruption",
-    "delta/log/history": "lake/test_versions",
     "delta/log/live_files": "delta/test_growing",
     "delta/log/remote_log": "integration/test_s3_trips",
     "delta/log/table_folder": "delta/log/test_actions",
-    "delta/log/time_travel": "lake/test_versions",
     "delta/store/ranges": "integration/test_s3_trips",
     "jobs/check": "jobs/test_check_job",
     "jobs/command": "jobs/test_check_job",
@@ -182,7 +180,6 @@ COVERED = {
     "spark/ingest/outcome": "jobs/test_ingest_formats",
     "spark/ingest/pieces": "jobs/test_resume",
     "spark/ingest/records/bad_records": "jobs/test_ingest_cells",
-    "spark/ingest/records/bins": "spark/ingest/records/test_axis_rules",
     "spark/ingest/records/cell_job": "jobs/test_ingest_cells",
     "spark/ingest/records/cell_options": "jobs/test_ingest_cells",
     "spark/ingest/records/cell_plan": "jobs/test_ingest_config",
@@ -193,12 +190,10 @@ COVERED = {
     "spark/ingest/source_files": "integration/test_s3_jobs",
     "spark/ingest/sources": "jobs/test_ingest_formats",
     "spark/ingest/text_lines": "security/test_files",
-    "spark/session/java": "spark/session/test_session",
     "spark/source/blocks": "spark/source/read/test_sparse_reader",
     "spark/source/cell_columns": "spark/source/write/test_bad_cells",
     "spark/source/commit_message": "jobs/test_resume",
     "spark/source/data_source": "spark/source/read/test_reader",
-    "spark/source/read/overlapping_rows": "spark/source/read/test_sparse_reader",
     "spark/source/resumption": "jobs/test_resume",
     "spark/source/schemas": "spark/source/read/test_reader",
     "spark/source/write/direct_write": "jobs/test_ingest_faults",
@@ -206,14 +201,12 @@ COVERED = {
     "spark/source/write/input_form": "spark/source/write/test_writer",
     "spark/source/write/slabs": "spark/source/write/test_writer",
     "spark/source/write/uniqueness": "spark/source/write/test_cells",
-    "upkeep/convert": "lake/test_lake_sparse",
     "upkeep/optimize": "upkeep/test_zorder",
     "upkeep/stale_uploads": "integration/test_s3_clients",
     "upkeep/vacuum": "writing/test_restore_vacuum",
     "writing/assignment": "lake/test_lake",
     "writing/options": "lake/test_lake",
     "writing/source": "lake/test_lake",
-    "writing/sparse_assignment": "lake/test_lake_sparse",
     "writing/stored_source": "lake/test_lake_sparse",
     "writing/write": "lake/test_lake",
 }

@@ -13,7 +13,6 @@ from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.session import CONF, default_settings, fetch
-from tensorlake_spark.spark.session.java import java_problem
 
 
 def run(code, *arguments, **environment):
@@ -112,31 +111,6 @@ def test_jars_that_went_away_are_fetched_again(tmp_path):
     code = "from tensorlake_spark.spark.session import fetch; print(*fetch(), sep=chr(10))"
     done = run(code, TENSORLAKE_CACHE=str(tmp_path))
     assert done.stdout.split() == names, done.stderr[-2000:]
-
-
-def test_a_machine_without_java_is_told_in_one_line(tmp_path):
-    code = "from tensorlake_spark.spark import local_session; local_session()"
-    done = run(code, PATH=str(tmp_path), JAVA_HOME="")
-    last = done.stderr.strip().splitlines()[-1]
-    assert "MissingDependencyError: Spark needs Java 17 or 21: no java on the PATH" in last
-    done = run(
-        "from tensorlake_spark.spark.session.java import java_problem as j; print(j())",
-        JAVA_HOME=str(tmp_path),
-    )
-    assert "JAVA_HOME is" in done.stdout
-    assert java_problem() is None
-
-
-def test_another_java_is_named(tmp_path):
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
-    java.chmod(0o755)
-    done = run(
-        "from tensorlake_spark.spark.session.java import java_problem as j; print(j())",
-        JAVA_HOME=str(tmp_path),
-    )
-    assert "is Java 11; install a JDK 17 or 21" in done.stdout
 
 
 def test_a_machine_without_pyspark_is_told_in_one_line():

@@ -1,0 +1,96 @@
+"""The history of a lake and of its tensors."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tensorlake_spark as tl
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(0).integers(1, 50, (8, 6, 4)).astype("f4")
+
+
+def age_log(lake, start=1.6e9):
+    """Make the commits that there are a hundred seconds apart, and years old."""
+    for version in range(lake.version + 1):
+        name = f"{lake.uri}/_delta_log/{version:020}.json"
+        os.utime(name, (start + 100 * version,) * 2)
+    return start
+
+
+def test_history_of_a_tensor_through_all_changes(lake, x):
+    lake.write("other", x)
+    ref = lake.write("x", x, axes=("a", "b", "c"))
+    before = ref.version
+    lake.write("x", x, mode="append")
+    lake.write("other", x, mode="append")
+    lake["x"][0] = 7
+    lake["x"].update_attrs({"by": "me"})
+    lake.convert("x", layout="bsgs")
+    lake.optimize()
+    lake.delete("x")
+    lake.restore("x", before)
+    table = lake.history("x")
+    assert [*table["operation"]] == [
+        "restore", "delete", "convert", "describe", "assign", "append", "write",
+    ]  # fmt: skip
+    assert all(ids == ("x",) for ids in table["tensors"])
+    assert not table["foreign"].any()
+    whole = lake.history()
+    assert [*whole["version"]] == [*range(lake.version, -1, -1)]
+    assert whole["operation"].iloc[-1] == "CREATE TABLE"
+    assert {"other"} == set(lake.history("other")["tensors"].explode())
+    assert whole["operation"].isin(["optimize"]).any()
+    assert not whole.loc[whole["operation"] == "optimize", "data_change"].any()
+
+
+def test_history_has_the_types_of_a_table(lake, x):
+    lake.write("x", x)
+    table = lake.history()
+    assert str(table["timestamp"].dtype) == "datetime64[ms, UTC]"
+    assert table["version"].dtype == "int64"
+    now = pd.Timestamp.now("UTC")
+    assert (now - table["timestamp"]).max() < pd.Timedelta("1h")
+    assert [*table["files_added"]] == [1, 0]
+    empty = lake.history(limit=0)
+    assert [*empty.columns] == [*table.columns]
+    assert (empty.dtypes == table.dtypes).all()
+
+
+def test_history_up_to_a_limit_or_a_version(lake, x):
+    lake.write("x", x)
+    for _ in range(4):
+        lake.write("y", x, mode="append")
+        lake.write("x", x, mode="append")
+    assert [*lake.history(limit=2)["version"]] == [9, 8]
+    assert [*lake.history("y", limit=2)["version"]] == [8, 6]
+    assert [*tl.open(lake.uri, version=6).history("y")["version"]] == [6, 4, 2]
+    with pytest.raises(tl.InvalidOptionError, match="limit is -1"):
+        lake.history(limit=-1)
+
+
+def test_history_of_what_never_was(lake, x):
+    with pytest.raises(tl.TableNotFoundError):
+        lake.history()
+    lake.write("photos", x)
+    with pytest.raises(tl.TensorNotFoundError, match="did you mean 'photos'"):
+        lake.history("fotos")
+
+
+@pytest.mark.local_disk
+def test_history_shows_what_the_log_still_has(lake, x):
+    lake.write("x", x[:1])
+    for _ in range(10):
+        lake.write("x", x[:1], mode="append")
+    age_log(lake)
+    for _ in range(12):
+        lake.write("x", x[:1], mode="append")
+    versions = [*lake.history()["version"]]
+    assert versions[0] == lake.version
+    assert 0 not in versions
+    lake.delete("x")
+    assert lake.history("x")["operation"].iloc[0] == "delete"
