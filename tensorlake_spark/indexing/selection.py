@@ -358,7 +358,18 @@ class Selection:
             out = np.moveaxis(out, target, source)
         for axis in self.drops:
             out = np.expand_dims(out, axis)
-        return np.flip(out, self.flips)
+        return np.flip(out, self.flips) if self.flips else out
+
+
+def box_selection(shape: Sequence[int], box: Box) -> Selection:
+    """Return the selection of all elements of a box.
+
+    Examples
+    --------
+    >>> box_selection((9, 4), Box((3, 0), (5, 4))).axes
+    (Run(start=3, stop=5, step=1), Run(start=0, stop=4, step=1))
+    """
+    return Selection(tuple(shape), tuple(Run(a, b) for a, b in zip(box.lo, box.hi, strict=True)))
 
 
 def _explicit(index: slice | Array) -> Array:
