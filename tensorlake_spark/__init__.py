@@ -1,26 +1,25 @@
 """Tensors in Delta Lake, read by slices.
 
 Begin with ``open``: it gives a lake. ``write`` an array there, and index the `TensorRef` like NumPy. Spark's side is
-`tensorlake_spark.spark`, found as ``spark`` here; importing this package does not import pyspark.
+`tensorlake_spark.spark`, found as ``spark`` here; importing this package does not import pyspark. A name is imported
+when it is first used: NumPy, pyarrow and deltalake come with what needs them.
 
 The rooms, each importing only those below it: ``jobs``; ``spark``; ``lake``; ``audit`` and ``upkeep``; ``writing``;
-``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``indexing``. All may import ``errors``, ``progress``,
-``threads`` and ``moved`` (old import paths). ``__main__`` is the command line. docs/architecture.md has a picture.
+``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``indexing``. All may import ``errors``, ``html_table``,
+``progress``, ``threads`` and ``moved`` (old import paths). ``__main__`` is the command line, ``environment`` says what
+a report needs. docs/architecture.md has a picture.
 """
 
-import importlib
-from types import ModuleType
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark import moved
-from tensorlake_spark.audit.check import CheckReport, Finding
-from tensorlake_spark.audit.receipt import PurgedFile, PurgeReceipt, WrittenFile, verify_receipt
-from tensorlake_spark.delta.files.compaction import OptimizeReport
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     CorruptDataError,
     FormatError,
     InvalidKeyError,
-    InvalidKeyTypeError,
     InvalidOptionError,
     InvalidSliceError,
     InvalidTensorError,
@@ -35,14 +34,42 @@ from tensorlake_spark.errors import (
     UnsupportedDtypeError,
     UnsupportedFeatureError,
 )
-from tensorlake_spark.indexing import ReadPlan
-from tensorlake_spark.lake import TensorLake, open  # noqa: A004
-from tensorlake_spark.lake.ref import TensorRef
-from tensorlake_spark.tensor.sparse import SparseTensor
-from tensorlake_spark.tensor.spec import TensorSpec
-from tensorlake_spark.writing.estimate import estimate
+
+if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOMES`
+    from tensorlake_spark.audit.check import CheckReport, Finding
+    from tensorlake_spark.audit.receipt import (
+        PurgedFile,
+        PurgeReceipt,
+        WrittenFile,
+        verify_receipt,
+    )
+    from tensorlake_spark.delta.files.compaction import OptimizeReport
+    from tensorlake_spark.environment import show_versions
+    from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
+    from tensorlake_spark.lake.ref import TensorRef
+    from tensorlake_spark.tensor.sparse import SparseTensor
+    from tensorlake_spark.tensor.spec import TensorSpec
+    from tensorlake_spark.writing.estimate import estimate
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "CheckReport": "audit.check",
+    "Finding": "audit.check",
+    "OptimizeReport": "delta.files.compaction",
+    "PurgeReceipt": "audit.receipt",
+    "PurgedFile": "audit.receipt",
+    "SparseTensor": "tensor.sparse",
+    "TensorLake": "lake.lake",
+    "TensorRef": "lake.ref",
+    "TensorSpec": "tensor.spec",
+    "WrittenFile": "audit.receipt",
+    "estimate": "writing.estimate",
+    "open": "lake.lake",
+    "show_versions": "environment",
+    "verify_receipt": "audit.receipt",
+}
+"""Where a name that is imported late is from."""
 
 __all__ = [
     "CheckReport",
@@ -51,7 +78,6 @@ __all__ = [
     "Finding",
     "FormatError",
     "InvalidKeyError",
-    "InvalidKeyTypeError",
     "InvalidOptionError",
     "InvalidSliceError",
     "InvalidTensorError",
@@ -60,7 +86,6 @@ __all__ = [
     "OptimizeReport",
     "PurgeReceipt",
     "PurgedFile",
-    "ReadPlan",
     "SparseTensor",
     "StorageError",
     "TableNotFoundError",
@@ -76,6 +101,7 @@ __all__ = [
     "WrittenFile",
     "estimate",
     "open",
+    "show_versions",
     "verify_receipt",
 ]
 
@@ -83,12 +109,15 @@ __all__ = [
 moved.install()
 
 
-def __getattr__(name: str) -> ModuleType:
-    # Late: "spark" is of no use without pyspark, and a module that moved warns.
-    if name == "spark" or name in moved.MODULES:
-        return importlib.import_module(f"tensorlake_spark.{name}")
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("_") and find_spec(f"{__name__}.{name}"):  # a room, or one that moved
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "spark"})
+    return sorted({*globals(), *__all__, "spark"})

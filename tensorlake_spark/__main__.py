@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from tensorlake_spark import __version__
 from tensorlake_spark.errors import did_you_mean
 
 VERBS = ("ingest", "optimize", "purge", "vacuum", "check")
@@ -15,8 +16,12 @@ def main(arguments: list[str]) -> int:
     verb = arguments[0] if arguments else "--help"
     if verb in ("-h", "--help"):
         print(
-            f"usage: python -m tensorlake_spark {{{','.join(VERBS)}}} [options]; VERB --help has more"
+            f"usage: python -m tensorlake_spark {{{','.join(VERBS)}}} [options]; VERB --help has more; "
+            "--version is that of this package"
         )
+        return 0
+    if verb == "--version":
+        print(f"tensorlake_spark {__version__}")
         return 0
     if verb not in VERBS:
         known = ", ".join(VERBS)

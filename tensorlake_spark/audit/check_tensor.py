@@ -16,11 +16,11 @@ from tensorlake_spark.indexing import Box, cells_along, select
 from tensorlake_spark.indexing.overlaps import meeting
 from tensorlake_spark.layouts import grid_of, layout_of
 from tensorlake_spark.layouts.verification import box_text
+from tensorlake_spark.reading.gaps import uncovered
 from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.tensor.spec import dtype_name
-from tensorlake_spark.writing.assignment import uncovered
 
 Array = np.ndarray[Any, Any]
 

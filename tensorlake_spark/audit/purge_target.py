@@ -16,11 +16,11 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import Box, Selection
 from tensorlake_spark.indexing.key import extend
+from tensorlake_spark.indexing.selection import box_selection
 from tensorlake_spark.layouts import AnySelection, layout_of
 from tensorlake_spark.layouts.verification import boxes
 from tensorlake_spark.rows.row import PAYLOAD, SCHEMA
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_name
-from tensorlake_spark.writing.assignment import box_selection
 
 Array = np.ndarray[Any, Any]
 

@@ -4,7 +4,8 @@
 ``grid``       the cells on which a tensor's boxes lie;
 ``selection``  the normal form of a key, and how NumPy's answer is shaped from it;
 ``point_selection``  the same for single elements;
-``key``        what the user typed -> selection; the only place that knows negatives and Ellipsis;
+``key``        what the user typed -> selection, and square brackets that take other keys;
+``key_parts``  one part of a key; the only place that knows negatives and Ellipsis;
 ``key_text``   the same keys as text;
 ``predicate``  which rows a selection needs;
 ``read_plan``  what a read will touch;
@@ -18,7 +19,13 @@ Begin with `box`. May import ``errors`` only.
 
 from tensorlake_spark.indexing.box import Box
 from tensorlake_spark.indexing.grid import Grid, cells_along
-from tensorlake_spark.indexing.key import select, select_orthogonal, select_points
+from tensorlake_spark.indexing.key import (
+    Indexer,
+    select,
+    select_blocks,
+    select_orthogonal,
+    select_points,
+)
 from tensorlake_spark.indexing.key_text import format_key, named_key, parse_key
 from tensorlake_spark.indexing.morton import morton_order
 from tensorlake_spark.indexing.picking import lift, locate, place
@@ -31,6 +38,7 @@ __all__ = [
     "Box",
     "FilePlan",
     "Grid",
+    "Indexer",
     "PointSelection",
     "Points",
     "Predicate",
@@ -46,6 +54,7 @@ __all__ = [
     "parse_key",
     "place",
     "select",
+    "select_blocks",
     "select_orthogonal",
     "select_points",
 ]

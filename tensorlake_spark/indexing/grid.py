@@ -158,8 +158,14 @@ class Grid:
                 out += [(c, min(c + step, b)) for c in range(first, min(b, hi), step)]
         return out
 
-    def _side(self, axis: int, cell: int) -> tuple[int, int]:
-        """Return ``(start, stop)`` of the cell of an axis that has this number."""
+    def side(self, axis: int, cell: int) -> tuple[int, int]:
+        """Return ``(start, stop)`` of the cell of an axis that has this number.
+
+        Examples
+        --------
+        >>> Grid((10,), (4,), ((0, 6),)).side(0, 1)
+        (4, 6)
+        """
         for a, b, number in self._runs(axis):
             start = a + (cell - number) * self.chunk[axis]
             if a <= start < b:
@@ -187,7 +193,7 @@ class Grid:
         Box(lo=(8,), hi=(10,))
         """
         axes = range(len(self.shape))
-        sides = [self._side(axis, cell) for axis, cell in zip(axes, index, strict=True)]
+        sides = [self.side(axis, cell) for axis, cell in zip(axes, index, strict=True)]
         return Box(tuple(a for a, _ in sides), tuple(b for _, b in sides))
 
     def cells(self, box: Box) -> Iterator[Box]:

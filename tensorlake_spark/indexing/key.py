@@ -1,15 +1,27 @@
-"""From what the user typed to a `Selection`. The only place that knows negatives, Ellipsis and masks."""
+"""From what the user typed to a `Selection`: NumPy's keys, Zarr's ``oindex``, ``vindex`` and ``blocks``.
+
+With `key_parts` the only place that knows negatives, Ellipsis and masks.
+"""
 
 from __future__ import annotations
 
 import operator
-import reprlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError, InvalidSliceError
+from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError
+from tensorlake_spark.indexing.grid import Grid
+from tensorlake_spark.indexing.key_parts import (
+    expand,
+    index_array,
+    indices_of,
+    integer,
+    of_axes,
+    part_of,
+    run_of,
+)
 from tensorlake_spark.indexing.point_selection import PointSelection
 from tensorlake_spark.indexing.selection import Points, Run, Selection
 
@@ -41,66 +53,21 @@ def select(key: Any, shape: Sequence[int]) -> Selection:
     (Run(start=2, stop=3, step=1), Run(start=0, stop=5, step=2))
     """
     shape = tuple(shape)
-    items = _expand(key, shape)
-    arrays = [i for i, item in enumerate(items) if isinstance(item, np.ndarray)]
-    if len(arrays) > 1:
-        raise InvalidKeyError(
-            f"{len(arrays)} index arrays in one key; ref.oindex[...] takes one for every axis, and "
-            "ref.vindex[...] takes them as the coordinates of single elements"
-        )
-    axes: list[Run | Points] = []
-    flips, drops = [], []
-    kept = 0  # axes of the result so far, apart from those of the index array
-    places: list[int] = []  # where in the key integers and the array stand
-    first_kept = 0
-    points_ndim = 1
-    points_shape: tuple[int, ...] | None = None
-    news: list[int] = []
-    for place, item in enumerate(items):
-        if item is None:
-            news.append(kept)
-            kept += 1
-            continue
-        if item is Ellipsis:
-            continue
-        axis, size = len(axes), shape[len(axes)]
-        if isinstance(item, slice):
-            run, flipped = _run(item, axis, size)
-            axes.append(run)
-            if flipped:
-                flips.append(axis)
-            kept += 1
-            continue
-        if not places:
-            first_kept = kept
-        places.append(place)
-        if isinstance(item, np.ndarray):
-            indices = _indices(item, axis, size)
-            points_ndim = indices.ndim
-            if indices.ndim != 1:
-                points_shape = indices.shape
-            axes.append(Points(indices.reshape(-1)))
-        else:
-            index = _integer(item, axis, size)
-            axes.append(Run(index, index + 1))
-            drops.append(axis)
-    if not arrays:
-        scalar = len(drops) == len(axes) and not news and Ellipsis not in _plain(items)
-        return Selection(
-            shape, tuple(axes), tuple(flips), tuple(drops), tuple(news), is_scalar=scalar
-        )
-    # NumPy: integers beside an index array count as index arrays too. Where all of them stand together
-    # their axes take that place in the result, else they come first.
-    together = places == list(range(places[0], places[-1] + 1))
-    block = first_kept if together else 0
-    array_axis = next(k for k, axis_pick in enumerate(axes) if isinstance(axis_pick, Points))
-    source = array_axis - sum(1 for d in drops if d < array_axis)
-    target = block - sum(1 for n in news if n < block)
-    newaxes = [n if n < block else n + points_ndim for n in news]
-    moved = (source, target) if source != target or points_shape is not None else None
-    return Selection(
-        shape, tuple(axes), tuple(flips), tuple(drops), tuple(newaxes), moved, points_shape
-    )
+    items = expand(key, shape)
+    array = _only_array(items)
+    axes, flips, drops = _picks(items, shape)
+    newaxes = _newaxes(items)
+    if array is None:
+        scalar = len(drops) == len(axes) and not newaxes and Ellipsis not in items
+        return Selection(shape, axes, flips, drops, newaxes, is_scalar=scalar)
+    place = _place_of_array(items)
+    before = tuple(n for n in newaxes if n < place)
+    after = tuple(n + array.ndim for n in newaxes if n >= place)
+    axis = next(k for k, pick in enumerate(axes) if isinstance(pick, Points))
+    source, target = axis - sum(d < axis for d in drops), place - len(before)
+    points_shape = None if array.ndim == 1 else array.shape
+    moved = None if source == target and points_shape is None else (source, target)
+    return Selection(shape, axes, flips, drops, before + after, moved, points_shape)
 
 
 def extend(key: Any, selection: Selection, shape: Sequence[int]) -> Selection:
@@ -125,7 +92,7 @@ def extend(key: Any, selection: Selection, shape: Sequence[int]) -> Selection:
     >>> extend(key, select(key, (3, 3, 3, 3)), (9, 9, 9, 9)).axes[2:]
     (Run(start=0, stop=7, step=1), Run(start=2, stop=3, step=1))
     """
-    items = (i for i in _expand(key, selection.shape) if i is not None and i is not Ellipsis)
+    items = (i for i in expand(key, selection.shape) if i is not None and i is not Ellipsis)
     axes = (
         _extended(item, size, longer) if isinstance(item, slice) else pick
         for item, pick, size, longer in zip(
@@ -156,32 +123,45 @@ def select_orthogonal(key: Any, shape: Sequence[int]) -> Selection:
     (2, 3)
     """
     shape = tuple(shape)
-    axes: list[Run | Points] = []
-    flips, drops = [], []
-    for item in _expand(key, shape):
-        if item is Ellipsis:
-            continue
-        if item is None:
-            raise InvalidKeyError("oindex takes no newaxis; index the result with it")
-        axis, size = len(axes), shape[len(axes)]
-        if isinstance(item, slice):
-            run, flipped = _run(item, axis, size)
-            axes.append(run)
-            if flipped:
-                flips.append(axis)
-        elif isinstance(item, np.ndarray):
-            indices = _indices(item, axis, size)
-            if indices.ndim != 1:
-                raise InvalidKeyError(
-                    f"axis {axis}: oindex takes index arrays of rank 1, this has rank {indices.ndim}"
-                )
-            axes.append(Points(indices))
-        else:
-            index = _integer(item, axis, size)
-            axes.append(Run(index, index + 1))
-            drops.append(axis)
+    items = expand(key, shape)
+    if _newaxes(items):
+        raise InvalidKeyError("oindex takes no newaxis; index the result with it")
+    axes, flips, drops = _picks(items, shape)
+    for axis, item in enumerate(of_axes(items)):
+        if isinstance(item, np.ndarray) and item.ndim != 1:
+            raise InvalidKeyError(
+                f"axis {axis}: oindex takes index arrays of rank 1, this has rank {item.ndim}"
+            )
+    return Selection(shape, axes, flips, drops, is_scalar=len(drops) == len(axes))
+
+
+def select_blocks(key: Any, grid: Grid) -> Selection:
+    """Return the normal form of a key of whole blocks, as Zarr's ``blocks``.
+
+    Parameters
+    ----------
+    key : object
+        For each axis the number of a block, or a slice of such numbers with step 1; Ellipsis. Negative
+        numbers count from the last block.
+    grid : Grid
+        Where the tensor's blocks lie.
+
+    Raises
+    ------
+    InvalidKeyError
+        If a number, or the start of a slice, names no block of its axis; for a step other than 1, for
+        ``None`` and for index arrays. As in Zarr an axis of length 0 has no block, so every key raises.
+
+    Examples
+    --------
+    >>> select_blocks((1, slice(-1, None)), Grid((10, 7), (4, 3))).box
+    Box(lo=(4, 6), hi=(8, 7))
+    """
+    items = expand(key, grid.shape)
+    if _newaxes(items):
+        raise InvalidKeyError("blocks take no newaxis; index the result with it")
     return Selection(
-        shape, tuple(axes), tuple(flips), tuple(drops), is_scalar=len(drops) == len(axes)
+        grid.shape, tuple(_block_run(item, axis, grid) for axis, item in enumerate(of_axes(items)))
     )
 
 
@@ -210,7 +190,7 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
     shape = tuple(shape)
     items = key if isinstance(key, tuple) else (key,)
     if len(items) == 1 and not isinstance(items[0], (slice, type(None), type(Ellipsis))):
-        mask = _array(items[0], 0)
+        mask = index_array(items[0], 0)
         if mask.dtype == bool and mask.shape == shape:
             found = np.stack(np.nonzero(mask)) if shape else np.zeros((0, int(mask)), np.int64)
             return PointSelection(shape, found.astype(np.int64), (found.shape[1],))
@@ -223,9 +203,9 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
         )
     arrays = []
     for axis, (item, size) in enumerate(zip(items, shape, strict=True)):
-        part = _part(item, axis)
+        part = part_of(item, axis)
         if isinstance(part, int):
-            arrays.append(np.array(_integer(part, axis, size)))
+            arrays.append(np.array(integer(part, axis, size)))
         elif not isinstance(part, np.ndarray):
             raise InvalidKeyError(f"axis {axis}: vindex takes integers and arrays only; see oindex")
         elif part.dtype == bool:
@@ -233,7 +213,7 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
                 f"axis {axis}: vindex takes one mask of shape {shape}, not one an axis"
             )
         else:
-            arrays.append(_indices(part, axis, size))
+            arrays.append(indices_of(part, axis, size))
     try:
         grids = np.broadcast_arrays(*arrays)
     except ValueError:
@@ -247,116 +227,98 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
     return PointSelection(shape, coords, grids[0].shape)
 
 
-def _plain(items: list[Any]) -> list[Any]:
-    """The items that `in` can be asked about: NumPy arrays compare elementwise."""
-    return [item for item in items if not isinstance(item, np.ndarray)]
+class Indexer:
+    """Square brackets that take another kind of key.
 
+    Parameters
+    ----------
+    choose : callable
+        Returns the selection of a key: `select_orthogonal`, for one, with the tensor's shape filled in.
+    read : callable
+        Returns what a selection picks.
+    write : callable, optional
+        Writes values into what a selection picks; without it there is no assignment.
 
-def _expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
-    """Return a key's parts, lists as arrays, with a slice or an index for every axis.
-
-    An Ellipsis stays in its place in front of the slices that it stands for: NumPy lets it keep apart
-    what stands on its two sides even where it stands for no axis.
+    Examples
+    --------
+    >>> picks = Indexer(lambda key: select_orthogonal(key, (3, 2)), lambda s: s.storage_shape)
+    >>> picks[[0, 2], 1]
+    (2, 1)
     """
-    parts = key if isinstance(key, tuple) else (key,)
-    named = sum(1 for part in parts if part is not None and part is not Ellipsis)
-    if named > len(shape):
+
+    def __init__(
+        self,
+        choose: Callable[[Any], Selection | PointSelection],
+        read: Callable[[Any], Any],
+        write: Callable[[Any, Any], None] | None = None,
+    ) -> None:
+        self._choose = choose
+        self._read = read
+        self._write = write
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._read(self._choose(key))
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        if self._write is None:
+            raise TypeError("what is indexed here cannot be changed")
+        self._write(self._choose(key), values)
+
+
+def _only_array(items: list[Any]) -> Array | None:
+    """Return the index array of a key, None where it has none; raise where it has several."""
+    arrays = [item for item in items if isinstance(item, np.ndarray)]
+    if len(arrays) > 1:
         raise InvalidKeyError(
-            f"too many indices: the tensor has {len(shape)} axes (its shape is {shape}), but {named} were "
-            "indexed"
+            f"{len(arrays)} index arrays in one key; ref.oindex[...] takes one for every axis, and "
+            "ref.vindex[...] takes them as the coordinates of single elements"
         )
-    items: list[Any] = []
-    axis = 0
-    for part in parts:
-        items.append(_part(part, axis))
-        if part is Ellipsis:
-            axis = len(shape) - sum(1 for rest in parts[len(items) :] if rest is not None)
-        elif part is not None:
-            axis += 1
-    if _plain(items).count(Ellipsis) > 1:
-        raise InvalidKeyError("an index can only have a single Ellipsis ('...')")
-    rest = [slice(None)] * (len(shape) - named)
-    for place, item in enumerate(items):
-        if item is Ellipsis:
-            return [*items[: place + 1], *rest, *items[place + 1 :]]
-    return [*items, *rest]
+    return arrays[0] if arrays else None
 
 
-def _part(item: Any, axis: int) -> Any:
-    if item is None or item is Ellipsis or isinstance(item, slice):
-        return item
-    if isinstance(item, (bool, np.bool_)):
-        raise InvalidKeyError(f"axis {axis}: {item} is no index; a boolean array is")
-    try:
-        return operator.index(item)
-    except TypeError:
-        pass
-    if isinstance(item, (str, bytes)):
-        raise InvalidKeyError(
-            f"axis {axis}: {item!r} is no index; text keys go through ref.slice({item!r})"
-        )
-    array = _array(item, axis)
-    # Integers of more than 64 bits are objects to NumPy; `_indices` says that they are out of bounds.
-    given = not isinstance(item, np.ndarray)
-    wide = array.dtype == object and given and all(isinstance(i, int) for i in array.flat)
-    if not (array.dtype.kind in "biu" or wide) or array.ndim == 0:
-        raise InvalidKeyError(
-            f"axis {axis}: {reprlib.repr(item)} is no index; only integers, slices (:), Ellipsis (...), None "
-            "and integer or boolean arrays are"
-        )
-    return array
+def _picks(
+    items: list[Any], shape: tuple[int, ...]
+) -> tuple[tuple[Run | Points, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return what is picked on every axis, which axes the key walks backwards, and which it drops."""
+    axes: list[Run | Points] = []
+    flips, drops = [], []
+    for axis, (item, size) in enumerate(zip(of_axes(items), shape, strict=True)):
+        if isinstance(item, slice):
+            run, flipped = run_of(item, axis, size)
+            axes.append(run)
+            flips += [axis] if flipped else []
+        elif isinstance(item, np.ndarray):
+            axes.append(Points(indices_of(item, axis, size).reshape(-1)))
+        else:
+            index = integer(item, axis, size)
+            axes.append(Run(index, index + 1))
+            drops.append(axis)
+    return tuple(axes), tuple(flips), tuple(drops)
 
 
-def _array(item: Any, axis: int) -> Array:
-    """Return an index array; an empty list names no index, though NumPy makes floats of it."""
-    try:
-        array = np.asarray(item)
-    except ValueError:
-        raise InvalidKeyError(
-            f"axis {axis}: {reprlib.repr(item)} is no index array: its parts differ in length"
-        ) from None
-    if array.size == 0 and not isinstance(item, np.ndarray):
-        return array.astype(np.int64)
-    return array
+def _newaxes(items: list[Any]) -> tuple[int, ...]:
+    """Return where in the result new axes stand, the axes of an index array not counted."""
+    return tuple(_kept(items[:place]) for place, item in enumerate(items) if item is None)
 
 
-def _integer(index: int, axis: int, size: int) -> int:
-    if not -size <= index < size:
-        raise InvalidKeyError(f"index {index} is out of bounds for axis {axis} with size {size}")
-    return index + size if index < 0 else index
+def _kept(items: list[Any]) -> int:
+    """Return how many axes of the result come from slices and from ``None``."""
+    return sum(item is None or isinstance(item, slice) for item in items)
 
 
-def _indices(array: Array, axis: int, size: int) -> Array:
-    """Return the non-negative int64 indices that an index array names on one axis."""
-    if array.dtype == bool:
-        if array.shape != (size,):
-            remedy = "; a mask of the whole tensor goes through ref.vindex[mask]"
-            raise InvalidKeyError(
-                f"a boolean index of shape {array.shape} does not match axis {axis} with size {size}"
-                + (remedy if array.ndim > 1 else "")
-            )
-        return np.flatnonzero(array)
-    if array.size:
-        for bound in (array.min(), array.max()):
-            _integer(int(bound), axis, size)
-    indices = array.astype(np.int64)
-    return np.where(indices < 0, indices + size, indices)
+def _place_of_array(items: list[Any]) -> int:
+    """Return where in the result the axes of the index array begin.
 
-
-def _run(item: slice, axis: int, size: int) -> tuple[Run, bool]:
-    """Return a slice as an ascending run, and whether the key walks it backwards."""
-    try:
-        start, stop, step = item.indices(size)
-    except ValueError:
-        raise InvalidSliceError(f"axis {axis}: {item}: slice step cannot be zero") from None
-    except TypeError:
-        raise InvalidKeyTypeError(
-            f"axis {axis}: {item}: slice bounds are integers or None"
-        ) from None
-    if step > 0:
-        return Run(start, stop, step), False
-    count = len(range(start, stop, step))
-    return Run(start + (count - 1) * step, start + 1, -step) if count else Run(0, 0), True
+    NumPy: integers beside an index array count as index arrays too. Where all of them stand together
+    their axes take that place in the result, else they come first.
+    """
+    places = [
+        place
+        for place, item in enumerate(items)
+        if not (item is None or item is Ellipsis or isinstance(item, slice))
+    ]
+    together = places == list(range(places[0], places[-1] + 1))
+    return _kept(items[: places[0]]) if together else 0
 
 
 def _extended(item: slice, size: int, longer: int) -> Run:
@@ -371,3 +333,36 @@ def _extended(item: slice, size: int, longer: int) -> Run:
     last = longer - 1 if start is None else min(start, longer - 1)
     below = 0 if stop is None else max(0, stop + 1)
     return Run(below + (min(last, size - 1) - below) % -step, last + 1, -step)
+
+
+def _block_run(item: Any, axis: int, grid: Grid) -> Run:
+    """Return the positions on an axis that a number of a block, or a slice of them, stands for."""
+    count = grid.counts[axis]
+    if isinstance(item, np.ndarray):
+        raise InvalidKeyError(f"axis {axis}: blocks take integers and slices, no index arrays")
+    if not isinstance(item, slice):
+        return Run(*grid.side(axis, _block(item, axis, count)))
+    try:
+        start, stop, step = (
+            default if bound is None else operator.index(bound)
+            for bound, default in ((item.start, 0), (item.stop, count), (item.step, 1))
+        )
+    except TypeError:
+        raise InvalidKeyTypeError(
+            f"axis {axis}: {item}: slice bounds are integers or None"
+        ) from None
+    if step != 1:
+        raise InvalidKeyError(f"axis {axis}: {item}: blocks take slices with step 1 only")
+    start = _block(start, axis, count)
+    stop = min(stop + count if stop < 0 else stop, count)
+    if stop <= start:
+        return Run(0, 0)
+    return Run(grid.side(axis, start)[0], grid.side(axis, stop - 1)[1])
+
+
+def _block(number: int, axis: int, count: int) -> int:
+    if not -count <= number < count:
+        raise InvalidKeyError(
+            f"block {number} is out of bounds for axis {axis} with {count} blocks"
+        )
+    return number + count if number < 0 else number

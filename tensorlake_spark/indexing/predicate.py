@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,53 @@ from tensorlake_spark.indexing.selection import Selection
 
 Array = np.ndarray[Any, Any]
 
-COLUMNS = 8
-"""Axes with coordinate columns; the decoder trims the others."""
+STORED_AXES = 8
+"""Axes with coordinate columns of their own (``lo.d0`` .. ``lo.d7``); the decoder trims the others."""
+
+_FAR = 2**62
+"""A bound beyond it says nothing: no axis is so long, and one whose length is not known ends there."""
+
+
+def rows_sql(
+    tensor_id: str | None, ranges: Iterable[tuple[int, int, int]] = (), data: bool = True
+) -> str:
+    """Return the condition on rows as SQL that Spark, Delta and DataFusion understand alike.
+
+    What holds for every box, such as a range that begins at 0, is left out.
+
+    Parameters
+    ----------
+    tensor_id : str or None
+        The tensor; with None the rows of all tensors.
+    ranges : iterable of (axis, lo, hi)
+        Half-open range for every axis that is not wanted whole.
+    data : bool
+        Whether data rows are wanted, or the metadata rows.
+
+    Examples
+    --------
+    >>> rows_sql("it's", [(0, 30, 40), (2, 0, 7)])
+    "id = 'it''s' AND nnz > 0 AND lo.d0 < 40 AND hi.d0 > 30 AND lo.d2 < 7"
+    >>> rows_sql(None, [(1, 3, 3)])
+    'nnz < 0'
+    """
+    named = [] if tensor_id is None else [f"id = {_literal(tensor_id)}"]
+    terms = [*named, "nnz > 0" if data else "nnz = 0"]
+    for axis, lo, hi in ranges:
+        if lo >= hi:
+            return " AND ".join([*named, "nnz < 0"])
+        if axis < STORED_AXES:
+            terms += [f"lo.d{axis} < {hi}"] if hi <= _FAR else []
+            terms += [f"hi.d{axis} > {lo}"] if lo > 0 else []
+    return " AND ".join(terms)
+
+
+def _literal(text: str) -> str:
+    quoted = "'" + text.replace("'", "''") + "'"
+    # In a literal of Spark a backslash escapes what follows, in one of standard SQL it does not.
+    quoted = quoted.replace("\\", "' || chr(92) || '")
+    # Spark puts the value of a setting for ${its.name}, in literals too.
+    return quoted.replace("${", "$' || '{")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +112,14 @@ class Predicate:
         return cls(tensor_id, selection.ranges())
 
     def to_sql(self) -> str:
-        """Return the condition as SQL that Spark, Delta and DataFusion understand alike.
+        """Return the condition as SQL; see `rows_sql`.
 
         Examples
         --------
         >>> print(Predicate("it's").to_sql())
         id = 'it''s' AND nnz > 0
         """
-        quoted = "'" + self.id.replace("'", "''") + "'"
-        # In a literal of Spark a backslash escapes what follows, in one of standard SQL it does not.
-        quoted = quoted.replace("\\", "' || chr(92) || '")
-        # Spark puts the value of a setting for ${its.name}, in literals too.
-        quoted = quoted.replace("${", "$' || '{")
-        terms = [f"id = {quoted}", "nnz > 0" if self.data else "nnz = 0"]
-        for axis, lo, hi in self.ranges:
-            if lo >= hi:
-                return f"id = {quoted} AND nnz < 0"
-            if axis < COLUMNS:
-                terms.append(f"lo.d{axis} < {hi} AND hi.d{axis} > {lo}")
-        return " AND ".join(terms)
+        return rows_sql(self.id, self.ranges, self.data)
 
     def matches(self, lo: Array, hi: Array) -> Array:
         """Return for each box whether its row passes, if it is a row of this tensor and kind.
@@ -108,6 +143,6 @@ class Predicate:
         for axis, first, stop in self.ranges:
             if first >= stop:
                 return np.zeros(len(lo), bool)
-            if axis < COLUMNS:
+            if axis < STORED_AXES:
                 out &= (lo[:, axis] < stop) & (hi[:, axis] > first)
         return out

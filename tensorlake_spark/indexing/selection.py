@@ -335,6 +335,42 @@ class Selection:
             out = np.expand_dims(out, position)
         return out
 
+    def staged(self, answer: Array) -> Array | None:
+        """Return the view of NumPy's answer that has `storage_shape`: the way back of `finish`.
+
+        What is decoded into it is in its place in the answer. None where no view can be: for an index
+        array of another rank than 1.
+
+        Examples
+        --------
+        >>> answer = np.zeros(2, int)
+        >>> backwards = Selection((4, 3), (Run(0, 4, 2), Run(1, 2)), flips=(0,), drops=(1,))
+        >>> backwards.staged(answer)[...] = [[1], [7]]
+        >>> answer.tolist()
+        [7, 1]
+        """
+        if self.points_shape is not None:
+            return None
+        kept = (*(0 if k in self.newaxes else slice(None) for k in range(answer.ndim)), ...)
+        out = answer[kept]
+        if self.moved is not None:
+            source, target = self.moved
+            out = np.moveaxis(out, target, source)
+        for axis in self.drops:
+            out = np.expand_dims(out, axis)
+        return np.flip(out, self.flips) if self.flips else out
+
+
+def box_selection(shape: Sequence[int], box: Box) -> Selection:
+    """Return the selection of all elements of a box.
+
+    Examples
+    --------
+    >>> box_selection((9, 4), Box((3, 0), (5, 4))).axes
+    (Run(start=3, stop=5, step=1), Run(start=0, stop=4, step=1))
+    """
+    return Selection(tuple(shape), tuple(Run(a, b) for a, b in zip(box.lo, box.hi, strict=True)))
+
 
 def _explicit(index: slice | Array) -> Array:
     if isinstance(index, slice):

@@ -37,7 +37,7 @@ from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.upkeep.convert import convert
 from tensorlake_spark.upkeep.optimize import optimize
-from tensorlake_spark.writing.options import WriteOptions, choose_layout, new_spec
+from tensorlake_spark.writing.options import WriteOptions, choose_layout, integers, new_spec
 from tensorlake_spark.writing.stored_source import StoredSource
 
 _NOTES = """
@@ -206,7 +206,7 @@ def _wanted(snapshot: Snapshot, meta: Meta, args: argparse.Namespace) -> WriteOp
         If what the command line wants does not suit it.
     """
     spec = meta.spec
-    block = None if args.rechunk is None else _shape(args.rechunk)
+    block = None if args.rechunk is None else integers(args.rechunk, "--rechunk")
     layout = _layout(snapshot, meta) if args.layout == "auto" else args.layout
     options = _options(spec, block, args.recode, layout)
     new = new_spec(spec.id, StoredSource(snapshot, meta), options)
@@ -221,13 +221,6 @@ def _layout(snapshot: Snapshot, meta: Meta) -> str:
     chosen = choose_layout(spec.id, StoredSource(snapshot, meta), WriteOptions(), spec.fill)
     alike = layout_of(chosen).is_sparse == layout_of(spec.layout).is_sparse
     return spec.layout if alike else chosen
-
-
-def _shape(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(n) for n in text.split(","))
-    except ValueError:
-        raise InvalidOptionError(f"--rechunk {text!r} is no shape such as 1,3,256,256") from None
 
 
 def _options(

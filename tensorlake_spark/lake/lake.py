@@ -6,6 +6,7 @@ import datetime as dt
 import html
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark.delta.files import catalog
@@ -21,7 +22,7 @@ from tensorlake_spark.progress import progress
 from tensorlake_spark.upkeep.convert import convert
 from tensorlake_spark.writing import write
 from tensorlake_spark.writing.options import DENSE_FROM, WriteOptions, new_spec
-from tensorlake_spark.writing.source import source_of
+from tensorlake_spark.writing.source import Source, source_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -236,7 +237,7 @@ class TensorLake(Upkeep, Versions):
             order, row_axes, duplicates, threshold, {} if labels is None else labels,
         )  # fmt: skip
         write.check_mode(mode)
-        self._ensure_table(tensor_id, source, options)
+        options = self._ensure_table(tensor_id, source, options)
         nbytes = source.nbytes
         with progress(f"write {tensor_id}", nbytes) as done:
             snapshot = write.write(self._storage, tensor_id, source, mode, axis, options, done)
@@ -306,11 +307,16 @@ class TensorLake(Upkeep, Versions):
         self[tensor_id]
         write.delete(self._storage, tensor_id)
 
-    def _ensure_table(self, tensor_id: str, source: Any, options: WriteOptions) -> None:
-        """Create the table on the first write, but only for a write that could succeed."""
-        if self._snapshot() is None:
-            new_spec(tensor_id, source, options)
-            create_table(self._storage)
+    def _ensure_table(self, tensor_id: str, source: Source, options: WriteOptions) -> WriteOptions:
+        """Create the table on the first write, but only for a write that could succeed.
+
+        Return the options, with what was chosen to find that out.
+        """
+        if self._snapshot() is not None:
+            return options
+        spec = new_spec(tensor_id, source, options)
+        create_table(self._storage)
+        return replace(options, chosen=spec)
 
     def __repr__(self) -> str:
         version = self.version

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -12,19 +11,30 @@ import numpy as np
 
 from tensorlake_spark.delta.files import catalog, scan
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.errors import InvalidTensorError, UnknownLabelError, did_you_mean
+from tensorlake_spark.errors import (
+    InvalidKeyError,
+    InvalidTensorError,
+    UnknownLabelError,
+    did_you_mean,
+)
+from tensorlake_spark.html_table import html_table
 from tensorlake_spark.indexing import (
+    Indexer,
     ReadPlan,
+    Selection,
     named_key,
     parse_key,
     select,
+    select_blocks,
     select_orthogonal,
     select_points,
 )
 from tensorlake_spark.indexing.read_plan import size_text
-from tensorlake_spark.layouts import AnySelection, layout_of
-from tensorlake_spark.reading.read import is_full, read
+from tensorlake_spark.layouts import AnySelection, grid_of, layout_of
+from tensorlake_spark.reading.output import array_over
+from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.writing import write
 from tensorlake_spark.writing.assignment import assign
 from tensorlake_spark.writing.options import check_mapping
@@ -149,14 +159,52 @@ class TensorRef:
         return out if dtype is None else out.astype(dtype, copy=False)
 
     @property
-    def oindex(self) -> _Indexer:
+    def oindex(self) -> Indexer:
         """Orthogonal indexing: ``ref.oindex[[0, 2], :, mask]``, every axis on its own."""
-        return _Indexer(self, select_orthogonal)
+        return Indexer(lambda key: select_orthogonal(key, self.shape), self._read, self._assign)
 
     @property
-    def vindex(self) -> _Indexer:
+    def vindex(self) -> Indexer:
         """Coordinate indexing: ``ref.vindex[[0, 2], [1, 5]]`` is two elements; or a mask of the shape."""
-        return _Indexer(self, select_points)
+        return Indexer(lambda key: select_points(key, self.shape), self._read, self._assign)
+
+    @property
+    def blocks(self) -> Indexer:
+        """Block indexing: ``ref.blocks[0, -1]`` is one whole block, ``ref.blocks[1:3]`` those of two numbers.
+
+        As in Zarr, a key has integers and slices with step 1, which count blocks along each axis; negative
+        ones count from the last. An integer keeps its axis. A slice may end behind the last block, but must
+        begin at one, so an axis of length 0 has no key.
+
+        Blocks are the cells of the tensor's grid: `block_shape` long, and shorter at the end of an axis.
+        An append that starts inside a cell begins a fresh run of cells there, so the last block before it
+        is shorter too. A dense chunk of fill value and a block of zeros count, though no row stores them.
+
+        Raises
+        ------
+        InvalidKeyError
+            If a key names no block, or the layout has no blocks.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> lake = tl.open(tempfile.mkdtemp())
+        >>> ref = lake.write("x", np.arange(10), block_shape=(4,))
+        >>> ref.blocks[1].tolist(), ref.blocks[-1].tolist()
+        ([4, 5, 6, 7], [8, 9])
+        >>> ref.blocks[1:] = 0
+        >>> ref[...].tolist()
+        [0, 1, 2, 3, 0, 0, 0, 0, 0, 0]
+        """
+        return Indexer(self._select_blocks, self._read, self._assign)
+
+    def _select_blocks(self, key: Any) -> Selection:
+        if self.block_shape is None:
+            raise InvalidKeyError(
+                f"layout {self.layout} of tensor {self.id!r} has no blocks; index it with ref[...], or give it "
+                f"blocks with lake.convert({self.id!r}, layout='bsgs')"
+            )
+        return select_blocks(key, grid_of(self._meta.spec))
 
     def isel(self, **picks: Any) -> Any:
         """Read by the names of the axes: ``ref.isel(image=slice(30, 40), y=5)``.
@@ -216,42 +264,43 @@ class TensorRef:
         """
         return self[parse_key(text, self.axes)]
 
-    def read(self, key: Any = ..., out: np.ndarray[Any, Any] | None = None) -> Any:
-        """Read like ``ref[key]``, into `out` where one is given.
+    def read(self, key: Any = ..., out: Any = None) -> Any:
+        """Read like ``ref[key]``, into `out` where one is given: no new memory for the result.
 
         Parameters
         ----------
         key : object
             As in ``ref[key]``.
-        out : ndarray, optional
-            Array of the result's shape and dtype. Where the key is made of slices without gaps, chunks
-            are decoded straight into it: reading again and again then touches no new memory.
+        out : ndarray, or object with the buffer protocol, optional
+            Where the result goes, and what is returned: an array of its shape and dtype, with gaps if need
+            be; or a flat buffer without gaps, of as many elements or bytes, such as a ``bytearray``,
+            ``memoryview``, ``array.array``, ``mmap`` or ``SharedMemory.buf``; or a tensor of PyTorch in the
+            machine's memory. Dense chunks are decoded straight into it. After an error its content is undefined.
 
         Raises
         ------
         InvalidTensorError
-            If `out` is no array, or has another shape or dtype.
+            If `out` is none of these, cannot be written to, or has another shape, dtype or size.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> lake = tl.open(tempfile.mkdtemp())
+        >>> ref = lake.write("x", np.arange(6, dtype="u1").reshape(2, 3))
+        >>> ref.read(np.s_[:, 1:], out=bytearray(4))
+        bytearray(b'\\x01\\x02\\x04\\x05')
         """
         selection = select(key, self.shape)
         if out is None:
             return self._read(selection)
-        if not isinstance(out, np.ndarray):
-            raise InvalidTensorError(
-                f"out is of type {type(out).__name__}; it is a NumPy array of shape {selection.result_shape} and "
-                f"dtype {self.dtype}"
-            )
-        if out.shape != selection.result_shape or out.dtype != self.dtype:
-            raise InvalidTensorError(
-                f"out has shape {out.shape} and dtype {out.dtype}; the result has shape "
-                f"{selection.result_shape} and dtype {self.dtype}"
-            )
-        straight = selection.is_box and not selection.flips and selection.moved is None
-        if straight and out.shape == selection.storage_shape and self.layout == "ftsf":
-            if not is_full(self._meta):
-                out[...] = self._meta.spec.fill_value
-            self._read(selection, out)
-        else:
-            out[...] = self._read(selection)
+        answer = array_over(out, selection.result_shape, self.dtype)
+        stage = None if layout_of(self.layout).is_sparse else selection.staged(answer)
+        found = self._read(selection, stage)
+        if isinstance(found, SparseTensor) and found.ndim:
+            answer[...] = np.zeros((), self.dtype)
+            answer[tuple(found.coords)] = found.values
+        elif stage is None:
+            answer[...] = found
         return out
 
     def explain(self, key: Any = ...) -> ReadPlan:
@@ -296,38 +345,17 @@ class TensorRef:
         )
 
     def _repr_html_(self) -> str:
-        rows = {
-            "id": self.id,
-            "shape": self.shape,
-            "axes": self.axes or "-",
-            "dtype": self.dtype,
-            "layout": f"{self.layout}, blocks of {self.block_shape}, {self.codec}"
-            if self.block_shape
-            else f"{self.layout}, {self.codec}",
-            "in memory": size_text(self.nbytes),
-            "stored": size_text(self.stored_bytes),
-            "version": self.version,
-            **{f"attrs[{k!r}]": v for k, v in self.attrs.items()},
-        }
-        body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(str(k))}</th>"
-            f"<td style='text-align:left'>{html.escape(str(v))}</td></tr>"
-            for k, v in rows.items()
+        blocks = f"blocks of {self.block_shape}, " if self.block_shape else ""
+        return html_table(
+            {
+                "id": self.id,
+                "shape": self.shape,
+                "axes": self.axes or "-",
+                "dtype": self.dtype,
+                "layout": f"{self.layout}, {blocks}{self.codec}",
+                "in memory": size_text(self.nbytes),
+                "stored": size_text(self.stored_bytes),
+                "version": self.version,
+                **{f"attrs[{k!r}]": v for k, v in self.attrs.items()},
+            }
         )
-        return f"<table>{body}</table>"
-
-
-class _Indexer:
-    """Square brackets with another meaning."""
-
-    def __init__(
-        self, ref: TensorRef, choose: Callable[[Any, tuple[int, ...]], AnySelection]
-    ) -> None:
-        self._ref = ref
-        self._choose = choose
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._ref._read(self._choose(key, self._ref.shape))
-
-    def __setitem__(self, key: Any, values: Any) -> None:
-        self._ref._assign(self._choose(key, self._ref.shape), values)

@@ -37,7 +37,7 @@ def read(
     verify : bool
         Whether lost rows are an error.
     out : ndarray, optional
-        Array of the selection's storage shape that a dense layout decodes into.
+        Array of the selection's storage shape, or a view of one, that a dense layout decodes into.
 
     Raises
     ------
@@ -49,7 +49,12 @@ def read(
     spec = meta.spec
     layout = layout_of(spec.layout)
     full = is_full(meta) and verify
-    result = _new_result(meta, selection, full) if out is None else out
+    if out is None:
+        result = _new_result(meta, selection, full)
+    else:
+        result = out
+        if not full:
+            result[...] = spec.fill_value
     if not selection.is_empty:
         read_plan = scan.plan(snapshot, spec.id, selection)
         with progress(f"read {spec.id}", read_plan.n_bytes) as done:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 import math
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorLakeError
+from tensorlake_spark.html_table import html_table
 from tensorlake_spark.indexing import PointSelection, Selection, locate, place
 from tensorlake_spark.indexing.coords import check_coords, check_shape, order, ravel
-from tensorlake_spark.indexing.key import select, select_orthogonal, select_points
+from tensorlake_spark.indexing.key import Indexer, select, select_orthogonal, select_points
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.tensor.spec import dtype_name, dtype_of, native
 
@@ -170,7 +169,7 @@ class SparseTensor:
         return self._pick(select(key, self._shape))
 
     @property
-    def oindex(self) -> _Indexer:
+    def oindex(self) -> Indexer:
         """Orthogonal indexing: ``st.oindex[[0, 2], :, mask]``, every axis on its own.
 
         Examples
@@ -178,10 +177,10 @@ class SparseTensor:
         >>> SparseTensor.from_dense(np.eye(3)).oindex[[2, 0], [0, 2]].todense().tolist()
         [[0.0, 1.0], [1.0, 0.0]]
         """
-        return _Indexer(self, select_orthogonal)
+        return Indexer(lambda key: select_orthogonal(key, self._shape), self._pick)
 
     @property
-    def vindex(self) -> _Indexer:
+    def vindex(self) -> Indexer:
         """Coordinate indexing: ``st.vindex[[0, 2], [1, 5]]`` is two elements; or a mask of the shape.
 
         Examples
@@ -189,7 +188,7 @@ class SparseTensor:
         >>> SparseTensor.from_dense(np.eye(3)).vindex[[2, 0], [2, 1]].todense().tolist()
         [1.0, 0.0]
         """
-        return _Indexer(self, select_points)
+        return Indexer(lambda key: select_points(key, self._shape), self._pick)
 
     def _pick(self, selection: Selection | PointSelection) -> Any:
         take, out = locate(selection, self._coords)
@@ -328,29 +327,14 @@ class SparseTensor:
         )
 
     def _repr_html_(self) -> str:
-        left = "style='text-align:left'"
-        rows = {
-            "shape": self.shape,
-            "dtype": self.dtype,
-            "stored": f"{self.nnz} of {self.size} elements, {self.density:.3g}",
-            "in memory": size_text(self.nbytes),
-        }
-        body = (
-            f"<tr><th {left}>{name}</th><td {left}>{html.escape(str(value))}</td></tr>"
-            for name, value in rows.items()
+        return html_table(
+            {
+                "shape": self.shape,
+                "dtype": self.dtype,
+                "stored": f"{self.nnz} of {self.size} elements, {self.density:.3g}",
+                "in memory": size_text(self.nbytes),
+            }
         )
-        return f"<table>{''.join(body)}</table>"
-
-
-@dataclass(frozen=True)
-class _Indexer:
-    """Square brackets with another meaning."""
-
-    tensor: SparseTensor
-    choose: Callable[[Any, tuple[int, ...]], Selection | PointSelection]
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.tensor._pick(self.choose(key, self.tensor.shape))
 
 
 def sparse_of(data: Any) -> SparseTensor | None:
@@ -373,7 +357,7 @@ def sparse_of(data: Any) -> SparseTensor | None:
         return SparseTensor.from_scipy(data)
     if isinstance(data, getattr(pydata, "SparseArray", ())):
         return SparseTensor.from_pydata(data)
-    if _is_torch(data) and _is_sparse_torch(data):
+    if is_torch(data) and _is_sparse_torch(data):
         return SparseTensor.from_torch(data)
     return None
 
@@ -396,7 +380,7 @@ def array_of(data: Any, purpose: str = "") -> Array:
     if sparse is not None:
         return sparse.todense()
     try:
-        return _array_of_torch(data) if _is_torch(data) else np.asarray(data)
+        return array_of_torch(data) if is_torch(data) else np.asarray(data)
     except TensorLakeError:
         raise
     except (TypeError, ValueError, RuntimeError) as error:
@@ -405,17 +389,18 @@ def array_of(data: Any, purpose: str = "") -> Array:
         ) from error
 
 
-def _array_of_torch(tensor: Any) -> Array:
+def array_of_torch(tensor: Any, force: bool = True) -> Array:
+    """Return the array over a dense tensor of PyTorch, by force a copy from any device and without its gradient."""
     torch, dtype = sys.modules["torch"], dtype_of(str(tensor.dtype).removeprefix("torch."))
     # bfloat16 and float8 as integers: NumPy knows them through ml_dtypes only, PyTorch not even so.
     if dtype.isbuiltin != 1:
         tensor = tensor.view(torch.uint8 if dtype.itemsize == 1 else torch.int16)
-    # By force: from any device, and without the gradient, which no row holds.
-    array: Array = tensor.numpy(force=True)
+    array: Array = tensor.numpy(force=force)
     return array.view(dtype)
 
 
-def _is_torch(data: Any) -> bool:
+def is_torch(data: Any) -> bool:
+    """Return whether data is a tensor of PyTorch; no package is imported for it."""
     return isinstance(data, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 

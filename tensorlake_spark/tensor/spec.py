@@ -15,6 +15,7 @@ from tensorlake_spark.errors import (
     MissingDependencyError,
     UnsupportedDtypeError,
 )
+from tensorlake_spark.indexing.predicate import STORED_AXES as STORED_AXES
 from tensorlake_spark.tensor.labels import Labels
 
 FORMAT_VERSION = 1
@@ -22,9 +23,6 @@ FORMAT_VERSION = 1
 
 MAX_RANK = 32
 """NumPy's own limit when the format was fixed. The first `STORED_AXES` axes prune."""
-
-STORED_AXES = 8
-"""Axes with coordinate columns of their own (``lo.d0`` .. ``lo.d7``)."""
 
 _ML_DTYPES = re.compile(r"bfloat16|float8_\w+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

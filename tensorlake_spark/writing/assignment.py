@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -15,9 +15,11 @@ from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import StaleChange, app_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError
-from tensorlake_spark.indexing import Box, Run, Selection
-from tensorlake_spark.layouts import AnySelection, grid_of, layout_of
+from tensorlake_spark.indexing import Box
+from tensorlake_spark.indexing.selection import box_selection
+from tensorlake_spark.layouts import AnySelection, layout_of
 from tensorlake_spark.progress import progress
+from tensorlake_spark.reading.gaps import touched_cells, uncovered
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Row, Totals, corners, data_batch
 from tensorlake_spark.tensor.sparse import array_of
@@ -216,37 +218,6 @@ def rewrite_files(
         for path, size in zip(paths, sizes, strict=True):
             rewrite(snapshot, path, writer, edit)
             done(size)
-
-
-def touched_cells(
-    spec: TensorSpec, selection: AnySelection
-) -> tuple[list[Box], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the grid cells that hold a selected element, and their corners as arrays."""
-    cells = list(grid_of(spec).cells(selection.box))
-    lo = np.array([c.lo for c in cells], np.int64).reshape(len(cells), spec.ndim)
-    hi = np.array([c.hi for c in cells], np.int64).reshape(len(cells), spec.ndim)
-    hit = selection.hits(lo, hi)
-    return [c for c, h in zip(cells, hit.tolist(), strict=True) if h], lo[hit], hi[hit]
-
-
-def uncovered(
-    cells: Iterable[Box], lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]
-) -> Iterator[Box]:
-    """Yield what of the cells no stored row covers: whole cells of fill, mostly."""
-    whole = {(tuple(a), tuple(b)) for a, b in zip(lo.tolist(), hi.tolist(), strict=True)}
-    for cell in cells:
-        if (cell.lo, cell.hi) in whole:
-            continue
-        near = ((lo < cell.hi) & (hi > cell.lo)).all(axis=1) if len(lo) else np.zeros(0, bool)
-        missing = [cell]
-        for a, b in zip(lo[near].tolist(), hi[near].tolist(), strict=True):
-            missing = [rest for box in missing for rest in box.subtract(Box(tuple(a), tuple(b)))]
-        yield from missing
-
-
-def box_selection(shape: Sequence[int], box: Box) -> Selection:
-    """Return the selection of all elements of a box."""
-    return Selection(tuple(shape), tuple(Run(a, b) for a, b in zip(box.lo, box.hi, strict=True)))
 
 
 def with_extras(batch: pa.RecordBatch, old: pa.RecordBatch) -> pa.RecordBatch:

@@ -28,7 +28,14 @@ DENSE_FROM = 0.1
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a tensor is written; see `TensorLake.write`, whose arguments these are."""
+    """How a tensor is written; see `TensorLake.write`, whose arguments these are.
+
+    Attributes
+    ----------
+    chosen : TensorSpec, optional
+        What `new_spec` made of the other options and a source, where it was asked already: it tries the
+        density and the codecs on the data, and logs why.
+    """
 
     layout: str = "auto"
     block_shape: Sequence[int] | None = None
@@ -43,6 +50,7 @@ class WriteOptions:
     duplicates: str = "error"
     threshold: float = DENSE_FROM
     labels: Mapping[str, Any] = field(default_factory=dict)
+    chosen: TensorSpec | None = None
 
     def __post_init__(self) -> None:
         """Raise InvalidOptionError if a value is of a kind that no layout or tensor could do with."""
@@ -103,6 +111,8 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     InvalidOptionError
         If the layout or the codec is unknown, or an option is not one of the layout.
     """
+    if options.chosen is not None:
+        return options.chosen
     dtype = native_dtype(source.dtype)
     filled = fill_bytes(options.fill_value, dtype)
     layout = layout_of(choose_layout(tensor_id, source, options, filled))
@@ -139,6 +149,27 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
         codec = layout.check_codec(options.codec)
     logger.debug("tensor %r: layout %s, block %s, codec %s", tensor_id, layout.name, block, codec)
     return replace(spec, codec=codec)
+
+
+def integers(text: str, name: str) -> tuple[int, ...]:
+    """Return the whole numbers that an option lists as text, with or without brackets around them.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one is no whole number; the message has `name` and the text.
+
+    Examples
+    --------
+    >>> integers("1,3,256", "--shape"), integers("(24,)", "--shape")
+    ((1, 3, 256), (24,))
+    """
+    try:
+        return tuple(int(part) for part in text.strip("()[] ").split(",") if part.strip())
+    except ValueError:
+        raise InvalidOptionError(
+            f"{name}={text!r} is no list of integers such as 1,3,256,1024"
+        ) from None
 
 
 def checked_block(lengths: Any) -> tuple[int, ...]:

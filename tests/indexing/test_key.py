@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import zarr
 from examples import times
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,9 @@ from tensorlake_spark.errors import (
 from tensorlake_spark.indexing import (
     Box,
     Grid,
+    Selection,
     select,
+    select_blocks,
     select_orthogonal,
     select_points,
 )
@@ -57,7 +60,15 @@ def assemble(x, selection, data):
             wanted += count
     if out.size:
         assert wanted == out.size, "every element is delivered once"
-    return selection.finish(out)
+    answer = selection.finish(out)
+    if isinstance(selection, Selection):
+        given = np.full(selection.result_shape, -2, x.dtype)
+        stage = selection.staged(given)
+        assert (stage is None) == (selection.points_shape is not None)
+        if stage is not None:
+            stage[...] = out
+            np.testing.assert_array_equal(given, answer)
+    return answer
 
 
 @cache  # to build a strategy takes longer than to draw from it
@@ -338,3 +349,85 @@ def test_a_step_that_no_int64_holds_picks_one_element():
     lo, hi = np.array([[0], [4]]), np.array([[4], [9]])
     assert select(slice(5, None, 2**70), (9,)).hits(lo, hi).tolist() == [False, True]
     assert select(slice(5, None, -(2**70)), (9,)).hits(lo, hi).tolist() == [False, True]
+
+
+@st.composite
+def block_keys(draw, counts):
+    """A key of blocks; a number may be out of bounds."""
+    parts = []
+    for count in counts[: draw(st.integers(0, len(counts)))]:
+        near = st.integers(-count - 2, count + 2)
+        start, stop = draw(st.none() | near), draw(st.none() | near)
+        # Zarr takes a stop before the first block for a place in elements.
+        stop = stop if stop is None else max(stop, -count)
+        parts.append(draw(st.sampled_from([draw(near), slice(start, stop), slice(start, stop, 1)])))
+    if draw(st.booleans()):
+        parts.insert(draw(st.integers(0, len(parts))), ...)
+    return parts[0] if len(parts) == 1 and draw(st.booleans()) else tuple(parts)
+
+
+@times(2)
+@given(st.data())
+def test_blocks_are_those_of_zarr(data):
+    shape = tuple(data.draw(st.lists(st.sampled_from([0, 1, 3, 4, 5, 6, 8, 9]), max_size=3)))
+    chunk = tuple(data.draw(st.integers(1, 4)) for _ in shape)
+    grid = Grid(shape, chunk)
+    key = data.draw(block_keys(grid.counts))
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    oracle = zarr.zeros(shape, chunks=chunk, dtype=x.dtype)
+    oracle[...] = x
+    try:
+        want = oracle.blocks[key]
+    except IndexError:
+        with pytest.raises(InvalidKeyError):
+            select_blocks(key, grid)
+        return
+    selection = select_blocks(key, grid)
+    assert selection.result_shape == want.shape
+    np.testing.assert_array_equal(x[selection.box.slices()] if want.size else want, want)
+    np.testing.assert_array_equal(assemble(x, selection, data), want)
+
+
+def test_blocks_go_by_the_runs_of_the_grid():
+    grid = Grid((10,), (4,)).extend(0, 7).extend(0, 1)
+    sides = [(0, 4), (4, 8), (8, 10), (10, 14), (14, 17), (17, 18)]
+    assert [select_blocks(k, grid).box for k in range(-6, 0)] == [Box((a,), (b,)) for a, b in sides]
+    assert select_blocks(np.s_[1:-2], grid).box == Box((4,), (14,))
+    assert select_blocks(np.s_[3:99], grid).box == Box((10,), (18,))
+    assert select_blocks(np.s_[2:-99], grid).is_empty
+    huge = Grid((2**62, 2**62), (3, 2**40))
+    assert select_blocks((-1, -1), huge).box.hi == (2**62, 2**62)
+    assert select_blocks(np.s_[10**18], huge).box.lo[0] == 3 * 10**18
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "says"),
+    [
+        (3, InvalidKeyError, "block 3 is out of bounds for axis 0 with 3 blocks"),
+        ((0, -4), InvalidKeyError, "block -4 is out of bounds for axis 1 with 3 blocks"),
+        ((..., 5), InvalidKeyError, "block 5 is out of bounds for axis 1 with 3 blocks"),
+        (np.s_[3:], InvalidKeyError, "block 3 is out of bounds for axis 0 with 3 blocks"),
+        (np.s_[-4:], InvalidKeyError, "block -4 is out of bounds for axis 0 with 3 blocks"),
+        (np.s_[::2], InvalidKeyError, "axis 0: slice(None, None, 2): blocks take slices with step 1 only"),
+        (np.s_[:, ::-1], InvalidKeyError, "axis 1: slice(None, None, -1): blocks take slices with step 1 only"),
+        (np.s_["a":], InvalidKeyTypeError, "axis 0: slice('a', None, None): slice bounds are integers or None"),
+        (None, InvalidKeyError, "blocks take no newaxis"),
+        ([0, 1], InvalidKeyError, "axis 0: blocks take integers and slices, no index arrays"),
+        ((0, np.ones(3, bool)), InvalidKeyError, "axis 1: blocks take integers and slices, no index arrays"),
+        (True, InvalidKeyError, "True is no index"),
+        (1.5, InvalidKeyError, "1.5 is no index"),
+        ((0, 0, 0), InvalidKeyError, "too many indices: the tensor has 2 axes"),
+        ((..., ...), InvalidKeyError, "single Ellipsis"),
+    ],
+)  # fmt: skip
+def test_errors_of_blocks_name_value_axis_and_bound(key, error, says):
+    with pytest.raises(error, match=re.escape(says)):
+        select_blocks(key, Grid((10, 7), (4, 3)))
+
+
+def test_an_axis_without_elements_has_no_block():
+    for key in (..., (), 0, np.s_[:], np.s_[:0]):
+        with pytest.raises(
+            InvalidKeyError, match="block 0 is out of bounds for axis 0 with 0 blocks"
+        ):
+            select_blocks(key, Grid((0, 3), (4, 3)))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tensorlake_spark.errors import InvalidKeyError
 from tensorlake_spark.indexing import Predicate, select, select_points
+from tensorlake_spark.indexing.predicate import rows_sql
 
 IDS = ["x", "it's", "a\\tb", "back\\", "\\", "''", "\\'", "training/boxes"]
 
@@ -95,3 +96,18 @@ def test_the_predicate_of_points_bounds_them():
 def test_metadata_rows_have_no_box():
     with pytest.raises(InvalidKeyError, match="tensor 'x' have no box"):
         Predicate("x", ((0, 1, 2),), data=False)
+
+
+def test_what_holds_for_every_box_is_not_said():
+    """A range from 0 on, and the end of an axis whose length is not known."""
+    assert (
+        rows_sql("x", [(0, 0, 5), (1, 4, 2**63 - 1)])
+        == "id = 'x' AND nnz > 0 AND lo.d0 < 5 AND hi.d1 > 4"
+    )
+    assert rows_sql("x", [(0, 0, 2**63 - 1), (9, 1, 2)]) == "id = 'x' AND nnz > 0"
+
+
+def test_rows_of_all_tensors():
+    assert rows_sql(None) == "nnz > 0"
+    assert rows_sql(None, data=False) == "nnz = 0"
+    assert rows_sql(None, [(0, 1, 2), (1, 2, 1)]) == "nnz < 0"

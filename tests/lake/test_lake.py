@@ -242,21 +242,6 @@ def test_indexing_of_references(lake, photos):
         ref.isel(imag=0)
 
 
-@both_stores
-def test_reading_into_an_array(lake, photos):
-    ref = lake.write("x", photos)
-    out = np.empty((4, *photos.shape[1:]), np.uint8)
-    assert ref.read(np.s_[2:6], out) is out
-    np.testing.assert_array_equal(out, photos[2:6])
-    np.testing.assert_array_equal(ref.read(np.s_[6:2:-1], out), photos[6:2:-1])
-    sparse = lake.write("z", np.zeros((4, 4)), fill_value=0)
-    np.testing.assert_array_equal(sparse.read(out=np.ones((4, 4))), np.zeros((4, 4)))
-    with pytest.raises(tl.InvalidTensorError, match="out has shape"):
-        ref.read(np.s_[:3], out)
-    with pytest.raises(tl.InvalidTensorError, match=r"out is of type list.* array of shape"):
-        ref.read(np.s_[:3], [out])
-
-
 def test_fill_values_are_not_stored_and_come_back(lake):
     x = np.full((8, 8), 7.5)
     x[5, 5] = 1

@@ -239,3 +239,24 @@ def test_a_key_may_be_a_tensor(torch, lake):
     assert bits(ref.vindex[mask]) == bits(x[x % 2 == 0])
     assert torch.as_tensor(np.asarray(ref)).tolist() == x.tolist()
     assert tl.estimate(torch.from_numpy(x))["bytes"].tolist() == tl.estimate(x)["bytes"].tolist()
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_result_is_read_into_a_tensor(torch, lake, name):
+    x = array_of_bits((4, 6), name)
+    ref = lake.write("x", x, layout="ftsf", block_shape=(2, 4))
+    out = torch_of(torch, np.zeros_like(x))
+    assert ref.read(out=out) is out
+    assert out.view(torch.uint8).numpy().tobytes() == x.tobytes()
+
+
+def test_a_tensor_that_cannot_be_read_into(torch, lake):
+    ref = lake.write("x", np.ones(3))
+    for out in (torch.ones(3, dtype=torch.float64, requires_grad=True), torch.ones(3, device="meta"),
+                torch.ones(3, dtype=torch.float64).to_sparse()):  # fmt: skip
+        with pytest.raises(
+            InvalidTensorError, match="out is of type Tensor, whose memory NumPy cannot use"
+        ):
+            ref.read(out=out)
+    with pytest.raises(InvalidTensorError, match="out has shape"):
+        ref.read(out=torch.ones(3))

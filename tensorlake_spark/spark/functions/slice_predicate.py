@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidKeyError, InvalidSliceError
-from tensorlake_spark.indexing import Predicate, Selection, parse_key, select
-from tensorlake_spark.tensor.spec import STORED_AXES, check_id
+from tensorlake_spark.indexing import Selection, parse_key, predicate, select
+from tensorlake_spark.tensor.spec import check_id
 
 OPEN = 2**63 - 1
 """Stands for the length of an axis that is not known: no tensor is longer."""
-
-_FAR = 2**62  # a bound beyond it comes from OPEN, and says nothing
 
 
 def parts_of(key: Any, axes: Sequence[str] | None = None) -> tuple[Any, ...]:
@@ -122,12 +120,5 @@ def rows_sql(
     >>> rows_sql("30:40, :, 5:", "photos")
     "id = 'photos' AND nnz > 0 AND lo.d0 < 40 AND hi.d0 > 30 AND hi.d2 > 5"
     """
-    head = "nnz > 0" if tensor_id is None else Predicate(check_id(tensor_id)).to_sql()
-    terms = [head]
-    for axis, lo, hi in select_parts(parts_of(key, axes), shape).ranges():
-        if lo >= hi:
-            return f"{head} AND nnz < 0"
-        if axis < STORED_AXES:
-            terms += [f"lo.d{axis} < {hi}"] if hi <= _FAR else []
-            terms += [f"hi.d{axis} > {lo}"] if lo > 0 else []
-    return " AND ".join(terms)
+    tensor = None if tensor_id is None else check_id(tensor_id)
+    return predicate.rows_sql(tensor, select_parts(parts_of(key, axes), shape).ranges())

@@ -16,7 +16,7 @@ from tensorlake_spark.spark.cluster.s3a import completed
 from tensorlake_spark.spark.source.resumption import Resumption
 from tensorlake_spark.tensor.spec import check_id, dtype_of
 from tensorlake_spark.writing.app_transaction import check_transaction
-from tensorlake_spark.writing.options import WriteOptions
+from tensorlake_spark.writing.options import WriteOptions, integers
 
 VIEWS = ("blocks", "cells", "catalog")
 STORAGE_PREFIX = "storage."
@@ -67,12 +67,7 @@ def _integer(options: Mapping[str, str], name: str) -> int | None:
 def _integers(options: Mapping[str, str], name: str) -> tuple[int, ...] | None:
     if name not in options:
         return None
-    try:
-        return tuple(int(part) for part in options[name].strip("()[] ").split(",") if part.strip())
-    except ValueError:
-        raise InvalidOptionError(
-            f"option {name}={options[name]!r} is no list of integers such as '1,3,256,1024'"
-        ) from None
+    return integers(options[name], f"option {name}")
 
 
 def _storage(options: Mapping[str, str], path: str, s3a: Mapping[str, str]) -> Storage:

@@ -44,7 +44,7 @@ from tensorlake_spark.spark.ingest.source_files import is_object, options_of
 from tensorlake_spark.spark.source.write.grouping import group_cells
 from tensorlake_spark.tensor.labels import Labels, Listed
 from tensorlake_spark.tensor.spec import dtype_of
-from tensorlake_spark.writing.options import DENSE_FROM
+from tensorlake_spark.writing.options import DENSE_FROM, integers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -136,7 +136,8 @@ def prepared(
     Parameters and errors are those of `ingest_cells`.
     """
     given = dict(options or {})
-    asked = _integers(given.pop("shape", None))
+    shape = given.pop("shape", None)
+    asked = None if shape is None else integers(shape, "--shape")
     conf = {
         _TIMEZONE: choices.timezone,
         # conf/spark-defaults.conf has a small one for rows of megabytes; these are rows of a few bytes.
@@ -257,13 +258,6 @@ def _settings(session: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
                 session.conf.set(name, old)
 
 
-def _integers(text: str | None, name: str = "--shape") -> tuple[int, ...] | None:
-    try:
-        return None if text is None else tuple(int(n) for n in text.strip("()[] ").split(","))
-    except ValueError:
-        raise InvalidOptionError(f"{name} {text!r} is no list of integers such as 24,365") from None
-
-
 def _prepare(
     session: SparkSession,
     measured: Measured,
@@ -341,7 +335,7 @@ def _block(
     if not layout.is_sparse or not layout.has_blocks:
         return ()
     if "blockShape" in given:
-        return _integers(given["blockShape"], "--block-shape") or ()
+        return integers(given["blockShape"], "--block-shape")
     block = layout.default_block(shape, dtype or np.dtype(np.float64), density)
     given["blockShape"] = ",".join(map(str, block))
     return block

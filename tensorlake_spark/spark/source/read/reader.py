@@ -15,12 +15,12 @@ from pyspark.sql.types import StructType
 
 from tensorlake_spark.delta.files import catalog, scan
 from tensorlake_spark.delta.files.footer import reading
-from tensorlake_spark.delta.files.rewrite import boxes
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidSliceError
 from tensorlake_spark.indexing import Box, Run, Selection, parse_key, select
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.reading.gaps import gaps, stored_boxes, touched_cells
 from tensorlake_spark.reading.read import is_full
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals, corners
@@ -36,7 +36,6 @@ from tensorlake_spark.spark.source.schemas import (
     conform,
 )
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_name
-from tensorlake_spark.writing.assignment import touched_cells, uncovered
 
 Array = np.ndarray[Any, Any]
 
@@ -175,22 +174,8 @@ class TensorReader(DataSourceReader):
 
     def _fills(self) -> list[TensorPartition]:
         """Return partitions for what no row covers: it is part of a dense tensor all the same."""
-        cells, lo, _ = touched_cells(self.spec, self.selection)
-        region = Selection(
-            self.spec.shape,
-            tuple(
-                Run(min(c.lo[k] for c in cells), max(c.hi[k] for c in cells))
-                for k in range(self.spec.ndim)
-            ),
-        )
-        stored = boxes(self.snapshot, self.spec.id, region)
-        row_lo = np.concatenate([a for _, a, _ in stored] or [lo[:0]])
-        row_hi = np.concatenate([b for _, _, b in stored] or [lo[:0]])
-        fills = [
-            box
-            for box in uncovered(cells, row_lo, row_hi)
-            if self.selection.hits(np.array([box.lo]), np.array([box.hi]))[0]
-        ]
+        cells = touched_cells(self.spec, self.selection)
+        fills = gaps(cells, stored_boxes(self.snapshot, self.spec, cells), self.selection)
         step = max(1, (4 * self.options.partition_bytes) // max(1, self.spec.dtype.itemsize))
         out: list[TensorPartition] = []
         group: list[Box] = []

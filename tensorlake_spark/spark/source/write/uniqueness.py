@@ -22,6 +22,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import unravel
+from tensorlake_spark.indexing.selection import box_selection
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.sparse.elements import Gathered
 from tensorlake_spark.rows.metadata import Meta
@@ -37,7 +38,6 @@ from tensorlake_spark.spark.source.read.overlapping_rows import (
     row_boxes,
 )
 from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec
-from tensorlake_spark.writing.assignment import box_selection
 
 Array = np.ndarray[Any, Any]
 

@@ -1,0 +1,131 @@
+"""The parts of a key, one for each axis: lists become arrays, an Ellipsis slices, negative numbers count from the end.
+
+What is wrong with a part is said here, with its axis and its bound.
+"""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError, InvalidSliceError
+from tensorlake_spark.indexing.selection import Run
+
+Array = np.ndarray[Any, Any]
+
+
+def expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Return a key's parts, lists as arrays, with a slice or an index for every axis.
+
+    An Ellipsis stays in its place in front of the slices that it stands for: NumPy lets it keep apart
+    what stands on its two sides even where it stands for no axis.
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    named = sum(1 for part in parts if part is not None and part is not Ellipsis)
+    if named > len(shape):
+        raise InvalidKeyError(
+            f"too many indices: the tensor has {len(shape)} axes (its shape is {shape}), but {named} were "
+            "indexed"
+        )
+    items: list[Any] = []
+    axis = 0
+    for part in parts:
+        items.append(part_of(part, axis))
+        if part is Ellipsis:
+            axis = len(shape) - sum(1 for rest in parts[len(items) :] if rest is not None)
+        elif part is not None:
+            axis += 1
+    if sum(item is Ellipsis for item in items) > 1:
+        raise InvalidKeyError("an index can only have a single Ellipsis ('...')")
+    rest = [slice(None)] * (len(shape) - named)
+    for place, item in enumerate(items):
+        if item is Ellipsis:
+            return [*items[: place + 1], *rest, *items[place + 1 :]]
+    return [*items, *rest]
+
+
+def part_of(item: Any, axis: int) -> Any:
+    """Return one part of a key as None, an Ellipsis, a slice, an int or an index array."""
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    if isinstance(item, (bool, np.bool_)):
+        raise InvalidKeyError(f"axis {axis}: {item} is no index; a boolean array is")
+    try:
+        return operator.index(item)
+    except TypeError:
+        pass
+    if isinstance(item, (str, bytes)):
+        raise InvalidKeyError(
+            f"axis {axis}: {item!r} is no index; text keys go through ref.slice({item!r})"
+        )
+    array = index_array(item, axis)
+    # Integers of more than 64 bits are objects to NumPy; `indices_of` says that they are out of bounds.
+    given = not isinstance(item, np.ndarray)
+    wide = array.dtype == object and given and all(isinstance(i, int) for i in array.flat)
+    if not (array.dtype.kind in "biu" or wide) or array.ndim == 0:
+        raise InvalidKeyError(
+            f"axis {axis}: {reprlib.repr(item)} is no index; only integers, slices (:), Ellipsis (...), None "
+            "and integer or boolean arrays are"
+        )
+    return array
+
+
+def index_array(item: Any, axis: int) -> Array:
+    """Return an index array; an empty list names no index, though NumPy makes floats of it."""
+    try:
+        array = np.asarray(item)
+    except ValueError:
+        raise InvalidKeyError(
+            f"axis {axis}: {reprlib.repr(item)} is no index array: its parts differ in length"
+        ) from None
+    if array.size == 0 and not isinstance(item, np.ndarray):
+        return array.astype(np.int64)
+    return array
+
+
+def integer(index: int, axis: int, size: int) -> int:
+    """Return the non-negative index that an int stands for on one axis."""
+    if not -size <= index < size:
+        raise InvalidKeyError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    return index + size if index < 0 else index
+
+
+def indices_of(array: Array, axis: int, size: int) -> Array:
+    """Return the non-negative int64 indices that an index array names on one axis."""
+    if array.dtype == bool:
+        if array.shape != (size,):
+            remedy = "; a mask of the whole tensor goes through ref.vindex[mask]"
+            raise InvalidKeyError(
+                f"a boolean index of shape {array.shape} does not match axis {axis} with size {size}"
+                + (remedy if array.ndim > 1 else "")
+            )
+        return np.flatnonzero(array)
+    if array.size:
+        for bound in (array.min(), array.max()):
+            integer(int(bound), axis, size)
+    indices = array.astype(np.int64)
+    return np.where(indices < 0, indices + size, indices)
+
+
+def run_of(item: slice, axis: int, size: int) -> tuple[Run, bool]:
+    """Return a slice as an ascending run, and whether the key walks it backwards."""
+    try:
+        start, stop, step = item.indices(size)
+    except ValueError:
+        raise InvalidSliceError(f"axis {axis}: {item}: slice step cannot be zero") from None
+    except TypeError:
+        raise InvalidKeyTypeError(
+            f"axis {axis}: {item}: slice bounds are integers or None"
+        ) from None
+    if step > 0:
+        return Run(start, stop, step), False
+    count = len(range(start, stop, step))
+    return Run(start + (count - 1) * step, start + 1, -step) if count else Run(0, 0), True
+
+
+def of_axes(items: list[Any]) -> list[Any]:
+    """Return the parts that each stand for an axis."""
+    return [item for item in items if item is not None and item is not Ellipsis]

@@ -1,0 +1,51 @@
+"""What a writer left open: chosen once, said once; numbers that come as text."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.layouts.ftsf import Ftsf
+from tensorlake_spark.writing.options import integers
+from tensorlake_spark.writing.source import ArraySource
+
+
+def test_a_first_write_chooses_once(lake, monkeypatch, caplog):
+    """It is checked before the table is made, and not chosen anew afterwards."""
+    asked = []
+    for kind, name in ((ArraySource, "density"), (ArraySource, "sample"), (Ftsf, "choose_codec")):
+        own = getattr(kind, name)
+
+        def counted(*given, own=own, name=name):
+            asked.append(name)
+            return own(*given)
+
+        monkeypatch.setattr(kind, name, counted)
+    caplog.set_level(logging.INFO, "tensorlake_spark")
+    for number, tensor in enumerate("xy"):
+        lake.write(tensor, np.arange(12.0).reshape(3, 4))
+        assert [asked.count(n) for n in ("density", "sample", "choose_codec")] == [number + 1] * 3
+    assert sum("because" in message for message in caplog.messages) == 2
+    np.testing.assert_array_equal(lake["x"][:], np.arange(12.0).reshape(3, 4))
+
+
+def test_a_first_write_that_cannot_be_makes_no_table(lake):
+    with pytest.raises(tl.InvalidOptionError):
+        lake.write("x", np.arange(3), codec="none such")
+    assert lake.version is None
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("1,3,256", (1, 3, 256)), ("(24,)", (24,)), ("[ -1, 0 ]", (-1, 0)), ("()", ()), ("7", (7,))],
+)
+def test_numbers_as_text(text, numbers):
+    assert integers(text, "--shape") == numbers
+
+
+def test_text_that_has_no_numbers():
+    with pytest.raises(
+        tl.InvalidOptionError, match="--rechunk='1,x' is no list of integers such as 1,3"
+    ):
+        integers("1,x", "--rechunk")
