@@ -16,6 +16,7 @@ MOST = 12
 # More than MOST modules, at most 15, and why.
 LARGE = {
     "delta/log": "one module for each noun of the Delta protocol, and nothing in between to part them by",
+    "indexing": "one module for each step from a key to a plan, and each is short",
 }
 LONGEST = 450  # lines
 
