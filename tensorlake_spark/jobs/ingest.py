@@ -21,6 +21,7 @@ from tensorlake_spark.jobs.command import carry_out, defaults_of, storage_option
 from tensorlake_spark.jobs.config import Parser, parse
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.spark.ingest.ingestion import job_session, run
+from tensorlake_spark.spark.ingest.options import IngestOptions
 from tensorlake_spark.spark.ingest.outcome import PLANNED, REPEATED, Outcome
 from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
 from tensorlake_spark.spark.session import local_session
@@ -235,25 +236,27 @@ def ingest(args: argparse.Namespace, session: Any) -> Outcome:
                 args.table,
                 args.id,
                 sources,
-                how=how if args.concat is None else "concat",
-                axis=args.concat or 0,
-                mode=args.mode,
-                channels_first=args.channels_first,
-                cells=CellOptions(
-                    tuple(args.axis),
-                    args.value,
-                    tuple(args.column),
-                    args.where,
-                    args.delimiter,
-                    args.timezone,
-                    args.source_version,
+                IngestOptions(
+                    how=how if args.concat is None else "concat",
+                    axis=args.concat or 0,
+                    mode=args.mode,
+                    channels_first=args.channels_first,
+                    cells=CellOptions(
+                        axis=tuple(args.axis),
+                        value=args.value,
+                        column=tuple(args.column),
+                        where=args.where,
+                        delimiter=args.delimiter,
+                        timezone=args.timezone,
+                        source_version=args.source_version,
+                    ),
+                    options={k: str(v) for k, v in chosen.items() if v is not None},
+                    storage_options=stored,
+                    dry_run=args.dry_run,
+                    resume=args.resume,
+                    skip_bad=args.skip_bad,
+                    compact_after=args.compact_after,
                 ),
-                options={k: str(v) for k, v in chosen.items() if v is not None},
-                storage_options=stored,
-                dry_run=args.dry_run,
-                resume=args.resume,
-                skip_bad=args.skip_bad,
-                compact_after=args.compact_after,
             )
     finally:
         if session is None:

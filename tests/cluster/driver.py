@@ -27,6 +27,7 @@ import tensorlake_spark.spark.source.write.writer
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.spark.cluster.runner import run_in
 from tensorlake_spark.spark.ingest.ingestion import run
+from tensorlake_spark.spark.ingest.options import IngestOptions
 from tensorlake_spark.spark.source.data_source import TensorDataSource, register
 from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
 from tensorlake_spark.spark.source.write import direct_write as direct
@@ -236,7 +237,7 @@ def add_up(spark, lake, notes):
 def ingest(spark, lake, notes, options):
     """Stack files so that it can be resumed, and tell what came of it."""
     try:
-        done = run(spark, lake, "stack", [options["sources"]], resume=True)
+        done = run(spark, lake, "stack", [options["sources"]], IngestOptions(resume=True))
     finally:
         direct.TensorWriter = TensorWriter  # without trouble
     (Path(notes) / "outcome").write_text(json.dumps([done.pieces, done.reused]))

@@ -6,6 +6,7 @@ import scipy.sparse
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.ingest import ingestion as ingest
+from tensorlake_spark.spark.ingest.options import IngestOptions
 
 GOOD = "# FROSTT\n1 1 2.5\n"
 HEAD = "%%MatrixMarket matrix coordinate"
@@ -44,7 +45,7 @@ def run(spark, tmp_path, files, **options):
     for name, content in files.items():
         put(tmp_path / name, content)
     sources = [str(tmp_path / name) for name in files]
-    return ingest.run(spark, str(tmp_path / "lake"), "x", sources, options=options)
+    return ingest.run(spark, str(tmp_path / "lake"), "x", sources, IngestOptions(options=options))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from quick import BRIEF
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, TensorExistsError
 from tensorlake_spark.spark.ingest.ingestion import run
+from tensorlake_spark.spark.ingest.options import IngestOptions
 
 
 @pytest.fixture
@@ -60,19 +61,31 @@ def test_spark_submit_stacks_images_and_tells_mistakes(files, photos, place):
 
 def test_concatenation_of_arrays(spark, files, photos, place):
     sources = [str(files / "a.npy"), str(files / "b.npy")]
-    (meta,) = run(spark, place, "x", sources, how="concat").metas
+    (meta,) = run(spark, place, "x", sources, IngestOptions(how="concat")).metas
     assert meta.spec.shape == photos.shape
     np.testing.assert_array_equal(tl.open(place)["x"][:], photos)
-    run(spark, place, "x", sources[:1], how="concat", mode="append")
+    run(spark, place, "x", sources[:1], IngestOptions(how="concat", mode="append"))
     np.testing.assert_array_equal(tl.open(place)["x"][12:], photos[:5])
     np.save(files / "w.npy", photos[:5, :, :, :7])
-    run(spark, place, "wide", [sources[0], str(files / "w.npy")], how="concat", axis=3)
+    run(
+        spark,
+        place,
+        "wide",
+        [sources[0], str(files / "w.npy")],
+        IngestOptions(how="concat", axis=3),
+    )
     want = np.concatenate([photos[:5], photos[:5, :, :, :7]], 3)
     np.testing.assert_array_equal(tl.open(place)["wide"][:], want)
 
 
 def test_a_tensor_for_each_file(spark, files, photos, place):
-    run(spark, place, "g", [str(files / "*.np[yz]"), str(files / "lossy.jpg")], how="each")
+    run(
+        spark,
+        place,
+        "g",
+        [str(files / "*.np[yz]"), str(files / "lossy.jpg")],
+        IngestOptions(how="each"),
+    )
     lake = tl.open(place)
     assert list(lake) == ["g/a", "g/b", "g/c/first", "g/c/second", "g/lossy"]
     np.testing.assert_array_equal(lake["g/b"][:], photos[5:])
@@ -83,7 +96,7 @@ def test_a_tensor_for_each_file(spark, files, photos, place):
 def test_a_large_file_comes_in_bands(spark, tmp_path, place):
     x = np.random.default_rng(0).integers(0, 9, (70, 1 << 20), np.uint8)
     np.save(tmp_path / "x.npy", x)
-    run(spark, place, "x", [str(tmp_path / "x.npy")], how="concat")
+    run(spark, place, "x", [str(tmp_path / "x.npy")], IngestOptions(how="concat"))
     np.testing.assert_array_equal(tl.open(place)["x"][::7], x[::7])
     run(spark, place, "s", [str(tmp_path / "x.npy")] * 2)
     np.testing.assert_array_equal(tl.open(place)["s"][1, ::9], x[::9])
@@ -111,7 +124,7 @@ def test_bad_sources_are_named_and_nothing_is_written(
     (files / "bad.npy").write_bytes(b"\x93NUMPY but no more")
     np.save(files / "objects.npy", np.array([object()]), allow_pickle=True)
     with pytest.raises(error or Exception, match=says):
-        run(spark, place, "x", [str(files / s) for s in sources], **options)
+        run(spark, place, "x", [str(files / s) for s in sources], IngestOptions(**options))
     assert list(tl.open(place)) == []
 
 
@@ -119,5 +132,5 @@ def test_the_mode_error(spark, files, place):
     run(spark, place, "x", [str(files / "a.npy")])
     with pytest.raises(TensorExistsError, match="tensor 'x' exists in"):
         run(spark, place, "x", [str(files / "a.npy")])
-    run(spark, place, "x", [str(files / "b.npy")], mode="overwrite")
+    run(spark, place, "x", [str(files / "b.npy")], IngestOptions(mode="overwrite"))
     assert tl.open(place)["x"].shape[0] == 1

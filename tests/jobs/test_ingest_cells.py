@@ -15,8 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidTensorError, TensorExistsError
 from tensorlake_spark.spark.ingest import ingestion as ingest
-from tensorlake_spark.spark.ingest.records import cell_job as ingest_cells
-from tensorlake_spark.spark.ingest.records import coordinates
+from tensorlake_spark.spark.ingest.options import IngestOptions
+from tensorlake_spark.spark.ingest.records import cell_preparation, coordinates
 from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
 from tensorlake_spark.tensor.labels import Listed, Regular
 
@@ -26,7 +26,9 @@ def run(spark, tmp_path, sources, *axes, tensor_id="x", mode="error", **choices)
     cells = CellOptions(tuple(axes), **{n: choices.pop(n) for n in names if n in choices})
     sources = [str(tmp_path / s) for s in ([sources] if isinstance(sources, str) else sources)]
     table = str(tmp_path / "lake")
-    done = ingest.run(spark, table, tensor_id, sources, mode=mode, cells=cells, options=choices)
+    done = ingest.run(
+        spark, table, tensor_id, sources, IngestOptions(mode=mode, cells=cells, options=choices)
+    )
     (meta,) = done.metas
     ref = tl.open(table)[tensor_id]
     assert ref._meta == meta
@@ -180,7 +182,7 @@ def test_half_a_file_is_no_input(spark, tmp_path, name):
     try:
         with pytest.MonkeyPatch.context() as patch:
             if name == "x.csv":
-                patch.setattr(ingest_cells, "look", gone)
+                patch.setattr(cell_preparation, "look", gone)
             with pytest.raises(InvalidTensorError, match=rf"{tmp_path}/{name} cannot be read"):
                 run(spark, tmp_path, name, "k:int", value="v" if name != "x.csv" else "count()")
     finally:
@@ -420,7 +422,7 @@ def test_a_delta_table_is_read_at_one_version(spark, tmp_path):
     ):
         cells = CellOptions(("kind",), "sum(n)", source_version=version)
         name = f"v{version}"
-        ingest.run(spark, str(tmp_path / "lake"), name, [str(path)], cells=cells)
+        ingest.run(spark, str(tmp_path / "lake"), name, [str(path)], IngestOptions(cells=cells))
         ref = tl.open(tmp_path / "lake")[name]
         assert dict(zip(ref.labels("kind").tolist(), ref[...].todense(), strict=True)) == want
     table = str(tmp_path / "lake")
@@ -430,9 +432,9 @@ def test_a_delta_table_is_read_at_one_version(spark, tmp_path):
         (CellOptions(("kind:int",), "n"), r"no integer"),
     ):
         with pytest.raises(tl.TensorLakeError, match=says):
-            ingest.run(spark, table, "y", [str(path)], cells=options)
+            ingest.run(spark, table, "y", [str(path)], IngestOptions(cells=options))
     (tmp_path / "x.csv").write_text("i\n1\n")
     with pytest.raises(tl.TensorLakeError, match="for Delta tables"):
         options = CellOptions(("i",), "count()", source_version=0)
-        ingest.run(spark, table, "y", [str(tmp_path / "x.csv")], cells=options)
+        ingest.run(spark, table, "y", [str(tmp_path / "x.csv")], IngestOptions(cells=options))
     assert list(tl.open(table)) == ["v1", "vNone"]

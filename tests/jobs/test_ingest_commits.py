@@ -7,7 +7,7 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.ingest.arrays import array_job as write_arrays
-from tensorlake_spark.spark.ingest.records import cell_job as ingest_cells
+from tensorlake_spark.spark.ingest.records import cell_preparation
 from tensorlake_spark.spark.source.resumption import Resumption
 
 X = np.arange(12.0).reshape(3, 4)
@@ -105,7 +105,7 @@ def test_other_contents_under_the_same_name_are_another_batch(job, files, table,
     ],
 )
 def test_a_tensor_that_another_made_meanwhile(job, files, table, monkeypatch, kind, mode):
-    room, name = (write_arrays, "slab_frame") if kind == "slabs" else (ingest_cells, "look")
+    room, name = (write_arrays, "slab_frame") if kind == "slabs" else (cell_preparation, "look")
     looked = getattr(room, name)
 
     def late(*args, **kwargs):

@@ -18,6 +18,7 @@ from tensorlake_spark.spark.ingest.arrays.array_files import members_of, opened
 from tensorlake_spark.spark.ingest.arrays.array_slabs import slab_rows
 from tensorlake_spark.spark.ingest.arrays.tiling import BAND_BYTES, tiling
 from tensorlake_spark.spark.ingest.ingestion import run
+from tensorlake_spark.spark.ingest.options import IngestOptions
 from tensorlake_spark.spark.ingest.outcome import bytes_of
 from tensorlake_spark.spark.ingest.sources import expand, family_of, split
 
@@ -83,7 +84,7 @@ def test_every_format(spark, tmp_path, photos, name, how, place):
     x = photos.astype(np.uint16) * 7
     WRITERS[name](str(tmp_path / name), x)
     want = x.reshape(36, 64, 96) if name == "pages.tiff" else x
-    outcome = run(spark, place, "x", [str(tmp_path / name)], how=how)
+    outcome = run(spark, place, "x", [str(tmp_path / name)], IngestOptions(how=how))
     assert bytes_of(outcome.files) > 0
     found = tl.open(place)["x"]
     assert found.dtype == np.dtype("uint16")
@@ -95,7 +96,7 @@ def test_what_comes_of_it_is_one_tensor_of_many_files(spark, tmp_path, photos, p
     write_hdf5(tmp_path / "b.h5", photos[5:9])
     np.save(tmp_path / "c.npy", photos[9:])
     sources = [str(tmp_path / n) for n in ("a.zarr", "b.h5", "c.npy")]
-    run(spark, place, "x", sources, how="concat")
+    run(spark, place, "x", sources, IngestOptions(how="concat"))
     np.testing.assert_array_equal(tl.open(place)["x"][:], photos)
 
 
@@ -114,11 +115,11 @@ def test_netcdf(spark, tmp_path, place):
     assert members_of(str(tmp_path / "day.nc")) == ["t2m", "wind"]
     with pytest.raises(InvalidTensorError, match=r"has 2 arrays; choose one as .*day.nc::t2m, or"):
         run(spark, place, "x", [str(tmp_path / "day.nc")])
-    run(spark, place, "x", [f"{tmp_path}/*.nc::/wind"], how="concat")
+    run(spark, place, "x", [f"{tmp_path}/*.nc::/wind"], IngestOptions(how="concat"))
     np.testing.assert_array_equal(tl.open(place)["x"][:], x)
-    run(spark, place, "g", [str(tmp_path / "day.nc")], how="each")
+    run(spark, place, "g", [str(tmp_path / "day.nc")], IngestOptions(how="each"))
     assert list(tl.open(place)) == ["g/day/t2m", "g/day/wind", "x"]
-    run(spark, place, "lat", [f"{tmp_path}/day.nc::lat"], how="concat")
+    run(spark, place, "lat", [f"{tmp_path}/day.nc::lat"], IngestOptions(how="concat"))
     assert tl.open(place)["lat"][:].tolist() == [0, 1, 2, 3]
 
 
@@ -128,7 +129,7 @@ def test_a_group_of_zarr(spark, tmp_path, photos, place):
         create = group.create_array if ZARR_3 else group.create_dataset
         create(name, shape=photos.shape, chunks=CHUNKS, dtype="u1")[...] = photos
     assert members_of(str(tmp_path / "g.zarr")) == ["p/q", "r"]
-    run(spark, place, "x", [f"{tmp_path}/g.zarr::p/q"], how="concat")
+    run(spark, place, "x", [f"{tmp_path}/g.zarr::p/q"], IngestOptions(how="concat"))
     np.testing.assert_array_equal(tl.open(place)["x"][:], photos)
     with pytest.raises(InvalidTensorError, match=r"g.zarr::p cannot be read: it is a group"):
         run(spark, place, "y", [f"{tmp_path}/g.zarr::p"])
@@ -153,12 +154,11 @@ def test_channels_of_tiff(spark, tmp_path, photos, place):
             box = ((1, 0, 3, 5), (4, 3, 40, 50))
             want = photos[1:4, :, 3:40, 5:50]
             np.testing.assert_array_equal(stored.read(*box), want)
-    run(spark, place, "x", [f"{tmp_path}/*.tif"], how="stack", channels_first=True)
+    run(spark, place, "x", [f"{tmp_path}/*.tif"], IngestOptions(how="stack", channels_first=True))
     np.testing.assert_array_equal(tl.open(place)["x"][1], photos)
     Image.fromarray(x[0]).save(tmp_path / "one.tiff")
     run(
-        spark, place, "y", [f"{tmp_path}/one.tiff"], how="concat", channels_first=True
-    )  # fmt: skip
+        spark, place, "y", [f"{tmp_path}/one.tiff"], IngestOptions(how="concat", channels_first=True))  # fmt: skip
     np.testing.assert_array_equal(tl.open(place)["y"][:], photos[0])
 
 
@@ -227,7 +227,7 @@ def test_no_task_holds_a_large_file(spark, tmp_path, place):
         sizes += [slab.nbytes for _, slab in found]
     assert max(sizes) <= BAND_BYTES
     assert sum(sizes) == x.nbytes
-    outcome = run(spark, place, "x", [str(tmp_path / "x.npy")], how="concat")
+    outcome = run(spark, place, "x", [str(tmp_path / "x.npy")], IngestOptions(how="concat"))
     assert outcome.plan.partitions > 1
     np.testing.assert_array_equal(tl.open(place)["x"][::7, ::999], x[::7, ::999])
 
@@ -263,7 +263,7 @@ def test_a_file_that_is_harmed_between_the_look_and_the_read(
 
     write_hdf5(tmp_path / "a.h5", photos, chunks=CHUNKS, compression="gzip")
     write_hdf5(tmp_path / "b.h5", photos, chunks=CHUNKS, compression="gzip")
-    run(spark, place, "x", [f"{tmp_path}/a.h5"], how="concat")
+    run(spark, place, "x", [f"{tmp_path}/a.h5"], IngestOptions(how="concat"))
     version = tl.open(place).version
     looked = module.find_parts
 
@@ -279,7 +279,7 @@ def test_a_file_that_is_harmed_between_the_look_and_the_read(
 
     monkeypatch.setattr(module, "find_parts", look)
     with pytest.raises(InvalidTensorError, match=r"b\.h5") as caught:
-        run(spark, place, "x", [f"{tmp_path}/?.h5"], how="concat", mode="append")
+        run(spark, place, "x", [f"{tmp_path}/?.h5"], IngestOptions(how="concat", mode="append"))
     assert "\n" not in str(caught.value)
     assert tl.open(place).version == version
     check_lake(place, x=photos)

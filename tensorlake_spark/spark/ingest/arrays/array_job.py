@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import tensorlake_spark
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ArrayJob:
     """What is to be done with arrays; see `tensorlake_spark.spark.ingest.ingestion.run`."""
 
@@ -48,7 +48,7 @@ class ArrayJob:
     axis: int = 0
     mode: str = "error"
     channels_first: bool = False
-    options: Mapping[str, str] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
     resume: bool = False
     skip_bad: bool = False
@@ -122,7 +122,7 @@ def _parts(
 
 def _settings(job: ArrayJob) -> dict[str, str]:
     return {
-        **(job.options or {}),
+        **job.options,
         **{f"storage.{name}": value for name, value in job.storage.options.items()},
     }
 
@@ -176,7 +176,7 @@ def _resumed(
 
 def _name_of(job: ArrayJob, parts: Sequence[Part]) -> str:
     """Return what the notes of a job are known by."""
-    options = dict(job.options or {})
+    options = dict(job.options)
     same = [
         tensorlake_spark.__version__, job.tensor_id, job.how, job.axis, job.mode, job.channels_first, options,
     ]  # fmt: skip

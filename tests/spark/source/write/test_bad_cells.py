@@ -9,7 +9,7 @@ from examples import mostly
 from writing import write_here
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.ingest.ingestion import plain_errors
+from tensorlake_spark.spark.cluster.task_errors import plain_errors
 from tensorlake_spark.spark.source.cell_columns import coordinates_of, values_of
 
 CELLS = "i0 int, i1 int, value double"

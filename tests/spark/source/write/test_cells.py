@@ -10,7 +10,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.indexing import Grid
 from tensorlake_spark.spark import group_cells
-from tensorlake_spark.spark.ingest.ingestion import plain_errors
+from tensorlake_spark.spark.cluster.task_errors import plain_errors
 from tensorlake_spark.spark.source.read.overlapping_rows import numbers_of
 from tensorlake_spark.spark.source.schemas import TENSOR
 
