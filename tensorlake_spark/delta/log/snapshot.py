@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -140,6 +141,7 @@ class Snapshot:
                     lambda: DeltaTable(storage.uri, storage_options=options), storage.uri in _met
                 )
             except DeltaTableNotFound as error:
+                _check_folders(storage)
                 raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
             except DeltaError as error:
                 if storage.is_local and os.path.isfile(storage.uri):
@@ -327,3 +329,15 @@ class Snapshot:
             return {}
         rows = dict(zip(self.files.path, self.files.rows.tolist(), strict=True))
         return kept_rows(self.storage, self.table, rows)
+
+
+def _check_folders(storage: Storage) -> None:
+    """Raise FormatError if a local table would lie below a file, where no folder can be made."""
+    if not storage.is_local:
+        return
+    for above in Path(storage.uri).parents:
+        if above.is_file():
+            raise FormatError(
+                f"no table can lie at {storage.uri}, because {above} is a file and not a folder; give a path "
+                "below a folder"
+            )

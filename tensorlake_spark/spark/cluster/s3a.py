@@ -6,6 +6,7 @@ And the one thing in which the two clients must not be mixed: who commits (`chec
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -39,6 +40,7 @@ _AUTH = "org.apache.hadoop.fs.s3a."
 _CENTRAL = "s3.amazonaws.com"  # Hadoop's word for "the one of the region"
 
 _SAFE_LOG_STORE = "io.delta.storage.S3DynamoDBLogStore"
+_LOCAL_LOG_STORE = "io.delta.storage.LocalLogStore"  # Delta's own, if none is set
 
 # Options that go together: where a user gives one of them, none is taken from elsewhere.
 _GROUPS = (
@@ -89,23 +91,37 @@ def settings_of_submit() -> dict[str, str]:
 
 
 def check_log_store(session: SparkSession, uri: str) -> None:
-    """Raise unless delta-spark may commit to a table while others do.
+    """Raise unless delta-spark may commit to a table while others do; warn where only one process may.
 
-    Call it before ``df.write.format("delta")``, ``DeltaTable`` or SQL changes a table in a bucket. Commits of
+    Call it before ``df.write.format("delta")``, ``DeltaTable`` or SQL changes a table. Commits of
     ``format("tensor")``, of the jobs and of `tensorlake_spark.open` need none of this, for they are not
     delta-spark's. Nor do those of platforms that have a commit service of their own, such as Databricks.
+
+    What it does depends on where the table lies:
+
+    - S3: raises unless the session has a log store that commits safely there.
+    - A local path: warns. Delta's log store looks whether a version is there and then renames over it, under a
+      lock of its own JVM. Two processes can therefore commit one version, and the earlier commit is lost. No
+      setting of Delta changes that, so let one process at a time run delta-spark's own commands there.
+    - HDFS, and other stores: nothing.
 
     Parameters
     ----------
     session : SparkSession
         It has the log store from when it was started: Delta does not look at ``spark.conf.set``.
     uri : str
-        The table, as Spark is told: the log store goes by the scheme. Elsewhere than on S3 all is well.
+        The table, as Spark is told: the log store goes by the scheme. A path without one lies where Hadoop's
+        ``fs.defaultFS`` says.
 
     Raises
     ------
     UnsupportedFeatureError
         If its log store on S3 loses commits; names the setting.
+
+    Warns
+    -----
+    UserWarning
+        If the table lies on a local disk and Delta's own log store commits there.
 
     Examples
     --------
@@ -115,14 +131,21 @@ def check_log_store(session: SparkSession, uri: str) -> None:
         tf.metadata_rows(found).write.format("delta").mode("append").save("s3a://bucket/lake")
     """
     parts = urlsplit(uri)
-    scheme = parts.scheme.lower()
+    scheme = parts.scheme.lower() or _default_scheme(session)
+    if scheme == "file":
+        if _started_with(session, "spark.delta.logStore.file.impl") in (None, _LOCAL_LOG_STORE):
+            warnings.warn(
+                f"a commit of delta-spark to {uri} may be lost if another process commits there at the same time: "
+                "Delta's log store for local paths locks out the threads of its own JVM only; let one process at a "
+                "time run delta-spark's commands there, or write with format('tensor'), whose commits are safe",
+                UserWarning,
+                stacklevel=2,
+            )
+        return
     if scheme not in ("s3", "s3a", "s3n"):
         return
     name = f"spark.delta.logStore.{scheme}.impl"
-    if hasattr(session, "sparkContext"):
-        found = session.sparkContext.getConf().get(name)
-    else:  # of Spark Connect
-        found = session.conf.get(name, None)
+    found = _started_with(session, name)
     if found != _SAFE_LOG_STORE:
         place = f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         what = "Delta's own log store" if found is None else f"the log store {found}"
@@ -132,6 +155,23 @@ def check_log_store(session: SparkSession, uri: str) -> None:
             "io.delta:delta-storage-s3-dynamodb), and give format('tensor') and tl.open the option "
             "AWS_S3_LOCKING_PROVIDER=dynamodb; or write with format('tensor'), whose commits are safe without"
         )
+
+
+def _started_with(session: SparkSession, name: str) -> str | None:
+    """Return a setting as the session was started with it, None if it has none."""
+    if hasattr(session, "sparkContext"):
+        found: str | None = session.sparkContext.getConf().get(name)
+        return found
+    return session.conf.get(name, None)  # of Spark Connect
+
+
+def _default_scheme(session: SparkSession) -> str:
+    """Return where a path without a scheme lies, by Hadoop's settings."""
+    if hasattr(session, "sparkContext"):
+        place = session.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS")
+    else:
+        place = session.conf.get("spark.hadoop.fs.defaultFS", None)
+    return urlsplit(place or "file:///").scheme.lower()
 
 
 def completed(options: Mapping[str, str], settings: Mapping[str, str], uri: str) -> dict[str, str]:

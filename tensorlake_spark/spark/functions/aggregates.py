@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
+from tensorlake_spark.spark.cluster.arguments import COLUMN, NOTHING, takes
 from tensorlake_spark.spark.functions.arithmetic import is_float
 from tensorlake_spark.spark.functions.tensor_stacks import check_bytes, stacks
 from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type, tensor_column
@@ -23,6 +24,7 @@ Batches = Iterator[Any]
 """Of a group: a column, or a tuple of columns, at a time."""
 
 
+@takes(tensor=COLUMN)
 def tensor_sum_agg(tensor: Any) -> Column:
     """Return the sum of the tensors of a group, element by element.
 
@@ -39,6 +41,7 @@ def tensor_sum_agg(tensor: Any) -> Column:
     return aggregate("tensor_sum_agg")(tensor)
 
 
+@takes(tensor=COLUMN)
 def tensor_mean_agg(tensor: Any) -> Column:
     """Return the mean of the tensors of a group, element by element, in float64 (complex128 of complex ones).
 
@@ -53,6 +56,7 @@ def tensor_mean_agg(tensor: Any) -> Column:
     return aggregate("tensor_mean_agg")(tensor)
 
 
+@takes(tensor=COLUMN, order=COLUMN | NOTHING)
 def tensor_stack(tensor: Any, order: Any = None) -> Column:
     """Return the tensors of a group as one tensor with a first axis more.
 

@@ -13,6 +13,7 @@ from tensorlake_spark.errors import CorruptDataError, InvalidTensorError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import check_shape, order
 from tensorlake_spark.indexing.read_plan import size_text
+from tensorlake_spark.spark.cluster.arguments import FLAG, FRAME, INTEGERS, NOTHING, TEXT, takes
 from tensorlake_spark.spark.source.schemas import tensors_of
 from tensorlake_spark.tensor.sparse import SparseTensor, nonzero
 from tensorlake_spark.tensor.spec import dtype_of
@@ -29,6 +30,9 @@ NOTE = "tensorlake"
 """In the metadata of the column ``tensor``: what the blocks make up, as JSON."""
 
 
+@takes(
+    df=FRAME, shape=INTEGERS | NOTHING, dtype=TEXT | NOTHING, partial=FLAG, sparse=FLAG | NOTHING
+)
 def collect_tensor(
     df: DataFrame,
     shape: Sequence[int] | None = None,

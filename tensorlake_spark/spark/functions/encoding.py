@@ -16,6 +16,16 @@ from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch, read_meta
 from tensorlake_spark.rows.row import SCHEMA, Totals, data_batch
+from tensorlake_spark.spark.cluster.arguments import (
+    COLUMN,
+    EXPRESSION,
+    FRAME,
+    INTEGER,
+    INTEGERS,
+    NOTHING,
+    TEXT,
+    takes,
+)
 from tensorlake_spark.spark.functions.tensor_stacks import check_bytes
 from tensorlake_spark.spark.functions.udfs import arrow_udf, longs
 from tensorlake_spark.spark.source.schemas import TensorColumn, arrow_type
@@ -38,6 +48,16 @@ ROW = from_arrow_schema(SCHEMA)
 ROWS = t.ArrayType(ROW)
 
 
+@takes(
+    tensor=COLUMN,
+    lo=INTEGERS | COLUMN,
+    id=TEXT | EXPRESSION,
+    seq=INTEGER | COLUMN,
+    layout=TEXT,
+    block_shape=INTEGERS | NOTHING,
+    codec=TEXT,
+    shape=INTEGERS | NOTHING,
+)
 def tensor_encode(
     tensor: Any,
     lo: Any,
@@ -101,7 +121,7 @@ def tensor_encode(
         tensor,
         longs(lo) if isinstance(lo, (list, tuple)) else lo,
         f.lit(check_id(id)) if isinstance(id, str) else id,
-        f.lit(seq) if isinstance(seq, int) else seq,
+        f.lit(int(seq)) if isinstance(seq, (int, np.integer)) else seq,
         f.lit(layout),
         longs(block_shape) if block_shape is not None else f.lit(None).cast("array<bigint>"),
         f.lit(codec),
@@ -177,6 +197,7 @@ def _spec(
     return replace(made[key], shape=whole, segments=())
 
 
+@takes(rows=FRAME)
 def metadata_rows(rows: DataFrame) -> DataFrame:
     """Return the metadata rows of all tensors that have rows in a DataFrame, with totals counted anew.
 

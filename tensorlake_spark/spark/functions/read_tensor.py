@@ -28,6 +28,16 @@ from tensorlake_spark.indexing import Predicate, parse_key
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.reading.read import is_full
 from tensorlake_spark.rows.metadata import META_COLUMNS, Meta, read_meta
+from tensorlake_spark.spark.cluster.arguments import (
+    ANY_KEY,
+    INTEGER,
+    NOTHING,
+    PATH,
+    SESSION,
+    TEXT,
+    TIME,
+    takes,
+)
 from tensorlake_spark.spark.cluster.table_versions import newest_version, version_of
 from tensorlake_spark.spark.functions.collect_tensor import NOTE
 from tensorlake_spark.spark.functions.decoding import COLUMNS, check_runs, groups
@@ -43,6 +53,14 @@ if TYPE_CHECKING:
 _BATCH_BYTES = 8 << 20
 
 
+@takes(
+    spark=SESSION,
+    table=PATH,
+    id=TEXT,
+    slice=ANY_KEY,
+    version=INTEGER | TEXT | NOTHING,
+    timestamp=TIME | NOTHING,
+)
 def read_tensor(
     spark: SparkSession,
     table: str | os.PathLike[str],

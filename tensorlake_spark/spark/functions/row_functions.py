@@ -10,6 +10,16 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from tensorlake_spark.indexing import format_key
+from tensorlake_spark.spark.cluster.arguments import (
+    ANY_KEY,
+    COLUMN,
+    FLAG,
+    INTEGERS,
+    NAMES,
+    NOTHING,
+    TEXT,
+    takes,
+)
 from tensorlake_spark.spark.functions.decoding import Group, check_runs, groups
 from tensorlake_spark.spark.functions.slice_predicate import parts_of, rows_sql, select_parts
 from tensorlake_spark.spark.functions.tensor_stacks import check_bytes, spread
@@ -34,6 +44,7 @@ def slice_filter(
     key: Any, id: str | None = ..., *, sql: Literal[True],
     shape: Sequence[int] | None = ..., axes: Sequence[str] | None = ...,
 ) -> str: ...  # fmt: skip
+@takes(key=ANY_KEY, id=TEXT | NOTHING, sql=FLAG, shape=INTEGERS | NOTHING, axes=NAMES | NOTHING)
 def slice_filter(
     key: Any,
     id: str | None = None,  # noqa: A002 -- as the option of format("tensor")
@@ -81,6 +92,7 @@ def slice_filter(
     return text if sql else f.expr(text)
 
 
+@takes(row=COLUMN, key=ANY_KEY, shape=INTEGERS | NOTHING, axes=NAMES | NOTHING)
 def tensor_decode(
     row: Any, key: Any = "", shape: Sequence[int] | None = None, axes: Sequence[str] | None = None
 ) -> Column:
@@ -120,6 +132,7 @@ def tensor_decode(
     return _decoded(row, key, shape, axes).getField("tensor")
 
 
+@takes(row=COLUMN, key=ANY_KEY, shape=INTEGERS | NOTHING, axes=NAMES | NOTHING)
 def tensor_block(
     row: Any, key: Any = "", shape: Sequence[int] | None = None, axes: Sequence[str] | None = None
 ) -> Column:

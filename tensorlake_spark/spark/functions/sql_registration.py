@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tensorlake_spark.spark.cluster.arguments import SESSION, takes
 from tensorlake_spark.spark.functions.aggregates import (
     AGGREGATES,
     aggregate,
@@ -116,6 +117,7 @@ def dtype_column(tensors: pa.StructArray) -> pa.Array:
     return tensors.flatten()[TENSOR.names.index("dtype")]
 
 
+@takes(session=SESSION)
 def register(session: SparkSession) -> None:
     """Make the functions known to a session's SQL, under their own names.
 

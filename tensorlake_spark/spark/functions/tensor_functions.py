@@ -9,9 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pyspark.sql import functions as f
 
 from tensorlake_spark.indexing import format_key
+from tensorlake_spark.spark.cluster.arguments import (
+    ANY_KEY,
+    COLUMN,
+    INTEGER,
+    INTEGERS,
+    NOTHING,
+    NUMBER,
+    TEXT,
+    takes,
+)
 from tensorlake_spark.spark.functions.udfs import longs, operand, udf
 
 if TYPE_CHECKING:
@@ -21,9 +32,12 @@ if TYPE_CHECKING:
 def _reduced(name: str, tensor: Any, axes: int | Sequence[int] | None) -> Column:
     if axes is None:
         return udf(name)(tensor)
-    return udf(f"{name}_axes")(tensor, longs([axes] if isinstance(axes, int) else axes))
+    return udf(f"{name}_axes")(
+        tensor, longs([axes] if isinstance(axes, (int, np.integer)) else axes)
+    )
 
 
+@takes(tensor=COLUMN, key=ANY_KEY)
 def tensor_slice(tensor: Any, key: Any) -> Column:
     """Return a slice of a tensor: integers, slices, ``...`` and ``None``, as a NumPy key or its text.
 
@@ -38,6 +52,7 @@ def tensor_slice(tensor: Any, key: Any) -> Column:
     )
 
 
+@takes(tensor=COLUMN)
 def tensor_shape(tensor: Any) -> Column:
     """Return the shape of a tensor, an array of longs.
 
@@ -50,6 +65,7 @@ def tensor_shape(tensor: Any) -> Column:
     return _field(tensor, "shape")
 
 
+@takes(tensor=COLUMN)
 def tensor_dtype(tensor: Any) -> Column:
     """Return the name of a tensor's dtype.
 
@@ -66,6 +82,7 @@ def _field(tensor: Any, name: str) -> Column:
     return (f.col(tensor) if isinstance(tensor, str) else tensor).getField(name)
 
 
+@takes(tensor=COLUMN)
 def tensor_to_array(tensor: Any) -> Column:
     """Return the elements of a tensor in C order, an array of doubles.
 
@@ -78,6 +95,7 @@ def tensor_to_array(tensor: Any) -> Column:
     return udf("tensor_to_array")(tensor)
 
 
+@takes(values=COLUMN, shape=INTEGERS | COLUMN, dtype=TEXT)
 def tensor_from_array(values: Any, shape: Any, dtype: str = "float64") -> Column:
     """Return the tensor of numbers in C order.
 
@@ -101,6 +119,7 @@ def tensor_from_array(values: Any, shape: Any, dtype: str = "float64") -> Column
     return udf("tensor_from_array")(values, lengths, f.lit(dtype))
 
 
+@takes(tensor=COLUMN, dtype=TEXT)
 def tensor_cast(tensor: Any, dtype: str) -> Column:
     """Return a tensor in another dtype, cast as NumPy's ``astype`` does.
 
@@ -113,6 +132,7 @@ def tensor_cast(tensor: Any, dtype: str) -> Column:
     return udf("tensor_cast")(tensor, f.lit(dtype))
 
 
+@takes(tensor=COLUMN, shape=INTEGERS)
 def tensor_reshape(tensor: Any, shape: Sequence[int]) -> Column:
     """Return a tensor in another shape; one length may be -1.
 
@@ -125,6 +145,7 @@ def tensor_reshape(tensor: Any, shape: Sequence[int]) -> Column:
     return udf("tensor_reshape")(tensor, longs(shape))
 
 
+@takes(tensor=COLUMN, index=INTEGER)
 def tensor_get(tensor: Any, *index: int) -> Column:
     """Return one element of a tensor as a double; in SQL ``tensor_get(tensor, array(0, -1))``.
 
@@ -137,6 +158,7 @@ def tensor_get(tensor: Any, *index: int) -> Column:
     return udf("tensor_get")(tensor, longs(index))
 
 
+@takes(a=COLUMN | NUMBER, b=COLUMN | NUMBER)
 def tensor_add(a: Any, b: Any) -> Column:
     """Return the sum of two tensors, which broadcast, or of a tensor and a number.
 
@@ -152,6 +174,7 @@ def tensor_add(a: Any, b: Any) -> Column:
     return udf("tensor_add")(operand(a), operand(b))
 
 
+@takes(a=COLUMN | NUMBER, b=COLUMN | NUMBER)
 def tensor_sub(a: Any, b: Any) -> Column:
     """Return the difference of two tensors, or of a tensor and a number; see `tensor_add`.
 
@@ -164,6 +187,7 @@ def tensor_sub(a: Any, b: Any) -> Column:
     return udf("tensor_sub")(operand(a), operand(b))
 
 
+@takes(a=COLUMN | NUMBER, b=COLUMN | NUMBER)
 def tensor_mul(a: Any, b: Any) -> Column:
     """Return the product of two tensors, element by element, or of a tensor and a number; see `tensor_add`.
 
@@ -176,6 +200,7 @@ def tensor_mul(a: Any, b: Any) -> Column:
     return udf("tensor_mul")(operand(a), operand(b))
 
 
+@takes(a=COLUMN | NUMBER, b=COLUMN | NUMBER)
 def tensor_div(a: Any, b: Any) -> Column:
     """Return the quotient of two tensors, or of a tensor and any number, as floats.
 
@@ -188,6 +213,7 @@ def tensor_div(a: Any, b: Any) -> Column:
     return udf("tensor_div")(operand(a), operand(b))
 
 
+@takes(tensor=COLUMN, axes=INTEGER | INTEGERS | NOTHING)
 def tensor_sum(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     """Return the sum of all elements as a double, or along axes as a tensor (in SQL ``tensor_sum_axes``).
 
@@ -203,6 +229,7 @@ def tensor_sum(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     return _reduced("tensor_sum", tensor, axes)
 
 
+@takes(tensor=COLUMN, axes=INTEGER | INTEGERS | NOTHING)
 def tensor_mean(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     """Return the mean as a double, or along axes as a tensor (in SQL ``tensor_mean_axes``); see `tensor_sum`.
 
@@ -215,6 +242,7 @@ def tensor_mean(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     return _reduced("tensor_mean", tensor, axes)
 
 
+@takes(tensor=COLUMN, axes=INTEGER | INTEGERS | NOTHING)
 def tensor_min(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     """Return the least element as a double, or along axes as a tensor (in SQL ``tensor_min_axes``).
 
@@ -227,6 +255,7 @@ def tensor_min(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     return _reduced("tensor_min", tensor, axes)
 
 
+@takes(tensor=COLUMN, axes=INTEGER | INTEGERS | NOTHING)
 def tensor_max(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     """Return the greatest element as a double, or along axes as a tensor (in SQL ``tensor_max_axes``).
 
@@ -239,6 +268,7 @@ def tensor_max(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     return _reduced("tensor_max", tensor, axes)
 
 
+@takes(tensor=COLUMN, axes=INTEGER | INTEGERS | NOTHING)
 def tensor_norm(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     """Return the Euclidean norm as a double, or along axes as a tensor (in SQL ``tensor_norm_axes``).
 
@@ -251,6 +281,7 @@ def tensor_norm(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     return _reduced("tensor_norm", tensor, axes)
 
 
+@takes(tensor=COLUMN, axis=INTEGER | NOTHING)
 def tensor_argmax(tensor: Any, axis: int | None = None) -> Column:
     """Return the place in C order of the greatest element as a long, or the index along one axis as a tensor.
 
@@ -267,6 +298,7 @@ def tensor_argmax(tensor: Any, axis: int | None = None) -> Column:
     return udf("tensor_argmax_axis")(tensor, longs([axis]))
 
 
+@takes(a=COLUMN, b=COLUMN)
 def tensor_dot(a: Any, b: Any) -> Column:
     """Return the sum of the products of the elements of two tensors of one shape, as a double.
 
@@ -279,6 +311,7 @@ def tensor_dot(a: Any, b: Any) -> Column:
     return udf("tensor_dot")(a, b)
 
 
+@takes(a=COLUMN, b=COLUMN)
 def tensor_matmul(a: Any, b: Any) -> Column:
     """Return the matrix product of two tensors, as ``a @ b`` in NumPy.
 
@@ -292,6 +325,7 @@ def tensor_matmul(a: Any, b: Any) -> Column:
     return udf("tensor_matmul")(a, b)
 
 
+@takes(a=COLUMN, b=COLUMN)
 def tensor_cosine(a: Any, b: Any) -> Column:
     """Return the cosine of the angle between two tensors of one shape, as a double; NaN if one is zero.
 
@@ -304,6 +338,7 @@ def tensor_cosine(a: Any, b: Any) -> Column:
     return udf("tensor_cosine")(a, b)
 
 
+@takes(a=COLUMN, b=COLUMN)
 def tensor_distance(a: Any, b: Any) -> Column:
     """Return the Euclidean (L2) distance of two tensors of one shape, as a double.
 

@@ -123,6 +123,9 @@ def test_a_place_that_cannot_be_a_table(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
     with pytest.raises(tl.FormatError, match=r"x\.parquet is a file; a table is a folder"):
         tl.open(tmp_path / "x.parquet")
+    for below in ("x.parquet/lake", "x.parquet/a/b"):
+        with pytest.raises(tl.FormatError, match=r"x\.parquet is a file and not a folder; give a"):
+            tl.open(tmp_path / below)
     with pytest.raises(tl.InvalidOptionError, match=r"a\\b has '\\\\' in it"):
         tl.open(tmp_path / "a\\b")  # of which deltalake makes a/b
     for nothing in ("", " "):  # and not the folder of this process

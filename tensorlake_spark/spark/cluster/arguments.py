@@ -1,0 +1,114 @@
+"""Arguments of the public functions: an argument of a wrong kind is an error that says what the function takes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+
+from tensorlake_spark.errors import InvalidOptionError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of argument: what it is called, and which values are of it."""
+
+    name: str
+    holds: Callable[[Any], bool]
+
+    def __or__(self, other: Kind) -> Kind:
+        """Return the kind of what is one or the other."""
+        return Kind(
+            f"{self.name} or {other.name}", lambda value: self.holds(value) or other.holds(value)
+        )
+
+
+def _is_session(value: Any) -> bool:
+    # A session of Spark Connect is of another class.
+    return hasattr(value, "createDataFrame") and hasattr(value, "sql")
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _is_list(value: Any, holds: Callable[[Any], bool]) -> bool:
+    is_list = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
+    return is_list and all(map(holds, value))
+
+
+_KEYS = (str, int, np.integer, slice, type(...), type(None), tuple, list, np.ndarray)
+
+ANY_KEY = Kind("a NumPy key or its text", lambda value: isinstance(value, _KEYS))
+COLUMN = Kind("a Column or the name of one", lambda value: isinstance(value, (Column, str)))
+EXPRESSION = Kind("a Column", lambda value: isinstance(value, Column))
+FLAG = Kind("True or False", lambda value: isinstance(value, (bool, np.bool_)))
+FRAME = Kind("a DataFrame of Spark", lambda value: isinstance(value, DataFrame))
+INTEGER = Kind("an integer", _is_integer)
+INTEGERS = Kind("a sequence of integers", lambda value: _is_list(value, _is_integer))
+NAMES = Kind(
+    "a sequence of names", lambda value: _is_list(value, lambda name: isinstance(name, str))
+)
+NOTHING = Kind("None", lambda value: value is None)
+NUMBER = Kind("a number", lambda value: isinstance(value, (int, float)))
+PATH = Kind("a path or the name of a table", lambda value: isinstance(value, (str, os.PathLike)))
+SESSION = Kind("a SparkSession", _is_session)
+TEXT = Kind("a text", lambda value: isinstance(value, str))
+TIME = Kind("a time or its text", lambda value: isinstance(value, (str, dt.datetime)))
+
+
+def takes(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator by which a function refuses arguments that are not of these kinds.
+
+    Parameters
+    ----------
+    **kinds : Kind
+        For every parameter its kind; of ``*index`` that of each.
+
+    Raises
+    ------
+    InvalidOptionError
+        Raised by the function; names the function, the parameter, what it got and what it takes.
+
+    Examples
+    --------
+    >>> @takes(n=INTEGER)
+    ... def double(n):
+    ...     return 2 * n
+    >>> double("a")
+    Traceback (most recent call last):
+    tensorlake_spark.errors.InvalidOptionError: double(n='a'): n is a str; double takes an integer there
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        name = function.__name__
+        many = inspect.Parameter.VAR_POSITIONAL
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            given = signature.bind(*args, **kwargs).arguments
+            for parameter, value in given.items():
+                kind = kinds[parameter]
+                values = value if signature.parameters[parameter].kind is many else (value,)
+                for one in values:
+                    if not kind.holds(one):
+                        raise InvalidOptionError(
+                            f"{name}({parameter}={one!r:.80}): {parameter} is a {type(one).__name__}; {name} "
+                            f"takes {kind.name} there"
+                        )
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate

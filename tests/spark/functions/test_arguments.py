@@ -1,0 +1,63 @@
+"""Every public function, given an argument of a wrong kind, says its own name, what it got and what it takes."""
+
+import inspect
+
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.spark import functions as tf
+
+
+class Odd:
+    def __repr__(self):
+        return "<odd>"
+
+
+def needed(function):
+    """Return the parameters of a function, all but those that have a default."""
+    return inspect.signature(function).parameters
+
+
+CASES = [(name, parameter) for name in tf.__all__ for parameter in needed(getattr(tf, name))]
+
+
+@pytest.mark.parametrize(("name", "parameter"), CASES)
+def test_a_wrong_kind_is_named(name, parameter, spark):
+    function = getattr(tf, name)
+    given = {"session": spark, "spark": spark, "df": spark.range(1), "rows": spark.range(1)}
+    kinds = {"key": "0", "lo": [0], "seq": 1, "shape": [1], "index": 0}
+    arguments = []
+    for known in needed(function):
+        arguments.append(Odd() if known == parameter else given.get(known, kinds.get(known, "x")))
+        if known == parameter:
+            break
+    missing = [
+        p.name
+        for p in list(needed(function).values())[len(arguments) :]
+        if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+    ]
+    more = {known: given.get(known, kinds.get(known, "x")) for known in missing}
+    with pytest.raises(tl.InvalidOptionError) as error:
+        function(*arguments, **more)
+    text = str(error.value)
+    # What comes before the odd one may be of a wrong kind too, where "x" will not do: the first is named.
+    assert text.startswith(f"{name}("), text
+    assert f"{name} takes " in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: tf.collect_tensor(3), "collect_tensor(df=3): df is a int; collect_tensor takes a DataFrame of Spark there"),
+        (lambda: tf.tensor_sum(3.5), "tensor_sum(tensor=3.5): tensor is a float; tensor_sum takes a Column or the name of one"),
+        (lambda: tf.tensor_get("t", "a"), "tensor_get(index='a'): index is a str; tensor_get takes an integer there"),
+        (lambda: tf.tensor_sum("t", "y"), "takes an integer or a sequence of integers or None there"),
+        (lambda: tf.slice_filter(2.5), "slice_filter(key=2.5): key is a float; slice_filter takes a NumPy key or its text"),
+        (lambda: tf.read_tensor("spark", "a/b", "x"), "read_tensor(spark='spark'): spark is a str; read_tensor takes a SparkSession"),
+    ],
+)  # fmt: skip
+def test_what_it_says(call, says):
+    with pytest.raises(tl.InvalidOptionError) as error:
+        call()
+    assert says in str(error.value)
