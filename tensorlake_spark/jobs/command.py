@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorlake_spark as tl
@@ -53,7 +53,17 @@ def table_parser(name: str, description: str, notes: str) -> Parser:
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would be done, change nothing"
     )
+    add_debug(parser)
     return parser
+
+
+def add_debug(parser: Parser) -> None:
+    """Give a parser the option by which a mistake is told with its traceback."""
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        help="on the command line: tell a mistake with its traceback, and what Spark says of it",
+    )
 
 
 def defaults_of(parser: Parser, **given: Any) -> dict[str, Any]:
@@ -94,7 +104,14 @@ def lake_of(args: argparse.Namespace) -> tl.TensorLake:
     return tl.open(args.table, storage_options=options, create=False)
 
 
-def carry_out(name: str, work: Callable[[], Mapping[str, Any]]) -> int:
+def is_debugged(arguments: Sequence[str] | None) -> bool:
+    """Whether a command line has ``--debug``; None stands for that of this process."""
+    return "--debug" in (sys.argv[1:] if arguments is None else arguments)
+
+
+def carry_out(
+    name: str, work: Callable[[], Mapping[str, Any]], arguments: Sequence[str] | None = None
+) -> int:
     """Do a job's work, print what it tells as a line of JSON, and return its exit code.
 
     Parameters
@@ -103,11 +120,16 @@ def carry_out(name: str, work: Callable[[], Mapping[str, Any]]) -> int:
         The job, for messages.
     work : callable
         Returns what to tell, with ``exit_code`` where that is not 0.
+    arguments : sequence of str, optional
+        The command line; that of this process by default. With ``--debug`` the traceback of a mistake comes
+        before the line that tells it.
     """
     start = time.perf_counter()
     try:
         about = dict(work())
     except TensorLakeError as error:
+        if is_debugged(arguments):
+            traceback.print_exc()
         print(f"{name}: {error}", file=sys.stderr)
         about = _failed(error, 1 if isinstance(error, _AGAIN) else 2)
     except KeyboardInterrupt:

@@ -100,7 +100,7 @@ def read_config(parser: Parser, path: str) -> dict[str, Any]:
         name[2:]: action
         for action in parser._actions
         for name in action.option_strings
-        if name.startswith("--") and name not in ("--help", "--config")
+        if name.startswith("--") and name not in ("--help", "--config", "--debug")
     }
     words: list[str] = []
     sources: list[str] = []

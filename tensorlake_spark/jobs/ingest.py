@@ -9,7 +9,6 @@ spark-submit jobs/ingest.py --config FILE.yaml
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import time
 from typing import Any
@@ -17,9 +16,10 @@ from typing import Any
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.jobs import progress
-from tensorlake_spark.jobs.command import carry_out, defaults_of, storage_options
+from tensorlake_spark.jobs.command import add_debug, carry_out, defaults_of, storage_options
 from tensorlake_spark.jobs.config import Parser, parse
 from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.spark.cluster.task_errors import quiet_tasks
 from tensorlake_spark.spark.ingest.ingestion import job_session, run
 from tensorlake_spark.spark.ingest.options import IngestOptions
 from tensorlake_spark.spark.ingest.outcome import PLANNED, REPEATED, Outcome
@@ -120,7 +120,14 @@ parser.add_argument(
     help="after the commit, bring small files together if these tensors have N of them or more",
 )
 progress.add_option(parser)
-parser.add_argument("--layout", help="how it is stored; dense arrays ftsf, cells bsgs by default")
+add_debug(parser)
+parser.add_argument(
+    "--layout", help="how it is stored; auto, the default, goes by how many elements are not zero"
+)
+parser.add_argument(
+    "--threshold", type=float, metavar="SHARE",
+    help="share of elements that are not zero from which --layout auto is dense (default: 0.1)",
+)  # fmt: skip
 parser.add_argument("--block-shape", help="shape of a chunk or block, as 1,3,256,1024")
 parser.add_argument(
     "--order",
@@ -196,7 +203,7 @@ _DEFAULTS = defaults_of(parser, mode="error", timezone="UTC", sources=[], progre
 _OPTIONS = {
     "layout": "layout", "blockShape": "block_shape", "order": "order", "rowAxes": "row_axes", "codec": "codec",
     "axes": "axes", "attrs": "attrs", "shape": "shape", "dtype": "dtype", "duplicates": "duplicates", "txnAppId": "txn_app_id",
-    "txnVersion": "txn_version",
+    "txnVersion": "txn_version", "threshold": "threshold",
 }  # fmt: skip
 
 
@@ -212,7 +219,7 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         outcome = ingest(parse(parser, arguments, _DEFAULTS), session)
         return report(outcome, time.perf_counter() - start)
 
-    return carry_out("ingest.py", work)
+    return carry_out("ingest.py", work, arguments)
 
 
 def ingest(args: argparse.Namespace, session: Any) -> Outcome:
@@ -226,11 +233,9 @@ def ingest(args: argparse.Namespace, session: Any) -> Outcome:
     stored = storage_options(args)
     how = "each" if args.each else "stack" if args.stack else None
     chosen = {name: getattr(args, key) for name, key in _OPTIONS.items()}
-    # PySpark would say everything that the one line says again, with the whole stack of the JVM.
-    logging.getLogger("SQLQueryContextLogger").disabled = True
     used = session or job_session(local_session)
     try:
-        with progress.telling("ingest.py", used, args.progress):
+        with quiet_tasks(used, not args.debug), progress.telling("ingest.py", used, args.progress):
             return run(
                 used,
                 args.table,

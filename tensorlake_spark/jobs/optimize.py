@@ -9,7 +9,6 @@ python -m tensorlake_spark optimize --table URI
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -95,7 +94,7 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
             name = beside[0].replace("_", "-")
             raise InvalidOptionError(f"--zorder goes without --{name}; give it to a run before it")
         lake = lake_of(args)
-        with _runner(session, args.progress) as (run, pieces):
+        with _runner(session, args.progress, not args.debug) as (run, pieces):
             converted, skipped = _convert(lake, args, run, pieces)
             left = args.max_bytes
             if left is not None:
@@ -112,23 +111,29 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
             )
         return _tell(args, converted, skipped, report)
 
-    return carry_out("optimize.py", work)
+    return carry_out("optimize.py", work, arguments)
 
 
 @contextmanager
-def _runner(session: Any, every: float) -> Iterator[tuple[Run, Callable[[int], int]]]:
+def _runner(
+    session: Any, every: float, is_quiet: bool
+) -> Iterator[tuple[Run, Callable[[int], int]]]:
     """Yield who does the work, and what says into how many pieces so many bytes are cut; Spark's tells how far it is."""
     if session is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         yield run_here, lambda nbytes: 1
         return
     from tensorlake_spark.spark.cluster.runner import run_in
+    from tensorlake_spark.spark.cluster.task_errors import plain_errors, quiet_tasks
     from tensorlake_spark.spark.ingest.ingestion import job_session
     from tensorlake_spark.spark.session import local_session
 
-    logging.getLogger("SQLQueryContextLogger").disabled = True
     used = session or job_session(local_session)
     try:
-        with progress.telling("optimize.py", used, every):
+        with (
+            quiet_tasks(used, is_quiet),
+            progress.telling("optimize.py", used, every),
+            plain_errors(),
+        ):
             yield run_in(used), lambda nbytes: nbytes // PIECE_BYTES + 1
     finally:
         if session is None:

@@ -13,6 +13,7 @@ from tensorlake_spark.spark.session import local_session
 if TYPE_CHECKING:
     from tensorlake_spark.spark import functions
     from tensorlake_spark.spark.cluster.s3a import check_log_store
+    from tensorlake_spark.spark.cluster.task_errors import plain_errors
     from tensorlake_spark.spark.functions.read_tensor import read_tensor
     from tensorlake_spark.spark.source.data_source import TensorDataSource, register
     from tensorlake_spark.spark.source.write.grouping import group_cells
@@ -23,6 +24,7 @@ __all__ = [
     "functions",
     "group_cells",
     "local_session",
+    "plain_errors",
     "read_tensor",
     "register",
 ]
@@ -32,6 +34,7 @@ _LATE = {
     "TensorDataSource": "source.data_source",
     "check_log_store": "cluster.s3a",
     "group_cells": "source.write.grouping",
+    "plain_errors": "cluster.task_errors",
     "read_tensor": "functions.read_tensor",
     "register": "source.data_source",
 }

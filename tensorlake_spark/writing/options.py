@@ -75,30 +75,47 @@ def check_mapping(name: str, value: Any) -> None:
         )
 
 
-def choose_layout(tensor_id: str, source: Source, options: WriteOptions, fill: bytes) -> str:
-    """Return the layout that ``"auto"`` stands for: dense from a share of non-zeros on, else blocks.
+def auto_layout(density: float, options: WriteOptions, is_filled: bool) -> tuple[str, str]:
+    """Return the layout that ``"auto"`` stands for, and why: dense from a share of non-zeros on, else blocks.
 
     The share is that of the paper (Delta Tensor, section IV-B): 10 %, or `WriteOptions.threshold`.
+
+    Parameters
+    ----------
+    density : float
+        Share of the elements that are not zero.
+    options : WriteOptions
+        What the writer asked for.
+    is_filled : bool
+        Whether the fill value is another one than zero.
+
+    Examples
+    --------
+    >>> auto_layout(0.1, WriteOptions(), False)[0], auto_layout(0.09, WriteOptions(), False)[0]
+    ('ftsf', 'bsgs')
     """
+    if options.chunk_rank is not None:
+        return "ftsf", "chunk_rank is an option of dense chunks"
+    if is_filled:
+        return "ftsf", f"sparse layouts leave out zeros, not {options.fill_value!r}"
+    if density >= options.threshold:
+        reason = f"{density:.3g} of its elements are not zero, at least {options.threshold:g}"
+        return "ftsf", reason
+    return "bsgs", f"{density:.3g} of its elements are not zero, below {options.threshold:g}"
+
+
+def choose_layout(tensor_id: str, source: Source, options: WriteOptions, fill: bytes) -> str:
+    """Return the layout of a tensor that is written afresh; what ``"auto"`` stands for is logged."""
     if options.layout != "auto":
         return options.layout
-    density = source.density()
-    if options.chunk_rank is not None:
-        name, reason = "ftsf", "chunk_rank is an option of dense chunks"
-    elif any(fill):
-        name, reason = "ftsf", f"sparse layouts leave out zeros, not {options.fill_value!r}"
-    elif density >= options.threshold:
-        name, reason = (
-            "ftsf",
-            f"{density:.3g} of its elements are not zero, at least {options.threshold:g}",
-        )
-    else:
-        name, reason = (
-            "bsgs",
-            f"{density:.3g} of its elements are not zero, below {options.threshold:g}",
-        )
-    logger.info("tensor %r: layout %s, because %s", tensor_id, name, reason)
+    name, reason = auto_layout(source.density(), options, any(fill))
+    tell_layout(tensor_id, name, reason)
     return name
+
+
+def tell_layout(tensor_id: str, name: str, reason: str) -> None:
+    """Log which layout was chosen for a tensor, and why."""
+    logger.info("tensor %r: layout %s, because %s", tensor_id, name, reason)
 
 
 def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpec:

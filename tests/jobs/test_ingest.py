@@ -1,5 +1,6 @@
 """The ingestion job, and spark-submit of jobs on real files."""
 
+import json
 import os
 import subprocess
 import sys
@@ -57,6 +58,16 @@ def test_spark_submit_stacks_images_and_tells_mistakes(files, photos, place):
     # spark-submit hands on what the job says on standard error as its own standard output.
     assert "optimize.py: " in wrong.stdout + wrong.stderr
     assert "did you mean 'photos'?" in wrong.stdout + wrong.stderr
+    (files / "bad.npy").write_bytes((files / "a.npy").read_bytes()[:-20])
+    bad = submit("ingest.py", "--table", place, "--id", "bad", "--progress", "0", files / "bad.npy")
+    assert bad.returncode == 2
+    told, result = [line for line in bad.stdout.splitlines() if line.strip()][-2:]
+    assert told.startswith(f"ingest.py: {files / 'bad.npy'} cannot be read: it was cut off")
+    assert json.loads(result)["error"]["type"] == "InvalidTensorError"
+    everything = bad.stdout + bad.stderr  # with Spark's usual log, which tells what it does
+    assert "SparkContext: Successfully stopped" in everything
+    assert "Traceback" not in everything
+    assert "\n\tat " not in everything
 
 
 def test_concatenation_of_arrays(spark, files, photos, place):

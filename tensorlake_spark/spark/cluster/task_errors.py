@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark import errors
 from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorLakeError
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _OURS = re.compile(r"tensorlake_spark\.errors\.(\w+): (.*)")
 _NO_S3A = re.compile(r'S3AFileSystem not found|No FileSystem for scheme "s3a"')
 _DATA = re.compile(r"\[([A-Z_.]+)\] (.*?) SQLSTATE: 22", re.DOTALL)
+
+# What Spark logs of a task that failed: lines whose text has the traceback, and loggers that add it to theirs.
+_TOLD = r"(?s).*(tensorlake_spark\.errors\.|; aborting job).*"
+_TELLING = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.util.Utils",
+    "org.apache.spark.sql.execution.datasources.v2",
+)
 
 
 @contextmanager
@@ -59,3 +72,43 @@ def plain_error(error: Exception) -> TensorLakeError | None:
         message = " ".join(refused[2].split())
         return InvalidTensorError(f"{message} ({refused[1]}, in --column or --where)")
     return None
+
+
+@contextmanager
+def quiet_tasks(session: SparkSession, is_quiet: bool = True) -> Iterator[None]:
+    """Keep tracebacks of tasks out of the driver's log, where the job tells a mistake in one line of its own.
+
+    What made a task fail is in the exception that the job gets. Executors elsewhere keep logs of their own, and
+    these are as they were.
+
+    Parameters
+    ----------
+    session : SparkSession
+        The job's. Of Spark Connect the driver is another process, whose log is left alone.
+    is_quiet : bool
+        False leaves everything as it is, as for ``--debug``.
+    """
+    jvm: Any = getattr(session, "_jvm", None) if is_quiet else None
+    if jvm is None:
+        yield
+        return
+    python = logging.getLogger("SQLQueryContextLogger")  # PySpark's own, with the stack of the JVM
+    was_disabled, python.disabled = python.disabled, True
+    core = jvm.org.apache.logging.log4j.core
+    result = core.Filter.Result
+    context = jvm.org.apache.logging.log4j.LogManager.getContext(False)
+    config = context.getConfiguration()
+    told = core.filter.RegexFilter.createFilter(_TOLD, None, False, result.DENY, result.NEUTRAL)
+    levels = {name: config.getLoggerConfig(name).getLevel() for name in _TELLING}
+    config.addFilter(told)
+    for name in _TELLING:
+        core.config.Configurator.setLevel(name, jvm.org.apache.logging.log4j.Level.OFF)
+    context.updateLoggers()
+    try:
+        yield
+    finally:
+        python.disabled = was_disabled
+        config.removeFilter(told)
+        for name, level in levels.items():
+            core.config.Configurator.setLevel(name, level)
+        context.updateLoggers()

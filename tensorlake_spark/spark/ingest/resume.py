@@ -122,6 +122,7 @@ def resumed(
     parts: Sequence[Part],
     pieces: Bands | Whole,
     ids: Sequence[str],
+    layout: str = "",
 ) -> Resumed:
     """Return what earlier runs of a job have written, and what the next one is told.
 
@@ -137,9 +138,11 @@ def resumed(
         What there is to write.
     ids : sequence of str
         The tensors that it becomes.
+    layout : str
+        In which it is written; what was written in another one is of no use.
     """
     numbers = _numbers(storage, ids)
-    folder = f"{name}-{_hash(numbers)}"
+    folder = f"{name}-{_hash([numbers, layout])}"
     stamps = _stamps(parts)
     sources = json.dumps(stamps)
     option = Resumption(folder, _hash(stamps), numbers)

@@ -31,12 +31,15 @@ class Written:
     spans : tuple of (int, int)
         The places of its rows in the tensor's storage order, half-open: for cells one for each box, for slabs
         one for all. None of a tensor that is a row of the DataFrame, which counts from 0.
+    sample : (int, int)
+        Of a slab by which the task chose a layout how many elements are not zero, and how many there are.
     """
 
     spec: TensorSpec
     boxes: tuple[Box, ...]
     totals: Totals
     spans: tuple[tuple[int, int], ...] = ()
+    sample: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)

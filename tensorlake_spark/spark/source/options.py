@@ -16,7 +16,7 @@ from tensorlake_spark.spark.cluster.s3a import completed
 from tensorlake_spark.spark.source.resumption import Resumption
 from tensorlake_spark.tensor.spec import check_id, dtype_of
 from tensorlake_spark.writing.app_transaction import check_transaction
-from tensorlake_spark.writing.options import WriteOptions, integers
+from tensorlake_spark.writing.options import DENSE_FROM, WriteOptions, integers
 
 VIEWS = ("blocks", "cells", "catalog")
 STORAGE_PREFIX = "storage."
@@ -28,7 +28,7 @@ _READ = (
 )  # fmt: skip
 _WRITE = (
     *_SHARED, "layout", "blockShape", "chunkRank", "codec", "fillValue", "axes", "attrs", "labels", "axis",
-    "shape", "dtype", "order", "rowAxes", "duplicates", "txnAppId", "txnVersion", "lastChange",
+    "shape", "dtype", "order", "rowAxes", "duplicates", "threshold", "txnAppId", "txnVersion", "lastChange",
     "resumption",
 )  # fmt: skip
 
@@ -224,6 +224,7 @@ class SparkWriteOptions:
                 row_axes=_integers(given, "rowAxes"),
                 duplicates=given.get("duplicates", "error"),
                 labels=_json(given, "labels"),
+                threshold=_share(given, "threshold", DENSE_FROM),
             ),
             last_change=_integer(given, "lastChange"),
             resumption=(
@@ -250,6 +251,15 @@ def transaction_of(options: Mapping[str, str]) -> tuple[str, int] | None:
         )
     check_transaction((app, number))
     return app, number
+
+
+def _share(options: Mapping[str, str], name: str, usual: float) -> float:
+    try:
+        return float(options.get(name, usual))
+    except ValueError:
+        raise InvalidOptionError(
+            f"option {name}={options[name]!r} is no share between 0 and 1"
+        ) from None
 
 
 def _number(text: str) -> Any:

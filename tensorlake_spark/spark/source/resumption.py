@@ -178,6 +178,7 @@ def to_text(message: TensorCommitMessage) -> str:
             "meta": _meta_row(one),
             "boxes": [[box.lo, box.hi] for box in one.boxes],
             "spans": one.spans,
+            "sample": one.sample,
         }
         for one in message.written
     ]
@@ -214,4 +215,5 @@ def _written(found: Mapping[str, Any]) -> Written:
     meta = read_meta(found["meta"])
     boxes = tuple(Box(tuple(lo), tuple(hi)) for lo, hi in found["boxes"])
     spans = tuple((int(first), int(stop)) for first, stop in found["spans"])
-    return Written(meta.spec, boxes, meta.totals, spans)
+    nonzero, looked_at = found.get("sample", (0, 0))
+    return Written(meta.spec, boxes, meta.totals, spans, (int(nonzero), int(looked_at)))

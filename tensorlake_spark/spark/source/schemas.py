@@ -29,6 +29,9 @@ TENSOR = t.StructType(
 )
 """A tensor as a value of Spark: NumPy name of the dtype, shape, little-endian elements in C order."""
 
+SLABS = t.StructType([t.StructField("lo", _LONGS), t.StructField("tensor", TENSOR)])
+"""A part of a tensor in a row, with its lower corner."""
+
 BLOCKS = t.StructType(
     [
         t.StructField("id", t.StringType()),

@@ -13,6 +13,7 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.spark.ingest.arrays.array_discovery import Part, find_good_parts, find_parts
 from tensorlake_spark.spark.ingest.arrays.array_plan import check_distinct, plan_slabs, plan_tensors
+from tensorlake_spark.spark.ingest.arrays.array_sample import sample_density
 from tensorlake_spark.spark.ingest.arrays.array_slabs import (
     Work,
     bands_of,
@@ -31,8 +32,10 @@ from tensorlake_spark.spark.ingest.batches import (
 from tensorlake_spark.spark.ingest.outcome import DONE, PLANNED, REPEATED, Outcome, Plan, Skipped
 from tensorlake_spark.spark.ingest.pieces import Bands, Whole
 from tensorlake_spark.spark.ingest.resume import Resumed, committed, name_of, resumed
-from tensorlake_spark.spark.source.options import transaction_of
+from tensorlake_spark.spark.source.options import SparkWriteOptions, transaction_of
 from tensorlake_spark.spark.source.write.direct_write import save
+from tensorlake_spark.tensor.spec import dtype_of, fill_bytes
+from tensorlake_spark.writing.options import auto_layout, tell_layout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,16 +140,35 @@ def _slabs(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> _Read
     settings = _settings(job)
     settings |= {"id": job.tensor_id, "axis": str(join or 0), "shape": ",".join(map(str, shape))}
     settings |= last_change(number)
+    if job.mode != "append" or old is None:
+        settings["layout"] = _layout(session, job, parts)
     plan = plan_slabs(job.storage, parts, settings, old if job.mode == "append" else None)
     block = plan.tensors[0].block_shape
     earlier = None
     if job.resume:
-        earlier = _resumed(job, parts, bands_of(parts, join, block), [job.tensor_id])
+        earlier = _resumed(
+            job, parts, bands_of(parts, join, block), [job.tensor_id], settings.get("layout", "")
+        )
         settings["resumption"] = earlier.option.to_json()
     done = earlier.done if earlier is not None else ()
     target = target_bytes(job.storage)
     work = slab_frame(session, parts, join, block, job.channels_first, target, done)
     return _Ready(replace(plan, partitions=work.partitions), work, settings, earlier)
+
+
+def _layout(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> str:
+    """Return the layout of a new tensor: the one that is asked for, or by how full a sample of the parts is."""
+    given = SparkWriteOptions.parse({**job.options, "path": job.storage.uri}).write
+    if given.layout != "auto":
+        return given.layout
+    is_filled = any(fill_bytes(given.fill_value, dtype_of(parts[0].dtype)))
+    name, reason = auto_layout(0.0, given, is_filled)
+    if name == "bsgs":  # for zeros alone, so it goes by the elements
+        density = sample_density(session, parts, job.channels_first)
+        name, reason = auto_layout(density, given, is_filled)
+        reason = f"in a sample of it {reason}"
+    tell_layout(job.tensor_id, name, reason)
+    return name
 
 
 def _tensors(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> _Ready:
@@ -168,10 +190,14 @@ def _tensors(session: SparkSession, job: ArrayJob, parts: Sequence[Part]) -> _Re
 
 
 def _resumed(
-    job: ArrayJob, parts: Sequence[Part], pieces: Bands | Whole, ids: Sequence[str]
+    job: ArrayJob,
+    parts: Sequence[Part],
+    pieces: Bands | Whole,
+    ids: Sequence[str],
+    layout: str = "",
 ) -> Resumed:
     """Return what earlier runs have written of a job that is the same in everything that matters."""
-    return resumed(job.storage, _name_of(job, parts), parts, pieces, ids)
+    return resumed(job.storage, _name_of(job, parts), parts, pieces, ids, layout)
 
 
 def _name_of(job: ArrayJob, parts: Sequence[Part]) -> str:

@@ -24,7 +24,7 @@ from tensorlake_spark.spark.ingest.arrays.tiling import Tiling
 from tensorlake_spark.spark.ingest.outcome import Skipped
 from tensorlake_spark.spark.ingest.pieces import Bands
 from tensorlake_spark.spark.ingest.source_files import carried
-from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
+from tensorlake_spark.spark.source.schemas import SLABS, TENSOR, tensor_column
 from tensorlake_spark.tensor.spec import dtype_name, native
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ Row = TypeVar("Row")
 
 _ROW_BYTES = (2 << 30) - (1 << 20)  # what a row of Arrow holds, and a little less
 
-SLABS = StructType().add("lo", t.ArrayType(t.LongType())).add("tensor", TENSOR)
 TENSORS = StructType().add("id", t.StringType()).add("tensor", TENSOR)
 
 _RUNS = 16

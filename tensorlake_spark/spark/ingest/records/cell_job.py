@@ -15,8 +15,13 @@ from tensorlake_spark.spark.ingest.batches import check_free, last_change, state
 from tensorlake_spark.spark.ingest.outcome import DONE, PLANNED, Outcome, Plan, Skipped
 from tensorlake_spark.spark.ingest.records.cell_preparation import CellJob, Prepared, prepared
 from tensorlake_spark.spark.source.options import SparkWriteOptions
+from tensorlake_spark.spark.source.schemas import SLABS
 from tensorlake_spark.spark.source.write.cells import Cells
+from tensorlake_spark.spark.source.write.dense_cells import ChunkBuilder
+from tensorlake_spark.spark.source.write.direct_write import save
 from tensorlake_spark.tensor.labels import check_labels
+from tensorlake_spark.writing.options import new_spec
+from tensorlake_spark.writing.source import ArraySource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,9 +77,14 @@ def _write(session: SparkSession, job: CellJob, paths: Sequence[str]) -> Outcome
 def _save(job: CellJob, ready: Prepared) -> None:
     """Write prepared cells, in one commit."""
     stored = {f"storage.{name}": value for name, value in job.storage.options.items()}
+    settings = {**ready.options, **stored, "id": job.tensor_id, "path": job.storage.uri}
     mode = "overwrite" if job.mode == "overwrite" else "append"
-    writer = ready.cells.write.format("tensor").mode(mode).option("id", job.tensor_id)
-    writer.options(**ready.options, **stored).save(job.storage.uri)
+    if not ready.chunk:
+        ready.cells.write.format("tensor").mode(mode).options(**settings).save()
+        return
+    names = [name for name in ready.cells.columns if name != "value"]
+    chunks = ChunkBuilder(job.tensor_id, names, ready.shape, ready.chunk, ready.dtype)
+    save(ready.cells, chunks.slabs, SLABS, settings, mode == "overwrite")
 
 
 def _plan(
@@ -83,7 +93,13 @@ def _plan(
     """Return what would be written: all records were looked at, as for writing."""
     settings = {**ready.options, "id": job.tensor_id, "path": job.storage.uri}
     given = SparkWriteOptions.parse(settings)
-    spec = replace(Cells(given, ready.cells.schema, old).spec, shape=ready.shape, labels={})
+    if ready.chunk:
+        codec = "zstd" if given.write.codec == "auto" else given.write.codec
+        nothing = ArraySource(None, ready.shape, ready.dtype)
+        choices = replace(given.write, codec=codec, labels={})
+        spec = new_spec(job.tensor_id, nothing, choices)
+    else:
+        spec = replace(Cells(given, ready.cells.schema, old).spec, shape=ready.shape, labels={})
     if old is None:
         check_labels(given.write.labels, spec.axes, ready.shape)
     tasks = int(session.conf.get("spark.sql.shuffle.partitions", "200") or 200)

@@ -8,7 +8,6 @@ looked at.
 from __future__ import annotations
 
 import json
-import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,15 +40,17 @@ from tensorlake_spark.spark.ingest.records.record_files import (
     tns_records,
 )
 from tensorlake_spark.spark.ingest.source_files import is_object, options_of
+from tensorlake_spark.spark.source.cell_columns import value_dtype
+from tensorlake_spark.spark.source.options import SparkWriteOptions
+from tensorlake_spark.spark.source.write.cells import stays_sparse
 from tensorlake_spark.spark.source.write.grouping import group_cells
 from tensorlake_spark.tensor.labels import Labels, Listed
 from tensorlake_spark.tensor.spec import dtype_of
-from tensorlake_spark.writing.options import DENSE_FROM
+from tensorlake_spark.writing.options import auto_layout, tell_layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-logger = logging.getLogger("tensorlake_spark")
 
 _TABLES = ("csv", "parquet", "delta")
 _TIMEZONE = "spark.sql.session.timeZone"
@@ -100,12 +101,18 @@ class Prepared:
         Of ``format("tensor")``; all but the id and where the table is.
     found : Found
         What a look at all records found.
+    dtype : numpy.dtype
+        Of the tensor.
+    chunk : tuple of int
+        Shape of the chunks as which they are written; none where they are rows of a sparse layout.
     """
 
     cells: DataFrame
     shape: tuple[int, ...]
     options: Mapping[str, str]
     found: Found
+    dtype: np.dtype[Any]
+    chunk: tuple[int, ...] = ()
 
 
 @contextmanager
@@ -149,7 +156,7 @@ def prepared(
             raise InvalidOptionError(f"--shape {asked} has a length below 0")
         measured = Measured.of(source.records, source.axes, source.value, source.dtype)
         try:
-            yield _prepare(session, measured.decided(), asked, source, given)
+            yield _prepare(session, job, measured.decided(), asked, source, given)
         finally:
             measured.frame.unpersist()
 
@@ -264,6 +271,7 @@ def _integers(text: str | None, name: str = "--shape") -> tuple[int, ...] | None
 
 def _prepare(
     session: SparkSession,
+    job: CellJob,
     measured: Measured,
     asked: tuple[int, ...] | None,
     source: _Described,
@@ -284,16 +292,18 @@ def _prepare(
         lengths[k] = len(numbered[k][0]) if k in numbered else lengths[k]
     floors = [source.least_shape or lengths, lengths if old is None else old.shape]
     shape = asked or tuple(max(sides) for sides in zip(lengths, *floors, strict=True))
+    if measured.value.how != "column":
+        given["duplicates"] = "sum"
     cells = _mapped(session, measured, {k: places for k, (_, places) in numbered.items()})
-    block = old.block_shape if old is not None else _block(shape, source.dtype, found.cells, given)
+    dtype = source.dtype or value_dtype(cells.schema["value"].dataType)
+    is_dense = old is None and _choose_layout(job, shape, found.cells, given)
+    block = old.block_shape if old is not None else _block(shape, dtype, found.cells, given)
     names = [axis.name for axis in measured.axes]
     grouped = group_cells(cells, shape, block or (1,) * len(shape), names)
     given["shape"] = ",".join(map(str, shape))
     if labels:
         given["labels"] = json.dumps({name: kept.to_json() for name, kept in labels.items()})
-    if measured.value.how != "column":
-        given["duplicates"] = "sum"
-    return Prepared(grouped, shape, given, found)
+    return Prepared(grouped, shape, given, found, dtype, block if is_dense else ())
 
 
 def _mapped(
@@ -323,23 +333,32 @@ def _mapped(
 
 
 def _block(
-    shape: Sequence[int], dtype: np.dtype[Any] | None, cells: int, given: dict[str, str]
+    shape: Sequence[int], dtype: np.dtype[Any], cells: int, given: dict[str, str]
 ) -> tuple[int, ...]:
     """Return the block shape of a new tensor, chosen by how many elements it has; none for some layouts."""
-    density = cells / max(1.0, math.prod(float(n) for n in shape))
-    if given.get("layout", "auto") == "auto":
-        given["layout"] = "bsgs"
-        dense = "; lake.convert(id, layout='ftsf') makes it dense" if density >= DENSE_FROM else ""
-        logger.info(
-            "layout bsgs, because cells are given: at the most %.3g of the elements%s",
-            density,
-            dense,
-        )
     layout = layout_of(given["layout"])
-    if not layout.is_sparse or not layout.has_blocks:
+    if not layout.has_blocks:
         return ()
     if "blockShape" in given:
         return _integers(given["blockShape"], "--block-shape") or ()
-    block = layout.default_block(shape, dtype or np.dtype(np.float64), density)
+    block = layout.default_block(shape, dtype, cells / max(1.0, math.prod(map(float, shape))))
     given["blockShape"] = ",".join(map(str, block))
     return block
+
+
+def _choose_layout(job: CellJob, shape: Sequence[int], cells: int, given: dict[str, str]) -> bool:
+    """Put the layout of a new tensor into `given`; return whether its cells are written as chunks."""
+    if given.get("layout", "auto") != "auto":
+        return False
+    options = SparkWriteOptions.parse({**given, "path": job.storage.uri}).write
+    reason = stays_sparse(options, overwrite=job.mode != "append")
+    name = "bsgs"
+    if not reason:
+        density = cells / max(1.0, math.prod(map(float, shape)))
+        name, reason = auto_layout(density, options, is_filled=False)
+        reason = f"about {reason}"
+        if name == "ftsf" and not (cells and shape):
+            name, reason = "bsgs", "there is no cell, or no axis"
+    tell_layout(job.tensor_id, name, reason)
+    given["layout"] = name
+    return name == "ftsf"

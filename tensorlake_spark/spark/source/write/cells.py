@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import check_rule
+from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
@@ -30,6 +30,7 @@ from tensorlake_spark.spark.source.cell_columns import (
 from tensorlake_spark.spark.source.commit_message import Written
 from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.write.cell_buffer import CellBuffer
+from tensorlake_spark.spark.source.write.conversion import cells_as_chunks
 from tensorlake_spark.spark.source.write.grouping import usual_block
 from tensorlake_spark.spark.source.write.input_form import InputForm, first_place
 from tensorlake_spark.spark.source.write.uniqueness import check_unique
@@ -37,12 +38,34 @@ from tensorlake_spark.tensor.labels import check_labels
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.writing.append import check_kept, longer_labels
-from tensorlake_spark.writing.options import new_spec
+from tensorlake_spark.writing.options import WriteOptions, auto_layout, new_spec, tell_layout
 from tensorlake_spark.writing.pipeline import encode
 from tensorlake_spark.writing.source import SparseSource
 
 Array = np.ndarray[Any, Any]
-logger = logging.getLogger("tensorlake_spark")
+
+REWRITTEN_BYTES = 2 << 30
+"""A dense tensor of more bytes stays sparse: the driver alone would write it again."""
+
+
+def stays_sparse(options: WriteOptions, overwrite: bool) -> str:
+    """Return why ``layout="auto"`` is a sparse layout for cells however many there are; empty if they decide.
+
+    Cells can be added to a sparse tensor only, and only sparse layouts have these options.
+
+    Examples
+    --------
+    >>> stays_sparse(WriteOptions(duplicates="sum"), True)
+    "duplicates='sum' is an option of sparse layouts"
+    """
+    usual = {"duplicates": "error", "order": None, "row_axes": None}
+    for name, without in usual.items():
+        value = getattr(options, name)
+        if value != without:
+            return f"{name}={value!r} is an option of sparse layouts"
+    if not overwrite:
+        return "cells are appended, and more of them can follow only where the layout is sparse"
+    return ""
 
 
 class Cells(InputForm):
@@ -51,9 +74,19 @@ class Cells(InputForm):
     What all tasks have to agree on, dtype, layout and blocks, is settled here, on the driver.
     """
 
-    def __init__(self, options: SparkWriteOptions, schema: t.StructType, old: Meta | None) -> None:
+    def __init__(
+        self,
+        options: SparkWriteOptions,
+        schema: t.StructType,
+        old: Meta | None,
+        overwrite: bool = False,
+    ) -> None:
         self.options = options
         self.old = old
+        kept = "" if options.write.layout != "auto" else stays_sparse(options.write, overwrite)
+        self.is_open = old is None and options.write.layout == "auto" and not kept
+        if old is None and kept:
+            tell_layout(str(options.id), "bsgs", kept)
         self.names = coordinate_columns(schema, options, None if old is None else old.spec)
         natural = value_dtype(schema["value"].dataType)
         self.spec = self._new(natural) if old is None else self._continued(old.spec)
@@ -70,12 +103,6 @@ class Cells(InputForm):
         """Return the spec of a tensor that is written afresh, its shape as far as it is known."""
         write, ndim, shape = self.options.write, len(self.names), self.options.shape
         layout = layout_of("bsgs" if write.layout == "auto" else write.layout)
-        if write.layout == "auto":
-            logger.info(
-                "tensor %r: layout bsgs, because cells are given, and nobody has counted them; a block that is "
-                "well filled is stored as an array",
-                self.options.id,
-            )
         if not layout.is_sparse:
             raise InvalidOptionError(
                 f"layout {layout.name} holds arrays; cells are written to a sparse one: bsgs, coo, csr, csc "
@@ -100,7 +127,7 @@ class Cells(InputForm):
         if not layout_of(spec.layout).is_sparse:
             raise InvalidOptionError(
                 f"tensor {spec.id!r} is dense (layout {spec.layout}), and cells are added to sparse ones; "
-                "mode('overwrite') replaces it"
+                f"lake.convert({spec.id!r}, layout='bsgs') makes it one, mode('overwrite') replaces it"
             )
         # Without names of its own a tensor takes those of the columns for this write.
         write = options.write if spec.axes is not None else replace(options.write, axes=None)
@@ -191,3 +218,32 @@ class Cells(InputForm):
         if self.rule == "error":
             check_unique(spec, boxes, spans, files, snapshot, self.old)
         return [Meta(spec, totals, max([self._base, *(stop for _, stop in spans)]))]
+
+    def finish(
+        self,
+        metas: list[Meta],
+        files: list[DataFile],
+        snapshot: Snapshot,
+        new_writer: Callable[[], FileWriter],
+    ) -> tuple[list[Meta], list[DataFile]]:
+        """Return the tensor as chunks if so many of its elements are stored that it is a dense one."""
+        [meta] = metas
+        if not self.is_open:
+            return metas, files
+        spec, nnz = meta.spec, meta.totals.nnz
+        name, reason = auto_layout(nnz / max(1, spec.size), self.options.write, False)
+        if name == "ftsf" and (not nnz or not spec.ndim):
+            name, reason = "bsgs", "cells are given, and chunks hold more than one"
+        elif name == "ftsf" and spec.nbytes > REWRITTEN_BYTES:
+            name, reason = (
+                "bsgs",
+                (
+                    f"the driver alone would write its {size_text(spec.nbytes)} as chunks, though {reason}; "
+                    f"lake.convert({spec.id!r}, layout='ftsf') does so"
+                ),
+            )
+        tell_layout(spec.id, name, reason)
+        if name != "ftsf":
+            return metas, files
+        made, files = cells_as_chunks(meta, files, self.options.write, snapshot, new_writer)
+        return [made], files

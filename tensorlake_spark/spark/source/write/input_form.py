@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
-from tensorlake_spark.spark.source.commit_message import Written
+from tensorlake_spark.spark.source.commit_message import TensorCommitMessage, Written
 from tensorlake_spark.tensor.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
@@ -47,6 +47,25 @@ class InputForm(ABC):
         snapshot : Snapshot
             The newest version of the table.
         """
+
+    def settle(
+        self,
+        parts: Sequence[TensorCommitMessage],
+        snapshot: Snapshot,
+        new_writer: Callable[[], FileWriter],
+    ) -> list[TensorCommitMessage]:
+        """Return what the tasks wrote, once all of it is in one layout; runs on the driver, before `describe`."""
+        return list(parts)
+
+    def finish(
+        self,
+        metas: list[Meta],
+        files: list[DataFile],
+        snapshot: Snapshot,
+        new_writer: Callable[[], FileWriter],
+    ) -> tuple[list[Meta], list[DataFile]]:
+        """Return tensors and files as they are committed; runs on the driver, after `describe`."""
+        return metas, files
 
 
 def first_place(base: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,17 +19,18 @@ from tensorlake_spark.indexing import Box, Grid
 from tensorlake_spark.layouts import grid_of, layout_of
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
-from tensorlake_spark.spark.source.commit_message import Written
+from tensorlake_spark.spark.source.commit_message import TensorCommitMessage, Written
 from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import tensors_of
+from tensorlake_spark.spark.source.write.conversion import slabs_anew
 from tensorlake_spark.spark.source.write.extents import check_disjoint, check_full, extent
 from tensorlake_spark.spark.source.write.grouping import usual_block
 from tensorlake_spark.spark.source.write.input_form import InputForm, encode_region, first_place
 from tensorlake_spark.tensor.labels import check_labels
-from tensorlake_spark.tensor.spec import TensorSpec, check_id
+from tensorlake_spark.tensor.spec import TensorSpec, check_id, fill_bytes
 from tensorlake_spark.writing.append import check_append, longer_labels
-from tensorlake_spark.writing.options import new_spec
-from tensorlake_spark.writing.source import ArraySource
+from tensorlake_spark.writing.options import WriteOptions, auto_layout, new_spec, tell_layout
+from tensorlake_spark.writing.source import ArraySource, native_dtype
 
 Array = np.ndarray[Any, Any]
 
@@ -50,14 +51,15 @@ class Slabs(InputForm):
     def __init__(self, options: SparkWriteOptions, old: Meta | None) -> None:
         self.options = options
         self.old = old
-        # Tasks see different slabs, so "auto" cannot ask how full they are.
-        layout = "ftsf" if options.write.layout == "auto" else options.write.layout
-        self.choices = replace(options.write, layout=layout, labels={})
-        layout_of(layout)
+        self.choices = replace(options.write, labels={})
+        self.is_open = old is None and options.write.layout == "auto"
+        if options.write.layout != "auto":
+            layout_of(options.write.layout)
 
     def write(self, batches: Iterator[pa.RecordBatch], writer: FileWriter) -> list[Written]:
         """Encode the slabs of one partition; those that follow each other are joined."""
         spec: TensorSpec | None = None
+        sample = (0, 0)
         boxes: list[Box] = []
         totals = Totals()
         base = 0 if self.old is None else self.old.seq + 1
@@ -66,7 +68,8 @@ class Slabs(InputForm):
         numbers = itertools.count(first)
         for lo, region in _coalesce(_slabs(batches)):
             if spec is None:
-                spec = self._spec(lo, region)
+                choices, sample = self._chosen(region)
+                spec = self._spec(lo, region, choices)
             box = Box(lo, tuple(a + n for a, n in zip(lo, region.shape, strict=True)))
             self._check(spec, box, region)
             boxes.append(box)
@@ -74,9 +77,55 @@ class Slabs(InputForm):
             totals += encode_region(self._reaching(spec, moved), moved, region, writer, numbers)
         if spec is None:
             return []
-        return [Written(spec, tuple(boxes), totals, ((first, next(numbers)),))]
+        return [Written(spec, tuple(boxes), totals, ((first, next(numbers)),), sample)]
 
-    def _spec(self, lo: tuple[int, ...], region: Array) -> TensorSpec:
+    def _chosen(self, region: Array) -> tuple[WriteOptions, tuple[int, int]]:
+        """Return what a task writes by, and the sample by which it chose: its first slab."""
+        if not self.is_open:
+            return self.choices, (0, 0)
+        density = ArraySource(region, region.shape, region.dtype).density()
+        layout, _ = auto_layout(density, self.choices, self._is_filled(region.dtype))
+        return replace(self.choices, layout=layout), (round(density * region.size), region.size)
+
+    def _is_filled(self, dtype: np.dtype[Any]) -> bool:
+        return any(fill_bytes(self.choices.fill_value, native_dtype(dtype)))
+
+    def settle(
+        self,
+        parts: Sequence[TensorCommitMessage],
+        snapshot: Snapshot,
+        new_writer: Callable[[], FileWriter],
+    ) -> list[TensorCommitMessage]:
+        """Return what the tasks wrote in one layout: that which all of their samples together ask for.
+
+        The slabs of tasks that chose the other one are written again here, one by one.
+        """
+        told = [written for part in parts for written in part.written]
+        if not self.is_open or not told:
+            return list(parts)
+        nonzero, looked_at = (sum(w.sample[k] for w in told) for k in range(2))
+        first = told[0].spec
+        density = nonzero / looked_at if looked_at else 1.0
+        name, reason = auto_layout(density, self.choices, self._is_filled(first.dtype))
+        asked = [w.spec for w in told if w.spec.layout == name]
+        odd = [w for w in told if w.spec.layout != name]
+        if odd and asked:
+            reason += f"; {len(odd)} of {len(told)} tasks saw otherwise, and their slabs were written again"
+        tell_layout(first.id, name if asked else first.layout, f"in a sample of it {reason}")
+        if not odd or not asked:
+            return list(parts)
+
+        def spec_of(hi: tuple[int, ...]) -> TensorSpec:
+            return self._reaching(asked[0], Box((0,) * len(hi), hi))
+
+        return [
+            slabs_anew(part, spec_of, snapshot, new_writer)
+            if part.written and part.written[0].spec.layout != name
+            else part
+            for part in parts
+        ]
+
+    def _spec(self, lo: tuple[int, ...], region: Array, choices: WriteOptions) -> TensorSpec:
         """Return the spec by which a task encodes: the old tensor's, or one that all tasks agree on."""
         if self.old is not None:
             spec = self.old.spec
@@ -91,9 +140,9 @@ class Slabs(InputForm):
         if self.options.shape is None and shape:
             shape = (_open_end((0, *shape[1:]), 0), *shape[1:])  # the same one in all tasks
         source = ArraySource(region, region.shape, region.dtype)
-        guess = new_spec(str(self.options.id), source, self.choices)
+        guess = new_spec(str(self.options.id), source, choices)
         block = guess.block_shape
-        if self.choices.block_shape is None and self.choices.chunk_rank is None and block:
+        if choices.block_shape is None and choices.chunk_rank is None and block:
             block = self._block(guess, shape)
         return replace(guess, shape=shape, block_shape=block, segments=())
 

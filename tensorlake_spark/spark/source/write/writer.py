@@ -77,7 +77,9 @@ class TensorWriter(DataSourceArrowWriter):
         if kind == "tensors":
             self.form = Tensors(options)
         else:
-            self.form = Slabs(options, old) if kind == "slabs" else Cells(options, schema, old)
+            self.form = (
+                Slabs(options, old) if kind == "slabs" else Cells(options, schema, old, overwrite)
+            )
         if snapshot is None:  # made only for a write that could succeed
             create_table(options.storage)
             snapshot = Snapshot.open(options.storage)
@@ -100,12 +102,15 @@ class TensorWriter(DataSourceArrowWriter):
         """Encode and write one partition; runs on an executor, perhaps more than once."""
         if self.done:
             return TensorCommitMessage()
-        with FileWriter(self.options.storage, self.file_bytes, mark=self.mark) as writer:
+        with self._new_writer() as writer:
             written = self.form.write(iterator, writer)
             message = TensorCommitMessage(tuple(writer.finish()), tuple(written))
             if self.options.resumption is not None and written:
                 self.options.resumption.leave(self.options.storage, message)
             return message
+
+    def _new_writer(self) -> FileWriter:
+        return FileWriter(self.options.storage, self.file_bytes, mark=self.mark)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make all that the tasks wrote visible in one commit; runs on the driver."""
@@ -117,8 +122,10 @@ class TensorWriter(DataSourceArrowWriter):
             parts = [*resumption.taken(storage), *parts]
         try:
             snapshot = Snapshot.open(storage)
+            parts = self.form.settle(parts, snapshot, self._new_writer)
             files = [file for part in parts for file in part.files]
             metas = self.form.describe([w for m in parts for w in m.written], files, snapshot)
+            metas, files = self.form.finish(metas, files, snapshot, self._new_writer)
             self._check_metas(metas)
             if metas:
                 self._commit(snapshot, metas, files)
