@@ -20,8 +20,8 @@ from tensorlake_spark.jobs.command import add_debug, carry_out, defaults_of, sto
 from tensorlake_spark.jobs.config import Parser, parse
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.spark.cluster.task_errors import quiet_tasks
+from tensorlake_spark.spark.ingest.ingest_options import IngestOptions
 from tensorlake_spark.spark.ingest.ingestion import job_session, run
-from tensorlake_spark.spark.ingest.options import IngestOptions
 from tensorlake_spark.spark.ingest.outcome import PLANNED, REPEATED, Outcome
 from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
 from tensorlake_spark.spark.session import local_session

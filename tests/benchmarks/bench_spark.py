@@ -133,8 +133,8 @@ def turns(measures: dict[str, Callable[[], object]], repeat: int) -> dict[str, l
 
 def ingest(spark: Any, table: Path, sources: Sequence[str]) -> None:
     """Write files as one tensor, in a lake of its own, by what the job calls."""
+    from tensorlake_spark.spark.ingest.ingest_options import IngestOptions
     from tensorlake_spark.spark.ingest.ingestion import run
-    from tensorlake_spark.spark.ingest.options import IngestOptions
 
     shutil.rmtree(table, ignore_errors=True)
     run(spark, str(table), "photos", sources, IngestOptions(how="concat"))

@@ -26,8 +26,8 @@ import tensorlake_spark
 import tensorlake_spark.spark.source.write.writer
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.spark.cluster.runner import run_in
+from tensorlake_spark.spark.ingest.ingest_options import IngestOptions
 from tensorlake_spark.spark.ingest.ingestion import run
-from tensorlake_spark.spark.ingest.options import IngestOptions
 from tensorlake_spark.spark.source.data_source import TensorDataSource, register
 from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
 from tensorlake_spark.spark.source.write import direct_write as direct

@@ -6,7 +6,7 @@ import scipy.sparse
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.ingest import ingestion as ingest
-from tensorlake_spark.spark.ingest.options import IngestOptions
+from tensorlake_spark.spark.ingest.ingest_options import IngestOptions
 
 GOOD = "# FROSTT\n1 1 2.5\n"
 HEAD = "%%MatrixMarket matrix coordinate"

@@ -14,8 +14,8 @@ from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, TensorExistsError
+from tensorlake_spark.spark.ingest.ingest_options import IngestOptions
 from tensorlake_spark.spark.ingest.ingestion import run
-from tensorlake_spark.spark.ingest.options import IngestOptions
 
 
 @pytest.fixture

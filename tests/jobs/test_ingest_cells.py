@@ -15,13 +15,15 @@ from deltalake import DeltaTable, write_deltalake
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidTensorError, TensorExistsError
 from tensorlake_spark.spark.ingest import ingestion as ingest
-from tensorlake_spark.spark.ingest.options import IngestOptions
+from tensorlake_spark.spark.ingest.ingest_options import IngestOptions
 from tensorlake_spark.spark.ingest.records import cell_preparation, coordinates
 from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
 from tensorlake_spark.tensor.labels import Listed, Regular
 
 
 def run(spark, tmp_path, sources, *axes, tensor_id="x", mode="error", **choices):
+    if mode != "append":  # small examples are dense ones, but for those who say so
+        choices.setdefault("layout", "bsgs")
     names = ("value", "column", "where", "delimiter", "timezone")
     cells = CellOptions(tuple(axes), **{n: choices.pop(n) for n in names if n in choices})
     sources = [str(tmp_path / s) for s in ([sources] if isinstance(sources, str) else sources)]

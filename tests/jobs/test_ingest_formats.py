@@ -17,8 +17,8 @@ from tensorlake_spark.spark.ingest.arrays.array_discovery import Part
 from tensorlake_spark.spark.ingest.arrays.array_files import members_of, opened
 from tensorlake_spark.spark.ingest.arrays.array_slabs import slab_rows
 from tensorlake_spark.spark.ingest.arrays.tiling import BAND_BYTES, tiling
+from tensorlake_spark.spark.ingest.ingest_options import IngestOptions
 from tensorlake_spark.spark.ingest.ingestion import run
-from tensorlake_spark.spark.ingest.options import IngestOptions
 from tensorlake_spark.spark.ingest.outcome import bytes_of
 from tensorlake_spark.spark.ingest.sources import expand, family_of, split
 

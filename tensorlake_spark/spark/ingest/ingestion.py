@@ -17,7 +17,7 @@ from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
 from tensorlake_spark.spark.ingest.arrays.array_job import ArrayJob, write_arrays
 from tensorlake_spark.spark.ingest.batches import repeated
-from tensorlake_spark.spark.ingest.options import IngestOptions
+from tensorlake_spark.spark.ingest.ingest_options import IngestOptions
 from tensorlake_spark.spark.ingest.outcome import DONE, Outcome, Skipped, bytes_of
 from tensorlake_spark.spark.ingest.records.cell_job import write_cells
 from tensorlake_spark.spark.ingest.records.cell_preparation import CellJob

@@ -155,3 +155,12 @@ def test_a_table_that_another_made_since_the_look(tmp_path, monkeypatch):
     with pytest.raises(tl.ConcurrentWriteError, match="nothing of it was committed"):
         save(tmp_path, id="x")
     np.testing.assert_array_equal(tl.open(tmp_path)["x"][:], X)
+
+
+def test_the_share_from_which_a_tensor_is_dense():
+    given = {"path": "p", "id": "x"}
+    assert SparkWriteOptions.parse(given).write.threshold == 0.1
+    assert SparkWriteOptions.parse({**given, "threshold": "0.25"}).write.threshold == 0.25
+    for text in ("a", "2", "-0.1", "nan"):
+        with pytest.raises(tl.InvalidOptionError, match="is no share between 0 and 1"):
+            SparkWriteOptions.parse({**given, "threshold": text})

@@ -16,7 +16,7 @@ from tensorlake_spark.writing.source import ArraySource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BANDS = 16
+BANDS = 8
 """So many bands are read, of files and of places in them that lie evenly; a band has about 16 MiB."""
 
 
