@@ -132,7 +132,7 @@ MODULES = {
     "spark.pieces": "spark.ingest.pieces",
     "spark.plain": "spark.functions.read_tensor",
     "spark.plan_arrays": "spark.ingest.arrays.array_plan",
-    "spark.plan_cells": "spark.ingest.records.cell_plan",
+    "spark.plan_cells": "spark.ingest.records.cell_job",
     "spark.pushdown": "spark.source.read.pushdown",
     "spark.reader": "spark.source.read.reader",
     "spark.receipts": "spark.source.resumption",
@@ -196,7 +196,7 @@ NAMES = {
     },
     "spark.ingest": {
         "job_session": "spark.ingest.ingestion",
-        "plain_errors": "spark.ingest.ingestion",
+        "plain_errors": "spark.cluster.task_errors",
         "run": "spark.ingest.ingestion",
     },
     "spark.source": {

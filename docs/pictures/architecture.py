@@ -89,7 +89,7 @@ WAYS = (
             ("spark/ingest", "ingestion.run"),
             ("spark/ingest", "sources.expand"),
             ("spark/ingest/arrays", "array_job.write_arrays"),
-            ("spark/ingest/records", "cell_job.ingest_cells"),
+            ("spark/ingest/records", "cell_job.write_cells"),
             ("spark/ingest", "resume.resumed"),
             ("spark/source/write", "writer.TensorWriter"),
             ("layouts", "bsgs.Bsgs"),
