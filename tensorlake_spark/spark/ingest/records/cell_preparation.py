@@ -46,7 +46,7 @@ from tensorlake_spark.spark.source.write.cells import stays_sparse
 from tensorlake_spark.spark.source.write.grouping import group_cells
 from tensorlake_spark.tensor.labels import Labels, Listed
 from tensorlake_spark.tensor.spec import dtype_of
-from tensorlake_spark.writing.options import auto_layout, tell_layout
+from tensorlake_spark.writing.options import auto_layout, integers, tell_layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -138,7 +138,8 @@ def prepared(
         If a record or an option will not do.
     """
     given = dict(job.options)
-    asked = _integers(given.pop("shape", None))
+    shape = given.pop("shape", None)
+    asked = None if shape is None else integers(shape, "--shape")
     conf = {
         _TIMEZONE: job.choices.timezone,
         # conf/spark-defaults.conf has a small one for rows of megabytes; these are rows of a few bytes.
@@ -262,13 +263,6 @@ def _settings(session: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
                 session.conf.set(name, old)
 
 
-def _integers(text: str | None, name: str = "--shape") -> tuple[int, ...] | None:
-    try:
-        return None if text is None else tuple(int(n) for n in text.strip("()[] ").split(","))
-    except ValueError:
-        raise InvalidOptionError(f"{name} {text!r} is no list of integers such as 24,365") from None
-
-
 def _prepare(
     session: SparkSession,
     job: CellJob,
@@ -340,7 +334,7 @@ def _block(
     if not layout.has_blocks:
         return ()
     if "blockShape" in given:
-        return _integers(given["blockShape"], "--block-shape") or ()
+        return integers(given["blockShape"], "--block-shape")
     block = layout.default_block(shape, dtype, cells / max(1.0, math.prod(map(float, shape))))
     given["blockShape"] = ",".join(map(str, block))
     return block
