@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
-
-import logging
 
 import numpy as np
 import pyarrow as pa
@@ -174,12 +173,21 @@ def keep(snapshot: Snapshot, added: int) -> None:
     """
     count = len(snapshot.files.path)
     pace = commits_between(count)
-    if count < _KEPT_FROM or not (added >= pace or snapshot.version % pace == 0):
+    if count < _KEPT_FROM or not (added >= pace or (snapshot.version + 1) % pace == 0):
         return
     try:
         _write(snapshot)
     except (TensorLakeError, OSError, pa.ArrowException) as error:  # the change itself is there
         logger.warning("the catalog file of %s was not written: %s", snapshot.storage.uri, error)
+
+
+def forget(snapshot: Snapshot) -> None:
+    """Rewrite the catalog file, if there is one, with rows of a version's files alone, and delete all others."""
+    before = catalog_file.paths(snapshot.storage)
+    if before:
+        _write(snapshot)
+        own = catalog_file.name_of(snapshot.version)
+        catalog_file.delete(snapshot.storage, [path for path in before if path != own])
 
 
 def _write(snapshot: Snapshot) -> None:

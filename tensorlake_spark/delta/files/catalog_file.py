@@ -90,10 +90,18 @@ def paths(storage: Storage) -> list[str]:
     """Return the paths of all catalog files, by version."""
     filesystem, base = storage.place
     with reaching(storage):
-        found = filesystem.get_file_info(
-            pafs.FileSelector(f"{base}/{ROOT}", allow_not_found=True)
-        )
-    return sorted(f"{ROOT}/{i.base_name}" for i in found if i.is_file and _NAME.fullmatch(i.base_name))
+        found = filesystem.get_file_info(pafs.FileSelector(f"{base}/{ROOT}", allow_not_found=True))
+    return sorted(
+        f"{ROOT}/{i.base_name}" for i in found if i.is_file and _NAME.fullmatch(i.base_name)
+    )
+
+
+def expire(storage: Storage, dry_run: bool) -> list[str]:
+    """Delete catalog files that a later one has superseded, or only name them; returns their paths."""
+    old = paths(storage)[:-1]
+    if not dry_run:
+        delete(storage, old)
+    return old
 
 
 def delete(storage: Storage, names: list[str]) -> None:
