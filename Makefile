@@ -127,6 +127,10 @@ bench-s3: $(STAMP) $(BENCH)/.ready ## S3: round trips and times beside Zarr, Ten
 	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests/support"); import s3server; s3server.fetch()'
 	$(BENCH)/bin/python tests/benchmarks/bench_s3.py $(BENCH_ARGS)
 
+.PHONY: bench-many
+bench-many: $(STAMP) ## 10,000 small tensors written one by one: each write, a listing, opening one
+	$(BIN)/python tests/benchmarks/many_tensors.py $(BENCH_ARGS)
+
 .PHONY: bench-scale
 bench-scale: $(STAMP) ## The Delta log with up to 100,000 files, and what follows for 100 TB
 	$(BIN)/python tests/benchmarks/scale.py $(BENCH_ARGS)

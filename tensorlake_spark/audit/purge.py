@@ -82,6 +82,7 @@ def purge(
     late: list[str] = []
     if not dry_run:
         traces.delete(gone)
+        catalog.forget(after)
         notes = _forget_staging(storage, tensor_id)
         traces.look()
         kept = {file.path for file in files if file.due is not None}

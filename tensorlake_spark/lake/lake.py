@@ -19,6 +19,7 @@ from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.lake.upkeep import Upkeep
 from tensorlake_spark.lake.versions import Versions
 from tensorlake_spark.progress import progress
+from tensorlake_spark.tensor.spec import dtype_name
 from tensorlake_spark.upkeep.convert import convert
 from tensorlake_spark.writing import write
 from tensorlake_spark.writing.options import DENSE_FROM, WriteOptions, new_spec
@@ -131,7 +132,7 @@ class TensorLake(Upkeep, Versions):
         snapshot = self._snapshot()
         rows = [
             (
-                m.spec.id, m.spec.shape, m.spec.dtype.name, m.spec.layout, m.spec.block_shape,
+                m.spec.id, m.spec.shape, dtype_name(m.spec.dtype), m.spec.layout, m.spec.block_shape,
                 m.spec.codec, m.spec.axes, m.totals.nnz, m.spec.nbytes, m.totals.nbytes,
                 m.totals.rows, dict(m.spec.attrs),
             )

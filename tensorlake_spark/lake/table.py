@@ -37,7 +37,7 @@ class Table:
             if stamp is not None and snapshot.stamp() == stamp:
                 return snapshot
         try:
-            return self._show(Snapshot.open(self._storage))
+            return self._show(Snapshot.newest(self._storage))
         except TableNotFoundError:
             self._newest = None
             return None

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ def check_id(tensor_id: str) -> str:
     return tensor_id
 
 
+@lru_cache(maxsize=256)
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """Return the name under which the format stores `dtype`, always little endian.
 
@@ -114,6 +116,11 @@ def dtype_of(name: str) -> np.dtype[Any]:
             raise UnsupportedDtypeError(f"ml_dtypes {ml_dtypes.__version__} has no dtype {name!r}")
         small: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return small
+    return _numpy_dtype(name)
+
+
+@lru_cache(maxsize=256)
+def _numpy_dtype(name: str) -> np.dtype[Any]:
     try:
         dtype: np.dtype[Any] = np.dtype(name)
     except TypeError as error:

@@ -6,6 +6,7 @@ import logging
 import math
 import re
 
+from tensorlake_spark.delta.files import catalog_file
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.table_folder import inner_tables
 from tensorlake_spark.delta.log.tags import tags
@@ -84,7 +85,8 @@ def vacuum(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> 
             gone = [name for name in gone if not _is_kept(name, inner)]
             if not dry_run:
                 list(threads().map(snapshot.storage.delete, gone))
-    return gone + staging.expire(snapshot.storage, retention_hours, dry_run)
+    notes = staging.expire(snapshot.storage, retention_hours, dry_run)
+    return gone + notes + catalog_file.expire(snapshot.storage, dry_run)
 
 
 def _is_kept(name: str, inner: tuple[str, ...]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.log.data_file import DataFile
@@ -120,7 +121,9 @@ def commit_change(
     number = snapshot.transaction(app_of(tensor_id))
     files = [*adds, *writer.finish()]
     change = Change({tensor_id: number}, files, removes, operation, transaction)
-    return commit(snapshot.storage, change)
+    after = commit(snapshot.storage, change)
+    catalog.keep(after, len(files))
+    return after
 
 
 def recomputed(snapshot: Snapshot, tensor_id: str, change: Callable[[Snapshot], T]) -> T:

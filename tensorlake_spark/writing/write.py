@@ -75,7 +75,7 @@ def write(
 ) -> Snapshot:
     """Write a tensor and return the version that has it; see `TensorLake.write`."""
     for _ in range(RECOMPUTE):
-        snapshot = Snapshot.open(storage)
+        snapshot = Snapshot.newest(storage)
         snapshot.check_writable()
         if is_repeated(snapshot, options.transaction, tensor_id):
             logger.info(

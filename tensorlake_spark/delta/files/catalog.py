@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from functools import partial
@@ -12,11 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tensorlake_spark.delta.files.footer import Footer, footer_at, plain_types, reading
+from tensorlake_spark.delta.files import catalog_file
+from tensorlake_spark.delta.files.footer import Array, Footer, footer_at, plain_types, reading
+from tensorlake_spark.delta.log.properties import commits_between
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidTensorError,
+    TensorLakeError,
     TensorNotFoundError,
     did_you_mean,
 )
@@ -24,15 +28,31 @@ from tensorlake_spark.rows.metadata import META_COLUMNS, Meta, read_meta
 from tensorlake_spark.tensor.spec import check_id
 from tensorlake_spark.threads import io_threads
 
+logger = logging.getLogger("tensorlake_spark")
+
 _KEEP = 256
 _AT_ONCE = 256  # files of a store
+_FEW = 32  # files that are opened one by one rather than looked up in the catalog file
+_KEPT_FROM = 64  # files of a table that has a catalog file
+_KEPT_ROWS = 16  # of a data file with more, or larger ones, opening it is worth while
+_KEPT_BYTES = 8 << 10
+_KEPT_NEW = 512  # files that one commit opens for the catalog file
+_ROW_COLUMNS = [*META_COLUMNS, "row"]
 _cache: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
 
 
 def _meta_rows(snapshot: Snapshot, place: int) -> pa.Table:
-    """Return the metadata rows of one file that are still there; files never change, so they are kept."""
-    files = snapshot.files
-    name = files.path[place]
+    """Return the metadata rows of one file that are still there."""
+    table = _rows_of_file(snapshot, place)
+    keep = snapshot.kept(snapshot.files.path[place])
+    if keep is not None:
+        table = table.filter(pa.array(keep[table["row"].to_numpy()]))
+    return table
+
+
+def _rows_of_file(snapshot: Snapshot, place: int) -> pa.Table:
+    """Return the metadata rows of one file, deleted or not; files never change, so they are kept."""
+    name = snapshot.files.path[place]
     key = (snapshot.storage.uri, name)
     table = _cache.get(key)
     if table is None:
@@ -52,9 +72,6 @@ def _meta_rows(snapshot: Snapshot, place: int) -> pa.Table:
         _cache[key] = table
         while len(_cache) > _KEEP:
             _cache.popitem(last=False)
-    keep = snapshot.kept(name)
-    if keep is not None:
-        table = table.filter(pa.array(keep[table["row"].to_numpy()]))
     return table
 
 
@@ -111,6 +128,87 @@ def get(snapshot: Snapshot, tensor_id: str) -> Meta:
     return meta
 
 
+def _look_up(snapshot: Snapshot, places: Array) -> tuple[pa.Table, Array]:
+    """Return the metadata rows of files that the catalog file has, and the places of all others.
+
+    A row is taken if the log has a file of its path and size, and its id is within the log's bounds. Files with a
+    deletion vector are left to be opened.
+    """
+    nothing = catalog_file.CATALOG.empty_table().select(_ROW_COLUMNS)
+    if len(places) <= _FEW:
+        return nothing, places
+    rows = catalog_file.load(snapshot.storage)
+    files = snapshot.files
+    live = {files.path[place]: place for place in places.tolist()}
+    for path in snapshot.deletions:
+        live.pop(path, None)
+    found = np.array([live.get(path, -1) for path in rows["path"].to_pylist()], np.int64)
+    names = rows["id"].to_numpy()
+    first, last = files.first_id[found], files.last_id[found]
+    fits = (found >= 0) & (rows["size"].to_numpy() == files.size[found])
+    fits &= np.array(
+        [
+            name is not None and (a is None or a <= name) and (b is None or name <= b)
+            for name, a, b in zip(names, first, last, strict=True)
+        ],
+        bool,
+    )
+    fits &= rows["nnz"].to_numpy() == 0
+    fits &= ~np.isin(found, found[~fits])  # a file with a row that does not fit is opened
+    return (
+        rows.filter(pa.array(fits)).select(_ROW_COLUMNS),
+        places[~np.isin(places, found[fits])],
+    )
+
+
+def keep(snapshot: Snapshot, added: int) -> None:
+    """Write the catalog file of a table with many files, every so many commits, for later listings.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version that a commit has made.
+    added : int
+        How many files that commit added.
+    """
+    count = len(snapshot.files.path)
+    pace = commits_between(count)
+    if count < _KEPT_FROM or not (added >= pace or (snapshot.version + 1) % pace == 0):
+        return
+    try:
+        _write(snapshot)
+    except (TensorLakeError, OSError, pa.ArrowException) as error:  # the change itself is there
+        logger.warning("the catalog file of %s was not written: %s", snapshot.storage.uri, error)
+
+
+def forget(snapshot: Snapshot) -> None:
+    """Rewrite the catalog file, if there is one, with rows of a version's files alone, and delete all others."""
+    before = catalog_file.paths(snapshot.storage)
+    if before:
+        _write(snapshot)
+        own = catalog_file.name_of(snapshot.version)
+        catalog_file.delete(snapshot.storage, [path for path in before if path != own])
+
+
+def _write(snapshot: Snapshot) -> None:
+    files = snapshot.files
+    places = np.flatnonzero(files.least_nnz == 0)
+    old = catalog_file.load(snapshot.storage)
+    live = set(files.path)
+    old = old.filter(pa.array([path in live for path in old["path"].to_pylist()], pa.bool_()))
+    have = set(old["path"].to_pylist())
+    new = [place for place in places.tolist() if files.path[place] not in have][-_KEPT_NEW:]
+    load: Any = map if snapshot.remote is None else io_threads().map
+    tables = [old]
+    for place, rows in zip(new, load(partial(_rows_of_file, snapshot), new), strict=True):
+        if 0 < rows.num_rows <= _KEPT_ROWS and rows.nbytes <= _KEPT_BYTES:
+            said = {"path": files.path[place], "size": files.size[place]}
+            for name in reversed(said):
+                rows = rows.add_column(0, name, pa.array([said[name]] * rows.num_rows))
+            tables.append(rows.select(catalog_file.CATALOG.names).cast(catalog_file.CATALOG))
+    catalog_file.save(snapshot.storage, snapshot.version, pa.concat_tables(tables))
+
+
 def _newest(snapshot: Snapshot) -> Iterator[pa.Table]:
     """Yield the metadata rows of all tensors, those that hold among them.
 
@@ -119,8 +217,13 @@ def _newest(snapshot: Snapshot) -> Iterator[pa.Table]:
     """
     files = snapshot.files
     places = np.flatnonzero(files.least_nnz == 0)
+    known, places = _look_up(snapshot, places)
     waiting = deque(places[np.argsort(-files.last_seq[places], kind="stable")].tolist())
     newest: dict[str, int] = {}
+    if known.num_rows:
+        yield known
+        for name, seq in zip(known["id"].to_pylist(), known["seq"].to_pylist(), strict=True):
+            newest[name] = max(seq, newest.get(name, -1))
     load: Any = map if snapshot.remote is None else io_threads().map
     most = 1 if snapshot.remote is None else _AT_ONCE
     while waiting:
@@ -161,14 +264,19 @@ def ids(snapshot: Snapshot) -> list[str]:
     """Return the ids of all tensors, sorted. What the log says of a file with one tensor is enough."""
     files = snapshot.files
     found: set[str] = set()
+    unsure = []
+    known = files.most_nnz < np.iinfo(np.int64).max  # and so the least is
     for place in np.flatnonzero(files.least_nnz == 0).tolist():
         first, last = files.first_id[place], files.last_id[place]
-        marked = snapshot.kept(files.path[place]) is not None
-        known = files.most_nnz[place] < np.iinfo(np.int64).max  # and so the least is
-        if first is not None and first == last and known and not marked:
+        marked = files.path[place] in snapshot.deletions
+        if first is not None and first == last and known[place] and not marked:
             found.add(first)
         else:
-            found.update(_meta_rows(snapshot, place)["id"].to_pylist())
+            unsure.append(place)
+    rows, others = _look_up(snapshot, np.array(unsure, np.int64))
+    found.update(rows["id"].to_pylist())
+    for place in others.tolist():
+        found.update(_meta_rows(snapshot, place)["id"].to_pylist())
     for name in found:
         try:
             check_id(name)

@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.fs as pafs
 
+from tensorlake_spark.delta.store.paths import is_plain
 from tensorlake_spark.delta.store.storage import Storage, reaching
 
 LOG = "_delta_log"
@@ -73,6 +75,36 @@ def read_actions(
             for kind, column in zip(batch.schema.names, batch.columns, strict=True):
                 for said in column.drop_null().to_pylist():
                     yield kind, said
+
+
+@dataclass(frozen=True, slots=True)
+class AddedRemoved:
+    """What one commit does to files and transactions."""
+
+    added: list[dict[str, Any]]
+    removed: set[str]
+    transactions: dict[str, int]
+
+
+def added_removed(commit: bytes) -> AddedRemoved | None:
+    """Return what a commit says, None if it does more than to add and remove files and to count transactions."""
+    out = AddedRemoved([], set(), {})
+    with suppress(ValueError, LookupError, TypeError, AttributeError):
+        for line in commit.splitlines():
+            for kind, said in json.loads(line).items() if line.strip() else ():
+                if kind in ("add", "remove"):
+                    if said.get("deletionVector") or not is_plain(said["path"]):
+                        return None
+                    if kind == "add":
+                        out.added.append({**said, "size": int(said["size"])})
+                    else:
+                        out.removed.add(said["path"])
+                elif kind == "txn":
+                    out.transactions[str(said["appId"])] = int(said["version"])
+                elif kind != "commitInfo":
+                    return None
+        return out
+    return None
 
 
 def all_transactions(storage: Storage, version: int) -> dict[str, int] | None:

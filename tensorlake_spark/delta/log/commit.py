@@ -13,11 +13,14 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+import deltalake
 from deltalake import CommitProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import RemoveAction
 
+from tensorlake_spark.delta.log import local_commit
 from tensorlake_spark.delta.log.data_file import DataFile, unsettle
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.redaction import cleanse
@@ -137,7 +140,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
         if attempt:
             wait = min(0.5, 0.01 * 1.4**attempt)
             time.sleep(wait * random.uniform(0.2, 1.0))  # nosec B311 # no secret
-        snapshot = Snapshot.open(storage)
+        snapshot = Snapshot.newest(storage)
         since = since if attempt else snapshot.version
         if attempt and _is_there(snapshot, change.mark, since):
             return snapshot
@@ -163,7 +166,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
             if _is_there(snapshot, change.mark, since):
                 return snapshot
             raise _lost(storage, failed, over=pending <= snapshot.version) from failed
-        return snapshot.newer()
+        return _after(snapshot)
     snapshot = Snapshot.open(storage)
     if _is_there(snapshot, change.mark, since):
         return snapshot
@@ -173,6 +176,15 @@ def commit(storage: Storage, change: Change) -> Snapshot:
         f"other writers won {ATTEMPTS} commits in a row on {storage.uri}; nothing was "
         f"committed, try again later: {error}"
     ) from error
+
+
+def _after(snapshot: Snapshot) -> Snapshot:
+    """Return the newest version after a commit, which this process reads on from at its next one."""
+    later = snapshot.read_on()
+    if later is None or later is snapshot:
+        return snapshot.newer()
+    local_commit.tidy(later)
+    return Snapshot.keep(later)
 
 
 def _lost(storage: Storage, failed: OSError, over: bool) -> StorageError:
@@ -227,6 +239,11 @@ def _commit_once(snapshot: Snapshot, change: Change) -> None:
     ]
     if change.transaction is not None:
         transactions.append(Transaction(*change.transaction, now))
+    paths = [*change.removes, *(file.path for file in change.adds)]
+    if local_commit.can_commit(snapshot, paths):
+        said = _said(change, transactions, now)
+        if local_commit.put_commit(snapshot.storage, snapshot.version + 1, said):
+            return
     snapshot.table.create_write_transaction(
         [*actions, *(file.add_action(change.data_change) for file in change.adds)],
         "append",
@@ -237,6 +254,47 @@ def _commit_once(snapshot: Snapshot, change: Change) -> None:
             max_commit_retries=0,
         ),
     )
+
+
+def _said(change: Change, transactions: list[Transaction], now: int) -> list[dict[str, Any]]:
+    """Return the lines of a commit, as deltalake writes them."""
+    info = {
+        "timestamp": now,
+        "operation": "WRITE",
+        "operationParameters": {"mode": "Append", "partitionBy": "[]"},
+        "engineInfo": f"tensorlake-spark delta-rs:py-{deltalake.__version__}",
+        _MARK: change.mark,
+        "tensorlake.operation": change.operation,
+    }
+    removes = [
+        {
+            "path": path,
+            "dataChange": change.data_change,
+            "deletionTimestamp": now,
+            "extendedFileMetadata": False,
+        }
+        for path in change.removes
+    ]
+    adds = [
+        {
+            "path": file.path,
+            "partitionValues": {},
+            "size": file.size,
+            "modificationTime": now,
+            "dataChange": change.data_change,
+            "stats": file.stats,
+        }
+        for file in change.adds
+    ]
+    txns = [
+        {"appId": txn.app_id, "version": txn.version, "lastUpdated": now} for txn in transactions
+    ]
+    return [
+        {"commitInfo": info},
+        *({"remove": said} for said in removes),
+        *({"add": said} for said in adds),
+        *({"txn": said} for said in txns),
+    ]
 
 
 def _is_there(snapshot: Snapshot, mark: str, since: int) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.delta.store.paths import inside
+from tensorlake_spark.delta.store.paths import inside, is_plain
 from tensorlake_spark.errors import UnsupportedFeatureError
 from tensorlake_spark.rows.row import SCHEMA
 from tensorlake_spark.tensor.spec import STORED_AXES
@@ -76,6 +77,33 @@ class Files:
             hi=corner("max.hi", MOST),
         )
 
+    def grown(self, added: list[dict[str, Any]], removed: set[str], uri: str) -> Files:
+        """Return the files after a commit.
+
+        Parameters
+        ----------
+        added : list of dict
+            The ``add`` actions as the log has them.
+        removed : set of str
+            Paths of files that left the table.
+        uri : str
+            Where the table is, for messages.
+        """
+        gone = removed | {action["path"] for action in added}
+        kept: Any = slice(None)
+        path = self.path
+        if removed:
+            kept = [place for place, name in enumerate(self.path) if name not in gone]
+            path = [self.path[place] for place in kept]
+        new = Files.of(_actions(added), uri)
+        return Files(
+            [*path, *new.path],
+            *(
+                np.concatenate([getattr(self, name)[kept], getattr(new, name)])
+                for name in self.__slots__[1:]
+            ),
+        )
+
     def may_hold(self, tensor_id: str, data: bool) -> Array:
         """Return for each file whether it may hold data (or metadata) rows of a tensor."""
         known = self.first_id != None  # noqa: E711 - elementwise
@@ -93,6 +121,27 @@ class Files:
         lo[:, :stored] = np.maximum(lo[:, :stored], self.lo[:, :stored])
         hi[:, :stored] = np.minimum(hi[:, :stored], self.hi[:, :stored])
         return lo, hi
+
+
+def _actions(added: list[dict[str, Any]]) -> pa.Table:
+    """Return ``add`` actions in the columns that deltalake gives them."""
+    rows = []
+    for action in added:
+        said = json.loads(action.get("stats") or "{}")
+        row = {"path": action["path"], "size_bytes": action["size"]}
+        row["num_records"] = said.get("numRecords")
+        for kind, prefix in (("minValues", "min"), ("maxValues", "max")):
+            for column in ("id", "seq", "nnz", "lo", "hi"):
+                value = (said.get(kind) or {}).get(column)
+                if isinstance(value, dict):
+                    row |= {f"{prefix}.{column}.{leaf}": v for leaf, v in value.items()}
+                else:
+                    row[f"{prefix}.{column}"] = value
+        rows.append(row)
+    names = dict.fromkeys(["path", "size_bytes", *(name for row in rows for name in row)])
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    said_of = {n: c for n, c in columns.items() if n == "path" or any(v is not None for v in c)}
+    return pa.table(said_of)
 
 
 def numbers(actions: pa.Table, name: str, unknown: int) -> Array:
@@ -123,6 +172,8 @@ def statistics_of(actions: pa.Table, place: int) -> dict[str, Any]:
 
 
 def _relative(path: str, uri: str) -> str:
+    if is_plain(path):
+        return path
     if "://" in path or path.startswith(("/", "file:")):
         raise UnsupportedFeatureError(
             f"the table at {uri} names the file {path} outside of itself (a shallow clone); "

@@ -31,12 +31,31 @@ TABLE_PROPERTIES = {
 }
 """Properties of a new table."""
 
+CHECKPOINT_INTERVAL = int(TABLE_PROPERTIES["delta.checkpointInterval"])
+
 _SIZE = re.compile(r"\s*(\d*[1-9]\d*)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
 _INTERVAL = re.compile(
     r"\s*(?:interval\s+)?(\d+)\s+(week|day|hour|minute|second)s?\s*", re.IGNORECASE
 )
 _SECONDS = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
 _WEEK = dt.timedelta(days=7)
+
+
+def commits_between(files: int) -> int:
+    """Return after how many commits a table of so many files gets what costs as much as it has files.
+
+    It is about one in a hundred of them, so that the cost of a commit does not grow with the table; a power of
+    two times the least, so that versions it divides stay so while the table grows.
+
+    Examples
+    --------
+    >>> [commits_between(files) for files in (0, 1000, 2000, 10_000)]
+    [10, 10, 20, 80]
+    """
+    pace = CHECKPOINT_INTERVAL
+    while pace * 2 <= files // 100:
+        pace *= 2
+    return pace
 
 
 def file_bytes(properties: Mapping[str, str], uri: str) -> int:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 from deltalake.schema import PrimitiveType
 
 from tensorlake_spark.delta.log import properties
-from tensorlake_spark.delta.log.actions import all_transactions, commit_name
+from tensorlake_spark.delta.log.actions import added_removed, all_transactions, commit_name
 from tensorlake_spark.delta.log.deletion_vectors import kept_rows
 from tensorlake_spark.delta.log.live_files import LEAST, Array, Files, numbers, statistics_of
 from tensorlake_spark.delta.log.remote_log import Mirror, bring, mark_of
@@ -54,6 +57,38 @@ _met: set[str] = set()
 """Where this process has met a table: a listing of its log that shows nothing is looked at again."""
 
 
+_kept: OrderedDict[str, Snapshot] = OrderedDict()
+"""For local tables that this process writes, the version that its last commit made."""
+
+_KEEP = 4
+_MOST = 100  # commits that are read on; with more deltalake begins from a checkpoint
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Continued:
+    """A version that was read on from an earlier one, by its commits.
+
+    Attributes
+    ----------
+    table : deltalake.DeltaTable
+        The earlier version, for schema, protocol and properties, which these commits do not change.
+    version : int
+        The version.
+    files : Files
+        Its live files.
+    transactions : dict of str to int
+        The last number of every application transaction.
+    written : int
+        When its commit was written, in nanoseconds: of a table that was made anew it is another time.
+    """
+
+    table: DeltaTable
+    version: int
+    files: Files
+    transactions: dict[str, int]
+    written: int
+
+
 class Snapshot:
     """A table at one version.
 
@@ -61,26 +96,28 @@ class Snapshot:
     ----------
     storage : Storage
         Where it is.
-    opened : deltalake.DeltaTable or Mirror
+    opened : deltalake.DeltaTable, Mirror or Continued
         Opened at the version that is meant.
     """
 
-    def __init__(self, storage: Storage, opened: DeltaTable | Mirror) -> None:
+    def __init__(self, storage: Storage, opened: DeltaTable | Mirror | Continued) -> None:
         self.storage = storage
         self._opened = opened
-        self._log = opened.table if isinstance(opened, Mirror) else opened
+        self._log = opened if isinstance(opened, DeltaTable) else opened.table
         self._mark = opened.mark if isinstance(opened, Mirror) else None
-        self.version = int(self._log.version())
+        self.version = opened.version if isinstance(opened, Continued) else int(self._log.version())
         self._pid = os.getpid()
+        self._as_continued: Continued | None = None
         protocol = self._log.protocol()
         self.reader_features = frozenset(protocol.reader_features or ())
+        self.writer_version = int(protocol.min_writer_version)
         self.writer_features = frozenset(protocol.writer_features or ())
         self._check(protocol.min_reader_version)
 
     @cached_property
     def table(self) -> DeltaTable:
-        """The table itself, for what a mirror of its log is not enough for."""
-        if not isinstance(self._opened, Mirror):
+        """The table itself, for what was not read, or not kept, of its log."""
+        if isinstance(self._opened, DeltaTable):
             return self._opened
         with reaching(self.storage):
             return listed(
@@ -164,6 +201,75 @@ class Snapshot:
         return cls(storage, table)
 
     @classmethod
+    def newest(cls, storage: Storage) -> Snapshot:
+        """Open a table at its newest version, from the last one that this process has written where it can.
+
+        The log is asked for later commits each time. Raises as `open`.
+        """
+        kept = _kept.get(storage.uri)
+        later = None if kept is None else kept.read_on()
+        if later is None:
+            return cls.open(storage)
+        return cls.keep(later)
+
+    @staticmethod
+    def keep(snapshot: Snapshot) -> Snapshot:
+        """Keep a version of a local table for `newest`, and return it."""
+        if snapshot.storage.is_local:
+            _kept[snapshot.storage.uri] = snapshot
+            while len(_kept) > _KEEP:
+                _kept.popitem(last=False)
+        return snapshot
+
+    def read_on(self) -> Snapshot | None:
+        """Return the newest version, read on from this one; None where it has to be opened.
+
+        That is so if this version's own commit is another one than it was, or gone, or if a later one does more
+        than to add and remove files and to count transactions.
+        """
+        if not self.storage.is_local or "deletionVectors" in self.reader_features:
+            return None
+        with reaching(self.storage):
+            (written,) = self.storage.modified([commit_name(self.version)])
+            before = self._continued(written)
+            if before is None or written != before.written:
+                return None
+            files, transactions, version = before.files, dict(before.transactions), self.version
+            while version - self.version < _MOST:
+                try:
+                    said = self.storage.read_whole(commit_name(version + 1))
+                except FileNotFoundError:
+                    break
+                found = added_removed(said)
+                if found is None:
+                    return None
+                version += 1
+                files = files.grown(found.added, found.removed, self.storage.uri)
+                transactions |= found.transactions
+            else:
+                return None
+            if version == self.version:
+                return self
+            (written,) = self.storage.modified([commit_name(version)])
+        if written is None:
+            return None
+        later = Continued(before.table, version, files, transactions, written)
+        return Snapshot(self.storage, later)
+
+    def _continued(self, written: int | None) -> Continued | None:
+        """Return what is read on from."""
+        if isinstance(self._opened, Continued):
+            return self._opened
+        if self._as_continued is None and written is not None:
+            transactions = all_transactions(self.storage, self.version)
+            if transactions is None or "v2Checkpoint" in self.reader_features:
+                return None
+            self._as_continued = Continued(
+                self._log, self.version, self.files, transactions, written
+            )
+        return self._as_continued
+
+    @classmethod
     def expect(cls, storage: Storage) -> Snapshot:
         """Open a table that should be there, for it could not be made: somebody else was first."""
         _met.add(storage.uri)
@@ -230,6 +336,12 @@ class Snapshot:
         return found
 
     @property
+    def configuration(self) -> Mapping[str, str]:
+        """Properties of the table."""
+        found: Mapping[str, str] = self._log.metadata().configuration
+        return found
+
+    @property
     def is_append_only(self) -> bool:
         """Whether rows may not leave the table."""
         found: str = self._log.metadata().configuration.get("delta.appendOnly", "")
@@ -253,6 +365,8 @@ class Snapshot:
 
     def newer(self) -> Snapshot:
         """Return the newest version, for a caller who drops this one: its log is read on from here."""
+        if isinstance(self._opened, Continued):
+            return Snapshot.newest(self.storage)
         if isinstance(self._opened, Mirror) and "table" not in self.__dict__:
             return Snapshot.open(self.storage)
         with reaching(self.storage):
@@ -263,6 +377,8 @@ class Snapshot:
 
     def transaction(self, app_id: str) -> int | None:
         """Return the last version that an application transaction committed, None before the first."""
+        if isinstance(self._opened, Continued):
+            return self._opened.transactions.get(app_id)
         with reaching(self.storage):
             found = self.table.transaction_version(app_id)
         return None if found is None else int(found)
@@ -270,7 +386,9 @@ class Snapshot:
     def transactions(self, app_ids: Sequence[str]) -> dict[str, int | None]:
         """Return `transaction` of several applications; of many by reading the log only once."""
         found = None
-        if len(app_ids) > _MANY_APPS and "v2Checkpoint" not in self.reader_features:
+        if isinstance(self._opened, Continued):
+            found = self._opened.transactions
+        elif len(app_ids) > _MANY_APPS and "v2Checkpoint" not in self.reader_features:
             found = all_transactions(self.storage, self.version)
         if found is None:
             return {app_id: self.transaction(app_id) for app_id in app_ids}
@@ -279,8 +397,15 @@ class Snapshot:
     @cached_property
     def _actions(self) -> pa.Table:
         """What the log says of every live file."""
+        table = self.table if isinstance(self._opened, Continued) else self._log
         with reaching(self.storage):
-            return pa.table(self._log.get_add_actions(flatten=True))
+            actions = pa.table(table.get_add_actions(flatten=True))
+        if not isinstance(self._opened, Continued):
+            return actions
+        # In the order of `files`.
+        return actions.take(
+            pc.index_in(pa.array(self.files.path), actions["path"].combine_chunks())
+        )
 
     @cached_property
     def first_seq(self) -> Array:
@@ -290,6 +415,8 @@ class Snapshot:
     @cached_property
     def files(self) -> Files:
         """The live files with the log's statistics."""
+        if isinstance(self._opened, Continued):
+            return self._opened.files
         return Files.of(self._actions, self.storage.uri)
 
     @cached_property

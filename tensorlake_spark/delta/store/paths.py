@@ -10,6 +10,7 @@ from tensorlake_spark.errors import FormatError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PLAIN = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)  # of one part, and no other form
 
 
 def inside(name: str) -> str:
@@ -28,6 +29,8 @@ def inside(name: str) -> str:
     >>> inside("part-1.parquet"), inside("a/..b/c.parquet")
     ('part-1.parquet', 'a/..b/c.parquet')
     """
+    if is_plain(name):
+        return name
     form, before = name, ""
     while form != before:
         parts = form.replace("\\", "/").split("/")
@@ -39,6 +42,17 @@ def inside(name: str) -> str:
             )
         form, before = unquote(form), form
     return name
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name is of letters, digits, ``-``, ``_`` and single dots, as those of our own files.
+
+    Examples
+    --------
+    >>> is_plain("part-1.parquet"), is_plain("..")
+    (True, False)
+    """
+    return _PLAIN.fullmatch(name) is not None
 
 
 def path_of(action: dict[str, Any]) -> str:
