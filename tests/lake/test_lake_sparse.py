@@ -203,7 +203,7 @@ def test_an_append_keeps_the_layout(lake):
         ({"layout": "bsgs", "block_shape": (2.5, 2)}, r"block shape \(2.5, 2\) is not a sequence"),
         ({"layout": "bsgs", "block_shape": 5}, "block shape 5 is not a sequence"),
         ({"layout": "bsgs", "block_shape": "ab"}, "block shape 'ab' is not a sequence"),
-        ({"codec": 5}, "unknown codec 5; it is a name, or 'auto'"),
+        ({"codec": 5}, "unknown codec 5; give the name of a codec, or 'auto'"),
         ({"layout": "bsgs", "codec": ["zstd"]}, "unknown codec"),
         ({"chunk_rank": "a"}, "chunk_rank='a' is not a whole number"),
         ({"threshold": "a"}, "threshold 'a' is not a share between 0 and 1"),

@@ -90,7 +90,7 @@ def test_bins():
         ({"a": ["x", "x"]}, "repeat themselves"),
         ({"a": ["x", None]}, "None is not a string"),
         ({"a": "xy"}, "not str"),
-        ({"a": {"start": 0}}, "no regular bins"),
+        ({"a": {"start": 0}}, "not regular bins"),
         ({"a": {"start": 0, "step": 0}}, "length above 0"),
         ({"a": {"start": "2013", "step": 1, "unit": "hour"}}, "unknown unit of time 'hour'"),
     ],
