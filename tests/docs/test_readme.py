@@ -7,6 +7,7 @@ import sys
 import pytest
 from places import DOCS, ROOT
 
+PICTURES = DOCS / "pictures"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 RUN_HERE = [
     "README.md",
@@ -83,13 +84,13 @@ def test_prose_is_wrapped():
 
 def test_the_pictures_are_drawn_by_the_command(tmp_path):
     subprocess.run(
-        [sys.executable, DOCS / "pictures.py", tmp_path], check=True, capture_output=True
+        [sys.executable, PICTURES / "slice.py", tmp_path], check=True, capture_output=True
     )
     drawn = {path.name for path in tmp_path.iterdir()}
     assert drawn
     for name in drawn:
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
-        assert (DOCS / name).exists(), f"make pictures draws {name}"
+        assert (PICTURES / name).exists(), f"make pictures draws {name}"
 
 
 def test_paths_that_are_named_are_there():

@@ -1,6 +1,6 @@
-"""Draw the pictures of README.md: ``make pictures``, or ``python docs/pictures.py [FOLDER]``.
+"""Draws docs/pictures/slice-light.png and slice-dark.png: a tensor as rows. ``make pictures`` runs it.
 
-Each comes twice, for light and for dark pages.
+The README shows the one that suits the page. ``python docs/pictures/slice.py FOLDER`` draws them into another folder.
 """
 
 from __future__ import annotations
