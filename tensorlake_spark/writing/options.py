@@ -56,7 +56,9 @@ class WriteOptions:
         """Raise InvalidOptionError if a value has a type that no layout accepts."""
         check_transaction(self.transaction)
         if not isinstance(self.codec, str):
-            raise InvalidOptionError(f"unknown codec {self.codec!r}; give the name of a codec, or 'auto'")
+            raise InvalidOptionError(
+                f"unknown codec {self.codec!r}; give the name of a codec, or 'auto'"
+            )
         if self.chunk_rank is not None and not isinstance(self.chunk_rank, Integral):
             raise InvalidOptionError(
                 f"chunk_rank={self.chunk_rank!r} is not a whole number; it says how many last axes stay whole"
