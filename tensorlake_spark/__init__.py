@@ -20,6 +20,7 @@ from tensorlake_spark.errors import (
     CorruptDataError,
     FormatError,
     InvalidKeyError,
+    InvalidKeyTypeError,
     InvalidOptionError,
     InvalidSliceError,
     InvalidTensorError,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     )
     from tensorlake_spark.delta.files.compaction import OptimizeReport
     from tensorlake_spark.environment import show_versions
+    from tensorlake_spark.indexing.read_plan import ReadPlan
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
     from tensorlake_spark.tensor.sparse import SparseTensor
@@ -59,6 +61,7 @@ _HOMES = {
     "OptimizeReport": "delta.files.compaction",
     "PurgeReceipt": "audit.receipt",
     "PurgedFile": "audit.receipt",
+    "ReadPlan": "indexing.read_plan",
     "SparseTensor": "tensor.sparse",
     "TensorLake": "lake.lake",
     "TensorRef": "lake.ref",
@@ -78,6 +81,7 @@ __all__ = [
     "Finding",
     "FormatError",
     "InvalidKeyError",
+    "InvalidKeyTypeError",
     "InvalidOptionError",
     "InvalidSliceError",
     "InvalidTensorError",
@@ -86,6 +90,7 @@ __all__ = [
     "OptimizeReport",
     "PurgeReceipt",
     "PurgedFile",
+    "ReadPlan",
     "SparseTensor",
     "StorageError",
     "TableNotFoundError",

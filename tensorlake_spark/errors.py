@@ -1,11 +1,11 @@
 """Every error that this package raises on purpose.
 
-Each class stands for one thing that a caller may want to do about it, and is also the built-in
-type that the caller would catch anyway::
+Each class stands for one thing that a caller may want to handle. Each is also the built-in type that a
+caller would expect::
 
     TensorLakeError
     |-- InvalidKeyError(IndexError)            the key does not fit the tensor's shape
-    |   `-- InvalidKeyTypeError(TypeError)     a slice whose bounds are no integers
+    |   `-- InvalidKeyTypeError(TypeError)     a slice whose bounds are not integers
     |-- InvalidSliceError(ValueError)          the text or the step of a slice makes no sense
     |-- InvalidOptionError(ValueError)         an option, mode, layout or codec is unknown or out of range
     |-- InvalidTensorError(ValueError)         shapes, ids or values that cannot be written as asked
@@ -41,15 +41,15 @@ class TensorLakeError(Exception):
 
 
 class InvalidKeyError(TensorLakeError, IndexError):
-    """A key does not fit the tensor: out of bounds, too many axes, a type NumPy refuses too."""
+    """A key does not fit the tensor: it is out of bounds, has too many axes, or a type that NumPy refuses too."""
 
 
 class InvalidKeyTypeError(InvalidKeyError, TypeError):
-    """A slice has bounds that are no integers."""
+    """A slice has bounds that are not integers."""
 
 
 class InvalidSliceError(TensorLakeError, ValueError):
-    """The text form of a slice cannot be parsed, names no axis, or has a step of zero."""
+    """The text of a slice cannot be read, names an unknown axis, or has a step of zero."""
 
 
 class InvalidOptionError(TensorLakeError, ValueError):
@@ -57,11 +57,11 @@ class InvalidOptionError(TensorLakeError, ValueError):
 
 
 class InvalidTensorError(TensorLakeError, ValueError):
-    """What should be written cannot be: wrong shape, wrong id, values that do not fit."""
+    """This cannot be written: the shape or the id is wrong, or values do not fit."""
 
 
 class UnsupportedDtypeError(InvalidTensorError, TypeError):
-    """A dtype that no row can hold, such as object or a structured dtype."""
+    """No row can hold this dtype, such as object or a structured dtype."""
 
 
 class UnknownLabelError(TensorLakeError, KeyError):
@@ -69,11 +69,11 @@ class UnknownLabelError(TensorLakeError, KeyError):
 
 
 class TensorNotFoundError(TensorLakeError, KeyError):
-    """No tensor of that id in this version of the table."""
+    """There is no tensor of that id in this version of the table."""
 
 
 class TensorExistsError(TensorLakeError, FileExistsError):
-    """The id is taken, and the mode is ``"error"``."""
+    """A tensor of this id exists, and the mode is ``"error"``."""
 
 
 class TableNotFoundError(TensorLakeError, FileNotFoundError):
@@ -89,15 +89,15 @@ class UnsupportedFeatureError(FormatError, NotImplementedError):
 
 
 class StorageError(TensorLakeError, OSError):
-    """The store refused a request (credentials, no such bucket, a full disk), or does not answer."""
+    """The store refused a request (credentials, no such bucket, a full disk) or did not answer."""
 
 
 class CorruptDataError(TensorLakeError, OSError):
-    """Stored bytes are not what was written: checksum, totals, or a truncated file."""
+    """Stored bytes are not what was written: a checksum or totals do not fit, or a file is truncated."""
 
 
 class MissingDataError(CorruptDataError, FileNotFoundError):
-    """A data file that the Delta log names is not there."""
+    """A data file that the Delta log names does not exist."""
 
 
 class ConcurrentWriteError(TensorLakeError, RuntimeError):
@@ -105,7 +105,7 @@ class ConcurrentWriteError(TensorLakeError, RuntimeError):
 
 
 class MissingDependencyError(TensorLakeError, ImportError):
-    """An optional package is needed for this call."""
+    """This call needs an optional package, which is not installed."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

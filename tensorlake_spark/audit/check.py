@@ -36,7 +36,7 @@ _REORG = "it has a deletion vector: REORG TABLE ... APPLY (PURGE) of Spark write
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a check has found.
+    """One thing that a check found.
 
     Attributes
     ----------
@@ -47,9 +47,9 @@ class Finding:
     place : str
         The file, or the tensor and the box.
     text : str
-        What is wrong, and what could bring it right.
+        What is wrong, and what could repair it.
     repaired : bool
-        Whether this check has mended it.
+        Whether this check repaired it.
     """
 
     kind: str
@@ -69,7 +69,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What `TensorLake.check` has found.
+    """What `TensorLake.check` found.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class CheckReport:
     version : int
         Version that was checked.
     files, rows, nbytes : int
-        What was looked at: data files, live rows, bytes of the files.
+        What was checked: data files, live rows, bytes of the files.
     tensors : int
         Tensors that have a row in them.
     findings : tuple of Finding

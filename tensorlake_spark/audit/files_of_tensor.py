@@ -1,4 +1,4 @@
-"""The files of a table's folder that hold something of a tensor, named by the log or not."""
+"""The files in a table's folder that hold something of a tensor, whether the log names them or not."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Traces:
     Attributes
     ----------
     held : dict of str to int
-        For each file that holds something of the target how many rows do.
+        The files that hold something of the target, each with the number of its rows that do.
     uncertified : dict of str to str
-        Files that cannot be told about, and why.
+        Files that cannot be judged, each with the reason.
     """
 
     def __init__(self, storage: Storage, target: Target) -> None:
@@ -82,12 +82,12 @@ class Traces:
         return sorted(self.held.keys() & set(live))
 
     def due(self, snapshot: Snapshot, retention: dt.timedelta) -> dict[str, str | None]:
-        """Return for each file that holds something from when on it may be deleted, None for now.
+        """Return when each file that holds something of the target may be deleted; None means now.
 
         Parameters
         ----------
         snapshot : Snapshot
-            The newest version; what is live in it counts as leaving now.
+            The newest version. A file that is live in it counts as leaving now.
         retention : datetime.timedelta
             How long files are kept after they left the table.
         """
@@ -107,7 +107,7 @@ class Traces:
         return out
 
     def versions(self, paths: Iterable[str], newest: int) -> set[int]:
-        """Return the versions that need one of some files, as the log was when `due` was asked."""
+        """Return the versions that need one of these files, by the log as it was when `due` was called."""
         naming = self._naming
         return {
             version for path in paths if path in naming for version in naming[path].versions(newest)
@@ -116,9 +116,9 @@ class Traces:
     def record(
         self, path: str, due: str | None, probes: Probes | None, dry_run: bool
     ) -> PurgedFile | None:
-        """Return what the receipt says of a file; its payloads go to `probes`.
+        """Return the entry of a file in the receipt, and add its payloads to `probes`.
 
-        None if it is gone, or if its payloads cannot be read: then it stays, uncertified.
+        Return None if the file is gone. Also if its payloads cannot be read: the file then stays, uncertified.
         """
 
         def take(rows: pa.RecordBatch, whole: Array) -> None:
@@ -141,7 +141,7 @@ class Traces:
         return PurgedFile(path, self._files[path].size, digest, self.held[path], due)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete files from the store, but none that the newest version names."""
+        """Delete files from the store; raise CorruptDataError if the newest version names one of them."""
         live = set(Snapshot.open(self.storage).files.path)
         back = sorted(path for path in paths if path in live)
         if back:
@@ -154,7 +154,10 @@ class Traces:
                 self.storage.delete(path)
 
     def search(self, probes: Probes, but: set[str]) -> tuple[dict[str, int], tuple[str, ...]]:
-        """Look for payloads in every file of the folder but some; return what was done and where they are."""
+        """Search every file of the folder, except those in `but`, for payloads.
+
+        Return what was searched, and the paths of the files that hold one.
+        """
         files = [file for file in listing(self.storage) if file.path not in but]
         looked = Search(probes)
 

@@ -30,7 +30,7 @@ class PurgedFile:
     rows : int
         Rows in it that held something of what was purged.
     due : str or None
-        From when on a repeated purge deletes it (UTC), None where it is deleted.
+        From when on a repeated purge deletes the file (UTC). None if it is deleted.
     """
 
     path: str
@@ -42,7 +42,7 @@ class PurgedFile:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A data file that has what stayed of those that were written anew.
+    """A data file that a purge wrote, with the rows that stay of the files that it replaced.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class PurgeReceipt:
-    """What `TensorLake.purge` did. It has no element values in it.
+    """What `TensorLake.purge` did. It holds no values of elements.
 
     Attributes
     ----------
@@ -72,23 +72,23 @@ class PurgeReceipt:
     region : str or None
         Which part of it, None for all of it.
     at : str
-        When, in UTC.
+        When it was done, in UTC.
     dry_run : bool
         Whether nothing was done.
     version_before, version_after : int
         Versions of the table before and after it.
     rewritten : tuple of str
-        Data files of the newest version that held it and were written anew without it, or left the table.
+        Data files of the newest version that held it. They were written anew without it, or left the table.
     written : tuple of WrittenFile
-        What the same commit put in their place. Empty in a receipt of format 1, which does not tell.
+        What the same commit wrote in their place. Empty in a receipt of format 1, which does not list them.
     deleted, pending : tuple of PurgedFile
-        Files that are gone from the store, and those that the retention still keeps.
+        Files that were deleted from the store, and files that the retention still keeps.
     uncertified : tuple of (str, str)
-        Files that cannot be read, or not be told about, and why.
+        Files that cannot be read or judged, each with the reason.
     staging : tuple of str
         Notes of ingestions that were removed.
     versions_lost : str
-        Versions that can no longer be read, of any tensor in the files that are deleted: ``"0-3, 5"``.
+        Versions at which tensors in the deleted files can no longer be read: ``"0-3, 5"``.
     tags_lost : tuple of str
         Tags that name one of them.
     searched : mapping of str to int
@@ -100,11 +100,12 @@ class PurgeReceipt:
         Files that still hold one of the deleted payloads, byte for byte, in rows of other tensors or
         other parts.
     verified : bool
-        Whether nothing of it is left in any file of the table's folder; other tables in it are not looked at.
+        Whether nothing of it is left in any file of the table's folder. Other tables in the folder are not
+        searched.
     reason : str
-        Why not, else empty.
+        Why it is not verified; empty if it is.
     format : int
-        Of the receipt.
+        Version of the receipt's format.
     """
 
     table: str

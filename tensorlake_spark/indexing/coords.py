@@ -221,7 +221,7 @@ def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
     Raises
     ------
     InvalidTensorError
-        If it is no sequence of integers from 0 on, or a shape of 2**63 elements or more.
+        If it is not a sequence of integers from 0 on, or a shape of 2**63 elements or more.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def check_coords(coords: Any, shape: Sequence[int]) -> Array:
     Raises
     ------
     InvalidTensorError
-        If they are no integers, have not one row for every axis, or lie outside; the message names
+        If they are not integers, have not one row for every axis, or lie outside; the message names
         axis, value and bound.
 
     Examples

@@ -52,14 +52,14 @@ def part_of(item: Any, axis: int) -> Any:
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, (bool, np.bool_)):
-        raise InvalidKeyError(f"axis {axis}: {item} is no index; a boolean array is")
+        raise InvalidKeyError(f"axis {axis}: {item} is not an index; a boolean array is")
     try:
         return operator.index(item)
     except TypeError:
         pass
     if isinstance(item, (str, bytes)):
         raise InvalidKeyError(
-            f"axis {axis}: {item!r} is no index; text keys go through ref.slice({item!r})"
+            f"axis {axis}: {item!r} is not an index; text keys go through ref.slice({item!r})"
         )
     array = index_array(item, axis)
     # Integers of more than 64 bits are objects to NumPy; `indices_of` says that they are out of bounds.
@@ -67,7 +67,7 @@ def part_of(item: Any, axis: int) -> Any:
     wide = array.dtype == object and given and all(isinstance(i, int) for i in array.flat)
     if not (array.dtype.kind in "biu" or wide) or array.ndim == 0:
         raise InvalidKeyError(
-            f"axis {axis}: {reprlib.repr(item)} is no index; only integers, slices (:), Ellipsis (...), None "
+            f"axis {axis}: {reprlib.repr(item)} is not an index; only integers, slices (:), Ellipsis (...), None "
             "and integer or boolean arrays are"
         )
     return array
@@ -79,7 +79,7 @@ def index_array(item: Any, axis: int) -> Array:
         array = np.asarray(item)
     except ValueError:
         raise InvalidKeyError(
-            f"axis {axis}: {reprlib.repr(item)} is no index array: its parts differ in length"
+            f"axis {axis}: {reprlib.repr(item)} is not an index array: its parts differ in length"
         ) from None
     if array.size == 0 and not isinstance(item, np.ndarray):
         return array.astype(np.int64)

@@ -41,7 +41,9 @@ def parse_key(text: str, axes: Sequence[str] | None = None) -> tuple[Any, ...]:
     (slice(None, None, None), 5)
     """
     if not isinstance(text, str):
-        raise InvalidSliceError(f"{text!r} is no text; {_EXAMPLE}, or index with it: ref[{text!r}]")
+        raise InvalidSliceError(
+            f"{text!r} is not text; {_EXAMPLE}, or index with it: ref[{text!r}]"
+        )
     parts = _split(text)
     named = [p for p in parts if "=" in p]
     if not named:
@@ -128,7 +130,7 @@ def _format_part(part: Any) -> str:
             return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
         if not isinstance(part, (bool, np.bool_)):
             return _format_index(part)
-    except (TypeError, ValueError):  # bounds that are no integers, lists of unequal length
+    except (TypeError, ValueError):  # bounds that are not integers, lists of unequal length
         pass
     raise InvalidSliceError(f"{part!r} has no text; {_EXAMPLE}")
 

@@ -36,14 +36,14 @@ class FilePlan:
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """What a slice asks of storage, and what is cut from the answer afterwards.
+    """What a slice reads from storage, and what is cut from it afterwards.
 
     Attributes
     ----------
     predicate : Predicate
-        What storage is asked; inclusive.
+        The condition on rows. It may let through too many rows, never too few.
     selection : Selection or PointSelection
-        The residual: what the decoder keeps, exact.
+        What the decoder keeps: exactly the slice.
     files : tuple of FilePlan
         What is read.
     total_files, total_bytes : int
@@ -51,7 +51,7 @@ class ReadPlan:
     version : int
         Version of the table.
     stored : str
-        How rows lie in the tensor, so what slices skip; empty where nobody asked.
+        How rows lie in the tensor, and so what slices skip. Empty if it was not asked for.
 
     Examples
     --------

@@ -210,11 +210,11 @@ def _load(path: str) -> tuple[dict[str, Any], list[Any]]:
         said = getattr(error, "strerror", None) or error
         raise InvalidOptionError(f"--config {path} cannot be read: {said}") from None
     except RecursionError:
-        raise InvalidOptionError(f"{path} is no configuration: it goes too deep") from None
+        raise InvalidOptionError(f"{path} is not a configuration: it goes too deep") from None
     except InvalidOptionError:
         raise
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
-        raise InvalidOptionError(f"{path} is no YAML: {_problem(error)}") from None
+        raise InvalidOptionError(f"{path} is not YAML: {_problem(error)}") from None
     if repeated is not None:
         name = repeated[0].partition("=")[0]
         raise InvalidOptionError(f"{path}, line {repeated[1]}: {name} is given twice")
@@ -242,7 +242,7 @@ def _problem(error: Exception) -> str:
 def _check_aliases(path: str, node: Any) -> None:
     if _expanded(node, {}) > _MOST_VALUES:
         raise InvalidOptionError(
-            f"{path} is no configuration: its aliases stand for more than {_MOST_VALUES} values"
+            f"{path} is not a configuration: its aliases stand for more than {_MOST_VALUES} values"
         )
 
 

@@ -39,7 +39,7 @@ A log becomes a tensor of counts by
       --value 'count()' flights.csv.zip
 
 RULE says how the values of a column become indices:
-  (none)    integers from 0 on as they are; texts that are no integers as labels
+  (none)    integers from 0 on as they are; texts that are not integers as labels
   int       integers; @1 counts from 1
   label     a number for each value that there is: labels are sorted, and new ones of a later append
             come after them

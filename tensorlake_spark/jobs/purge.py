@@ -148,7 +148,7 @@ def _coords(path: str) -> Any:
         # np.load would take other files for archives, or for pickles, and advise to load these unsafely.
         coords = np.lib.format.read_array(stream, allow_pickle=False)
     except ValueError as error:
-        raise InvalidOptionError(f"{path} is no .npy file of integers: {error}") from None
+        raise InvalidOptionError(f"{path} is not a .npy file of integers: {error}") from None
     if coords.ndim != 2 or coords.dtype.kind not in "iu":
         raise InvalidOptionError(
             f"{path} has shape {coords.shape} and dtype {coords.dtype}; it should hold integers, a row for every axis"

@@ -47,17 +47,18 @@ def open(  # noqa: A001 - tl.open() is the door's name
     storage_options : mapping of str to str, optional
         Credentials and endpoint, under the names that deltalake uses (``AWS_ACCESS_KEY_ID``, ...).
     version, timestamp : int or str; str or datetime, optional
-        Open the table as it was then, for reading only: at a version, at a tag, or at a time.
+        Open an old version, for reading only: by its number, by a tag, or by a time.
     create : bool
-        Whether a path without a table is an empty lake, which the first write creates.
+        Whether a path without a table is an empty lake, whose table the first write creates. With False it is
+        an error.
     verify : bool
-        Whether full reads are held against the totals of the tensor. False reads a table whose rows
-        somebody changed with plain Delta.
+        Whether full reads are checked against the tensor's totals. Use False to read a table whose rows somebody
+        changed with plain Delta.
 
     Raises
     ------
     TableNotFoundError
-        If there is no table, and `create` is False or a version is asked for.
+        If there is no table, and `create` is False or you ask for a version.
     InvalidOptionError
         If the version, the tag or the time is not one that the log still has.
     FormatError
@@ -86,9 +87,9 @@ def open(  # noqa: A001 - tl.open() is the door's name
 
 
 class TensorLake(Upkeep, Versions):
-    """A Delta table of tensors: a mapping from id to `TensorRef`, with `write` and `delete`.
+    """A lake, which is a Delta table of tensors: a mapping from id to `TensorRef`, with `write` and `delete`.
 
-    Made by `open`. Every look-up sees the newest version, unless the lake was opened at one.
+    `open` makes it. Every look-up sees the newest version, unless you opened the lake at an old one.
     """
 
     def __getitem__(self, tensor_id: str) -> TensorRef:
@@ -115,13 +116,13 @@ class TensorLake(Upkeep, Versions):
         return sum(1 for _ in self)
 
     def catalog(self) -> pd.DataFrame:
-        """Return a table of all tensors, one row each.
+        """Return a DataFrame with one row for each tensor.
 
         Returns
         -------
         pandas.DataFrame
             Columns ``id, shape, dtype, layout, block_shape, codec, axes, nnz, nbytes, stored_bytes,
-            rows, attrs``; sizes in bytes.
+            rows, attrs``. Sizes are in bytes.
         """
         import pandas as pd  # late: it takes longer to import than all the rest
 
@@ -169,52 +170,55 @@ class TensorLake(Upkeep, Versions):
         Parameters
         ----------
         tensor_id : str
-            Its name; ``/`` makes groups.
+            The name of the tensor. ``/`` makes groups.
         data : array, sparse tensor, array-like, or iterator
-            An ndarray, a memory map, anything with ``shape``, ``dtype`` and ``__getitem__``, nested lists, an
-            iterator of slabs along `axis`; a `SparseTensor`, a matrix of scipy.sparse, an array of the
-            package ``sparse``; a tensor of torch, dense or sparse, from any device and without its gradient.
+            Dense: an ndarray, a memory map, nested lists, anything with ``shape``, ``dtype`` and
+            ``__getitem__``, or an iterator of slabs along `axis`. Sparse: a `SparseTensor`, a scipy.sparse matrix,
+            or an array of the package ``sparse``. A PyTorch tensor, dense or sparse, from any device; its gradient
+            is not stored.
         mode : {"error", "overwrite", "append"}
-            What to do if the id is taken; an append to a tensor that is not there writes it.
+            What to do if the id is taken. An append to a tensor that does not exist writes it.
         axis : int or None
-            Where an append continues, and where slabs are joined. With None an append adds elements to a
-            sparse tensor where they lie; its shape grows to hold them.
+            The axis along which an append continues and slabs are joined. With None, an append adds elements to a
+            sparse tensor at their coordinates, and its shape grows to hold them.
         layout : str
-            A name of the README's table, or ``"auto"``: dense chunks if at least `threshold` of the elements
-            are not zero, else sparse blocks. The log (level INFO) says why.
+            ``"ftsf"`` is dense; ``"bsgs"``, ``"coo"``, ``"csr"``, ``"csc"`` and ``"csf"`` are sparse. ``"auto"`` takes
+            ``"ftsf"`` if at least `threshold` of the elements are not zero, else ``"bsgs"``. The log (level INFO)
+            says why. docs/layouts.md compares them.
         block_shape : sequence of int, optional
-            Shape of a chunk or block; chosen from shape, dtype and density if not given.
+            Shape of a chunk or block. By default it is chosen from shape, dtype and density.
         chunk_rank : int, optional
-            Instead of `block_shape`: the last so many axes whole, as the paper's FTSF (section IV-A).
+            Instead of `block_shape`: this many last axes stay whole, as in the paper's FTSF (section IV-A).
         codec : str
-            ``"auto"`` tries candidates on a sample.
+            How values are coded. ``"auto"`` tries candidates on a sample.
         fill_value : scalar
-            Chunks that are full of it are not stored.
+            The value of chunks that are not stored.
         axes : sequence of str, optional
             Names of the axes.
         attrs : mapping, optional
-            Your attributes, as JSON has them.
+            Your attributes, as JSON values.
         transaction : (str, int), optional
-            Application and number of a batch: if it, or a later one, is committed already, nothing is
-            written.
+            Name and number of a batch. If this number or a later one is committed already, nothing is written.
         order : sequence of int, optional
-            For ``"csf"`` the order of the levels of the tree, for ``"bsgs"`` that of the axes inside a block.
+            For ``"csf"``, the axes from the root of the tree to its leaves. For ``"bsgs"``, the order of the axes
+            inside a block.
         row_axes : sequence of int, optional
-            For ``"csr"`` and ``"csc"`` the axes that are the rows of the matrix; the first half by default.
+            For ``"csr"`` and ``"csc"``, the axes that form the rows of the matrix. By default the first half.
         duplicates : {"error", "sum", "last"}
             What an element means that a sparse tensor stores more than once, in appends with ``axis=None``.
         threshold : float
-            For ``layout="auto"``; 10 % as in the paper (Delta Tensor, section IV-B).
+            For ``layout="auto"``: the share of non-zeros from which a tensor is stored dense. 10 % by default, as
+            in the paper (Delta Tensor, section IV-B).
         labels : mapping, optional
-            By the name of an axis what its indices stand for: a list, or regular bins such as
-            ``{"start": "2013-01-01T00", "step": 1, "unit": "h"}``. An append gives those of new indices.
+            By axis name, what its indices stand for: a list, or regular bins such as
+            ``{"start": "2013-01-01T00", "step": 1, "unit": "h"}``. For an append, the labels of the new indices.
 
         Raises
         ------
         TensorExistsError
             If the id is taken and the mode is ``"error"``.
         InvalidTensorError, UnsupportedDtypeError, InvalidOptionError
-            If the data or an option will not do; nothing is written then.
+            If the data or an option is not valid. Nothing is written then.
         ConcurrentWriteError
             If another writer changed the same tensor meanwhile; nothing is committed then.
 
@@ -256,11 +260,11 @@ class TensorLake(Upkeep, Versions):
         row_axes: Sequence[int] | None = None,
         threshold: float = DENSE_FROM,
     ) -> TensorRef:
-        """Write a tensor anew in another layout, in one commit; its elements stay what they are.
+        """Write a tensor anew in another layout, in one commit; its elements stay the same.
 
-        It is read and written slab by slab, so memory does not grow with the tensor. Axis names, labels and
-        attributes are kept; duplicates are combined for good, and later appends go by the same rule. Columns
-        that users added are null in the new rows, for each stands for parts of several old ones.
+        The tensor is read and written slab by slab, so memory does not grow with it. Axis names, labels and
+        attributes are kept. Duplicates are combined for good; later appends follow the same rule. Columns that
+        users added are null in the new rows, because a new row holds parts of several old ones.
 
         Parameters
         ----------
@@ -297,7 +301,7 @@ class TensorLake(Upkeep, Versions):
         return self._ref(snapshot, tensor_id)
 
     def delete(self, tensor_id: str) -> None:
-        """Delete a tensor; versions before this one keep it until `vacuum`.
+        """Delete a tensor in one commit. Old versions keep it until `vacuum`.
 
         Raises
         ------

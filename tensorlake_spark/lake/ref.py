@@ -42,7 +42,7 @@ from tensorlake_spark.writing.sparse_assignment import assign_elements
 
 
 class TensorRef:
-    """A tensor of a lake, at the version at which it was taken; nothing is read before it is indexed.
+    """A tensor of a lake at one version. It reads nothing before you index it.
 
     Indexing follows NumPy's basic indexing: integers, slices with steps of either sign, Ellipsis and
     newaxis; one integer or boolean array may take the place of one axis. `oindex` and `vindex` mean what
@@ -115,14 +115,14 @@ class TensorRef:
 
     @property
     def fill_value(self) -> Any:
-        """What a chunk without a row is full of."""
+        """The value of chunks that are not stored."""
         return self._meta.spec.fill_value[()]
 
     @property
     def nnz(self) -> int:
-        """Stored elements: of a dense tensor those of the chunks that are not all fill value.
+        """Number of stored elements. Chunks full of the fill value are not stored.
 
-        Where a sparse tensor combines duplicates, each of them counts.
+        If a sparse tensor combines duplicates, each of them counts.
         """
         return self._meta.totals.nnz
 
@@ -165,7 +165,7 @@ class TensorRef:
 
     @property
     def vindex(self) -> Indexer:
-        """Coordinate indexing: ``ref.vindex[[0, 2], [1, 5]]`` is two elements; or a mask of the shape."""
+        """Coordinate indexing: ``ref.vindex[[0, 2], [1, 5]]`` is two elements. A mask of the whole shape works too."""
         return Indexer(lambda key: select_points(key, self.shape), self._read, self._assign)
 
     @property
@@ -217,7 +217,7 @@ class TensorRef:
         return self[named_key(self.axes, picks)]
 
     def labels(self, axis: str) -> np.ndarray[Any, Any]:
-        """Return what the indices of an axis stand for; of bins, where they start.
+        """Return the labels of an axis; for bins, where each begins.
 
         Raises
         ------
@@ -237,9 +237,8 @@ class TensorRef:
     def sel(self, **picks: Any) -> Any:
         """Read by labels: ``ref.sel(carrier="UA", day=slice("2013-01-05", "2013-01-11"))``.
 
-        Both ends of a slice belong to it, as in pandas; a time that is coarser than the bins stands for all
-        of them, and a slice of bins takes those that there are. An axis without labels takes indices, as `isel`
-        does.
+        Both ends of a slice belong to it, as in pandas. A time coarser than the bins stands for all bins in it.
+        A slice may reach past the first or last bin. An axis without labels takes indices, as in `isel`.
 
         Raises
         ------
@@ -304,7 +303,7 @@ class TensorRef:
         return out
 
     def explain(self, key: Any = ...) -> ReadPlan:
-        """Return what ``ref[key]`` would read and what it skips; print it to see."""
+        """Return the plan of ``ref[key]``: what it would read and skip. Print it to see."""
         key = parse_key(key, self.axes) if isinstance(key, str) else key
         found = scan.plan(self._snapshot, self.id, select(key, self.shape))
         return replace(found, stored=layout_of(self.layout).arrangement(self._meta.spec))
@@ -315,7 +314,7 @@ class TensorRef:
         Raises
         ------
         InvalidOptionError
-            If `attrs` is no mapping.
+            If `attrs` is not a mapping.
         InvalidTensorError
             If a value is not JSON.
         """

@@ -1,4 +1,4 @@
-"""A table as every door of a lake sees it: at its newest version, or at the one that it was opened at."""
+"""A table as a lake shows it: at its newest version, or at the version at which it was opened."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Table:
 
     @property
     def version(self) -> int | None:
-        """Version of the table that is shown, None while there is no table."""
+        """The version of the table that the lake shows; None while there is no table."""
         snapshot = self._snapshot()
         return None if snapshot is None else snapshot.version
 

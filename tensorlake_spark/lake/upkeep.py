@@ -1,4 +1,4 @@
-"""The care that a table takes: few files, nothing left over, nothing damaged, nothing that should be gone."""
+"""Keeping a table well: few files, nothing left over, nothing damaged, nothing that should be gone."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ class Upkeep(Table):
         max_bytes: int | None = None,
         dry_run: bool = False,
     ) -> OptimizeReport:
-        """Bring small data files together, or rows that are near each other on some axes.
+        """Merge small data files, or sort rows so that boxes near each other share a file.
 
-        Files below half of `target_bytes` are written anew, rows in storage order and as they are: nothing
-        is decoded, no tensor changes, and writers beside it go on. Every new file is a commit of its own.
+        Files smaller than half of `target_bytes` are merged. Their rows are sorted in storage order and are not
+        decoded. No tensor changes, and other writers may go on. Every new file is a commit of its own.
         Older versions keep their files until `vacuum`. A second call finds nothing to do.
 
-        With `zorder` the rows of each tensor are written in Morton order of their boxes on these axes, in one
-        commit a tensor: for slices on inner axes, which in C order meet a part of every row group.
+        With `zorder` the rows of each tensor are sorted in Morton order of their boxes on these axes, in one
+        commit for each tensor. Slices on inner axes then read less; in C order they meet every row group.
 
         Parameters
         ----------
         ids : str or sequence of str, optional
             Only files that hold rows of these tensors.
         zorder : sequence of str or int, optional
-            Names or numbers of axes. Without `ids`, tensors that have no such axes stay as they are.
+            Names or numbers of axes. Without `ids`, tensors without these axes stay as they are.
         min_files : int
-            Do nothing while there are fewer small files; for calls after every batch. Of no matter with `zorder`.
+            Do nothing while there are fewer small files. Useful in a call after every batch. No effect with
+            `zorder`.
         target_bytes : int, optional
-            Size of the files to make, at most 1 GiB; the table's ``delta.targetFileSize``, or 128 MiB, if
-            not given.
+            Size of the files to make, at most 1 GiB. By default the table's ``delta.targetFileSize``, or 128 MiB.
         max_bytes : int, optional
             Read no more than this; the next call goes on. With `zorder`, tensors that need more stay.
         dry_run : bool
@@ -66,10 +66,10 @@ class Upkeep(Table):
         TableNotFoundError
             If there is no table yet.
         InvalidOptionError
-            If a number makes no sense, or a tensor has no such axis, combines duplicates, or has rows of
-            another writer that share a place.
+            If a number is out of range. With `zorder` also if a tensor has no such axis, combines duplicates, or
+            has rows of another program that share a place.
         ConcurrentWriteError
-            If other writers won too many commits in a row; files that are done stay.
+            If other writers committed first too many times in a row. Files that are done stay.
 
         Examples
         --------
@@ -92,19 +92,18 @@ class Upkeep(Table):
         )  # fmt: skip
 
     def vacuum(self, retention_hours: float | None = None, *, dry_run: bool = False) -> list[str]:
-        """Delete files that no version within the retention needs; orphans of crashed writers too.
+        """Delete files that no version within the retention needs, and files that crashed writers left.
 
-        Files of versions that have a tag stay, as long as the log has these versions
-        (``delta.logRetentionDuration``, 30 days by default); a warning names those that it has not. Files of
-        deletion vectors stay too; Spark's VACUUM takes them. So do those of another table in a folder of this
-        one.
+        Files of tagged versions stay as long as the log has these versions (``delta.logRetentionDuration``,
+        30 days by default). A warning names tags whose version is no longer in the log. Files of deletion
+        vectors stay; Spark's VACUUM deletes them. Files of another table in a folder of this one stay too.
 
         Parameters
         ----------
         retention_hours : float, optional
-            The table's own retention (a week) by default. 0 also takes files of writers at work now.
+            By default the table's own retention (a week). 0 also deletes files of writers at work now.
         dry_run : bool
-            Only name them.
+            Only name the files.
 
         Returns
         -------
@@ -126,21 +125,21 @@ class Upkeep(Table):
     ) -> list[str]:
         """Abort multipart uploads that killed writers left in the table's folder on S3.
 
-        Nobody reads them, and `vacuum` does not see them, but the bucket keeps their parts. A lifecycle
+        Nobody reads such an upload, and `vacuum` does not see it, but the bucket keeps its parts. A lifecycle
         rule of the bucket (AbortIncompleteMultipartUpload) does the same without a call.
 
         Parameters
         ----------
         retention_hours : float, optional
-            Only those that were begun longer ago; the table's own retention (a week) by default. 0 also takes
-            uploads of writers at work now.
+            Only abort uploads that began longer ago. By default the table's own retention (a week). 0 also
+            aborts uploads of writers at work now.
         dry_run : bool
-            Only name them.
+            Only name the uploads.
 
         Returns
         -------
         list of str
-            Paths of the files that would have been; none where the store is not S3.
+            Paths of the files that the uploads would have made. Empty if the store is not S3.
 
         Raises
         ------
@@ -158,21 +157,24 @@ class Upkeep(Table):
         return stale_uploads.abort_uploads(Snapshot.open(self._storage), retention_hours, dry_run)
 
     def check(self, ids: str | Sequence[str] | None = None, *, repair: bool = False) -> CheckReport:
-        """Hold every file, row and total of the table against each other; nothing is trusted or decoded.
+        """Check that every file, row, statistic and total of the table agrees with the others.
 
-        - Files: each is there, has the size and number of rows of the log, its footer the seal.
-        - Rows: checksum, a box that is none of nothing, a layout, dtype and codec that are known and the
-          tensor's, within its shape.
-        - Statistics of the log and of row groups: none may rule out a row that is there. Wider ones, and
-          missing ones, are as Delta allows them.
-        - Tensors: totals, places in the storage order, rows without a metadata row, boxes of dense rows that
-          meet, elements that a sparse tensor stores twice and may not. These are decoded, where boxes meet.
-        - Orphans: files that no version names, and notes of ingestions. They are notices and no errors,
-          for other writers may be at work.
+        - Files: each exists, and has the size and the number of rows that the log says. Its footer fits the
+          checksum in the file.
+        - Rows: the checksum fits. The box is not empty and lies in the tensor's shape. Layout, dtype and codec
+          are known, and are those of the tensor.
+        - Statistics of the log and of row groups: none may rule out a row that is there. Delta allows
+          statistics that are too wide or missing, and so does the check.
+        - Tensors: totals, places in the storage order, rows without a metadata row. Boxes of dense rows do not
+          overlap. A sparse tensor does not store an element twice, unless it says how to combine them.
+        - Orphans: files that no version names, and notes of ingestions. They are notices, not errors, because
+          other writers may be at work.
 
-        A chunk of a dense tensor without a row is full of the fill value, so a hole is no error as such. Where
-        the totals say that rows are missing, a ``gap`` is what has to be theirs: any box without a row in a
-        tensor that rows should cover, else only holes that are smaller than a chunk.
+        Elements are decoded only where boxes of a sparse tensor overlap.
+
+        A dense chunk without a row holds the fill value, so a hole is no error in itself. If the totals say that
+        rows are missing, a ``gap`` is a box that must be theirs. In a tensor that rows should cover, that is any
+        box without a row. Otherwise it is a hole smaller than a chunk.
 
         Memory is bounded by a row group for each thread, and some hundred bytes for each row of the table.
 
@@ -181,16 +183,16 @@ class Upkeep(Table):
         ids : str or sequence of str, optional
             Only these tensors, in the files that the log's statistics name for them.
         repair : bool
-            Mend what needs no guess, each by a commit of its own: totals are counted anew, as after rows were
-            added or deleted with plain Delta, if all rows are sound and all files there; files of which
-            the log or the footer say something wrong are written anew, as they are. A damaged row, a missing
-            file or an overlap is told with its place, and left as it is.
+            Repair what needs no guess, each by a commit of its own. Totals are counted anew, if all rows are sound
+            and all files exist; they are wrong after rows were added or deleted with plain Delta. Files are
+            written anew, with the same rows, if the log or the footer says something wrong about them. A damaged
+            row, a missing file or an overlap is reported with its place, and not changed.
 
         Returns
         -------
         CheckReport
-            ``ok``, ``findings`` (each with ``kind, place, text, repaired``), ``files``, ``rows``, ``nbytes``
-            that were looked at.
+            ``ok``; ``findings``, each with ``kind, place, text, repaired``; and how many ``files``, ``rows`` and
+            ``nbytes`` were checked.
 
         Raises
         ------
@@ -226,31 +228,31 @@ class Upkeep(Table):
     ) -> PurgeReceipt:
         """Remove a tensor, or a part of it, from the table and from every file of its old versions.
 
-        It leaves the newest version by one commit: the tensor is deleted, a part of a dense one becomes fill
-        value, elements of a sparse one are removed. Then every data file in the table's folder that holds
-        rows of it is deleted from the store, whether a version names it or not; rows are read to tell,
-        statistics are not trusted. **Versions that need such a file can no longer be read**, nor can other
-        tensors in it at these versions; the newest version keeps all others. Tags do not protect them. Another
-        table in a folder of this one is left alone.
+        First one commit removes it from the newest version: a tensor is deleted, a part of a dense tensor becomes
+        the fill value, elements of a sparse tensor are removed. Then every data file in the table's folder that
+        holds rows of it is deleted from the store, whether a version names the file or not. The rows are read to
+        find out; statistics are not trusted. **Versions that need such a file can no longer be read**, nor can
+        other tensors in the file at these versions. Tags do not protect them. In the newest version all other
+        tensors stay. Another table in a folder of this one is left alone.
 
-        Files that left the table less than ``delta.deletedFileRetentionDuration`` ago (a week) are pending:
-        a reader may be at work in them. The receipt says from when on the same call deletes them. It may be
-        repeated at any time, also after an interruption, and finds what is left, or that nothing is; what was
-        written there since is purged too.
+        Files that left the table less than ``delta.deletedFileRetentionDuration`` ago (a week) are pending,
+        because a reader may be using them. The receipt says from when on the same call deletes them. A purge may
+        be repeated at any time, also after an interruption. It then removes what is left, and what was written
+        to the same place since.
 
-        A part is named on the tensor as it is now. In versions in which it was longer, an axis that the key takes
-        whole, or from some index on, goes on to the end; negative indices count from where it ends now.
+        A part is named on the tensor as it is now, and negative indices count from where it ends now. In versions
+        in which the tensor was longer, an axis that the key takes whole or without an end goes on to the old end.
 
-        At the end all files that are left, the log included, are searched for the payloads that were
-        deleted. What remains is the tensor's name in the log's transactions and statistics, with bounds of its
-        rows there. Attributes and labels go with the files. Of a part, the metadata stays.
+        At the end all files that are left, and the log, are searched for the deleted payloads. What remains is
+        the tensor's name in the log's transactions and statistics, with bounds of its rows. Attributes and labels
+        go with the files; if you purge a part, they stay.
 
         Parameters
         ----------
         id : str
             Which tensor.
         region : key or str, optional
-            A part of it, as in ``ref[key]`` or as text; all of it by default.
+            A part of the tensor, as in ``ref[key]`` or as text. By default all of it.
         coords : integer array, shape (ndim, n), optional
             Single elements instead of a region.
         now : bool
@@ -267,8 +269,8 @@ class Upkeep(Table):
         Raises
         ------
         TensorNotFoundError
-            If there never was such a tensor, and no file holds rows of it; or if a part is named of one that
-            is gone.
+            If there never was such a tensor and no file holds rows of it. Or if you name a part of a tensor that
+            no longer exists.
         InvalidKeyError, InvalidSliceError
             If the region does not fit the tensor, or is an empty text.
         UnsupportedFeatureError

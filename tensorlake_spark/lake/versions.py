@@ -21,30 +21,30 @@ class Versions(Table):
     """A table that has a past."""
 
     def history(self, id: str | None = None, limit: int | None = None) -> pd.DataFrame:  # noqa: A002
-        """Return the versions of the table that its log still has, newest first.
+        """Return the versions of the table that are still in its log, newest first.
 
-        A commit of another writer than this package does not say which tensors it changed. With `id` it is
-        shown if it changed data at all.
+        A commit of another program does not say which tensors it changed. With `id` it is listed if it changed
+        any data.
 
         Parameters
         ----------
         id : str, optional
             Only versions in which this tensor changed, or may have changed.
         limit : int, optional
-            Only so many.
+            At most this many.
 
         Returns
         -------
         pandas.DataFrame
-            Columns ``version``; ``timestamp``, when it was written (UTC); ``operation``, such as ``append``,
-            of other writers as they name it; ``tensors``, ids of those that changed; ``foreign``, whether
-            another writer changed data; ``data_change``, False where rows only moved; ``files_added,
-            files_removed``; ``user, engine, parameters`` as the commit has them.
+            Columns ``version``; ``timestamp``, when it was written (UTC); ``operation``, such as ``append``, or
+            the name that another program gave it; ``tensors``, the ids of those that changed; ``foreign``,
+            whether another program changed data; ``data_change``, False if rows only moved; ``files_added,
+            files_removed``; ``user, engine, parameters``, as the commit has them.
 
         Raises
         ------
         TensorNotFoundError
-            If there never was such a tensor; one that is deleted has a history.
+            If there never was such a tensor. A deleted tensor still has a history.
         InvalidOptionError
             If `limit` is negative.
 
@@ -69,17 +69,17 @@ class Versions(Table):
         return history.history(snapshot, id, limit)
 
     def restore(self, id: str, version: int | str) -> TensorRef:  # noqa: A002
-        """Make a tensor what it was at a version, in one commit; no other tensor changes.
+        """Make a tensor what it was at a version, in one commit. No other tensor changes.
 
-        Data files of then are added again as they are. Only rows of files that the tensor shares with others
-        are written anew, undecoded. A tensor that was deleted comes back.
+        The data files of that version are added again as they are. Only where the tensor shares a file with
+        others, its rows are written anew, without decoding them. A deleted tensor comes back.
 
         Parameters
         ----------
         id : str
             Which tensor.
         version : int or str
-            What it becomes: as it was at this version, or at this tag.
+            The version or the tag to restore.
 
         Raises
         ------
@@ -88,8 +88,8 @@ class Versions(Table):
         InvalidOptionError
             If the log does not have that version, or there is no such tag.
         MissingDataError
-            If a vacuum deleted files of that version; nothing is committed then. If it does so while the
-            restore is committed, the message says what takes the commit back.
+            If a vacuum deleted files of that version; nothing is committed then. If it deletes them during the
+            commit of the restore, the message says how to take the commit back.
         ConcurrentWriteError
             If another writer changed the tensor meanwhile; nothing is committed then.
         UnsupportedFeatureError
@@ -108,19 +108,19 @@ class Versions(Table):
         return self._ref(restore.restore(self._storage, id, version), id)
 
     def tag(self, name: str, version: int | str | None = None, *, replace: bool = False) -> int:
-        """Give a version a name, under which it is opened, and which keeps its files from `vacuum`.
+        """Give a version a name. You can open the version by it, and `vacuum` keeps its files.
 
-        It does not keep the log: a version can be opened for ``delta.logRetentionDuration``, 30 days by
+        A tag does not keep the log: a version can be opened for ``delta.logRetentionDuration``, 30 days by
         default.
 
         Parameters
         ----------
         name : str
-            What an id may be, but no number.
+            The tag: any text that could be an id, but not a number.
         version : int or str, optional
-            The newest by default.
+            A version or another tag. By default the newest version.
         replace : bool
-            Whether a tag that names another version is moved.
+            Whether to move a tag that names another version.
 
         Returns
         -------
@@ -130,7 +130,7 @@ class Versions(Table):
         Raises
         ------
         InvalidOptionError
-            If the name will not do or is taken, or if the log does not have that version.
+            If the name is not valid or is taken, or if the log does not have that version.
         ConcurrentWriteError
             If another writer changed the same tag meanwhile; nothing is committed then.
 
@@ -159,7 +159,7 @@ class Versions(Table):
         return tags.tags(Snapshot.open(self._storage))
 
     def untag(self, name: str) -> None:
-        """Remove a tag; its version is like any other then.
+        """Remove a tag. Its version is then like any other.
 
         Raises
         ------

@@ -39,7 +39,7 @@ class Listed:
     def __post_init__(self) -> None:
         wrong = [v for v in self.values if not isinstance(v, (str, int, float, bool))]
         if wrong:
-            raise InvalidTensorError(f"label {wrong[0]!r} is no string, number or bool")
+            raise InvalidTensorError(f"label {wrong[0]!r} is not a string, number or bool")
         if len(self._places) != len(self.values):
             raise InvalidTensorError("labels of an axis repeat themselves")
 
@@ -193,7 +193,7 @@ class Regular:
                 stop = max(first + 1, math.ceil(int(fine.astype(np.int64)[0]) / int(self.step)))
         except (ValueError, TypeError) as error:
             raise UnknownLabelError(
-                f"{label!r} is no label of bins from {self.start!r} on"
+                f"{label!r} is not a label of bins from {self.start!r} on"
             ) from error
         return first, stop
 
@@ -225,7 +225,7 @@ def labels_of(value: Any) -> Labels:
             return Regular(**value)
         except TypeError:
             raise InvalidTensorError(
-                f"{dict(value)!r} are no regular bins: give start, step and, for time, unit"
+                f"{dict(value)!r} are not regular bins: give start, step and, for time, unit"
             ) from None
     if isinstance(value, np.ndarray):
         value = value.tolist()

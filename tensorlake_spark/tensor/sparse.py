@@ -27,8 +27,8 @@ _SCIPY_DTYPES = "?" + np.typecodes["AllInteger"] + "fdFD"
 class SparseTensor:
     """A tensor of which only some elements are stored; the others are zero. It cannot be changed.
 
-    An explicit zero is a stored element like any other. Indexing follows NumPy as that of a tensor of
-    the lake does, and returns a sparse tensor, or a scalar where every axis is named by an integer.
+    An explicit zero is a stored element like any other. Indexing works as for a `TensorRef`. It returns a
+    sparse tensor, or a scalar if the key has an integer for every axis.
 
     Parameters
     ----------
@@ -39,24 +39,25 @@ class SparseTensor:
     shape : sequence of int
         Length of every axis; fewer than 2**63 elements.
     duplicates : {"error", "sum", "last"}
-        What to do where a coordinate is given twice: refuse, add up (in the dtype of `values`), or keep
-        the one that comes last.
+        What to do if a coordinate is given twice: raise an error, add up (in the dtype of `values`), or keep
+        the last value.
 
     Raises
     ------
     InvalidTensorError
-        If coordinates are no integers, lie outside of `shape`, or are given twice with ``"error"``; if
-        `coords`, `values` and `shape` do not fit each other; UnsupportedDtypeError for a dtype that no
-        row can hold. Also where another package's data is not sparse, or it does not know our dtype.
+        If coordinates are not integers, lie outside of `shape`, or are given twice with ``"error"``. If
+        `coords`, `values` and `shape` do not fit each other. For a dtype that no row can hold it is
+        UnsupportedDtypeError. The ``from_...`` and ``to_...`` methods also raise it if the other package's data
+        is not sparse, or if that package does not know the dtype.
     InvalidOptionError
         If `duplicates` is none of the three.
     MissingDependencyError
-        By ``from_...`` and ``to_...`` if the other package is not installed.
+        Raised by ``from_...`` and ``to_...`` if the other package is not installed.
 
     Notes
     -----
-    `coords` in C order (the last axis fastest), int64 and contiguous, and `values` in native byte order
-    are not copied, nor are those of other packages; do not write to them afterwards.
+    Arrays that fit already are not copied, nor are those of other packages: `coords` that are int64, contiguous
+    and in C order (the last axis fastest), and `values` in native byte order. Do not write to them afterwards.
 
     Examples
     --------
@@ -142,7 +143,7 @@ class SparseTensor:
 
     @property
     def density(self) -> float:
-        """Share of the elements that is stored; 0 where there are none."""
+        """Share of the elements that are stored; 0 for a tensor without elements."""
         return self.nnz / self.size if self.size else 0.0
 
     @property
@@ -156,7 +157,7 @@ class SparseTensor:
         return self._shape[0]
 
     def __eq__(self, other: object) -> Any:
-        """Same shape, dtype, stored elements and bits, so that NaN equals NaN, and 0.0 is not -0.0."""
+        """Compare shape, dtype, stored elements and their bits: NaN equals NaN, and 0.0 does not equal -0.0."""
         if not isinstance(other, SparseTensor):
             return NotImplemented
         return (
@@ -200,7 +201,7 @@ class SparseTensor:
         return SparseTensor._trusted(*order(place(selection, out), values, shape), shape)
 
     def astype(self, dtype: Any) -> SparseTensor:
-        """Return the tensor with its values converted; those that become zero stay stored.
+        """Return the tensor with its values converted. Values that become zero stay stored.
 
         Examples
         --------
@@ -231,7 +232,7 @@ class SparseTensor:
 
     @classmethod
     def from_dense(cls, array: Any) -> SparseTensor:
-        """Store the elements of an array whose bits are not all zero: NaN, and -0.0 too.
+        """Return an array as a sparse tensor of the elements whose bits are not all zero: also NaN and -0.0.
 
         Examples
         --------
@@ -249,7 +250,7 @@ class SparseTensor:
 
     @classmethod
     def from_scipy(cls, matrix: Any) -> SparseTensor:
-        """Take over a matrix or array of SciPy in any of its formats; duplicates are summed, as there.
+        """Convert a SciPy sparse matrix or array of any format. Duplicates are summed, as in SciPy.
 
         Examples
         --------
@@ -258,12 +259,12 @@ class SparseTensor:
         [[0, 1], [0, 1]]
         """
         if not _package("scipy").sparse.issparse(matrix):
-            raise InvalidTensorError(f"{type(matrix).__name__} is no sparse array of SciPy")
+            raise InvalidTensorError(f"{type(matrix).__name__} is not a sparse array of SciPy")
         coo = matrix.tocoo()
         return cls(np.stack(coo.coords), coo.data, coo.shape, duplicates="sum")
 
     def to_scipy(self) -> Any:
-        """Return a ``scipy.sparse.coo_array`` of its own; for tensors of rank 2.
+        """Return a ``scipy.sparse.coo_array`` that shares no memory. Only for tensors of rank 2.
 
         Examples
         --------
@@ -281,25 +282,27 @@ class SparseTensor:
 
     @classmethod
     def from_pydata(cls, array: Any) -> SparseTensor:
-        """Take over an array of the package ``sparse`` in any of its formats; the rest of it is zero."""
+        """Convert an array of the package ``sparse``, of any format. What it does not store has to be zero."""
         if not isinstance(array, _package("sparse").SparseArray):
-            raise InvalidTensorError(f"{type(array).__name__} is no array of the package sparse")
+            raise InvalidTensorError(
+                f"{type(array).__name__} is not an array of the package sparse"
+            )
         if nonzero(np.asarray(array.fill_value)).any():
             raise InvalidTensorError(f"fill value {array.fill_value!r}: only zero can be left out")
         coo = array.asformat("coo")
         return cls(coo.coords, coo.data, coo.shape, duplicates="sum")
 
     def to_pydata(self) -> Any:
-        """Return a ``sparse.COO`` of its own."""
+        """Return a ``sparse.COO`` that shares no memory."""
         parts = self._coords.copy(), self._values.copy(), self._shape
         return _package("sparse").COO(*parts, has_duplicates=False, sorted=True)
 
     @classmethod
     def from_torch(cls, tensor: Any) -> SparseTensor:
-        """Take over a sparse tensor of PyTorch in any of its layouts; duplicates are summed, as there."""
+        """Convert a sparse PyTorch tensor of any layout. Duplicates are summed, as in PyTorch."""
         torch = _package("torch")
         if not isinstance(tensor, torch.Tensor) or not _is_sparse_torch(tensor):
-            raise InvalidTensorError(f"{type(tensor).__name__} is no sparse tensor of PyTorch")
+            raise InvalidTensorError(f"{type(tensor).__name__} is not a sparse tensor of PyTorch")
         coo = tensor.detach().to_sparse_coo()
         if coo.dense_dim():
             raise InvalidTensorError(
@@ -310,7 +313,7 @@ class SparseTensor:
         return cls(array_of(coo._indices()), array_of(coo._values()), coo.shape, duplicates="sum")
 
     def to_torch(self) -> Any:
-        """Return a coalesced ``torch.sparse_coo_tensor`` of its own."""
+        """Return a coalesced ``torch.sparse_coo_tensor`` that shares no memory."""
         torch, name = _package("torch"), self.dtype.name
         if not isinstance(getattr(torch, name, None), torch.dtype):
             raise InvalidTensorError(f"PyTorch has no dtype {name}; convert it with .astype(...)")

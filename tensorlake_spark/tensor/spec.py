@@ -156,7 +156,7 @@ def converted(values: Any, dtype: np.dtype[Any], place: str) -> np.ndarray[Any, 
     Raises
     ------
     InvalidTensorError
-        If one is no number of that dtype: NumPy would store another one, for arrays without a word.
+        If one is not a number of that dtype: NumPy would store another one, for arrays without a word.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def converted(values: Any, dtype: np.dtype[Any], place: str) -> np.ndarray[Any, 
         if given.dtype == dtype:
             return given
         if given.dtype.kind in "SUO" and dtype.kind not in "mM":
-            raise TypeError(f"{type(values).__name__} is no number")
+            raise TypeError(f"{type(values).__name__} is not a number")
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is lost is said below
             out = given.astype(dtype)
@@ -228,19 +228,19 @@ class TensorSpec:
     shape : tuple of int
         Length of every axis.
     dtype : numpy.dtype
-        Native byte order; the format stores little endian.
+        In native byte order; the format stores little endian.
     layout : str
-        How its boxes are written: ``"ftsf"`` and later the sparse layouts.
+        How its boxes are written, such as ``"ftsf"``.
     block_shape : tuple of int
-        Shape of a whole chunk (dense) or block (sparse); edge chunks are clipped. Empty where a layout
-        has no blocks.
+        Shape of a whole chunk (dense) or block (sparse). Chunks at the edge are clipped. Empty if the layout has
+        no blocks.
     segments : tuple of tuple of int
         For every axis the positions at which a fresh run of chunks begins: 0, and the end of the
         tensor before each append that did not start on a chunk's edge.
     codec : str
         How the writer codes values; every row names its own codec too.
     fill : bytes
-        One element, little endian: what a dense chunk without a row is full of.
+        The value of dense chunks that are not stored: one element, little endian.
     axes : tuple of str, or None
         Names of the axes.
     attrs : mapping
@@ -339,7 +339,7 @@ def check_axes(axes: Sequence[str], ndim: int) -> tuple[str, ...]:
     ('image', 'y')
     """
     if not isinstance(axes, Iterable):
-        raise InvalidTensorError(f"axes={axes!r} is no sequence of names, one for every axis")
+        raise InvalidTensorError(f"axes={axes!r} is not a sequence of names, one for every axis")
     names = (axes,) if isinstance(axes, str) else tuple(axes)
     if len(names) != ndim:
         raise InvalidTensorError(f"{len(names)} axis names {names} for a tensor of rank {ndim}")

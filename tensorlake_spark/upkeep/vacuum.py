@@ -24,7 +24,7 @@ _VECTOR = re.compile(r"deletion_vector_.*\.bin")
 
 
 def check_retention(hours: float | None) -> None:
-    """Raise InvalidOptionError if a retention is no number of hours, None for the table's own."""
+    """Raise InvalidOptionError if a retention is not a number of hours, None for the table's own."""
     if hours is None:
         return
     try:

@@ -27,7 +27,7 @@ def check_transaction(transaction: Any) -> None:
             pass
         case _:
             raise InvalidOptionError(
-                f"transaction={transaction!r} is no pair of an application's name and the number of a batch, "
+                f"transaction={transaction!r} is not a pair of an application's name and the number of a batch, "
                 "such as ('nightly', 7)"
             )
     if not name.strip() or name.startswith(_OURS):

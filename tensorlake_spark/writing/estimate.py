@@ -45,13 +45,13 @@ def estimate(
 ) -> pd.DataFrame:
     """Estimate the size of a tensor in every layout, before writing it.
 
-    Parts from all over the tensor are encoded with the default settings of each layout, so the answer
-    takes a fraction of the time of writing.
+    Samples from all over the tensor are encoded with the default settings of each layout. This takes a fraction
+    of the time of writing.
 
     Parameters
     ----------
     data : array, sparse tensor or array-like
-        As for `TensorLake.write`, but for iterators, which can be read only once.
+        As for `TensorLake.write`, except iterators, which can be read only once.
     layouts : sequence of str, optional
         Which layouts; all by default.
     threshold : float
@@ -62,9 +62,9 @@ def estimate(
     Returns
     -------
     pandas.DataFrame
-        One row for each layout, the smallest first: ``layout, bytes, ratio, rows, chosen``; `ratio` is the
-        share of the bytes in memory (dense: of the array; sparse: of coordinates and values), `chosen`
-        whether ``layout="auto"`` takes it.
+        One row for each layout, the smallest first: ``layout, bytes, ratio, rows, chosen``. `ratio` is the share
+        of the bytes in memory (dense: of the array; sparse: of coordinates and values). `chosen` says whether
+        ``layout="auto"`` takes this layout.
 
     Raises
     ------
@@ -82,7 +82,9 @@ def estimate(
     """
     source = source_of(data)
     if not isinstance(source, (ArraySource, SparseSource)):
-        raise InvalidTensorError("an iterator of slabs can be read only once, and not be estimated")
+        raise InvalidTensorError(
+            "an iterator of slabs can be read only once, so its size cannot be estimated"
+        )
     names = list(LAYOUTS) if layouts is None else list(layouts)
     auto = choose_layout("estimate", source, WriteOptions(threshold=threshold), b"")
     rows: list[tuple[str, int, float, int, bool]] = []

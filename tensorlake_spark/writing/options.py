@@ -1,4 +1,4 @@
-"""What a writer left open: layout, blocks, codec; the spec of a tensor that is written afresh."""
+"""The options of a write, and what it leaves open: layout, blocks and codec of a new tensor."""
 
 from __future__ import annotations
 
@@ -53,30 +53,32 @@ class WriteOptions:
     chosen: TensorSpec | None = None
 
     def __post_init__(self) -> None:
-        """Raise InvalidOptionError if a value is of a kind that no layout or tensor could do with."""
+        """Raise InvalidOptionError if a value has a type that no layout accepts."""
         check_transaction(self.transaction)
         if not isinstance(self.codec, str):
-            raise InvalidOptionError(f"unknown codec {self.codec!r}; it is a name, or 'auto'")
+            raise InvalidOptionError(
+                f"unknown codec {self.codec!r}; give the name of a codec, or 'auto'"
+            )
         if self.chunk_rank is not None and not isinstance(self.chunk_rank, Integral):
             raise InvalidOptionError(
-                f"chunk_rank={self.chunk_rank!r} is no whole number; it counts the last axes that stay whole"
+                f"chunk_rank={self.chunk_rank!r} is not a whole number; it says how many last axes stay whole"
             )
         for name in ("attrs", "labels"):
             check_mapping(name, getattr(self, name))
         if not isinstance(self.threshold, Real) or not 0 <= self.threshold <= 1:
-            raise InvalidOptionError(f"threshold {self.threshold!r} is no share between 0 and 1")
+            raise InvalidOptionError(f"threshold {self.threshold!r} is not a share between 0 and 1")
 
 
 def check_mapping(name: str, value: Any) -> None:
     """Raise InvalidOptionError unless an argument is a mapping."""
     if not isinstance(value, Mapping):
         raise InvalidOptionError(
-            f"{name}={value!r:.100} is no mapping; give a dict of names and values"
+            f"{name}={value!r:.100} is not a mapping; give a dict of names and values"
         )
 
 
 def auto_layout(density: float, options: WriteOptions, is_filled: bool) -> tuple[str, str]:
-    """Return the layout that ``"auto"`` stands for, and why: dense from a share of non-zeros on, else blocks.
+    """Return the layout that ``"auto"`` stands for, and why: dense if enough elements are not zero, else blocks.
 
     The share is that of the paper (Delta Tensor, section IV-B): 10 %, or `WriteOptions.threshold`.
 
@@ -119,12 +121,12 @@ def tell_layout(tensor_id: str, name: str, reason: str) -> None:
 
 
 def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpec:
-    """Return the spec of a tensor that is written afresh; what the caller left open is chosen here.
+    """Return the spec of a new tensor; choose what the caller left open.
 
     Raises
     ------
     InvalidTensorError, UnsupportedDtypeError
-        If the id, shape, dtype, block shape or axis names will not do.
+        If the id, shape, dtype, block shape or axis names are not valid.
     InvalidOptionError
         If the layout or the codec is unknown, or an option is not one of the layout.
     """
@@ -174,7 +176,7 @@ def integers(text: str, name: str) -> tuple[int, ...]:
     Raises
     ------
     InvalidOptionError
-        If one is no whole number; the message has `name` and the text.
+        If one is not a whole number; the message has `name` and the text.
 
     Examples
     --------
@@ -185,17 +187,17 @@ def integers(text: str, name: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.strip("()[] ").split(",") if part.strip())
     except ValueError:
         raise InvalidOptionError(
-            f"{name}={text!r} is no list of integers such as 1,3,256,1024"
+            f"{name}={text!r} is not a list of integers such as 1,3,256,1024"
         ) from None
 
 
 def checked_block(lengths: Any) -> tuple[int, ...]:
-    """Return a block shape that a writer gives as ints, or raise InvalidTensorError."""
+    """Return a block shape as ints, or raise InvalidTensorError."""
     try:
         return tuple(operator.index(n) for n in lengths)
     except TypeError:
         raise InvalidTensorError(
-            f"block shape {lengths!r} is no sequence of whole numbers, one length for every axis"
+            f"block shape {lengths!r} is not a sequence of whole numbers, one length for every axis"
         ) from None
 
 

@@ -60,7 +60,7 @@ def check_axis(axis: int | None) -> int | None:
         return None if axis is None else operator.index(axis)
     except TypeError:
         raise InvalidOptionError(
-            f"axis={axis!r} is no whole number; it counts axes from 0, or from the last one with -1"
+            f"axis={axis!r} is not a whole number; it counts axes from 0, or from the last one with -1"
         ) from None
 
 

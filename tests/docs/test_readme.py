@@ -1,34 +1,104 @@
-"""The README's tour runs as it stands, in order."""
+"""What the pages show holds: their Python runs as it stands, and their links and pictures lead somewhere."""
 
 import re
+import subprocess
+import sys
 
 import pytest
-from places import ROOT
+from places import DOCS, ROOT
 
-README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PICTURES = DOCS / "pictures"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+RUN_HERE = [
+    "README.md",
+    *(f"docs/{n}.md" for n in ("tour", "reference-python", "reference-spark", "reference-sql")),
+]
+"""Those whose code no other test runs."""
+
+ELSEWHERE = {
+    "compliance", "connect", "object_stores", "plain_delta", "streaming", "versions",
+}  # fmt: skip
+"""Those whose code the tests of their subject run."""
 
 
-def test_the_tour_runs(spark, monkeypatch):
-    """All blocks share one namespace; the session of the suite stands in for the one it starts."""
-    assert len(BLOCKS) >= 7
+def text_of(page):
+    return page.read_text("utf-8")
+
+
+def blocks_of(page):
+    return re.findall(r"```python\n(.*?)```", text_of(page), re.DOTALL)
+
+
+def anchors_of(page):
+    """The names under which a page's headings can be reached, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", RUN_HERE)
+def test_the_code_runs(name, spark, monkeypatch):
+    """All blocks of a page share one namespace; the session of the suite stands in for the one it starts."""
+    blocks = blocks_of(ROOT / name)
+    assert blocks
     monkeypatch.setattr("tensorlake_spark.spark.local_session", lambda: spark)
     names: dict[str, object] = {}
-    for block in BLOCKS:
-        exec(compile(block.replace("spark.stop()", ""), "README.md", "exec"), names)
-    assert names["cells"].count() == 256
+    for block in blocks:
+        exec(compile(block.replace("spark.stop()", ""), name, "exec"), names)
+    if name == "docs/tour.md":
+        assert names["cells"].count() == 256
 
 
-@pytest.mark.parametrize("path", re.findall(r"\]\(([^)#:]+)\)", README))
-def test_links_lead_somewhere(path):
-    assert (ROOT / path).exists()
+def test_the_code_of_every_page_is_run_by_a_test():
+    have = {page.stem for page in PAGES if blocks_of(page)}
+    assert have == ELSEWHERE | {name.removeprefix("docs/").removesuffix(".md") for name in RUN_HERE}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    text = text_of(page)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src(?:set)?="([^"]+)"', text):
+        if re.match(r"https?:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path) if path else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors_of(target), link
+
+
+def test_the_index_leads_to_every_page():
+    links = set(re.findall(r"\]\(([\w.-]+)(?:#[\w-]+)?\)", text_of(DOCS / "index.md")))
+    assert {page.name for page in (*DOCS.glob("*.md"), *DOCS.glob("*.ipynb"))} - {
+        "index.md"
+    } <= links
+
+
+def test_prose_is_wrapped():
+    """Tables, code and addresses may be as long as they are."""
+    for page in PAGES:
+        prose = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
+        for line in prose.splitlines():
+            if not line.startswith(("|", "    ", "<", "  <", "!")):
+                assert len(line) <= 120, f"{page.name}: {line}"
+
+
+def test_the_pictures_are_drawn_by_the_command(tmp_path):
+    subprocess.run(
+        [sys.executable, PICTURES / "slice.py", tmp_path], check=True, capture_output=True
+    )
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn
+    for name in drawn:
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+        assert (PICTURES / name).exists(), f"make pictures draws {name}"
 
 
 def test_paths_that_are_named_are_there():
-    root = ROOT
-    for name in ("tensorlake_spark/layouts/FORMAT.md", "jobs/ingest.py", "conf", "docker"):
-        assert name.split("/")[-1] in README
-        assert (root / name).exists()
+    for page in PAGES:
+        for name in re.findall(
+            r"`((?:jobs|conf|docker|tests|tensorlake_spark)/[\w./]+)`", text_of(page)
+        ):
+            assert (ROOT / name).exists(), f"{page.name}: {name}"
 
 
 def test_the_format_lists_the_columns_of_the_code():

@@ -271,7 +271,7 @@ TABLE = ("--axis", "day", "--axis", "kind:label", "--value", "count")
     ("name", "words", "says"),
     [
         ("bytes.csv", TABLE, "bytes.csv is no CSV file: its first line should name the columns"),
-        ("x.csv", (*TABLE, "--timezone", "Mars/Olympus"), "--timezone 'Mars/Olympus' is no time zone such as"),
+        ("x.csv", (*TABLE, "--timezone", "Mars/Olympus"), "--timezone 'Mars/Olympus' is not a time zone such as"),
         ("x.csv", (*TABLE, "--shape=-1,9"), "--shape (-1, 9) has a length below 0"),
         ("two.npz", (), "two.npz::b has shape (4,) and dtype int64, which does not go with {}/two.npz::a"),
         ("a.npy", ("--id", "y"), "argument --id is given twice"),

@@ -431,7 +431,7 @@ def test_a_delta_table_is_read_at_one_version(spark, tmp_path):
     for options, says in (
         (CellOptions(("kind",), "n", source_version=9), "has versions up to 3"),
         (CellOptions(("list",), "n"), "holds array<bigint>"),
-        (CellOptions(("kind:int",), "n"), r"no integer"),
+        (CellOptions(("kind:int",), "n"), r"not an integer"),
     ):
         with pytest.raises(tl.TensorLakeError, match=says):
             ingest.run(spark, table, "y", [str(path)], IngestOptions(cells=options))

@@ -147,7 +147,7 @@ def test_numbers_are_words_as_on_a_command_line(tmp_path, word):
         ("1: a\n01: b", "keys that are numbers"),
         ("1.10: a", "unknown key 1.1"),
         ("id: " + 2000 * "[" + 2000 * "]", "too deep"),
-        ("? [a]\n: b", "is no YAML"),
+        ("? [a]\n: b", "is not YAML"),
         ("tabel: x", "unknown key 'tabel'; did you mean 'table'"),
         ("block_shape: [1]", "unknown key 'block_shape'; did you mean 'block-shape'"),
         ("config: other.yaml", "unknown key 'config'"),
@@ -164,9 +164,9 @@ def test_numbers_are_words_as_on_a_command_line(tmp_path, word):
         ("axis: [[a, b]]", "axis is ['a', 'b']"),
         ("- a\n- b", "holds no options"),
         ("", "holds no options"),
-        ("a: [", "is no YAML"),
-        ("id: !!python/name:os.system", "is no YAML"),
-        ("id: \x07", "is no YAML"),
+        ("a: [", "is not YAML"),
+        ("id: !!python/name:os.system", "is not YAML"),
+        ("id: \x07", "is not YAML"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, text, says):
@@ -188,7 +188,7 @@ HIDDEN = [
     ("storage-option:\n  A: &TOPSECRET x\n  B: &TOPSECRET y", "line 3, column 6: "),
     ("AWS_SECRET_ACCESS_KEY=TOPSECRET: x", "unknown key 'AWS_SECRET_ACCESS_KEY'"),
     ("A=TOPSECRET: x\nA=TOPSECRET: x", "line 2: A is given twice"),
-    ("storage-option: !!bool TOPSECRET", "is no YAML"),
+    ("storage-option: !!bool TOPSECRET", "is not YAML"),
 ]  # fmt: skip
 
 

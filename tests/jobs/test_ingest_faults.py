@@ -191,7 +191,7 @@ def test_bad_files_of_cells_are_left_out_and_listed(job, tmp_path, check_lake):
         "b.csv": "b.csv, line 3: the line '1' has not the 2 fields",
         "c.csv": "c.csv, line 2: column 'i' is null",
         "d.csv.gz": "d.csv.gz cannot be read",
-        "e.csv": "e.csv, line 2: column 'i' has 'x', which is no integer",
+        "e.csv": "e.csv, line 2: column 'i' has 'x', which is not an integer",
     }
     assert said.keys() == reasons.keys()
     assert all(reasons[name] in reason for name, reason in said.items()), said

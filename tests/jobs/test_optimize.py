@@ -187,7 +187,7 @@ def test_large_tensors_are_written_by_several_tasks(lake, run_job, spark, monkey
         (["--zorder", "depth"], "has no axis 'depth'"),
         (["--zorder", ""], "has no axis ''"),
         (["--zorder", "", "--layout", "auto"], "--zorder goes without --layout"),
-        (["--rechunk", "1,x"], "--rechunk='1,x' is no list of integers"),
+        (["--rechunk", "1,x"], "--rechunk='1,x' is not a list of integers"),
         (["--rechunk", "1,2", "--id", "photos"], "does not fit shape"),
         (["--id", "fotos"], "did you mean 'photos'?"),
         (["--layout", "zarr"], "unknown layout 'zarr'"),

@@ -56,8 +56,8 @@ def test_it_may_run_twice_but_not_with_a_name_that_never_was(words, run_job):
         (("--receipt", "link"), "link is there already"),
         (("--key-file", "empty"), "empty is empty, so anybody could sign with it"),
         (("--key-file", "gone"), "gone cannot be read"),
-        (("--coords", "empty"), "empty is no .npy file of integers: EOF"),
-        (("--coords", "taken"), "taken is no .npy file of integers: the magic string"),
+        (("--coords", "empty"), "empty is not a .npy file of integers: EOF"),
+        (("--coords", "taken"), "taken is not a .npy file of integers: the magic string"),
     ],
 )
 def test_what_will_not_do_is_told_before_anything_is_purged(
@@ -117,7 +117,7 @@ def test_elements_are_purged_by_their_coordinates(lake, run_job, tmp_path):
     words = ("--table", lake.uri, "--id", "s", "--now", "--coords")
     for name, array, says in (
         ("flat.npy", gone[0], "has shape (4,) and dtype int64; it should hold integers, a row for"),
-        ("text.npy", None, "is no .npy file"),
+        ("text.npy", None, "is not a .npy file"),
     ):
         if array is None:
             (tmp_path / name).write_text("1 2")

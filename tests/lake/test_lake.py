@@ -232,7 +232,7 @@ def test_indexing_of_references(lake, photos):
     np.testing.assert_array_equal(ref.isel(image=slice(3, 5), y=7), photos[3:5, :, 7])
     np.testing.assert_array_equal(ref.slice("image=3:5, y=7"), photos[3:5, :, 7])
     np.testing.assert_array_equal(ref.slice("3:5, ..., ::-1"), photos[3:5, ..., ::-1])
-    with pytest.raises(tl.InvalidSliceError, match=r"5 is no text.*ref\[5\]"):
+    with pytest.raises(tl.InvalidSliceError, match=r"5 is not text.*ref\[5\]"):
         ref.slice(5)
     assert isinstance(ref[0, 0, 0, 0], np.uint8)
     assert len(ref) == 12
@@ -440,7 +440,7 @@ def test_attributes(lake):
         ref.attrs["unit"] = "F"
     with pytest.raises(tl.InvalidTensorError, match="not JSON"):
         ref.update_attrs({"k": float("nan")})
-    with pytest.raises(tl.InvalidOptionError, match="attrs=5 is no mapping"):
+    with pytest.raises(tl.InvalidOptionError, match="attrs=5 is not a mapping"):
         ref.update_attrs(5)
     assert lake["x"].attrs == {"unit": "C", "by": ["me"]}
 

@@ -200,15 +200,15 @@ def test_an_append_keeps_the_layout(lake):
     [
         ({"layout": None}, "unknown layout None"),
         ({"layout": ["coo"]}, "unknown layout"),
-        ({"layout": "bsgs", "block_shape": (2.5, 2)}, r"block shape \(2.5, 2\) is no sequence"),
-        ({"layout": "bsgs", "block_shape": 5}, "block shape 5 is no sequence"),
-        ({"layout": "bsgs", "block_shape": "ab"}, "block shape 'ab' is no sequence"),
-        ({"codec": 5}, "unknown codec 5; it is a name, or 'auto'"),
+        ({"layout": "bsgs", "block_shape": (2.5, 2)}, r"block shape \(2.5, 2\) is not a sequence"),
+        ({"layout": "bsgs", "block_shape": 5}, "block shape 5 is not a sequence"),
+        ({"layout": "bsgs", "block_shape": "ab"}, "block shape 'ab' is not a sequence"),
+        ({"codec": 5}, "unknown codec 5; give the name of a codec, or 'auto'"),
         ({"layout": "bsgs", "codec": ["zstd"]}, "unknown codec"),
-        ({"chunk_rank": "a"}, "chunk_rank='a' is no whole number"),
-        ({"threshold": "a"}, "threshold 'a' is no share between 0 and 1"),
-        ({"labels": 3}, "labels=3 is no mapping; give a dict"),
-        ({"attrs": 5}, "attrs=5 is no mapping; give a dict"),
+        ({"chunk_rank": "a"}, "chunk_rank='a' is not a whole number"),
+        ({"threshold": "a"}, "threshold 'a' is not a share between 0 and 1"),
+        ({"labels": 3}, "labels=3 is not a mapping; give a dict"),
+        ({"attrs": 5}, "attrs=5 is not a mapping; give a dict"),
     ],
 )
 def test_bad_options_say_so(lake, options, problem):
@@ -302,7 +302,7 @@ def test_slabs_and_array_likes(lake, layout):
         ({"layout": "bsgs", "duplicates": "mean"}, "unknown duplicates 'mean'"),
         ({"layout": "ftsf", "duplicates": "sum"}, "layout ftsf has no duplicates"),
         ({"layout": "bsgs", "codec": "delta(-2)+zstd"}, "those of layout bsgs are zstd, raw"),
-        ({"threshold": 10}, "no share between 0 and 1"),
+        ({"threshold": 10}, "not a share between 0 and 1"),
     ],
 )
 def test_options_that_do_not_go_with_the_layout(lake, options, message):

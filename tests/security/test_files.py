@@ -69,8 +69,8 @@ def test_no_pickle_of_numpy_is_opened(tmp_path, trap):
 @pytest.mark.parametrize(
     ("name", "member", "says"),
     [
-        ("text.npy", "", "it is no .npy file, as its name says"),
-        ("empty.npy", "", "it is no .npy file, as its name says"),
+        ("text.npy", "", "it is not a .npy file, as its name says"),
+        ("empty.npy", "", "it is not a .npy file, as its name says"),
         (
             "cut.npy",
             "",
@@ -254,7 +254,7 @@ def test_a_matrix_may_not_promise_elements(tmp_path, size):
 def test_yaml_makes_no_objects(tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.yaml").write_text(text)
-    with pytest.raises(tl.InvalidOptionError, match=r"x\.yaml is no YAML"):
+    with pytest.raises(tl.InvalidOptionError, match=r"x\.yaml is not YAML"):
         read_config(ingest.parser, str(tmp_path / "x.yaml"))
     assert not (tmp_path / "MARK").exists()
 

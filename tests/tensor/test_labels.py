@@ -49,7 +49,7 @@ def test_unknown_labels_offer_the_nearest(flights):
         ):
             flights.sel(day=late)
     for nothing in ("yesterday", None, "NaT"):
-        with pytest.raises(tl.UnknownLabelError, match="no label of bins"):
+        with pytest.raises(tl.UnknownLabelError, match="not a label of bins"):
             flights.sel(day=nothing)
     with pytest.raises(tl.UnknownLabelError, match="no step"):
         flights.sel(carrier=slice("AA", "UA", 2))
@@ -88,9 +88,9 @@ def test_bins():
         ({"b": ["x"]}, "labels for axis 'b'"),
         ({"a": ["x"]}, "1 labels for axis 'a' of length 2"),
         ({"a": ["x", "x"]}, "repeat themselves"),
-        ({"a": ["x", None]}, "None is no string"),
+        ({"a": ["x", None]}, "None is not a string"),
         ({"a": "xy"}, "not str"),
-        ({"a": {"start": 0}}, "no regular bins"),
+        ({"a": {"start": 0}}, "not regular bins"),
         ({"a": {"start": 0, "step": 0}}, "length above 0"),
         ({"a": {"start": "2013", "step": 1, "unit": "hour"}}, "unknown unit of time 'hour'"),
     ],

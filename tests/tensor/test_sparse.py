@@ -278,7 +278,7 @@ def test_what_scipy_does_not_take():
         SparseTensor([[0]], [1], (3,)).to_scipy()
     with pytest.raises(InvalidTensorError, match="float16"):
         SparseTensor([[0], [0]], np.ones(1, "float16"), (3, 3)).to_scipy()
-    with pytest.raises(InvalidTensorError, match="ndarray is no sparse array of SciPy"):
+    with pytest.raises(InvalidTensorError, match="ndarray is not a sparse array of SciPy"):
         SparseTensor.from_scipy(np.eye(3))
 
 
@@ -318,5 +318,5 @@ def test_pydata_there_and_back():
                 assert SparseTensor.from_pydata(given.asformat(name)) == tensor
     with pytest.raises(InvalidTensorError, match="fill value"):
         SparseTensor.from_pydata(sparse.COO([[1]], [2.0], shape=(3,), fill_value=np.nan))
-    with pytest.raises(InvalidTensorError, match="ndarray is no array of the package sparse"):
+    with pytest.raises(InvalidTensorError, match="ndarray is not an array of the package sparse"):
         SparseTensor.from_pydata(np.eye(2))

@@ -133,9 +133,9 @@ def test_other_layouts_and_views(torch):
 
 def test_what_is_no_sparse_tensor(torch):
     assert sparse_of(torch.eye(3)) is None
-    with pytest.raises(InvalidTensorError, match="Tensor is no sparse tensor of PyTorch"):
+    with pytest.raises(InvalidTensorError, match="Tensor is not a sparse tensor of PyTorch"):
         SparseTensor.from_torch(torch.eye(3))
-    with pytest.raises(InvalidTensorError, match="ndarray is no sparse tensor of PyTorch"):
+    with pytest.raises(InvalidTensorError, match="ndarray is not a sparse tensor of PyTorch"):
         SparseTensor.from_torch(np.eye(3))
     with pytest.raises(InvalidTensorError, match="the last 1 axes of the tensor are dense"):
         SparseTensor.from_torch(torch.eye(3).to_sparse(1))

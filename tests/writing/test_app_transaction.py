@@ -16,8 +16,8 @@ from tensorlake_spark.writing.app_transaction import check_transaction
         (("  ", 3), "is empty"),
         (("nightly", -1), "number -1 of a batch of 'nightly' is not from 0"),
         (("nightly", 2**63), "is not from 0"),
-        (("nightly", "7"), "no pair"),
-        ("nightly", "no pair"),
+        (("nightly", "7"), "not a pair"),
+        ("nightly", "not a pair"),
     ],
 )
 def test_names_and_numbers_that_may_not_be(lake, transaction, says):

@@ -99,5 +99,5 @@ def test_an_unknown_codec_and_a_block_that_is_none(lake):
     lake.write("x", X)
     with pytest.raises(tl.InvalidOptionError, match="unknown codec 'nonsense'"):
         lake.write("x", X, mode="append", codec="nonsense")
-    with pytest.raises(tl.InvalidTensorError, match="no sequence of whole numbers"):
+    with pytest.raises(tl.InvalidTensorError, match="not a sequence of whole numbers"):
         lake.write("x", X, mode="append", block_shape=3)

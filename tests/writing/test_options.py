@@ -46,6 +46,6 @@ def test_numbers_as_text(text, numbers):
 
 def test_text_that_has_no_numbers():
     with pytest.raises(
-        tl.InvalidOptionError, match="--rechunk='1,x' is no list of integers such as 1,3"
+        tl.InvalidOptionError, match="--rechunk='1,x' is not a list of integers such as 1,3"
     ):
         integers("1,x", "--rechunk")

@@ -27,14 +27,14 @@ MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class OptimizeReport:
-    """What a compaction did, or would do.
+    """What `TensorLake.optimize` did, or would do.
 
     Attributes
     ----------
     files_before, bytes_before : int
         Data files that were rewritten, and their size.
     files_after, bytes_after : int
-        The files in their place. A dry run takes the size for what it was; mostly it is less.
+        The files in their place, and their size. A dry run gives the old size; the new one is mostly smaller.
     rows : int
         Rows in these files.
     version : int

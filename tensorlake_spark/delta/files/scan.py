@@ -95,7 +95,7 @@ def plan(snapshot: Snapshot, tensor_id: str, selection: Selection | PointSelecti
 
 
 def _footers(snapshot: Snapshot, places: list[int]) -> Iterator[tuple[int, Footer]]:
-    """Yield files with their footers, which are asked of a store all at once."""
+    """Yield files with their footers; a store is asked for all footers at once."""
     read = partial(footer_at, snapshot)
     many = snapshot.remote is not None and len(places) > 1
     yield from zip(places, (io_threads().map if many else map)(read, places))
@@ -126,7 +126,7 @@ def pieces(
 
 
 def joined(some: Sequence[ScanPiece]) -> tuple[ScanPiece, ...]:
-    """Return pieces with those of one file that follow each other as one: a piece costs Python as much as a batch."""
+    """Merge neighbouring pieces of one file: a piece costs Python as much time as a batch."""
     return tuple(
         ScanPiece(
             path, tuple(g for p in same for g in p.row_groups), sum(p.nbytes for p in same), records
@@ -138,7 +138,7 @@ def joined(some: Sequence[ScanPiece]) -> tuple[ScanPiece, ...]:
 
 
 def leaves(columns: Sequence[str], ndim: int) -> list[str]:
-    """Return the Parquet columns to read for `columns`: of the corners only the axes there are."""
+    """Return the Parquet columns to read for `columns`: corners only for the axes that the tensor has."""
     out = []
     for name in columns:
         if name in ("lo", "hi"):
@@ -185,7 +185,7 @@ def read_piece(
 
 
 def _batches(footer: Footer, groups: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Split row groups into runs whose rows make one batch: a batch costs Python as much as a row."""
+    """Split row groups into runs that become one batch each: a batch costs Python as much time as a row."""
     first = size = 0
     for place, group in enumerate(groups):
         nbytes = int(footer.nbytes[group])
@@ -203,7 +203,10 @@ def _needed(
     tensor_id: str,
     keep: Array | None,
 ) -> tuple[list[str], bool]:
-    """Return the columns to read of row groups, and whether all their rows are a tensor's; if not, two tell which."""
+    """Return which columns to read of row groups, and whether all their rows belong to the tensor.
+
+    If they do not, the columns include ``id`` and ``nnz``, by which the tensor's rows are found.
+    """
     clean = keep is None and all(footer.holds_only(tensor_id, g) for g in groups)
     return [*columns, *(n for n in ("id", "nnz") if not clean and n not in columns)], clean
 
@@ -218,7 +221,7 @@ def _read_groups(
     tensor_id: str,
     keep: Array | None,
 ) -> pa.RecordBatch:
-    """Read a tensor's rows of some row groups: payloads as views into the file's bytes where that can be."""
+    """Read a tensor's rows of some row groups; where possible, payloads are views into the file's bytes."""
     views = {}
     if mapped is not None:
         for name in PAYLOAD:
@@ -322,6 +325,6 @@ def read(
 
 
 def _job_bytes(total: int) -> int:
-    """Return how much one thread reads at a time: as little as keeps all busy, for each piece costs Python anew."""
+    """Return how much one thread reads at a time: just enough to keep all threads busy, as each piece costs time."""
     rounds = -(-total // (THREADS * _JOB_BYTES))
     return max(64 << 10, total // (THREADS * max(1, rounds)) + 1)

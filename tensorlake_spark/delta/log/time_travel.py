@@ -78,7 +78,7 @@ def as_number(version: object) -> int:
         return operator.index(version)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidOptionError(
-            f"version={version!r} is no whole number, and no tag; lake.history(id) has the versions"
+            f"version={version!r} is neither a whole number nor a tag; lake.history(id) has the versions"
         ) from None
 
 
@@ -110,7 +110,7 @@ def _tagged(table: DeltaTable, storage: Storage, name: str) -> int:
     if version is None or version < 0:
         known = tags_in(all_transactions(storage, int(table.version())) or {})
         raise InvalidOptionError(
-            f"{name!r} is no integer, and no tag of {storage.uri}{did_you_mean(name, known)}"
+            f"{name!r} is neither an integer nor a tag of {storage.uri}{did_you_mean(name, known)}"
         )
     return int(version)
 

@@ -53,7 +53,7 @@ class Staging:
             os.replace(unfinished, path)
 
     def read(self) -> dict[str, str]:
-        """Return all notes by their names; one that is no text is left out."""
+        """Return all notes by their names; one that is not text is left out."""
         filesystem, _ = self.storage.place
         out = {}
         with reaching(self.storage):

@@ -121,7 +121,7 @@ def _seconds(option: str, value: str) -> float:
 def _count(option: str, value: str) -> int:
     if not re.fullmatch(r"[0-9]{1,4}", value.strip()):
         raise InvalidOptionError(
-            f"{option}={value!r} is no number of retries; write 0, 1, ... 9999"
+            f"{option}={value!r} is not a number of retries; write 0, 1, ... 9999"
         )
     return int(value)
 

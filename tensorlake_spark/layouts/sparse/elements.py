@@ -313,7 +313,7 @@ def checked_axes(axes: Sequence[int], ndim: int, what: str) -> list[int]:
     Raises
     ------
     InvalidOptionError
-        If they are no integers, or not distinct axes.
+        If they are not integers, or not distinct axes.
 
     Examples
     --------
@@ -323,7 +323,7 @@ def checked_axes(axes: Sequence[int], ndim: int, what: str) -> list[int]:
     try:
         found = [operator.index(k) for k in axes]
     except TypeError:
-        raise InvalidOptionError(f"{what} {axes!r} is no sequence of axes") from None
+        raise InvalidOptionError(f"{what} {axes!r} is not a sequence of axes") from None
     out = [k + ndim if k < 0 else k for k in found]
     if len(set(out)) != len(out) or not all(0 <= k < ndim for k in out):
         raise InvalidOptionError(

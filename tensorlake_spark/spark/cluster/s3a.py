@@ -91,11 +91,11 @@ def settings_of_submit() -> dict[str, str]:
 
 
 def check_log_store(session: SparkSession, uri: str) -> None:
-    """Raise unless delta-spark may commit to a table while others do; warn where only one process may.
+    """Raise an error unless delta-spark may commit to a table while others do; warn where only one process may.
 
-    Call it before ``df.write.format("delta")``, ``DeltaTable`` or SQL changes a table. Commits of
-    ``format("tensor")``, of the jobs and of `tensorlake_spark.open` need none of this, for they are not
-    delta-spark's. Nor do those of platforms that have a commit service of their own, such as Databricks.
+    Call it before ``df.write.format("delta")``, ``DeltaTable`` or SQL changes a table. You do not need it for
+    commits of ``format("tensor")``, of the jobs and of `tensorlake_spark.open`, because these are not delta-spark's.
+    Nor do you need it on platforms with a commit service of their own, such as Databricks.
 
     What it does depends on where the table lies:
 
@@ -108,15 +108,16 @@ def check_log_store(session: SparkSession, uri: str) -> None:
     Parameters
     ----------
     session : SparkSession
-        It has the log store from when it was started: Delta does not look at ``spark.conf.set``.
+        The session that commits. Its log store is the one with which it was started: Delta ignores
+        ``spark.conf.set``.
     uri : str
-        The table, as Spark is told: the log store goes by the scheme. A path without one lies where Hadoop's
-        ``fs.defaultFS`` says.
+        The table, as you give it to Spark: the log store goes by the scheme. A path without one lies where
+        Hadoop's ``fs.defaultFS`` says.
 
     Raises
     ------
     UnsupportedFeatureError
-        If its log store on S3 loses commits; names the setting.
+        If the session's log store loses commits on S3. The message names the setting.
 
     Warns
     -----

@@ -48,5 +48,7 @@ def version_of(spark: SparkSession, table: str, version: int | str) -> int:
         found += ours.select(f.substring("_metadata.file_name", 1, 20), "txn.version").collect()
     named = max(found)[1] if found else -1
     if named < 0:
-        raise InvalidOptionError(f"{version!r} is no integer, and no tag of the table {table}")
+        raise InvalidOptionError(
+            f"{version!r} is neither an integer nor a tag of the table {table}"
+        )
     return int(named)

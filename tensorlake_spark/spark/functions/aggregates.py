@@ -28,8 +28,8 @@ Batches = Iterator[Any]
 def tensor_sum_agg(tensor: Any) -> Column:
     """Return the sum of the tensors of a group, element by element.
 
-    All have one dtype and shape. The result has the dtype of ``np.sum``: small integers become 64 bits wide,
-    floats stay as they are, and are added up as float64. Nulls are left out, and a group of nothing else gives
+    All tensors have one dtype and one shape. The result has the dtype of ``np.sum``: small integers become 64 bits
+    wide, floats keep their dtype and are added up as float64. Nulls are left out. A group of nulls only gives
     null.
 
     Examples
@@ -43,9 +43,9 @@ def tensor_sum_agg(tensor: Any) -> Column:
 
 @takes(tensor=COLUMN)
 def tensor_mean_agg(tensor: Any) -> Column:
-    """Return the mean of the tensors of a group, element by element, in float64 (complex128 of complex ones).
+    """Return the mean of the tensors of a group, element by element, as float64 or complex128.
 
-    For the rest see `tensor_sum_agg`.
+    See also `tensor_sum_agg`.
 
     Examples
     --------
@@ -58,17 +58,17 @@ def tensor_mean_agg(tensor: Any) -> Column:
 
 @takes(tensor=COLUMN, order=COLUMN | NOTHING)
 def tensor_stack(tensor: Any, order: Any = None) -> Column:
-    """Return the tensors of a group as one tensor with a first axis more.
+    """Return the tensors of a group as one tensor, along a new first axis.
 
-    All have one dtype and shape. Nulls are left out, and a group of nothing else gives null.
+    All tensors have one dtype and one shape. Nulls are left out. A group of nulls only gives null.
 
     Parameters
     ----------
     tensor : Column or str
         The tensors.
     order : Column or str, optional
-        What they are put in the order of, as by ORDER BY: nulls come first. Spark gives the rows of a group no
-        order, so without it the tensors come in any.
+        What to sort the tensors by, as ORDER BY does: nulls come first. Spark gives the rows of a group no order,
+        so without it the tensors come in any order.
 
     Notes
     -----

@@ -45,24 +45,24 @@ def collect_tensor(
     Parameters
     ----------
     df : DataFrame
-        With the columns ``offset`` and ``tensor``: of `read_tensor`, perhaps filtered, or of the view
+        Blocks, with the columns ``offset`` and ``tensor``: from `read_tensor`, perhaps filtered, or from the view
         ``blocks`` of ``format("tensor")``.
     shape : sequence of int, optional
-        Of the result; a DataFrame of `read_tensor` knows it.
+        Shape of the result. A DataFrame from `read_tensor` knows it.
     dtype : str, optional
-        Of the blocks, for a DataFrame that may have none; that of `read_tensor` knows it.
+        Dtype of the blocks, for a DataFrame that may be empty. A DataFrame from `read_tensor` knows it.
     partial : bool
-        Whether elements that no block brings may be missing where all of them are stored; they become the
+        Whether blocks may be missing from a tensor of which all elements are stored. Missing elements become the
         fill value.
     sparse : bool, optional
-        Whether to return a `SparseTensor` of the elements that are not zero. If not given, it is one where
-        `read_tensor` read a sparse layout, as ``ref[...]`` is, and an array otherwise.
+        Whether to return a `SparseTensor` of the elements that are not zero. By default a sparse layout read by
+        `read_tensor` gives a `SparseTensor`, and everything else an array.
 
     Raises
     ------
     InvalidTensorError
-        If the DataFrame does not know its shape and none is given, a block lies outside of it or has
-        another dtype, an element is stored twice, or there is no memory for the array.
+        If the shape is not known, a block lies outside of it or has another dtype, an element is stored twice, or
+        the driver has no memory for the array.
     CorruptDataError
         If blocks are missing.
 

@@ -68,12 +68,12 @@ def tensor_encode(
     codec: str = "auto",
     shape: Sequence[int] | None = None,
 ) -> Column:
-    """Return the rows of a tensor table that a part of a tensor becomes, an array of structs.
+    """Turn a part of a tensor into rows of a tensor table: an array of structs.
 
-    The counterpart of `tensor_decode`: ``df.select(f.inline(tensor_encode(...)))`` has the columns of a tensor
-    table, and may be appended to one. Chunks that are full of zeros have no row. What makes a tensor of such
-    rows is its metadata row: `metadata_rows`. In SQL ``tensor_encode(tensor, lo, id, seq)``, then ``layout,
-    block_shape, codec, shape``, which may be left out or null.
+    This is the counterpart of `tensor_decode`. ``df.select(f.inline(tensor_encode(...)))`` has the columns of a
+    tensor table, and you may append it to one. Chunks full of zeros have no row. The rows become a tensor when
+    you append its metadata row too: see `metadata_rows`. In SQL, ``tensor_encode(tensor, lo, id, seq)`` may be
+    followed by ``layout, block_shape, codec, shape``, each of which may be left out or null.
 
     Parameters
     ----------
@@ -82,26 +82,26 @@ def tensor_encode(
     lo : Column or str, or sequence of int
         Its lower corner in the tensor.
     id : str or Column
-        The name of the tensor; of a column that has names, ``f.col("name")``.
+        The name of the tensor, or a column of names, ``f.col("name")``.
     seq : Column or str, or int
-        Place of the first row in the tensor's storage order; those after it count up. Parts need places of
-        their own: a part becomes no more rows than it touches blocks, or has elements.
+        Place of the first row in the tensor's storage order; further rows count up. Each part needs places of its
+        own: it becomes at most as many rows as it touches blocks, or as it has elements.
     layout : str
-        Any but ``"auto"``, for parts know nothing of each other.
+        Any but ``"auto"``, because parts do not know each other.
     block_shape : sequence of int, optional
-        Of the chunks or blocks, the same for all parts, counted from the tensor's first element. Chosen by
-        `shape`, or by the shape of the part, if not given.
+        Shape of the chunks or blocks. It is the same for all parts, and counts from the tensor's first element.
+        By default it is chosen from `shape`, or from the shape of the part.
     codec : str
-        ``"auto"`` tries candidates on the first part of a batch.
+        How values are coded. ``"auto"`` tries candidates on the first part of a batch.
     shape : sequence of int, optional
-        Of the whole tensor; it ends where the parts end if not given.
+        Shape of the whole tensor. By default it ends where the parts end.
 
     Raises
     ------
     InvalidOptionError
         If there is no such layout or codec.
     InvalidTensorError
-        If `id` is none that a tensor can have.
+        If `id` is not a valid id.
 
     Notes
     -----
@@ -201,14 +201,14 @@ def _spec(
 def metadata_rows(rows: DataFrame) -> DataFrame:
     """Return the metadata rows of all tensors that have rows in a DataFrame, with totals counted anew.
 
-    A tensor of which rows were added or removed with plain Delta is complete, and read without complaint, once
-    its metadata row is appended. Axis names, attributes and labels stay what its newest metadata row says;
-    a tensor that has none gets one, and its shape is where its rows end, or what `tensor_encode` was told.
+    After rows of a tensor were added or removed with plain Delta, append its metadata row: then the totals fit, and
+    full reads succeed. Axis names, attributes and labels stay as in the newest metadata row. A tensor without one
+    gets one. Its shape is then the one given to `tensor_encode`, or ends where the rows end.
 
     Parameters
     ----------
     rows : DataFrame
-        All rows of these tensors, so not those of a slice, the metadata rows that there are among them.
+        All rows of these tensors, including their metadata rows; not only those of a slice.
 
     Raises
     ------
@@ -217,8 +217,8 @@ def metadata_rows(rows: DataFrame) -> DataFrame:
 
     Notes
     -----
-    Such an append carries no Delta transaction of the tensor, so other writers do not see that the tensor
-    changed: none of them may change it at the same time.
+    Such an append carries no Delta transaction of the tensor, so other writers do not notice it. None of them may
+    change the tensor at the same time.
 
     Examples
     --------

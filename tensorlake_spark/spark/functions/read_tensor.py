@@ -71,42 +71,43 @@ def read_tensor(
 ) -> DataFrame:
     """Return the blocks of a tensor as a DataFrame, read through Spark's own Delta reader.
 
-    It has the columns ``id, lo, offset, tensor`` of the view ``blocks``, is lazy, and stays at one version of the
-    table. It is a DataFrame like any other: filters on it do not reach others.
+    It has the columns ``id, lo, offset, tensor``, as the view ``blocks``. It is lazy and stays at one version of
+    the table. Unlike with ``pushFilters``, filters on it do not affect other DataFrames.
 
     Parameters
     ----------
     spark : SparkSession
-        With Delta.
+        A session with Delta.
     table : str or path
-        A path, which has a ``/``, or the name of a table in the catalogue.
+        A path, if it has a ``/``, or the name of a table in the catalogue.
     id : str
         The tensor.
     slice : object
-        What is read, as a NumPy key or its text; names of axes and negative numbers are those of the tensor.
+        What to read, as a NumPy key or its text. Names of axes and negative numbers work.
     version : int or str, optional
-        Of the table, or a tag; the newest if not given.
+        A version of the table, or a tag. By default the newest.
     timestamp : str or datetime, optional
-        In place of `version`: the one that was the newest then. Without a zone it is the machine's.
+        Instead of `version`: the version that was the newest then. A time without a zone is in the time zone of
+        the machine.
 
     Raises
     ------
     TableNotFoundError
         If Spark finds no such table.
     TensorNotFoundError
-        If there is no such tensor; offers the nearest names.
+        If there is no such tensor. The message offers the nearest names.
     FormatError
         If the table has no tensors.
     InvalidKeyError, InvalidSliceError
         If the slice does not fit the tensor, or has an index list.
     InvalidOptionError
-        If the tensor combines duplicates: what is stored of an element may lie in several rows. Or if there
-        is no such tag or version, or if version and timestamp are given.
+        If the tensor combines duplicates, because an element may then lie in several rows. Or if there is no such
+        tag or version, or if both version and timestamp are given.
 
     Notes
     -----
-    Chunks that are full of the fill value are not stored, so they have no row here; `collect_tensor` puts them
-    in. Blocks of a sparse tensor may overlap, an element is in one of them.
+    Chunks full of the fill value are not stored, so they have no row here; `collect_tensor` fills them in. Blocks
+    of a sparse tensor may overlap; each element is in one of them.
 
     Examples
     --------
@@ -195,7 +196,7 @@ def _load(
 def _meta(frame: DataFrame, tensor_id: str, place: str) -> Meta:
     missing = [name for name in (*COLUMNS, *META_COLUMNS) if name not in frame.columns]
     if missing:
-        raise FormatError(f"{place} has no column {missing[0]!r}; it is no table of tensors")
+        raise FormatError(f"{place} has no column {missing[0]!r}; it is not a table of tensors")
     found = frame.where(Predicate(tensor_id, data=False).to_sql()).select(*META_COLUMNS)
     rows = found.orderBy(f.desc("seq")).limit(1).collect()
     if not rows:

@@ -54,9 +54,9 @@ def slice_filter(
 ) -> Column | str:
     """Return the condition that keeps the rows of a plain Delta table that a slice needs.
 
-    It compares ``id``, ``nnz``, ``lo`` and ``hi``, of which Delta and Parquet have statistics: Delta skips
-    files by it, Parquet row groups. It keeps too many rows, never too few: a step counts as the range
-    from its first to its last index, and axes past the eighth are not compared. Metadata rows do not pass.
+    It compares ``id``, ``nnz``, ``lo`` and ``hi``. Delta skips files by the statistics of these columns, and
+    Parquet skips row groups. It keeps too many rows, never too few: a step counts as the range from its first to
+    its last index, and axes after the eighth are not compared. Metadata rows do not pass.
 
     Parameters
     ----------
@@ -64,24 +64,24 @@ def slice_filter(
         A NumPy key, such as ``np.s_[30:40, ..., 5]``, or its text, ``"30:40, :, 5"``. An index list counts
         as the range that it spans.
     id : str, optional
-        The tensor; without it, rows of all tensors pass whose boxes overlap the slice.
+        The tensor. Without it, the rows of all tensors pass whose boxes overlap the slice.
     sql : bool
         Whether to return SQL text in place of a Column.
     shape : sequence of int, optional
-        The tensor's. Needed for what counts from the end of an axis: negative numbers and steps, masks,
-        and an Ellipsis that is not the last part. With it, an index out of bounds is an error; without
-        it, it finds nothing.
+        Shape of the tensor. A key that counts from the end of an axis needs it: negative numbers and steps,
+        masks, and an Ellipsis that is not the last part. With a shape, an index out of bounds is an error.
+        Without one, it finds nothing.
     axes : sequence of str, optional
         Names of the axes, for a text such as ``"y=5:9"``.
 
     Raises
     ------
     InvalidKeyError
-        If the key does not fit the shape, or needs one.
+        If the key does not fit the shape, or needs a shape that is not given.
     InvalidSliceError
         If the text cannot be read, or names an unknown axis.
     InvalidTensorError
-        If `id` is none that a tensor can have.
+        If `id` is not a valid id.
 
     Examples
     --------
@@ -98,18 +98,20 @@ def tensor_decode(
 ) -> Column:
     """Return what a row of a tensor table holds of a slice, as a value of type TENSOR.
 
-    Each row is decoded for itself: it gives its block, trimmed to the slice and in the form that NumPy
-    gives it (integers drop axes, negative steps turn them round). A row of a sparse tensor gives its block
-    as an array. Null for rows that hold nothing of the slice, for metadata rows, and for nulls. In SQL,
-    after `register`: ``tensor_decode(struct(*), '30:34, :', array(100, 64))``, the last two optional.
+    Each row is decoded alone. It gives its block, trimmed to the slice and in the form that NumPy gives it:
+    integers drop axes, negative steps reverse them. A row of a sparse tensor gives its block as an array. The
+    result is null for rows that hold nothing of the slice, for metadata rows, and for nulls.
+
+    In SQL, after `register`: ``tensor_decode(struct(*), '30:34, :', array(100, 64))``. The last two arguments
+    are optional.
 
     Parameters
     ----------
     row : Column or str
-        The row as a struct, ``f.struct("*")``; columns of the user's own do no harm.
+        The row as a struct, ``f.struct("*")``. Your own columns do no harm.
     key : object
-        As for `slice_filter`, without index lists. It does not say which rows are read: filter by
-        `slice_filter` with the same key as well.
+        As for `slice_filter`, without index lists. The key does not choose rows: filter by `slice_filter` with
+        the same key too.
     shape, axes
         As for `slice_filter`.
 
@@ -138,8 +140,8 @@ def tensor_block(
 ) -> Column:
     """Return what a row of a tensor table holds of a slice, and where: a struct ``id, lo, offset, tensor``.
 
-    ``lo`` is the lower corner of the trimmed block in the tensor, and ``offset`` its place in the result of
-    the slice, as in the view ``blocks`` of ``format("tensor")``. For the rest see `tensor_decode`.
+    ``lo`` is the lower corner of the trimmed block in the tensor. ``offset`` is its place in the result of the
+    slice. These are the columns of the view ``blocks`` of ``format("tensor")``. See also `tensor_decode`.
 
     Examples
     --------

@@ -121,8 +121,8 @@ def dtype_column(tensors: pa.StructArray) -> pa.Array:
 def register(session: SparkSession) -> None:
     """Make the functions known to a session's SQL, under their own names.
 
-    Where a name in Python returns a tensor if axes are given, SQL has a second name, ``tensor_sum_axes``, for a
-    function in SQL returns one type.
+    A function of SQL returns one type. So what is ``tensor_sum(t, axes=0)`` in Python has a name of its own in SQL,
+    ``tensor_sum_axes(t, array(0))``.
 
     Examples
     --------

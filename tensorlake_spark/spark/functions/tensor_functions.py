@@ -97,17 +97,17 @@ def tensor_to_array(tensor: Any) -> Column:
 
 @takes(values=COLUMN, shape=INTEGERS | COLUMN, dtype=TEXT)
 def tensor_from_array(values: Any, shape: Any, dtype: str = "float64") -> Column:
-    """Return the tensor of numbers in C order.
+    """Return a tensor made of numbers in C order.
 
     Parameters
     ----------
     values : Column or str
-        An array of numbers; they pass through doubles, which hold integers up to 2**53.
+        An array of numbers. They pass through doubles, which hold integers up to 2**53.
     shape : sequence of int or Column
-        Of the tensor.
+        Shape of the tensor.
     dtype : str
-        Of the tensor. Floats are rounded to it; where a task runs, it ends with an error for a number that
-        would become another one.
+        Dtype of the tensor. Floats are rounded to it. A number that the dtype does not hold ends the task with an
+        error.
 
     Examples
     --------
@@ -162,8 +162,8 @@ def tensor_get(tensor: Any, *index: int) -> Column:
 def tensor_add(a: Any, b: Any) -> Column:
     """Return the sum of two tensors, which broadcast, or of a tensor and a number.
 
-    A number counts as Python's do in NumPy: it takes the dtype of the tensor, or a float's. An integer that the
-    dtype does not hold is an error.
+    A number works like a Python number in NumPy: it takes the dtype of the tensor, or that of a float. An integer
+    that the dtype does not hold is an error.
 
     Examples
     --------
@@ -217,8 +217,8 @@ def tensor_div(a: Any, b: Any) -> Column:
 def tensor_sum(tensor: Any, axes: int | Sequence[int] | None = None) -> Column:
     """Return the sum of all elements as a double, or along axes as a tensor (in SQL ``tensor_sum_axes``).
 
-    Floats are added up as doubles. A tensor has the dtype of ``np.sum``; for it, floats of one byte and two are
-    added up as float32.
+    Over all elements, floats are added up as doubles. Along axes, the result has the dtype of ``np.sum``; floats of
+    one or two bytes are added up as float32.
 
     Examples
     --------

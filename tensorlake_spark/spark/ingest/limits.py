@@ -29,7 +29,7 @@ _PIXELS = (1 << 30) // 12  # Pillow's own
 def _limit(name: str, default: int) -> int:
     text = os.environ.get(name, str(default))
     if not text.isdecimal() or not int(text):
-        raise InvalidOptionError(f"{name}={text!r} is no number above 0")
+        raise InvalidOptionError(f"{name}={text!r} is not a number above 0")
     return int(text)
 
 

@@ -31,7 +31,7 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
         version = np.lib.format.read_magic(stream)
     except ValueError:
         raise InvalidTensorError(
-            "it is no .npy file, as its name says; numpy.save makes one"
+            "it is not a .npy file, as its name says; numpy.save makes one"
         ) from None
     old = version == (1, 0)
     read = np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0

@@ -1,8 +1,9 @@
-"""Which pieces of a job an earlier run has written, so that they are not read and written again.
+"""Which pieces of a job an earlier run has written, so that they are not written again.
 
-A piece is a band of a file or, with ``--each``, a tensor. Runs of a job are known by a key: a hash of all
-that has to be the same, from the names and shapes of the sources to the last change of the tensor. Sources
-that changed meanwhile are known by size and time, and what was written of them is left out.
+A piece is a band of a file or, with ``--each``, a tensor. Two runs belong to the same job if they have the same
+key: a hash of everything that has to be equal, from the names and shapes of the sources to the last change of
+the tensor. A source that changed meanwhile is recognised by its size and time. What was written of it is not
+used.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SOURCES = "sources"
 
 
 class Part(Protocol):
-    """A source, or a part of one: where it lies, and all that is known of it as text."""
+    """A source or a part of one: its path, and everything known about it as text."""
 
     @property
     def path(self) -> str: ...
@@ -63,12 +64,12 @@ class Resumed:
     sources: str
 
     def begin(self) -> None:
-        """Note which state of the sources the receipts of this run are about."""
+        """Note the state of the sources that the receipts of this run refer to."""
         notes = Staging(self.storage, self.option.folder)
         notes.write(f"{_SOURCES}-{self.option.look}", self.sources)
 
     def give_up(self) -> None:
-        """Delete the notes of a run that failed if no task has ended."""
+        """Delete the notes of a failed run, if none of its tasks has ended."""
         notes = Staging(self.storage, self.option.folder)
         with suppress(TensorLakeError, OSError):
             if all(name.startswith(_SOURCES) for name in notes.read()):
@@ -78,7 +79,7 @@ class Resumed:
 def name_of(
     tensor_id: str, batch: tuple[str, int] | None, same: Sequence[Any], parts: Sequence[Part]
 ) -> str:
-    """Return what a job is known by, whatever its sources hold and however its tensors changed meanwhile.
+    """Return the name of a job. It does not depend on the content of the sources, or on changes of its tensors.
 
     Parameters
     ----------
@@ -95,8 +96,9 @@ def name_of(
 def committed(storage: Storage, name: str, parts: Sequence[Part], dry_run: bool) -> bool:
     """Return whether an earlier run of a job committed these sources, and was killed before it could end.
 
-    Of such a run some file is in the table, which nothing but its commit can have named. What it left is
-    deleted, unless this is a dry run; so is what a run left that committed other contents of the sources.
+    A run notes the names of its data files right before it commits. If one of them is in the table, the run has
+    committed: no other commit can name that file. What such a run left behind is deleted, also if it committed
+    other contents of the sources. A dry run deletes nothing.
     """
     left = [folder for folder in staging.folders(storage) if folder.startswith(f"{name}-")]
     if not left:

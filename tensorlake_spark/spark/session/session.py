@@ -48,27 +48,28 @@ def local_session(
     s3: bool | Mapping[str, str] = False,
     **conf: Any,
 ) -> SparkSession:
-    """Return a local session with Delta and ``format("tensor")``.
+    """Start Spark on this machine, with Delta and ``format("tensor")``, and return the session.
 
     Parameters
     ----------
     master : str
-        Where it runs.
+        Where Spark runs.
     app_name : str
-        Its name.
+        The name of the application.
     s3 : bool or mapping
-        Whether Spark's own readers know ``s3a://``, by the jars and settings of ``conf/s3a.conf``. A mapping is
-        ``storage_options`` as `tensorlake_spark.open` has them, for Spark and ``format("tensor")`` alike; what they
-        leave open comes from the environment. Keys are set on the session once it runs, and so are not on the
-        command line of its JVM; another session of the same process, and RDDs of text files, do not have them.
+        Whether Spark's own readers can read ``s3a://``, with the jars and settings of ``conf/s3a.conf``. A mapping
+        is ``storage_options``, as for `tensorlake_spark.open`; Spark and ``format("tensor")`` both use it. What it
+        leaves open comes from the environment. Keys are set after the session has started, so that they are not
+        on the command line of its JVM. Other sessions of the same process, and RDDs of text files, do not have
+        them.
     **conf
-        Settings that win over those of ``conf/spark-defaults.conf``; their names have dots, so write
+        Settings that override those of ``conf/spark-defaults.conf``. Their names have dots, so write
         ``local_session(**{"spark.sql.shuffle.partitions": 4})``.
 
     Raises
     ------
     MissingDependencyError
-        If pyspark or Java is missing; the message says what to install.
+        If pyspark or Java is missing. The message says what to install.
     """
     try:
         from pyspark.sql import SparkSession

@@ -59,7 +59,7 @@ def coordinate_columns(
     Raises
     ------
     InvalidTensorError
-        If a column is missing or surplus, or coordinates are no integers.
+        If a column is missing or surplus, or coordinates are not integers.
     """
     have = set(schema.names) - {"value"}
     axes = tuple(options.write.axes or (old.axes if old is not None else None) or ())
@@ -128,7 +128,7 @@ def value_dtype(kind: t.DataType) -> np.dtype[Any]:
         name = "int64" if kind.precision <= _LONGS else "uint64"
     if name is None:
         raise UnsupportedDtypeError(
-            f"the column 'value' is {kind.simpleString()}, which is no number that a tensor holds; cast it to "
+            f"the column 'value' is {kind.simpleString()}, which is not a number that a tensor holds; cast it to "
             f"one of {', '.join(_DTYPES)}"
         )
     return np.dtype(name)

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class TensorDataSource(DataSource):
-    """Tensors of a lake as rows of Spark, and back.
+    """The data source ``format("tensor")``: tensors of a lake as rows of Spark, and back.
 
-    The version of the table is resolved when the schema is asked for, and stays with the DataFrame.
+    The version of the table is resolved when Spark asks for the schema. It stays with the DataFrame.
     """
 
     s3a: ClassVar[Mapping[str, str]] = {}
-    """What the session says of S3A, from `register`; stores that the options leave open are reached by it."""
+    """The session's settings of S3A, from `register`. They are used where the options leave the store open."""
 
     _version: int | None = None
 
@@ -94,10 +94,10 @@ def _schema_of(spec: TensorSpec, options: ReadOptions) -> StructType:
 
 
 def register(session: SparkSession) -> None:
-    """Make ``format("tensor")`` known to a session, and to it what the session says of S3 (``fs.s3a.*``).
+    """Make ``format("tensor")`` known to a session, and pass on the session's settings of S3 (``fs.s3a.*``).
 
-    Sessions find it without this where the package ``pyspark_tensorlake`` is installed; S3 is then reached by the
-    options of a read or write and by the environment alone.
+    A session finds the format without this if the package ``pyspark_tensorlake`` is installed. S3 is then reached
+    only by the options of a read or write and by the environment.
     """
     session.dataSource.register(_configured(settings_of_session(session)))
 

@@ -61,7 +61,7 @@ def _integer(options: Mapping[str, str], name: str) -> int | None:
     try:
         return int(options[name])
     except ValueError:
-        raise InvalidOptionError(f"option {name}={options[name]!r} is no integer") from None
+        raise InvalidOptionError(f"option {name}={options[name]!r} is not an integer") from None
 
 
 def _integers(options: Mapping[str, str], name: str) -> tuple[int, ...] | None:
@@ -268,7 +268,7 @@ def _number(text: str) -> Any:
             return kind(text)
         except ValueError:
             continue
-    raise InvalidOptionError(f"option fillValue={text!r} is no number")
+    raise InvalidOptionError(f"option fillValue={text!r} is not a number")
 
 
 def _one_of(options: Mapping[str, str], name: str, known: Sequence[str]) -> str | None:
@@ -285,7 +285,7 @@ def _json(options: Mapping[str, str], name: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise InvalidOptionError(f"option {name}={text!r} is no JSON: {error}") from None
+        raise InvalidOptionError(f"option {name}={text!r} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise InvalidOptionError(f"option {name}={text!r} is no JSON object")
+        raise InvalidOptionError(f"option {name}={text!r} is not a JSON object")
     return value

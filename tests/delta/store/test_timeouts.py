@@ -24,7 +24,7 @@ def test_what_is_no_time_is_refused(text):
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "many", "10000"])
 def test_what_is_no_number_of_retries_is_refused(text):
-    with pytest.raises(InvalidOptionError, match="is no number of retries"):
+    with pytest.raises(InvalidOptionError, match="is not a number of retries"):
         Timeouts.of({"max_retries": text})
 
 

@@ -130,7 +130,7 @@ def test_errors_of_read_tensor(spark, path, tmp_path):
         tf.read_tensor(spark, path, "dense", "[1, 2]")
     other = str(tmp_path / "other")
     write_deltalake(other, pa.table({"id": [1, 2, 3]}))
-    with pytest.raises(tl.FormatError, match="no table of tensors"):
+    with pytest.raises(tl.FormatError, match="not a table of tensors"):
         tf.read_tensor(spark, other, "x")
     with pytest.raises(tl.InvalidOptionError, match=r"combines duplicates by 'sum'.*format"):
         tf.read_tensor(spark, path, "sum")

@@ -29,7 +29,7 @@ def test_bytes_and_pixels_up_to_the_limit_are_taken(small):
 @pytest.mark.parametrize("text", ["0", "-1", "1e3", "", "much"])
 def test_a_limit_that_is_none_is_refused(monkeypatch, text):
     monkeypatch.setenv(limits.MAX_BYTES, text)
-    with pytest.raises(InvalidOptionError, match="is no number above 0"):
+    with pytest.raises(InvalidOptionError, match="is not a number above 0"):
         limits.check_bytes(1, "x")
 
 

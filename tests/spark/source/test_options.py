@@ -40,7 +40,7 @@ def save(path, schema=SLABS, *, overwrite=False, rows=1, place=0, **options):
         ("", 1, "is empty"),
         ("a", -1, "is not from 0"),
         ("a", 2**63, "is not from 0"),
-        ("a", "one", "no integer"),
+        ("a", "one", "not an integer"),
     ],
 )
 def test_batches_that_make_no_sense(tmp_path, name, number, says):

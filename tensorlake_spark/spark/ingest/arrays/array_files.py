@@ -328,7 +328,7 @@ def _zarr_node(path: str, member: str) -> Any:
         what = repr(member) if member else "array or group of Zarr"
         raise InvalidTensorError(f"there is no {what} in it") from None
     except json.JSONDecodeError as error:
-        raise InvalidTensorError(f"what describes it is no JSON: {error}") from None
+        raise InvalidTensorError(f"what describes it is not JSON: {error}") from None
 
 
 def _zarr(path: str, member: str) -> Sliced:

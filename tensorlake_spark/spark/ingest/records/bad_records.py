@@ -52,20 +52,18 @@ def why(row: Row, column: str, name: str, rule: Rule | None, dtype: Any = None) 
                 f"{head}no {dtype}, the dtype of the tensor{holds(dtype)}; --dtype chooses another for a tensor "
                 "that is written anew"
             )
-        return f"{head}no number that a value could be, such as 2, 1.5 or 1e-3"
+        return f"{head}not a number that a value could be, such as 2, 1.5 or 1e-3"
     again = f"--axis {name}={column}"
     if rule.kind == "int" and not rule.is_labelled:
-        return f"{head}no index; those of .tns files are integers from {rule.start} on"
+        return f"{head}not an index; those of .tns files are integers from {rule.start} on"
     if rule.kind == "int":
-        return (
-            f"{head}no integer; {again}:1 makes bins of numbers, {again}:label takes what is there"
-        )
+        return f"{head}not an integer; {again}:1 makes bins of numbers, {again}:label takes what is there"
     if rule.kind == "bins":
-        return f"{head}no finite number"
+        return f"{head}not a finite number"
     if rule.kind == "label":
         return f"{head}no label"
     return (
-        f"{head}no time such as 2013-01-01 05:00:00; --column makes one, as --column "
+        f"{head}not a time such as 2013-01-01 05:00:00; --column makes one, as --column "
         f"\"t=to_timestamp({column}, 'dd.MM.yyyy HH:mm')\""
     )
 

@@ -252,7 +252,9 @@ def _settings(session: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
             except Exception as error:
                 shown = name if name.startswith("fs.s3a.") else f"{name} = {value!r}"
                 if name == _TIMEZONE:
-                    shown = f"--timezone {value!r} is no time zone such as Europe/Berlin or +01:00"
+                    shown = (
+                        f"--timezone {value!r} is not a time zone such as Europe/Berlin or +01:00"
+                    )
                 raise InvalidOptionError(f"{shown}: {str(error).splitlines()[0]}") from error
         yield
     finally:

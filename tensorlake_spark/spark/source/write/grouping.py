@@ -47,20 +47,20 @@ def group_cells(
 ) -> DataFrame:
     """Sort cells by block across all executors, with Spark's own shuffle.
 
-    Each partition then holds a range of whole blocks, and the data files that it becomes share no box with
-    others: slices read less, and the driver has nothing to compare. The writer is right without it, too.
+    Each partition then holds whole blocks, so its data files share no box with others. Slices read less, and the
+    driver has nothing to compare. Without it the result is correct too.
 
     Parameters
     ----------
     df : DataFrame
         Cells: a column for every axis, and ``value``.
     shape : sequence of int
-        Of the tensor; give it to the writer as well, as option ``shape``.
+        Shape of the tensor. Give the writer the same, as option ``shape``.
     block_shape : sequence of int, optional
-        Of the blocks; if given, give it to the writer as well, as option ``blockShape``. With a length of 1
-        for every axis cells are sorted one by one, which suits layouts without blocks.
+        Shape of the blocks. If you give it, give the writer the same, as option ``blockShape``. With a length of 1
+        for every axis, cells are sorted one by one, which suits layouts without blocks.
     axes : sequence of str, optional
-        Names of the coordinate columns; ``i0`` to ``iN`` if not given.
+        Names of the coordinate columns. By default ``i0`` to ``iN``.
 
     Raises
     ------

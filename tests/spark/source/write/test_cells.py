@@ -170,7 +170,7 @@ def test_slabs_and_tensors_in_every_layout(spark, place, places, layout):
         ({"layout": "coo", "order": "0,1,2"}, "order"),
         ({"layout": "csr", "rowAxes": "0,3"}, "row_axes"),
         ({"layout": "bsgs", "rowAxes": "0"}, "row_axes"),
-        ({"layout": "csf", "order": "a,b,c"}, "option order='a,b,c' is no list of integers"),
+        ({"layout": "csf", "order": "a,b,c"}, "option order='a,b,c' is not a list of integers"),
     ],
 )
 def test_an_order_that_the_layout_does_not_have(spark, place, options, says):
