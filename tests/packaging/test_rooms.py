@@ -15,6 +15,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init_
 MOST = 12
 # More than MOST modules, at most 15, and why.
 LARGE = {
+    "delta/files": "a file of rows is read, written and made anew by steps that share its footer",
     "delta/log": "one module for each noun of the Delta protocol, and nothing in between to part them by",
     "indexing": "one module for each step from a key to a plan, and each is short",
 }
