@@ -33,7 +33,7 @@ def test_an_error_of_ours_is_raised_as_it_was_after_the_results_beside_it(run):
         return task
 
     done = []
-    with pytest.raises(tl.MissingDataError, match="^data file 3 is not there$"):
+    with pytest.raises(tl.MissingDataError, match=r"^data file 3 is not there$"):
         for task, _ in run(work, range(8)):
             done.append(task)
     assert done == [0, 1, 2, 4, 5, 6, 7]
@@ -44,7 +44,7 @@ def test_an_error_of_the_store_is_raised_when_spark_has_given_up(run, spark):
         raise tl.StorageError(f"no answer to {task}")
 
     assert _attempts(spark) == 1, "a local session tries a task once"
-    with pytest.raises(tl.StorageError, match="^no answer to 0$"):
+    with pytest.raises(tl.StorageError, match=r"^no answer to 0$"):
         list(run(work, [0]))
 
 
