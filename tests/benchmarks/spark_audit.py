@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -47,7 +48,9 @@ def large_files(table: Path, files: int) -> None:
         with FileWriter(storage, 1 << 30) as writer:
             for step, spec in enumerate(specs):
                 for seq in range(file * ROWS, (file + 1) * ROWS):
-                    values = np.roll(noise, 7919 * (2 * seq + step))[None] ^ np.uint8(seq % 256)
+                    # Even for one tensor and odd for the other, so that no run of bytes is in both.
+                    number = 2 * seq + step
+                    values = np.roll(noise, 7919 * number)[None] ^ np.uint8(number % 256)
                     rows = encode(values, (seq, 0), spec)
                     totals[spec.id] += Totals.of(rows)
                     for row in rows:
@@ -79,8 +82,8 @@ def with_orphans(table: Path, place: Path, count: int) -> Storage:
     return storage
 
 
-def audit(spark: Any, folder: Path, count: int, files: int, repeat: int = 3) -> dict[str, Any]:
-    """Return for each job the seconds of every round, and the processor time of this process in it."""
+def audit(spark: Any, folder: Path, count: int, files: int, repeat: int = 3) -> dict[str, float]:
+    """Return the median seconds of each job on so many workers, and the share of it that this process computes."""
     table = folder / "large"
     if not table.exists():
         large_files(table, files)
@@ -106,7 +109,7 @@ def audit(spark: Any, folder: Path, count: int, files: int, repeat: int = 3) -> 
         "purge": (lambda: linked(table, places["purge"]), do_purge),
         "vacuum": (lambda: with_orphans(table, places["vacuum"], ORPHANS), do_vacuum),
     }
-    found: dict[str, Any] = {}
+    found: dict[str, float] = {}
     for name, (prepare, work) in jobs.items():
         times, own = [], []
         for number in range(repeat + 1):  # the first round is for warmth
@@ -117,5 +120,6 @@ def audit(spark: Any, folder: Path, count: int, files: int, repeat: int = 3) -> 
                 times.append(time.perf_counter() - start)
                 own.append(time.process_time() - mine)
             shutil.rmtree(places[name])
-        found[name] = {"seconds": times, "driver": own}
+        found[name] = statistics.median(times)
+        found[f"{name}, driver"] = statistics.median(own) / found[name]
     return found
