@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from argparse import Namespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.local_disk
 
 
 def test_without_a_session_this_process_does_the_work():
-    with execution("check.py", None, 30) as run:
+    with execution("check.py", None, Namespace(progress=30, debug=False)) as run:
         assert run is run_here
 
 
