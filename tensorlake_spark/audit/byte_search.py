@@ -9,7 +9,7 @@ that it holds was deleted.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -36,16 +36,18 @@ class Probes:
 
     Attributes
     ----------
-    digests : set of bytes
-        Of whole payloads.
     skipped : int
         Payloads that are too short to identify anything.
     """
 
     def __init__(self) -> None:
-        self.digests: set[bytes] = set()
         self.skipped = 0
-        self._windows: dict[bytes, None] = {}
+        self._windows: dict[bytes, bytes | None] = {}  # by digest; None where none is looked for
+
+    @property
+    def digests(self) -> Set[bytes]:
+        """What payloads are compared with."""
+        return self._windows.keys()
 
     def add(self, payload: Any, whole: bool = True) -> None:
         """Take in a payload, a buffer; `whole` if no part of it may be left either."""
@@ -54,27 +56,32 @@ class Probes:
             self.skipped += 1
             return
         digest = _digest(data)
-        if digest in self.digests:
+        if digest in self._windows:
             return
-        self.digests.add(digest)
         middle = (len(data) - WINDOW) // 2
         window = bytes(data[middle : middle + WINDOW])
-        if whole and len(set(window)) >= _DISTINCT:
-            self._windows[window] = None
+        telling = whole and len(set(window)) >= _DISTINCT
+        self._windows[digest] = window if telling else None
+
+    def update(self, later: Probes) -> None:
+        """Take in what others were added to, as if all had been added here, one after the other."""
+        self.skipped += later.skipped
+        for digest, window in later._windows.items():
+            self._windows.setdefault(digest, window)
 
     @property
     def windows(self) -> list[bytes]:
         """What files are searched for."""
-        every = list(self._windows)
+        every = list(dict.fromkeys(w for w in self._windows.values() if w is not None))
         step = -(-len(every) // MOST_WINDOWS) or 1
         return every[::step]
 
 
 class Search:
-    """Looks for probes in files; several threads may."""
+    """Looks for probes in files; several threads may, and executors to which it is sent."""
 
     def __init__(self, probes: Probes) -> None:
-        self._digests = probes.digests
+        self._digests = set(probes.digests)
         self.windows = probes.windows
         table = np.zeros(1 << 16, bool)
         table[[int.from_bytes(w[:2], "little") for w in self.windows]] = True

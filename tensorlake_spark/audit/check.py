@@ -6,6 +6,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +22,11 @@ from tensorlake_spark.delta.files.inspection import (
     Inspection,
     inspect_file,
 )
+from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.table_folder import listing, named
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.indexing.read_plan import size_text
-from tensorlake_spark.threads import threads
 
 NOTICES = ("orphan", "staging")
 """Kinds of findings that are no errors: other writers may be at work."""
@@ -108,28 +109,18 @@ class CheckReport:
         return "\n".join([head, *map(str, self.findings)])
 
 
-def check(snapshot: Snapshot, ids: Sequence[str] | None, repair: bool) -> CheckReport:
-    """Check a version of a table; see `TensorLake.check`."""
-    files = snapshot.files
-    places = list(range(len(files.path)))
-    if ids is not None:
-        held = [files.may_hold(i, data) for i in ids for data in (True, False)]
-        places = np.flatnonzero(np.any(held, axis=0)).tolist() if held else []
-    snapshot.kept("")  # deletion vectors are read before threads ask
-    looks = list(threads().map(lambda place: _Look(snapshot, place), places))
-    stocks: dict[str, Stock] = {}
-    for look in looks:
-        for tensor_id, parts in look.parts.items():
-            stocks.setdefault(tensor_id, Stock()).parts.extend(parts)
-        for description in look.descriptions:
-            stocks.setdefault(description.tensor_id, Stock()).descriptions.append(description)
+def check(
+    snapshot: Snapshot, ids: Sequence[str] | None, repair: bool, run: Run = run_here
+) -> CheckReport:
+    """Check a version of a table; see `TensorLake.check`. `run` reads its files; what is mended, is mended here."""
+    looks = _look(snapshot, _files_of(snapshot, ids), run)
+    stocks = _stocks(looks)
     if ids is not None:
         for tensor_id in ids:
             if tensor_id not in stocks and all(look.inspection.is_read for look in looks):
                 catalog.get(snapshot, tensor_id)  # raises, with the nearest names
         stocks = {tensor_id: stock for tensor_id, stock in stocks.items() if tensor_id in ids}
-    verdict = _Verdict(snapshot, looks, stocks)
-    findings = verdict.findings(repair)
+    findings = _Verdict(snapshot, looks, stocks).findings(repair)
     if ids is None:
         findings += _left_over(snapshot)
     return CheckReport(
@@ -143,26 +134,63 @@ def check(snapshot: Snapshot, ids: Sequence[str] | None, repair: bool) -> CheckR
     )
 
 
+def _files_of(snapshot: Snapshot, ids: Sequence[str] | None) -> list[int]:
+    """Return the places of the files that may hold rows of some tensors, or of any."""
+    files = snapshot.files
+    if ids is None:
+        return list(range(len(files.path)))
+    held = [files.may_hold(i, data) for i in ids for data in (True, False)]
+    return np.flatnonzero(np.any(held, axis=0)).tolist() if held else []
+
+
+@dataclass(frozen=True, slots=True)
 class _Look:
     """What one file has shown."""
 
-    def __init__(self, snapshot: Snapshot, place: int) -> None:
-        self.parts: dict[str, list[Part]] = {}
-        self.descriptions: list[Description] = []
-        self.faults: list[RowFault] = []
-        self.inspection: Inspection = inspect_file(snapshot, place, self._visit)
+    inspection: Inspection
+    parts: dict[str, list[Part]]
+    descriptions: list[Description]
+    faults: list[RowFault]
 
     @property
     def path(self) -> str:
         """Path of the file."""
         return self.inspection.path
 
-    def _visit(self, path: str, batch: pa.RecordBatch) -> None:
-        parts, descriptions, faults = take_stock(path, batch)
-        for tensor_id, some in parts.items():
-            self.parts.setdefault(tensor_id, []).extend(some)
-        self.descriptions += descriptions
-        self.faults += faults
+
+def _look(snapshot: Snapshot, places: Sequence[int], run: Run) -> list[_Look]:
+    """Read files, and return what each has shown."""
+    snapshot.kept("")  # deletion vectors are read before threads ask
+    paths = [snapshot.files.path[place] for place in places]
+    sizes = snapshot.files.size[list(places)].tolist()
+    return [look for _, look in run(partial(_look_at, snapshot), paths, sizes)]
+
+
+def _look_at(snapshot: Snapshot, path: str) -> _Look:
+    parts: dict[str, list[Part]] = {}
+    descriptions: list[Description] = []
+    faults: list[RowFault] = []
+
+    def visit(path: str, batch: pa.RecordBatch) -> None:
+        found, described, wrong = take_stock(path, batch)
+        for tensor_id, some in found.items():
+            parts.setdefault(tensor_id, []).extend(some)
+        descriptions.extend(described)
+        faults.extend(wrong)
+
+    inspection = inspect_file(snapshot, path, visit)
+    return _Look(inspection, parts, descriptions, faults)
+
+
+def _stocks(looks: Sequence[_Look]) -> dict[str, Stock]:
+    """Return what files have shown by tensor."""
+    stocks: dict[str, Stock] = {}
+    for look in looks:
+        for tensor_id, parts in look.parts.items():
+            stocks.setdefault(tensor_id, Stock()).parts.extend(parts)
+        for description in look.descriptions:
+            stocks.setdefault(description.tensor_id, Stock()).descriptions.append(description)
+    return stocks
 
 
 class _Verdict:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 
 import pyarrow as pa
 
@@ -11,13 +12,16 @@ from tensorlake_spark.audit.byte_search import Probes, Search, sha256_of
 from tensorlake_spark.audit.purge_target import Target, held_rows
 from tensorlake_spark.audit.receipt import PurgedFile
 from tensorlake_spark.delta.files.footer import reading
+from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.log.live_files import Array
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.table_folder import Naming, StoredFile, listing, named
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import CorruptDataError, MissingDataError
 from tensorlake_spark.rows.row import PAYLOAD, payloads
-from tensorlake_spark.threads import threads
+from tensorlake_spark.threads import io_threads
+
+_Record = tuple[str, Probes]
 
 
 class Traces:
@@ -29,6 +33,8 @@ class Traces:
         The table.
     target : Target
         What is looked for.
+    run : callable
+        Who reads files.
 
     Attributes
     ----------
@@ -38,8 +44,8 @@ class Traces:
         Files that cannot be judged, each with the reason.
     """
 
-    def __init__(self, storage: Storage, target: Target) -> None:
-        self.storage, self.target = storage, target
+    def __init__(self, storage: Storage, target: Target, run: Run = run_here) -> None:
+        self.storage, self.target, self.run = storage, target, run
         self.held: dict[str, int] = {}
         self.uncertified: dict[str, str] = {}
         self._clean: set[str] = set()
@@ -50,14 +56,18 @@ class Traces:
     def look(self) -> None:
         """Read the files that are there; one that was read before never changes."""
         self._files = {file.path: file for file in listing(self.storage)}
-        paths = [path for path, file in self._files.items() if file.may_have_rows]
-        self.held = {path: self.held[path] for path in paths if path in self.held}
+        sizes = {path: file.size for path, file in self._files.items() if file.may_have_rows}
+        self.held = {path: self.held[path] for path in sizes if path in self.held}
         self.uncertified = {}
-        self._read(paths)
+        self._read(sizes)
 
-    def _read(self, paths: Sequence[str]) -> None:
-        new = [path for path in paths if path not in self._clean and path not in self.held]
-        for path, found in zip(new, threads().map(self._rows, new), strict=True):
+    def _read(self, sizes: Mapping[str, int]) -> None:
+        """Read files, of which the bytes are known, but none again."""
+        new = [path for path in sizes if path not in self._clean and path not in self.held]
+        self.uncertified |= {path: self._damaged[path] for path in new if path in self._damaged}
+        new = [path for path in new if path not in self._damaged]
+        work = partial(_rows, self.storage, self.target)
+        for path, found in self.run(work, new, [sizes[path] for path in new]):
             if isinstance(found, str):
                 self.uncertified[path] = found
             elif found:
@@ -65,21 +75,11 @@ class Traces:
             else:
                 self._clean.add(path)
 
-    def _rows(self, path: str) -> int | str:
-        if path in self._damaged:
-            return self._damaged[path]
-        try:
-            return held_rows(self.storage, path, self.target)
-        except MissingDataError:  # its writer has given up meanwhile
-            return 0
-        except CorruptDataError as error:
-            return str(error)
-
     def held_by(self, snapshot: Snapshot) -> list[str]:
         """Return the live files of a version that hold something of the target; new ones are read."""
-        live = snapshot.files.path
-        self._read(live)
-        return sorted(self.held.keys() & set(live))
+        files = snapshot.files
+        self._read(dict(zip(files.path, files.size.tolist(), strict=True)))
+        return sorted(self.held.keys() & set(files.path))
 
     def due(self, snapshot: Snapshot, retention: dt.timedelta) -> dict[str, str | None]:
         """Return when each file that holds something of the target may be deleted; None means now.
@@ -113,34 +113,30 @@ class Traces:
             version for path in paths if path in naming for version in naming[path].versions(newest)
         }
 
-    def record(
-        self, path: str, due: str | None, probes: Probes | None, dry_run: bool
-    ) -> PurgedFile | None:
-        """Return the entry of a file in the receipt, and add its payloads to `probes`.
+    def records(
+        self, due: Mapping[str, str | None], probes: Probes, dry_run: bool
+    ) -> list[PurgedFile]:
+        """Return what the receipt says of files; the payloads of those that are due now go to `probes`.
 
-        Return None if the file is gone. Also if its payloads cannot be read: the file then stays, uncertified.
+        A file that is gone is left out. So is one whose payloads cannot be read: it stays, uncertified.
         """
+        if dry_run:
+            return [PurgedFile(p, self._files[p].size, "", self.held[p], due[p]) for p in due]
+        tasks = [(path, when is None) for path, when in due.items()]
+        sizes = [self._files[path].size for path in due]
+        out = []
+        for (path, _), found in self.run(partial(_record, self.storage, self.target), tasks, sizes):
+            if isinstance(found, str):
+                del self.held[path]
+                self.uncertified[path] = self._damaged[path] = found
+            elif found is not None:
+                digest, payloads_of = found
+                probes.update(payloads_of)
+                size = self._files[path].size
+                out.append(PurgedFile(path, size, digest, self.held[path], due[path]))
+        return out
 
-        def take(rows: pa.RecordBatch, whole: Array) -> None:
-            for name in [name for name in PAYLOAD if name in rows.schema.names]:
-                for i, data in enumerate(payloads(rows.column(name), range(rows.num_rows))):
-                    if data is not None and probes is not None:
-                        probes.add(data, bool(whole[i]))
-
-        try:
-            with reading(self.storage, path):
-                digest = "" if dry_run else sha256_of(self.storage, path)
-            if probes is not None and not dry_run:
-                held_rows(self.storage, path, self.target, take)
-        except MissingDataError:  # its writer has given up, or a vacuum was faster
-            return None
-        except CorruptDataError as error:
-            del self.held[path]
-            self.uncertified[path] = self._damaged[path] = str(error)
-            return None
-        return PurgedFile(path, self._files[path].size, digest, self.held[path], due)
-
-    def delete(self, paths: Iterable[str]) -> None:
+    def delete(self, paths: Collection[str]) -> None:
         """Delete files from the store; raise CorruptDataError if the newest version names one of them."""
         live = set(Snapshot.open(self.storage).files.path)
         back = sorted(path for path in paths if path in live)
@@ -150,8 +146,7 @@ class Traces:
                 "purge again"
             )
         with reaching(self.storage):
-            for path in paths:
-                self.storage.delete(path)
+            list(io_threads().map(self.storage.delete, paths))
 
     def search(self, probes: Probes, but: set[str]) -> tuple[dict[str, int], tuple[str, ...]]:
         """Search every file of the folder, except those in `but`, for payloads.
@@ -160,15 +155,11 @@ class Traces:
         """
         files = [file for file in listing(self.storage) if file.path not in but]
         looked = Search(probes)
-
-        def has(place: int) -> bool:
-            file = files[place]
-            with reaching(self.storage):
-                return (file.may_have_rows and looked.in_columns(self.storage, file.path)) or (
-                    looked.in_bytes(self.storage, file.path)
-                )
-
-        found = list(threads().map(has, range(len(files)))) if probes.digests else []
+        found: list[StoredFile] = []
+        if probes.digests:
+            sizes = [file.size for file in files]
+            hits = self.run(partial(_is_hit, self.storage, looked), files, sizes)
+            found = [file for file, hit in hits if hit]
         searched = {
             "files": len(files) if probes.digests else 0,
             "bytes": sum(file.size for file in files) if probes.digests else 0,
@@ -176,6 +167,48 @@ class Traces:
             "windows": len(looked.windows),
             "skipped": probes.skipped,
         }
-        return searched, tuple(
-            file.path for file, hit in zip(files, found, strict=bool(found)) if hit
+        return searched, tuple(file.path for file in found)
+
+
+def _rows(storage: Storage, target: Target, path: str) -> int | str:
+    """Return how many rows of a file hold something of a target, or why nobody can tell."""
+    try:
+        return held_rows(storage, path, target)
+    except MissingDataError:  # its writer has given up meanwhile
+        return 0
+    except CorruptDataError as error:
+        return str(error)
+
+
+def _record(storage: Storage, target: Target, task: tuple[str, bool]) -> _Record | str | None:
+    """Return the SHA-256 of a file, and if that is asked for its payloads of a target; or why they cannot be read.
+
+    None if the file is gone.
+    """
+    path, is_due = task
+    probes = Probes()
+
+    def take(rows: pa.RecordBatch, whole: Array) -> None:
+        for name in [name for name in PAYLOAD if name in rows.schema.names]:
+            for i, data in enumerate(payloads(rows.column(name), range(rows.num_rows))):
+                if data is not None:
+                    probes.add(data, bool(whole[i]))
+
+    try:
+        with reading(storage, path):
+            digest = sha256_of(storage, path)
+        if is_due:
+            held_rows(storage, path, target, take)
+    except MissingDataError:  # its writer has given up, or a vacuum was faster
+        return None
+    except CorruptDataError as error:
+        return str(error)
+    return digest, probes
+
+
+def _is_hit(storage: Storage, looked: Search, file: StoredFile) -> bool:
+    """Whether a file has something of what is searched for."""
+    with reaching(storage):
+        return (file.may_have_rows and looked.in_columns(storage, file.path)) or looked.in_bytes(
+            storage, file.path
         )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,19 @@ import pyarrow.compute as pc
 from tensorlake_spark.audit.byte_search import Probes, sha256_of
 from tensorlake_spark.audit.files_of_tensor import Traces
 from tensorlake_spark.audit.purge_target import Target
-from tensorlake_spark.audit.receipt import PurgeReceipt, WrittenFile, ranges_text
+from tensorlake_spark.audit.receipt import (
+    PurgedFile,
+    PurgeReceipt,
+    WrittenFile,
+    ranges_text,
+)
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.rewrite import in_file_order, rewrite
+from tensorlake_spark.delta.files.runner import Output, Run, run_here
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log import actions
 from tensorlake_spark.delta.log.commit import StaleChange, app_of, check_removable
+from tensorlake_spark.delta.log.data_file import DataFile, discard
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import tags
 from tensorlake_spark.delta.store import staging
@@ -41,62 +50,45 @@ from tensorlake_spark.writing.assignment import assign
 from tensorlake_spark.writing.pipeline import commit_change, recomputed
 from tensorlake_spark.writing.sparse_assignment import assign_elements
 
+_MOST_READ = 4  # what a task reads at the most, in files of the table's size
+
 
 def purge(
-    storage: Storage, tensor_id: str, region: Any, coords: Any, now: bool, dry_run: bool
+    storage: Storage,
+    tensor_id: str,
+    region: Any,
+    coords: Any,
+    now: bool,
+    dry_run: bool,
+    run: Run = run_here,
 ) -> PurgeReceipt:
-    """Remove a tensor, or a part of it, for good; see `TensorLake.purge`."""
+    """Remove a tensor, or a part of it, for good; see `TensorLake.purge`.
+
+    `run` reads files, and writes anew those of a whole tensor. What the log names is removed and deleted here.
+    """
     before = Snapshot.open(storage)
     before.check_writable()
     meta = catalog.find(before, tensor_id)
     target, text = _target(before, meta, tensor_id, region, coords)
-    tagged: dict[str, int] = {}
-    with suppress(UnsupportedFeatureError):  # a log that does not list them is no hindrance
-        tagged = tags(before)
-    traces = Traces(storage, target)
+    tagged = _tags(before)
+    traces = Traces(storage, target, run)
     traces.look()
-    nowhere = meta is None and not traces.held and not traces.uncertified
-    if nowhere and before.transaction(app_of(tensor_id)) is None:  # and never was there
-        catalog.get(before, tensor_id)  # raises, with the nearest names
+    _check_known(before, meta, traces)
     replaced = traces.held_by(before)
     check_removable(before, replaced)
     _check_readable(before, traces)
-    after = before
-    written: tuple[WrittenFile, ...] = ()
+    after, written = before, tuple[WrittenFile, ...]()
     if replaced and not dry_run:
         after = _remove(before, meta, traces)
-        written = _written(storage, tensor_id, before.version, after.version)
+        written = _written(storage, tensor_id, before.version, after.version, run)
         traces.look()
         _check_gone(after, traces)
-    due = traces.due(after, dt.timedelta(0) if now else after.retention)
     probes = Probes()
-    records = [
-        traces.record(path, when, None if when else probes, dry_run) for path, when in due.items()
-    ]
-    files = [record for record in records if record is not None]
-    gone = {file.path for file in files if file.due is None}
-    versions = traces.versions(gone, after.version)
-    notes: tuple[str, ...] = ()
-    searched: dict[str, int] = {}
-    found: tuple[str, ...] = ()
-    late: list[str] = []
-    if not dry_run:
-        traces.delete(gone)
-        catalog.forget(after)
-        notes = _forget_staging(storage, tensor_id)
-        traces.look()
-        kept = {file.path for file in files if file.due is not None}
-        late = [path for path in traces.held if path not in kept]
-        searched, found = traces.search(probes, kept)
-    pending = len(files) - len(gone)
-    reasons = {
-        "this is a dry run, nothing was done": dry_run,
-        f"{pending} files are kept by the retention": pending,
-        f"{len(traces.uncertified)} files cannot be certified": traces.uncertified,
-        f"{len(late)} files hold it that were written meanwhile, or could not be deleted": late,
-        f"{len(found)} files have identical payloads": found,
-    }
-    reason = "; ".join(text for text, holds in reasons.items() if holds)
+    due = traces.due(after, dt.timedelta(0) if now else after.retention)
+    files = traces.records(due, probes, dry_run)
+    versions = traces.versions(_deleted(files), after.version)
+    last = _LastLook() if dry_run else _delete(after, traces, files, probes)
+    reason = _doubts(traces, files, last, dry_run)
     return PurgeReceipt(
         table=storage.uri,
         tensor_id=tensor_id,
@@ -110,14 +102,80 @@ def purge(
         deleted=tuple(file for file in files if file.due is None),
         pending=tuple(file for file in files if file.due is not None),
         uncertified=tuple(sorted(traces.uncertified.items())),
-        staging=notes,
+        staging=last.staging,
         versions_lost=ranges_text(versions),
         tags_lost=tuple(name for name, version in tagged.items() if version in versions),
-        searched=searched,
-        found_elsewhere=found,
+        searched=last.searched,
+        found_elsewhere=last.found,
         verified=not reason,
         reason=reason,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _LastLook:
+    """What was seen after files had been deleted; nothing in a dry run.
+
+    Attributes
+    ----------
+    staging : tuple of str
+        Notes of ingestions that were removed.
+    late : tuple of str
+        Files that hold something of the target all the same.
+    searched, found : dict of str to int, tuple of str
+        As `Traces.search` returned them.
+    """
+
+    staging: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+    searched: dict[str, int] = field(default_factory=dict)
+    found: tuple[str, ...] = ()
+
+
+def _tags(snapshot: Snapshot) -> dict[str, int]:
+    """Return the tags of the table; a log that does not list them is no hindrance."""
+    try:
+        return tags(snapshot)
+    except UnsupportedFeatureError:
+        return {}
+
+
+def _check_known(snapshot: Snapshot, meta: Meta | None, traces: Traces) -> None:
+    """Raise TensorNotFoundError if the tensor is nowhere, and never was in the table."""
+    name = traces.target.tensor_id
+    nowhere = meta is None and not traces.held and not traces.uncertified
+    if nowhere and snapshot.transaction(app_of(name)) is None:
+        catalog.get(snapshot, name)  # raises, with the nearest names
+
+
+def _deleted(files: Sequence[PurgedFile]) -> set[str]:
+    return {file.path for file in files if file.due is None}
+
+
+def _delete(
+    snapshot: Snapshot, traces: Traces, files: Sequence[PurgedFile], probes: Probes
+) -> _LastLook:
+    """Delete the files that are due, and notes; then look for the target, and for its payloads, once more."""
+    traces.delete(_deleted(files))
+    catalog.forget(snapshot)
+    notes = _forget_staging(traces.storage, traces.target.tensor_id)
+    traces.look()
+    kept = {file.path for file in files if file.due is not None}
+    late = tuple(path for path in traces.held if path not in kept)
+    return _LastLook(notes, late, *traces.search(probes, kept))
+
+
+def _doubts(traces: Traces, files: Sequence[PurgedFile], last: _LastLook, dry_run: bool) -> str:
+    """Return why the purge is not verified, an empty text if it is."""
+    pending = len(files) - len(_deleted(files))
+    reasons = {
+        "this is a dry run, nothing was done": dry_run,
+        f"{pending} files are kept by the retention": pending,
+        f"{len(traces.uncertified)} files cannot be certified": traces.uncertified,
+        f"{len(last.late)} files hold it that were written meanwhile, or could not be deleted": last.late,
+        f"{len(last.found)} files have identical payloads": last.found,
+    }
+    return "; ".join(text for text, holds in reasons.items() if holds)
 
 
 def _target(
@@ -170,7 +228,9 @@ def _check_gone(snapshot: Snapshot, traces: Traces) -> None:
         )
 
 
-def _written(storage: Storage, tensor_id: str, before: int, after: int) -> tuple[WrittenFile, ...]:
+def _written(
+    storage: Storage, tensor_id: str, before: int, after: int, run: Run
+) -> tuple[WrittenFile, ...]:
     """Return what the purge's own commit added: the first since version `before` that changed the tensor."""
     app = app_of(tensor_id)
     for version in range(before + 1, after + 1):
@@ -182,13 +242,15 @@ def _written(storage: Storage, tensor_id: str, before: int, after: int) -> tuple
             ]
         if any(kind == "txn" and action["appId"] == app for kind, action in said):
             adds = [action for kind, action in said if kind == "add"]
-            paths = [path_of(action) for action in adds]
-            with reaching(storage):
-                return tuple(
-                    WrittenFile(path, int(action["size"]), sha256_of(storage, path))
-                    for path, action in zip(paths, adds, strict=True)
-                )
+            sizes = {path_of(action): int(action["size"]) for action in adds}
+            digests = run(partial(_digest, storage), [*sizes], [*sizes.values()])
+            return tuple(WrittenFile(path, sizes[path], digest) for path, digest in digests)
     return ()
+
+
+def _digest(storage: Storage, path: str) -> str:
+    with reaching(storage):
+        return sha256_of(storage, path)
 
 
 def _forget_staging(storage: Storage, tensor_id: str) -> tuple[str, ...]:
@@ -227,15 +289,18 @@ def _remove(snapshot: Snapshot, meta: Meta | None, traces: Traces) -> Snapshot:
         nothing = np.zeros((), meta.spec.dtype) if sparse else meta.spec.fill_value
         return put(snapshot, meta, target.selection, nothing)
 
-    def rest(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(pc.not_equal(batch.column("id"), target.tensor_id))
-
     def drop(now: Snapshot) -> Snapshot:
         removes = traces.held_by(now)  # no listing of the folder: whoever is slow here never wins
-        with FileWriter.into(now) as writer:
-            for path in in_file_order(now, removes):
-                rewrite(now, path, writer, rest)
-            return commit_change(now, target.tensor_id, writer, removes, "purge", None)
+        made: list[DataFile] = []
+        try:
+            work = partial(_rest, now, target.tensor_id)
+            for _, output in traces.run(work, _shares(now, removes, traces.held)):
+                made += output.files
+            with FileWriter.into(now) as writer:
+                return commit_change(now, target.tensor_id, writer, removes, "purge", None, made)
+        except BaseException:
+            discard(now.storage, [file.path for file in made])
+            raise
 
     try:
         return recomputed(snapshot, target.tensor_id, drop)
@@ -243,3 +308,34 @@ def _remove(snapshot: Snapshot, meta: Meta | None, traces: Traces) -> Snapshot:
         raise ConcurrentWriteError(
             f"{stale}; nothing was purged, run it again if it still holds"
         ) from stale
+
+
+def _shares(
+    snapshot: Snapshot, paths: Sequence[str], held: Mapping[str, int]
+) -> list[tuple[str, ...]]:
+    """Cut files that are written anew into runs of neighbours: what is left of a run makes about a file."""
+    files, target = snapshot.files, snapshot.file_bytes
+    out: list[list[str]] = []
+    read = left = 0
+    for path in in_file_order(snapshot, paths):
+        place = snapshot.places[path]
+        size, rows = int(files.size[place]), max(1, int(files.rows[place]))
+        rest = size * max(0, rows - held[path]) // rows
+        if not out or read + size > target * _MOST_READ or left + rest > target:
+            out.append([])
+            read = left = 0
+        out[-1].append(path)
+        read, left = read + size, left + rest
+    return [tuple(share) for share in out]
+
+
+def _rest(snapshot: Snapshot, tensor_id: str, paths: Sequence[str]) -> Output:
+    """Write the rows of some files anew that are not a tensor's."""
+
+    def edit(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.filter(pc.not_equal(batch.column("id"), tensor_id))
+
+    with FileWriter.into(snapshot) as writer:
+        for path in paths:
+            rewrite(snapshot, path, writer, edit)
+        return Output(tuple(writer.finish()))

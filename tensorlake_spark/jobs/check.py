@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from tensorlake_spark.audit.check import check
+from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
     carry_out,
@@ -18,6 +21,7 @@ from tensorlake_spark.jobs.command import (
     table_parser,
 )
 from tensorlake_spark.jobs.config import parse
+from tensorlake_spark.jobs.execution import NOTE, execution
 
 _NOTES = """
 All data files of the newest version are read. Without --repair nothing is changed; with it, totals and statistics that
@@ -28,21 +32,22 @@ do not agree with the rows are written anew. What is damaged is named with what 
 parser = table_parser(
     "check.py",
     __doc__.splitlines()[0],
-    _NOTES
+    f"{_NOTES}{NOTE}\n"
     + EXIT_CODES.format(third="  3  something is wrong that was not repaired, as the lines tell\n"),
 )
 parser.add_argument(
     "--id", action="append", metavar="ID", help="which tensor, once for each; all if not given"
 )
 parser.add_argument("--repair", action="store_true", help="mend what can be mended without a guess")
+progress.add_option(parser)
 
-_DEFAULTS = defaults_of(parser)
+_DEFAULTS = defaults_of(parser, progress=progress.EVERY)
 
 
 def main(arguments: list[str] | None = None, session: Any = None) -> int:
     """Run the job and return its exit code; the last line of standard output is JSON.
 
-    It needs no executor: `session` is not used.
+    `session` stands for the one that the job would start, and stop.
     """
 
     def work() -> dict[str, Any]:
@@ -51,7 +56,9 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
             raise InvalidOptionError(
                 "--repair and --dry-run exclude each other; a check changes nothing"
             )
-        report = lake_of(args).check(args.id or None, repair=args.repair)
+        snapshot = Snapshot.open(lake_of(args)._storage)
+        with execution("check.py", session, args) as run:
+            report = check(snapshot, args.id or None, args.repair, run)
         print(report)
         status = {} if report.ok else {"exit_code": 3}
         return {"status": "good" if report.ok else "bad", **status, **asdict(report)}

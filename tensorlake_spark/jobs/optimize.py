@@ -9,9 +9,6 @@ python -m tensorlake_spark optimize --table URI
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -31,6 +28,7 @@ from tensorlake_spark.jobs.command import (
     table_parser,
 )
 from tensorlake_spark.jobs.config import parse
+from tensorlake_spark.jobs.execution import NOTE, execution
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.spec import TensorSpec
@@ -52,11 +50,11 @@ brought together after that. --recode auto takes the codec that a new tensor wou
 share of non-zeros. Without --id, tensors that such an option does not suit stay as they are, and the report says why;
 one that suits no tensor, or not one that --id names, is a mistake, and nothing is written.
 
-Under spark-submit the executors do the work; plain Python does it in one process.
-
 """
 
-parser = table_parser("optimize.py", __doc__.splitlines()[0], _NOTES + EXIT_CODES.format(third=""))
+parser = table_parser(
+    "optimize.py", __doc__.splitlines()[0], f"{_NOTES}{NOTE}\n{EXIT_CODES.format(third='')}"
+)
 parser.add_argument(
     "--id", action="append", metavar="ID", help="which tensor, once for each; all if not given"
 )
@@ -94,8 +92,8 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
             name = beside[0].replace("_", "-")
             raise InvalidOptionError(f"--zorder goes without --{name}; give it to a run before it")
         lake = lake_of(args)
-        with _runner(session, args.progress, not args.debug) as (run, pieces):
-            converted, skipped = _convert(lake, args, run, pieces)
+        with execution("optimize.py", session, args) as run:
+            converted, skipped = _convert(lake, args, run)
             left = args.max_bytes
             if left is not None:
                 left = max(1, left - sum(c["bytes"] for c in converted))
@@ -114,34 +112,8 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
     return carry_out("optimize.py", work, arguments)
 
 
-@contextmanager
-def _runner(
-    session: Any, every: float, is_quiet: bool
-) -> Iterator[tuple[Run, Callable[[int], int]]]:
-    """Yield who does the work, and what says into how many pieces so many bytes are cut; Spark's tells how far it is."""
-    if session is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        yield run_here, lambda nbytes: 1
-        return
-    from tensorlake_spark.spark.cluster.runner import run_in
-    from tensorlake_spark.spark.cluster.task_errors import plain_errors, quiet_tasks
-    from tensorlake_spark.spark.ingest.ingestion import job_session
-    from tensorlake_spark.spark.session import local_session
-
-    used = session or job_session(local_session)
-    try:
-        with (
-            quiet_tasks(used, is_quiet),
-            progress.telling("optimize.py", used, every),
-            plain_errors(),
-        ):
-            yield run_in(used), lambda nbytes: nbytes // PIECE_BYTES + 1
-    finally:
-        if session is None:
-            used.stop()
-
-
 def _convert(
-    lake: tl.TensorLake, args: argparse.Namespace, run: Run, pieces: Callable[[int], int]
+    lake: tl.TensorLake, args: argparse.Namespace, run: Run
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Write tensors anew that are not stored as the command line wants them; return these, and what was left out.
 
@@ -161,7 +133,8 @@ def _convert(
         about = {"id": name, "bytes": nbytes, "layout": options.layout}
         about |= {"block_shape": options.block_shape, "codec": options.codec}
         if not args.dry_run:
-            snapshot = convert(snapshot, name, options, lambda _: None, run, pieces(nbytes))
+            pieces = 1 if run is run_here else nbytes // PIECE_BYTES + 1
+            snapshot = convert(snapshot, name, options, lambda _: None, run, pieces)
             spec = catalog.get(snapshot, name).spec
             about |= {"layout": spec.layout, "block_shape": spec.block_shape, "codec": spec.codec}
         done.append(about)

@@ -26,6 +26,12 @@ def add_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check(every: float) -> None:
+    """Raise InvalidOptionError if so many seconds do not lie between two lines: less than none, or over a day."""
+    if not 0 <= every <= 86400:
+        raise InvalidOptionError(f"--progress {every:g} is not from 0 to 86400 seconds")
+
+
 @contextmanager
 def telling(name: str, session: Any, every: float = EVERY) -> Iterator[None]:
     """Say on standard error, every so often, how many tasks of the stages that run are done.
@@ -44,8 +50,7 @@ def telling(name: str, session: Any, every: float = EVERY) -> Iterator[None]:
     InvalidOptionError
         If `every` is negative, or more than a day.
     """
-    if not 0 <= every <= 86400:
-        raise InvalidOptionError(f"--progress {every:g} is not from 0 to 86400 seconds")
+    check(every)
     context = None if every <= 0 else getattr(session, "_sc", None)
     if context is None:
         yield

@@ -17,7 +17,9 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from tensorlake_spark.audit.purge import purge
 from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
     carry_out,
@@ -26,6 +28,7 @@ from tensorlake_spark.jobs.command import (
     table_parser,
 )
 from tensorlake_spark.jobs.config import parse
+from tensorlake_spark.jobs.execution import NOTE, execution
 
 _NOTES = """
 The newest version loses it at once. Files of old versions that hold it are deleted when the retention of the table is
@@ -38,7 +41,7 @@ search of the table's folder found nothing of it; --key-file signs it (HMAC-SHA2
 parser = table_parser(
     "purge.py",
     __doc__.splitlines()[0],
-    _NOTES
+    f"{_NOTES}{NOTE}\n"
     + EXIT_CODES.format(
         third="  3  purged, but not verified: the receipt says why; files that are pending count too\n"
     ),
@@ -54,13 +57,15 @@ parser.add_argument("--now", action="store_true", help="do not wait until the re
 parser.add_argument("--receipt", metavar="FILE", help="where the receipt goes; it is printed, too")
 parser.add_argument("--key-file", metavar="FILE", help="whose bytes sign the receipt")
 
-_DEFAULTS = defaults_of(parser)
+progress.add_option(parser)
+
+_DEFAULTS = defaults_of(parser, progress=progress.EVERY)
 
 
 def main(arguments: list[str] | None = None, session: Any = None) -> int:
     """Run the job and return its exit code; the last line of standard output is JSON.
 
-    It needs no executor: `session` is not used.
+    `session` stands for the one that the job would start, and stop.
     """
 
     def work() -> dict[str, Any]:
@@ -73,9 +78,10 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         # What a purge deletes is gone: whether its receipt can be kept is known before.
         file = None if args.receipt is None else _new_file(args.receipt)
         try:
-            receipt = lake.purge(
-                args.id, args.region, coords=coords, now=args.now, dry_run=args.dry_run
-            )
+            with execution("purge.py", session, args) as run:
+                receipt = purge(
+                    lake._storage, args.id, args.region, coords, args.now, args.dry_run, run
+                )
         except BaseException:
             if file is not None:
                 _drop(file)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
     carry_out,
@@ -16,6 +18,8 @@ from tensorlake_spark.jobs.command import (
     table_parser,
 )
 from tensorlake_spark.jobs.config import parse
+from tensorlake_spark.jobs.execution import NOTE, execution
+from tensorlake_spark.upkeep.vacuum import check_retention, vacuum
 
 _NOTES = """
 The retention is the table's own, a week if it says nothing. Versions that are older can no longer be read, but for
@@ -23,7 +27,9 @@ those that have a tag. With 0 hours files of writers that are at work now are de
 
 """
 
-parser = table_parser("vacuum.py", __doc__.splitlines()[0], _NOTES + EXIT_CODES.format(third=""))
+parser = table_parser(
+    "vacuum.py", __doc__.splitlines()[0], f"{_NOTES}{NOTE}\n{EXIT_CODES.format(third='')}"
+)
 parser.add_argument(
     "--retention-hours",
     type=float,
@@ -35,21 +41,25 @@ parser.add_argument(
     action="store_true",
     help="also give up multipart uploads on S3 that no writer finished; needs boto3",
 )
+progress.add_option(parser)
 
-_DEFAULTS = defaults_of(parser)
+_DEFAULTS = defaults_of(parser, progress=progress.EVERY)
 
 
 def main(arguments: list[str] | None = None, session: Any = None) -> int:
     """Run the job and return its exit code; the last line of standard output is JSON.
 
-    It needs no executor: `session` is not used.
+    `session` stands for the one that the job would start, and stop.
     """
 
     def work() -> dict[str, Any]:
         args = parse(parser, arguments, _DEFAULTS)
+        check_retention(args.retention_hours)
         lake = lake_of(args)
         would = "would be" if args.dry_run else "were"
-        gone = {"files": lake.vacuum(args.retention_hours, dry_run=args.dry_run)}
+        with execution("vacuum.py", session, args) as run:
+            snapshot = Snapshot.open(lake._storage)
+            gone = {"files": vacuum(snapshot, args.retention_hours, args.dry_run, run)}
         if args.uploads:
             gone["uploads"] = lake.abort_uploads(args.retention_hours, dry_run=args.dry_run)
         for kind, names in gone.items():

@@ -19,30 +19,9 @@ from tensorlake_spark.errors import MissingDependencyError
 
 
 def abort_uploads(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> list[str]:
-    """Abort uploads in a table's folder that were begun longer ago, or only name them.
+    """Abort uploads in a table's folder that were begun longer ago, or only name them; see `TensorLake.abort_uploads`.
 
     Those of other tables in the folder are left to them.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The newest version.
-    retention_hours : float, optional
-        The table's own retention (a week) where None. 0 also takes uploads of writers that are at work now.
-    dry_run : bool
-        Only name them.
-
-    Returns
-    -------
-    list of str
-        Paths of the files that would have been; none where the store is not S3.
-
-    Raises
-    ------
-    MissingDependencyError
-        If boto3 is not installed.
-    StorageError
-        If the store refuses, or does not answer.
     """
     storage = snapshot.storage
     if not storage.uri.startswith("s3://"):

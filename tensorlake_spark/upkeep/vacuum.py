@@ -5,20 +5,24 @@ from __future__ import annotations
 import logging
 import math
 import re
+from functools import partial
 
 from tensorlake_spark.delta.files import catalog_file
+from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.table_folder import inner_tables
 from tensorlake_spark.delta.log.tags import tags
 from tensorlake_spark.delta.store import staging
-from tensorlake_spark.delta.store.storage import reaching
+from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.threads import threads
+from tensorlake_spark.threads import io_threads
 
 logger = logging.getLogger("tensorlake_spark")
 
 MOST_HOURS = 24 * 365 * 1000
 """The longest retention that a call may ask for, a thousand years: dates do not go much further."""
+
+_SHARE = 256  # files that a task deletes
 
 _VECTOR = re.compile(r"deletion_vector_.*\.bin")
 
@@ -38,55 +42,50 @@ def check_retention(hours: float | None) -> None:
         )
 
 
-def vacuum(snapshot: Snapshot, retention_hours: float | None, dry_run: bool) -> list[str]:
-    """Delete files that no version within the retention needs, orphans of crashed writers included.
+def vacuum(
+    snapshot: Snapshot, retention_hours: float | None, dry_run: bool, run: Run = run_here
+) -> list[str]:
+    """Delete files that no version within the retention needs; see `TensorLake.vacuum`.
 
-    Files of tagged versions stay, those of deletion vectors, which Spark's VACUUM takes, and those of other
-    tables in the folder. What an ingestion left to be resumed goes when it is older, a week where
-    `retention_hours` is None.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The newest version.
-    retention_hours : float, optional
-        Files that left the table, or were never committed, are deleted when they are older; the table's
-        own retention (a week) where None. 0 also takes files of writers that are at work now. Whole hours, so a
-        part of one counts as one.
-    dry_run : bool
-        Only name them.
-
-    Returns
-    -------
-    list of str
-        Paths of the files.
-
-    Raises
-    ------
-    InvalidOptionError
-        If `retention_hours` is negative, or no number.
+    What an ingestion left to be resumed goes when it is older, a week where `retention_hours` is None. deltalake
+    counts in whole hours, so a part of one counts as one. Where `run` is of a cluster, executors delete what
+    the driver has found; the history then has no entry of it, and of this process's vacuum it has two.
     """
     check_retention(retention_hours)
-    inner = inner_tables(snapshot.storage)
+    storage = snapshot.storage
+    inner = inner_tables(storage)
     vectors = "deletionVectors" in snapshot.reader_features
-    with reaching(snapshot.storage):
+    is_deltalakes = run is run_here and not (vectors or inner)
+    with reaching(storage):
         gone = list(
             snapshot.table.vacuum(
                 retention_hours=None if retention_hours is None else math.ceil(retention_hours),
-                dry_run=dry_run or vectors or bool(inner),
+                dry_run=dry_run or not is_deltalakes,
                 enforce_retention_duration=False,
                 full=True,
                 keep_versions=_tagged(snapshot) or None,
             )
         )
-        if vectors or inner:
-            # deltalake takes the files of deletion vectors for orphans, even of those that are in use, and so
-            # it does those of another table.
-            gone = [name for name in gone if not _is_kept(name, inner)]
-            if not dry_run:
-                list(threads().map(snapshot.storage.delete, gone))
-    notes = staging.expire(snapshot.storage, retention_hours, dry_run)
-    return gone + notes + catalog_file.expire(snapshot.storage, dry_run)
+    if not is_deltalakes:
+        # deltalake takes the files of deletion vectors for orphans, even of those that are in use, and so
+        # it does those of another table.
+        gone = [name for name in gone if not _is_kept(name, inner)]
+        if not dry_run:
+            _delete(storage, gone, run)
+    notes = staging.expire(storage, retention_hours, dry_run)
+    return gone + notes + catalog_file.expire(storage, dry_run)
+
+
+def _delete(storage: Storage, names: list[str], run: Run) -> None:
+    """Delete files, some hundred in a task; what is gone already is fine."""
+    shares = [names[i : i + _SHARE] for i in range(0, len(names), _SHARE)]
+    for _ in run(partial(_delete_some, storage), shares):
+        pass
+
+
+def _delete_some(storage: Storage, names: list[str]) -> None:
+    with reaching(storage):
+        list(io_threads().map(storage.delete, names))
 
 
 def _is_kept(name: str, inner: tuple[str, ...]) -> bool:

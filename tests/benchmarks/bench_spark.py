@@ -35,6 +35,7 @@ PIECES = (1, 100, 10_000)
 ROUNDS = 2
 WARM = 5
 TOGETHER_S = 180
+LARGE_FILES = 64  # of 64 MiB each
 
 
 def main() -> int:
@@ -262,6 +263,8 @@ def at_once(args: argparse.Namespace) -> dict[str, Any]:
 
 def workers(args: argparse.Namespace) -> dict[str, Any]:
     """Measure on a cluster of so many workers, each a process of one core."""
+    import spark_audit
+
     folder = Path(args.folder)
     files = inputs(folder)
     os.environ["SPARK_HOME"] = str(Path(__import__("pyspark").__file__).parent)
@@ -280,6 +283,7 @@ def workers(args: argparse.Namespace) -> dict[str, Any]:
         for _ in range(WARM):  # of two executors each does half of the tasks, and so is warm later
             measure()
         found[name] = statistics.median(timed(measure) for _ in range(3))
+    found |= spark_audit.audit(spark, folder, args.count, LARGE_FILES)
     spark.stop()
     return found
 

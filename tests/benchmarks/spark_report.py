@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+AUDIT = ("check", "purge", "vacuum")
+
 
 class Bound(NamedTuple):
     """A figure and what it must be.
@@ -41,7 +43,7 @@ def medians(report: dict[str, Any]) -> dict[str, float]:
 def workers(report: dict[str, Any], count: int, kind: str = "workers") -> dict[str, float]:
     """Return the median seconds on a cluster of so many workers, or of so many ``"processes"`` without Spark."""
     parts = [p for n, p in report["found"].items() if n.startswith(f"{kind}-{count}-")]
-    return {name: statistics.median(p[name] for p in parts) for name in ("ingest", "read")}
+    return {name: statistics.median(p[name] for p in parts) for name in parts[0]}
 
 
 def pieces(report: dict[str, Any]) -> dict[int, dict[str, float]]:
@@ -66,6 +68,8 @@ def bounds(report: dict[str, Any]) -> Iterator[Bound]:
     )  # fmt: skip
     for name, verb in (("ingest", "ingest"), ("read", "full read")):
         yield Bound(f"{verb}, 1 to 2 workers of one core", one[name] / two[name], 1.7, least=True)
+    for name in AUDIT:
+        yield Bound(f"{name}, 1 to 2 workers of one core", one[name] / two[name], 1.6, least=True)
     yield Bound(
         "full read to Arrow, times plain Parquet",
         s["to Arrow"] / s["to Arrow, plain Parquet"], 1.3,
@@ -131,6 +135,15 @@ def table(report: dict[str, Any]) -> str:
             lines.append(f"| {count} {what} | {s['ingest']:.2f} | {s['read']:.2f} |")
         gain = " | ".join(f"{one[name] / two[name]:.2f}" for name in ("ingest", "read"))
         lines.append(f"| two, times one | {gain} |")
+    one, two = workers(report, 1), workers(report, 2)
+    lines += [
+        "",
+        "| cluster, a table of large files | one worker s | two s | times | the driver's share of two |",
+        "|---|---|---|---|---|",
+    ]
+    for name in AUDIT:
+        gain, share = one[name] / two[name], two[f"{name}, driver"]
+        lines.append(f"| {name} | {one[name]:.2f} | {two[name]:.2f} | {gain:.2f} | {share:.0%} |")
     done = report["found"]["at once"]["done"]
     lines += ["", "At once: " + ", ".join(f"{name} {n} times" for name, n in done.items()) + "."]
     lines += [

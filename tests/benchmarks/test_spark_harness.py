@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import tensorlake_spark as tl
+
 FOLDER = Path(__file__).parent
-PARTS = ("bench_spark", "spark_report", "scale", "harness", "workloads")
+PARTS = ("bench_spark", "spark_audit", "spark_report", "scale", "harness", "workloads")
 
 
 @pytest.fixture
@@ -16,6 +18,12 @@ def load(monkeypatch):
     yield importlib.import_module
     for name in PARTS:
         sys.modules.pop(name, None)
+
+
+def audit(count):
+    """Return what a cluster of so many workers took for the jobs on large files."""
+    names = ("check", "purge", "vacuum")
+    return dict.fromkeys(names, 30 / count) | {f"{name}, driver": 0.05 for name in names}
 
 
 def report(**changes):
@@ -33,7 +41,7 @@ def report(**changes):
         "slice": {"planned": 14, "needed": 10},
     }
     workers = {
-        f"{kind}-{count}-{k}": {"ingest": 8 / count, "read": 6 / count}
+        f"{kind}-{count}-{k}": {"ingest": 8 / count, "read": 6 / count, **audit(count)}
         for kind in ("workers", "processes")
         for count in (1, 2)
         for k in range(3)
@@ -98,3 +106,17 @@ def test_the_log_is_measured_and_the_model_follows(load, tmp_path, monkeypatch, 
     assert "| 20 |" in text
     assert "| 120 |" in text
     assert "| 128 MiB | 745,059 |" in text
+
+
+def test_large_files_are_links_that_a_job_may_delete(load, tmp_path):
+    spark_audit = load("spark_audit")
+    spark_audit.ROW_BYTES, spark_audit.ROWS = 1 << 10, 2
+    spark_audit.large_files(tmp_path / "large", 3)
+    storage = spark_audit.with_orphans(tmp_path / "large", tmp_path / "copy", 5)
+    lake = tl.open(storage.uri)
+    assert len(lake.vacuum(0)) == 5
+    assert lake.purge("gone", now=True).verified
+    assert lake.check().ok
+    large = tl.open(tmp_path / "large")
+    assert large.check().findings == ()
+    assert large["gone"].shape == large["kept"].shape == (6, 1 << 10)

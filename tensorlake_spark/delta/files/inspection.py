@@ -58,7 +58,7 @@ class Inspection:
 
 
 def inspect_file(
-    snapshot: Snapshot, place: int, visit: Callable[[str, pa.RecordBatch], None]
+    snapshot: Snapshot, path: str, visit: Callable[[str, pa.RecordBatch], None]
 ) -> Inspection:
     """Read one data file, row group by row group, and hold it against what the log says of it.
 
@@ -68,12 +68,12 @@ def inspect_file(
     ----------
     snapshot : Snapshot
         The version of the table.
-    place : int
+    path : str
         Which of its files.
     visit : callable
         Takes the path and the live rows of each row group that can be read, with all columns.
     """
-    storage, path = snapshot.storage, snapshot.files.path[place]
+    storage, place = snapshot.storage, snapshot.places[path]
     out = Inspection(path)
     with reaching(storage):
         (info,) = storage.infos([path])
