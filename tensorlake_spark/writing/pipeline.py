@@ -12,6 +12,7 @@ import numpy as np
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.log.data_file import DataFile
+from tensorlake_spark.delta.log.properties import ROW_GROUP_BYTES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import ConcurrentWriteError
 from tensorlake_spark.indexing import Box
@@ -32,9 +33,10 @@ Each time another commit landed, so the table gets on; beside an optimisation th
 loses about every second time."""
 
 
-def writer_of(snapshot: Snapshot, spec: TensorSpec) -> FileWriter:
+def writer_of(snapshot: Snapshot, spec: TensorSpec | None = None) -> FileWriter:
     """Return a writer of files with row groups as large as a tensor's layout wants them."""
-    return FileWriter.into(snapshot, layout_of(spec.layout).row_group_bytes)
+    size = ROW_GROUP_BYTES if spec is None else layout_of(spec.layout).row_group_bytes
+    return FileWriter.into(snapshot, size)
 
 
 def encode(
@@ -123,8 +125,19 @@ def commit_change(
     return commit(snapshot.storage, change)
 
 
-def recomputed(snapshot: Snapshot, tensor_id: str, change: Callable[[Snapshot], T]) -> T:
-    """Return what a change returns; it is called anew while other writers move the files that it removes.
+def _moved(stale: StaleChange) -> bool:
+    return stale.moved
+
+
+def recomputed(
+    snapshot: Snapshot,
+    tensor_id: str,
+    change: Callable[[Snapshot], T],
+    again: Callable[[StaleChange], bool] = _moved,
+) -> T:
+    """Return what a change returns; it is computed anew where another writer was faster.
+
+    This is the one place that decides how often.
 
     Parameters
     ----------
@@ -134,21 +147,24 @@ def recomputed(snapshot: Snapshot, tensor_id: str, change: Callable[[Snapshot], 
         The tensor that changes, for messages.
     change : callable
         Takes the snapshot, and commits.
+    again : callable, optional
+        Whether the change can be computed anew. By default it can where only files were moved.
 
     Raises
     ------
     StaleChange
-        If the tensor itself changed.
+        If it cannot.
     ConcurrentWriteError
-        If files were moved during every attempt.
+        If another writer was faster in every attempt.
     """
     for _ in range(RECOMPUTE):
         try:
             return change(snapshot)
         except StaleChange as stale:
-            if not stale.moved:
+            if not again(stale):
                 raise
             snapshot = stale.snapshot
     raise ConcurrentWriteError(
-        f"files of tensor {tensor_id!r} were moved during each of {RECOMPUTE} attempts; nothing was committed"
+        f"other writers changed tensor {tensor_id!r}, or moved its files, during each of {RECOMPUTE} attempts; "
+        "nothing was committed"
     )

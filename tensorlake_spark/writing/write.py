@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
@@ -32,7 +31,6 @@ from tensorlake_spark.writing.app_transaction import is_repeated
 from tensorlake_spark.writing.append import append, unite
 from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.pipeline import (
-    RECOMPUTE,
     commit_change,
     length_of,
     put,
@@ -74,37 +72,59 @@ def write(
     progress: Callable[[int], None],
 ) -> Snapshot:
     """Write a tensor and return the version that has it; see `TensorLake.write`."""
-    for _ in range(RECOMPUTE):
-        snapshot = Snapshot.open(storage)
-        snapshot.check_writable()
-        if is_repeated(snapshot, options.transaction, tensor_id):
+    check_id(tensor_id)
+
+    def change(now: Snapshot) -> Snapshot:
+        now.check_writable()
+        if is_repeated(now, options.transaction, tensor_id):
             logger.info(
                 "transaction %s is committed already; nothing is written", options.transaction
             )
-            return snapshot
-        old = catalog.find(snapshot, check_id(tensor_id))
-        if old is not None and mode == "error":
-            raise TensorExistsError(
-                f"tensor {tensor_id!r} exists in {storage.uri}; write with mode='overwrite' or "
-                "mode='append', or under another id"
-            )
-        appending = old is not None and mode == "append"
-        try:
-            if appending and old is not None and axis is None:
-                return unite(snapshot, old, source, options, progress)
-            if appending and old is not None and axis is not None:
-                return append(snapshot, old, source, axis, options, progress)
-            return _write_new(snapshot, tensor_id, old, source, options, progress)
-        except StaleChange as stale:
-            if not (appending or stale.moved) or not hasattr(source, "data"):
-                raise ConcurrentWriteError(
-                    f"{stale} of {storage.uri}; nothing of this write was committed, run it again if it "
-                    "still holds"
-                ) from stale
-    raise ConcurrentWriteError(
-        f"other writers changed tensor {tensor_id!r}, or its files, during each of {RECOMPUTE} attempts to "
-        "write it; nothing was committed"
-    )
+            return now
+        old = catalog.find(now, tensor_id)
+        return write_to(now, tensor_id, old, source, mode, axis, options, progress)
+
+    def again(stale: StaleChange) -> bool:
+        return (mode == "append" or stale.moved) and hasattr(source, "data")
+
+    try:
+        return recomputed(Snapshot.open(storage), tensor_id, change, again)
+    except StaleChange as stale:
+        raise ConcurrentWriteError(
+            f"{stale} of {storage.uri}; nothing of this write was committed, run it again if it "
+            "still holds"
+        ) from stale
+
+
+def write_to(
+    snapshot: Snapshot,
+    tensor_id: str,
+    old: Meta | None,
+    source: Source,
+    mode: str,
+    axis: int | None,
+    options: WriteOptions,
+    progress: Callable[[int], None],
+) -> Snapshot:
+    """Write a tensor, which is `old` in a version, and return the version that has it.
+
+    Raises
+    ------
+    TensorExistsError
+        If it is there, and the mode is ``"error"``.
+    StaleChange
+        If another writer was faster.
+    """
+    if old is None or mode == "overwrite":
+        return _write_new(snapshot, tensor_id, old, source, options, progress)
+    if mode == "error":
+        raise TensorExistsError(
+            f"tensor {tensor_id!r} exists in {snapshot.storage.uri}; write with mode='overwrite' or "
+            "mode='append', or under another id"
+        )
+    if axis is None:
+        return unite(snapshot, old, source, options, progress)
+    return append(snapshot, old, source, axis, options, progress)
 
 
 def _write_new(
@@ -151,27 +171,35 @@ def delete(storage: Storage, tensor_id: str) -> Snapshot:
     snapshot = Snapshot.open(storage)
     snapshot.check_writable()
     catalog.get(snapshot, tensor_id)
-
-    def drop(now: Snapshot) -> Snapshot:
-        with FileWriter.into(now) as writer:
-            removes = drop_tensors(now, [tensor_id], writer)
-            return commit_change(now, tensor_id, writer, removes, "delete", None)
-
     try:
-        return recomputed(snapshot, tensor_id, drop)
+        return recomputed(snapshot, tensor_id, lambda now: delete_from(now, tensor_id))
     except StaleChange as stale:
         raise ConcurrentWriteError(f"{stale}; it was not deleted") from stale
+
+
+def delete_from(snapshot: Snapshot, tensor_id: str) -> Snapshot:
+    """Remove a tensor that is in a version, and return the version without it."""
+    with writer_of(snapshot) as writer:
+        removes = drop_tensors(snapshot, [tensor_id], writer)
+        return commit_change(snapshot, tensor_id, writer, removes, "delete", None)
 
 
 def describe(
     storage: Storage, tensor_id: str, change: Callable[[TensorSpec], TensorSpec]
 ) -> Snapshot:
     """Change what the metadata row says; writes no data."""
-    for _ in range(RECOMPUTE):
-        snapshot = Snapshot.open(storage)
-        snapshot.check_writable()
-        meta = catalog.get(snapshot, tensor_id)
-        with suppress(StaleChange), FileWriter.into(snapshot) as writer:
-            writer.add_meta([change(meta.spec)], [meta.seq + 1], [meta.totals])
-            return commit_change(snapshot, tensor_id, writer, [], "describe", None)
-    raise ConcurrentWriteError(f"tensor {tensor_id!r} changed during each of {RECOMPUTE} attempts")
+
+    def described(now: Snapshot) -> Snapshot:
+        now.check_writable()
+        return describe_in(now, catalog.get(now, tensor_id), change)
+
+    return recomputed(Snapshot.open(storage), tensor_id, described, lambda _: True)
+
+
+def describe_in(
+    snapshot: Snapshot, meta: Meta, change: Callable[[TensorSpec], TensorSpec]
+) -> Snapshot:
+    """Change what the metadata row of a tensor says that is in a version; return the next version."""
+    with writer_of(snapshot) as writer:
+        writer.add_meta([change(meta.spec)], [meta.seq + 1], [meta.totals])
+        return commit_change(snapshot, meta.spec.id, writer, [], "describe", None)
