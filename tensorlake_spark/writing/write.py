@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files.rewrite import in_file_order, rewrite
-from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import StaleChange
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
@@ -32,6 +26,7 @@ from tensorlake_spark.writing.append import append, unite
 from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.pipeline import (
     commit_change,
+    drop_tensors,
     length_of,
     put,
     recomputed,
@@ -145,25 +140,6 @@ def _write_new(
         removes = drop_tensors(snapshot, [tensor_id], writer) if old is not None else []
         writer.add_meta([spec], [next(seqs)], [totals])
         return commit_change(snapshot, tensor_id, writer, removes, "write", options.transaction)
-
-
-def drop_tensors(snapshot: Snapshot, ids: Sequence[str], writer: FileWriter) -> list[str]:
-    """Return the files that hold rows of these tensors; what else is in them goes to `writer`."""
-    files = snapshot.files
-    held = np.zeros(len(files.path), bool)
-    for tensor_id in ids:
-        held |= files.may_hold(tensor_id, data=True) | files.may_hold(tensor_id, data=False)
-    doomed = pa.array(list(ids), pa.string())
-
-    def rest(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(pc.invert(pc.is_in(batch.column("id"), doomed)))
-
-    removes = in_file_order(snapshot, (files.path[i] for i in np.flatnonzero(held).tolist()))
-    for path in removes:
-        i = snapshot.places[path]
-        if files.first_id[i] != files.last_id[i] or files.first_id[i] not in ids:
-            rewrite(snapshot, path, writer, rest)
-    return removes
 
 
 def delete(storage: Storage, tensor_id: str) -> Snapshot:
