@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import html
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.creation import create_table
@@ -15,15 +15,16 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TableNotFoundError, TensorNotFoundError
 from tensorlake_spark.indexing.read_plan import size_text
+from tensorlake_spark.lake.changes import Changes
 from tensorlake_spark.lake.ref import TensorRef
+from tensorlake_spark.lake.transaction import Transaction
 from tensorlake_spark.lake.upkeep import Upkeep
 from tensorlake_spark.lake.versions import Versions
-from tensorlake_spark.progress import progress
 from tensorlake_spark.tensor.spec import dtype_name
 from tensorlake_spark.upkeep.convert import convert
 from tensorlake_spark.writing import write
-from tensorlake_spark.writing.options import DENSE_FROM, WriteOptions, new_spec
-from tensorlake_spark.writing.source import Source, source_of
+from tensorlake_spark.writing.options import WriteOptions, new_spec
+from tensorlake_spark.writing.source import Source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,8 +87,9 @@ def open(  # noqa: A001 - tl.open() is the door's name
     return lake
 
 
-class TensorLake(Upkeep, Versions):
-    """A lake, which is a Delta table of tensors: a mapping from id to `TensorRef`, with `write` and `delete`.
+class TensorLake(Upkeep, Versions, Changes):
+    """A lake, which is a Delta table of tensors: a mapping from id to `TensorRef`, with `write`, `delete` and
+    `transaction`.
 
     `open` makes it. Every look-up sees the newest version, unless you opened the lake at an old one.
     """
@@ -142,174 +144,65 @@ class TensorLake(Upkeep, Versions):
         table: pd.DataFrame = pd.DataFrame(rows, columns=columns)
         return table
 
-    def write(
-        self,
-        tensor_id: str,
-        data: Any,
-        *,
-        mode: str = "error",
-        axis: int | None = 0,
-        layout: str = "auto",
-        block_shape: Sequence[int] | None = None,
-        chunk_rank: int | None = None,
-        codec: str = "auto",
-        fill_value: Any = 0,
-        axes: Sequence[str] | None = None,
-        attrs: Mapping[str, Any] | None = None,
-        transaction: tuple[str, int] | None = None,
-        order: Sequence[int] | None = None,
-        row_axes: Sequence[int] | None = None,
-        duplicates: str = "error",
-        threshold: float = DENSE_FROM,
-        labels: Mapping[str, Any] | None = None,
-    ) -> TensorRef:
-        """Write a tensor in one commit and return a reference to it.
+    def transaction(self, transaction: tuple[str, int] | None = None) -> Transaction:
+        """Begin a transaction: changes of many tensors in one commit, all of them or none.
 
-        Memory is bounded by a few row groups, not by the tensor.
+        Data files are written while the block runs, and the commit follows at its end. If an exception leaves
+        the block, nothing is committed.
 
         Parameters
         ----------
-        tensor_id : str
-            The name of the tensor. ``/`` makes groups.
-        data : array, sparse tensor, array-like, or iterator
-            Dense: an ndarray, a memory map, nested lists, anything with ``shape``, ``dtype`` and
-            ``__getitem__``, or an iterator of slabs along `axis`. Sparse: a `SparseTensor`, a scipy.sparse matrix,
-            or an array of the package ``sparse``. A PyTorch tensor, dense or sparse, from any device; its gradient
-            is not stored.
-        mode : {"error", "overwrite", "append"}
-            What to do if the id is taken. An append to a tensor that does not exist writes it.
-        axis : int or None
-            The axis along which an append continues and slabs are joined. With None, an append adds elements to a
-            sparse tensor at their coordinates, and its shape grows to hold them.
-        layout : str
-            ``"ftsf"`` is dense; ``"bsgs"``, ``"coo"``, ``"csr"``, ``"csc"`` and ``"csf"`` are sparse. ``"auto"`` takes
-            ``"ftsf"`` if at least `threshold` of the elements are not zero, else ``"bsgs"``. The log (level INFO)
-            says why. docs/layouts.md compares them.
-        block_shape : sequence of int, optional
-            Shape of a chunk or block. By default it is chosen from shape, dtype and density.
-        chunk_rank : int, optional
-            Instead of `block_shape`: this many last axes stay whole, as in the paper's FTSF (section IV-A).
-        codec : str
-            How values are coded. ``"auto"`` tries candidates on a sample.
-        fill_value : scalar
-            The value of chunks that are not stored.
-        axes : sequence of str, optional
-            Names of the axes.
-        attrs : mapping, optional
-            Your attributes, as JSON values.
         transaction : (str, int), optional
-            Name and number of a batch. If this number or a later one is committed already, nothing is written.
-        order : sequence of int, optional
-            For ``"csf"``, the axes from the root of the tree to its leaves. For ``"bsgs"``, the order of the axes
-            inside a block.
-        row_axes : sequence of int, optional
-            For ``"csr"`` and ``"csc"``, the axes that form the rows of the matrix. By default the first half.
-        duplicates : {"error", "sum", "last"}
-            What an element means that a sparse tensor stores more than once, in appends with ``axis=None``.
-        threshold : float
-            For ``layout="auto"``: the share of non-zeros from which a tensor is stored dense. 10 % by default, as
-            in the paper (Delta Tensor, section IV-B).
-        labels : mapping, optional
-            By axis name, what its indices stand for: a list, or regular bins such as
-            ``{"start": "2013-01-01T00", "step": 1, "unit": "h"}``. For an append, the labels of the new indices.
+            Application and number of a batch: if it, or a later one, is committed already, the block changes
+            nothing.
+
+        Returns
+        -------
+        Transaction
+            What the block writes to, and reads from. It is for one ``with`` statement and one thread.
 
         Raises
         ------
-        TensorExistsError
-            If the id is taken and the mode is ``"error"``.
-        InvalidTensorError, UnsupportedDtypeError, InvalidOptionError
-            If the data or an option is not valid. Nothing is written then.
+        InvalidOptionError
+            If the lake is opened at a version, or the batch has no proper name or number.
         ConcurrentWriteError
-            If another writer changed the same tensor meanwhile; nothing is committed then.
+            At the end of the block, if another writer changed one of the tensors meanwhile; nothing is
+            committed then.
 
         Examples
         --------
         >>> import tempfile, numpy as np, tensorlake_spark as tl
         >>> lake = tl.open(tempfile.mkdtemp())
-        >>> ref = lake.write("days", np.ones((2, 3)), axes=("day", "x"))
-        >>> lake.write("days", np.zeros((1, 3)), mode="append").shape
-        (3, 3)
-        >>> rides = tl.SparseTensor([[0, 2], [5, 1]], [3, 1], (4, 6))
-        >>> lake.write("rides", rides)[2]
-        SparseTensor(shape=(6,), dtype=int64, nnz=1, density=0.167)
+        >>> with lake.transaction() as tx:
+        ...     _ = tx.write("images", np.zeros((2, 8, 8)))
+        ...     _ = tx.write("labels", np.array([3, 4]))
+        ...     tx["images"][0] = 1
+        >>> list(lake), lake.version
+        (['images', 'labels'], 1)
         """
         self._check_writable()
-        axis = write.check_axis(axis)
-        source = source_of(data, axis or 0)
-        options = WriteOptions(
-            layout, block_shape, chunk_rank, codec, fill_value, axes,
-            {} if attrs is None else attrs, transaction,
-            order, row_axes, duplicates, threshold, {} if labels is None else labels,
-        )  # fmt: skip
-        write.check_mode(mode)
-        options = self._ensure_table(tensor_id, source, options)
-        nbytes = source.nbytes
-        with progress(f"write {tensor_id}", nbytes) as done:
-            snapshot = write.write(self._storage, tensor_id, source, mode, axis, options, done)
-        return self._ref(snapshot, tensor_id)
+        return Transaction(self._storage, self._verify, transaction, self._show)
 
-    def convert(
+    def _write(
         self,
         tensor_id: str,
-        *,
-        layout: str = "auto",
-        block_shape: Sequence[int] | None = None,
-        chunk_rank: int | None = None,
-        codec: str = "auto",
-        order: Sequence[int] | None = None,
-        row_axes: Sequence[int] | None = None,
-        threshold: float = DENSE_FROM,
+        source: Source,
+        mode: str,
+        axis: int | None,
+        options: WriteOptions,
+        done: Callable[[int], None],
     ) -> TensorRef:
-        """Write a tensor anew in another layout, in one commit; its elements stay the same.
-
-        The tensor is read and written slab by slab, so memory does not grow with it. Axis names, labels and
-        attributes are kept. Duplicates are combined for good; later appends follow the same rule. Columns that
-        users added are null in the new rows, because a new row holds parts of several old ones.
-
-        Parameters
-        ----------
-        tensor_id : str
-            Which tensor.
-        layout, block_shape, chunk_rank, codec, order, row_axes, threshold
-            As for `write`.
-
-        Raises
-        ------
-        TensorNotFoundError
-            If there is no such tensor.
-        CorruptDataError
-            If rows of the tensor were lost, unless the lake is opened with ``verify=False``.
-        ConcurrentWriteError
-            If another writer changed the tensor meanwhile; nothing is committed then.
-
-        Examples
-        --------
-        >>> import tempfile, numpy as np, tensorlake_spark as tl
-        >>> lake = tl.open(tempfile.mkdtemp())
-        >>> ref = lake.write("eye", np.eye(4), layout="ftsf")
-        >>> lake.convert("eye", layout="csr")[1]
-        SparseTensor(shape=(4,), dtype=float64, nnz=1, density=0.25)
-        """
-        self._check_writable()
-        ref = self[tensor_id]
-        options = WriteOptions(
-            layout, block_shape, chunk_rank, codec, ref.fill_value, ref.axes, dict(ref.attrs), None,
-            order, row_axes, "error", threshold, ref._meta.spec.labels,
-        )  # fmt: skip
-        with progress(f"convert {tensor_id}", ref.stored_bytes) as done:
-            snapshot = convert(ref._snapshot, tensor_id, options, done, verify=self._verify)
+        options = self._ensure_table(tensor_id, source, options)
+        snapshot = write.write(self._storage, tensor_id, source, mode, axis, options, done)
         return self._ref(snapshot, tensor_id)
 
-    def delete(self, tensor_id: str) -> None:
-        """Delete a tensor in one commit. Old versions keep it until `vacuum`.
+    def _convert(
+        self, ref: TensorRef, options: WriteOptions, done: Callable[[int], None]
+    ) -> TensorRef:
+        snapshot = convert(ref._snapshot, ref.id, options, done, verify=self._verify)
+        return self._ref(snapshot, ref.id)
 
-        Raises
-        ------
-        TensorNotFoundError
-            If there is no such tensor.
-        """
-        self._check_writable()
-        self[tensor_id]
+    def _delete(self, tensor_id: str) -> None:
         write.delete(self._storage, tensor_id)
 
     def _ensure_table(self, tensor_id: str, source: Source, options: WriteOptions) -> WriteOptions:

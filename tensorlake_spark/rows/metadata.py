@@ -41,27 +41,7 @@ def meta_batch(
         What the data rows of each add up to.
     """
     count = len(specs)
-    attrs = []
-    for spec, total in zip(specs, totals, strict=True):
-        body = {
-            "format": FORMAT_VERSION,
-            "rows": total.rows,
-            "nnz": total.nnz,
-            "bytes": total.nbytes,
-            "fill": spec.fill.hex(),
-            "segments": [list(s) for s in spec.segments],
-            "axes": None if spec.axes is None else list(spec.axes),
-            "attrs": dict(spec.attrs),
-            **({"params": dict(spec.params)} if spec.params else {}),
-            **({"labels": {k: v.to_json() for k, v in spec.labels.items()}} if spec.labels else {}),
-        }
-        try:
-            attrs.append(json.dumps(body, separators=(",", ":"), allow_nan=False))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidTensorError(
-                f"the attributes of tensor {spec.id!r} are not JSON: {error}; use str, int, finite "
-                "float, bool, None, list and dict"
-            ) from error
+    attrs = [_attrs_text(*both) for both in zip(specs, totals, strict=True)]
     names = [dtype_name(s.dtype) for s in specs]
     crcs = [
         meta_crc(s.layout, n, s.codec, s.shape, s.block_shape, a)
@@ -86,6 +66,39 @@ def meta_batch(
         pa.array(attrs, pa.string()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def meta_row(spec: TensorSpec, seq: int, totals: Totals) -> dict[str, Any]:
+    """Return the columns `META_COLUMNS` of a metadata row, as `read_meta` takes them."""
+    name, block, attrs = dtype_name(spec.dtype), spec.block_shape, _attrs_text(spec, totals)
+    values = (
+        spec.id, seq, 0, spec.layout, name, spec.shape, block, spec.codec,
+        meta_crc(spec.layout, name, spec.codec, spec.shape, block, attrs), attrs,
+    )  # fmt: skip
+    return dict(zip(META_COLUMNS, values, strict=True))
+
+
+def _attrs_text(spec: TensorSpec, totals: Totals) -> str:
+    """Return the column ``attrs`` of a metadata row."""
+    body = {
+        "format": FORMAT_VERSION,
+        "rows": totals.rows,
+        "nnz": totals.nnz,
+        "bytes": totals.nbytes,
+        "fill": spec.fill.hex(),
+        "segments": [list(s) for s in spec.segments],
+        "axes": None if spec.axes is None else list(spec.axes),
+        "attrs": dict(spec.attrs),
+        **({"params": dict(spec.params)} if spec.params else {}),
+        **({"labels": {k: v.to_json() for k, v in spec.labels.items()}} if spec.labels else {}),
+    }
+    try:
+        return json.dumps(body, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidTensorError(
+            f"the attributes of tensor {spec.id!r} are not JSON: {error}; use str, int, finite "
+            "float, bool, None, list and dict"
+        ) from error
 
 
 META_COLUMNS = (

@@ -126,8 +126,16 @@ def box_params(lo: Sequence[int], hi: Sequence[int], params: str | None = None) 
     return json.dumps({**(json.loads(params) if params else {}), **rest}, separators=(",", ":"))
 
 
-def _corner_array(corners: Sequence[Sequence[int]], ndim: int) -> pa.StructArray:
+def _corner_array(corners: Sequence[Sequence[int]]) -> pa.StructArray:
     count = len(corners)
+    ranks = {len(corner) for corner in corners}
+    if len(ranks) > 1:  # of several tensors
+        leaves = [
+            pa.array([c[k] if k < len(c) else None for c in corners], pa.int64())
+            for k in range(STORED_AXES)
+        ]
+        return pa.StructArray.from_arrays(leaves, fields=list(CORNER))
+    ndim = max(ranks, default=0)
     columns = np.array(corners, np.int64).reshape(count, ndim)
     leaves = [
         pa.array(columns[:, k]) if k < ndim else pa.nulls(count, pa.int64())
@@ -166,40 +174,49 @@ def data_batch(spec: TensorSpec, seqs: Sequence[int], rows: Sequence[Row]) -> pa
     rows : sequence of Row
         What to store.
     """
-    return pa.RecordBatch.from_arrays(_columns(spec, seqs, rows, _copied), schema=SCHEMA)
+    columns = _columns([spec] * len(rows), seqs, rows, _copied)
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def data_table(spec: TensorSpec, seqs: Sequence[int], rows: Sequence[Row]) -> pa.Table:
-    """Return encoded rows of one tensor as a table, large payloads where they lie; see `data_batch`."""
-    return pa.Table.from_arrays(_columns(spec, seqs, rows, _viewed), schema=SCHEMA)
+def data_table(specs: Sequence[TensorSpec], seqs: Sequence[int], rows: Sequence[Row]) -> pa.Table:
+    """Return encoded rows, each with its tensor, as a table, large payloads where they lie; see `data_batch`."""
+    return pa.Table.from_arrays(_columns(specs, seqs, rows, _viewed), schema=SCHEMA)
 
 
 def _columns(
-    spec: TensorSpec,
+    specs: Sequence[TensorSpec],
     seqs: Sequence[int],
     rows: Sequence[Row],
     binary: Callable[[Sequence[Any]], pa.Array | pa.ChunkedArray],
 ) -> list[pa.Array | pa.ChunkedArray]:
-    count = len(rows)
-    stored = min(spec.ndim, STORED_AXES)
     lists = pa.list_(pa.int64())
+    whole = rows
+    if any(row.crc is None for row in rows):
+        whole = [checked(spec, [row])[0] for spec, row in zip(specs, rows, strict=True)]
     return [
-        pa.repeat(spec.id, count),
+        _texts([s.id for s in specs]),
         pa.array(seqs, pa.int64()),
-        _corner_array([r.lo[:stored] for r in rows], stored),
-        _corner_array([r.hi[:stored] for r in rows], stored),
+        _corner_array([r.lo[:STORED_AXES] for r in rows]),
+        _corner_array([r.hi[:STORED_AXES] for r in rows]),
         pa.array([r.nnz for r in rows], pa.int64()),
-        pa.repeat(spec.layout, count),
+        _texts([s.layout for s in specs]),
         pa.array([box_params(r.lo, r.hi, r.params) for r in rows], pa.string()),
-        pa.repeat(dtype_name(spec.dtype), count),
-        pa.array([spec.shape] * count, lists),
-        pa.array([block_of(spec)] * count, lists),
+        _texts([dtype_name(s.dtype) for s in specs]),
+        pa.array([s.shape for s in specs], lists),
+        pa.array([block_of(s) for s in specs], lists),
         pa.array([r.codec for r in rows], pa.string()),
         binary([r.index for r in rows]),
         binary([r.values for r in rows]),
-        pa.array([r.crc for r in checked(spec, rows)], pa.int64()),
-        pa.nulls(count, pa.string()),
+        pa.array([r.crc for r in whole], pa.int64()),
+        pa.nulls(len(rows), pa.string()),
     ]
+
+
+def _texts(values: Sequence[str]) -> pa.Array:
+    """Return texts as a column; one that is the same in all rows costs nothing."""
+    if values and values[0] == values[-1] and len(set(values)) == 1:
+        return pa.repeat(values[0], len(values))
+    return pa.array(values, pa.string())
 
 
 def _copied(payload: Sequence[Any]) -> pa.Array:

@@ -22,9 +22,14 @@ from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.writing.options import WriteOptions, new_spec
-from tensorlake_spark.writing.pipeline import commit_change, put, recomputed, writer_of
+from tensorlake_spark.writing.pipeline import (
+    commit_change,
+    drop_tensors,
+    put,
+    recomputed,
+    writer_of,
+)
 from tensorlake_spark.writing.stored_source import StoredSource
-from tensorlake_spark.writing.write import drop_tensors
 
 _SEQ_BITS = 32  # the rows of a region are numbered from its own number on, shifted by so many bits
 
@@ -69,6 +74,38 @@ def convert(
         raise ConcurrentWriteError(f"{stale}; it was not converted") from stale
 
 
+def convert_in(
+    snapshot: Snapshot,
+    old: Meta,
+    options: WriteOptions,
+    progress: Callable[[int], None],
+    verify: bool = True,
+) -> Snapshot:
+    """Write a tensor of a version anew, by this process and in one go; return the version that has it.
+
+    The parameters are those of `convert`.
+    """
+    if verify:
+        check_rows(snapshot, old)
+    spec = _new_spec(old, StoredSource(snapshot, old), options)
+    source = StoredSource(snapshot, old, dense=not layout_of(spec.layout).is_sparse)
+    with writer_of(snapshot, spec) as writer:
+        seqs = count()
+        totals = put(writer, spec, source, (0,) * spec.ndim, seqs, progress)
+        removes = drop_tensors(snapshot, [spec.id], writer)
+        writer.add_meta([spec], [next(seqs)], [totals])
+        return commit_change(snapshot, spec.id, writer, removes, "convert", None)
+
+
+def _new_spec(old: Meta, source: StoredSource, options: WriteOptions) -> TensorSpec:
+    """Return the spec that a tensor gets."""
+    spec = new_spec(old.spec.id, source, options)
+    rule = old.spec.params.get("duplicates")
+    if rule is not None and layout_of(spec.layout).is_sparse:  # later appends go by it
+        spec = replace(spec, params={**spec.params, "duplicates": rule})
+    return spec
+
+
 def _written(
     snapshot: Snapshot,
     old: Meta,
@@ -78,10 +115,7 @@ def _written(
     pieces: int,
 ) -> Snapshot:
     source = StoredSource(snapshot, old)
-    spec = new_spec(old.spec.id, source, options)
-    rule = old.spec.params.get("duplicates")
-    if rule is not None and layout_of(spec.layout).is_sparse:  # later appends go by it
-        spec = replace(spec, params={**spec.params, "duplicates": rule})
+    spec = _new_spec(old, source, options)
     regions = source.count(spec.block_shape or ())
     cuts = np.linspace(0, regions, max(1, min(pieces, regions)) + 1).astype(int).tolist()
     made: list[DataFile] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -26,6 +27,19 @@ from tensorlake_spark.tensor.sparse import array_of
 from tensorlake_spark.tensor.spec import TensorSpec, converted
 from tensorlake_spark.writing.pipeline import commit_change, recomputed, writer_of
 
+Cells = tuple[list[Box], np.ndarray[Any, Any], np.ndarray[Any, Any]]
+"""Boxes, and their corners as arrays."""
+
+StoredBoxes = tuple[str, np.ndarray[Any, Any], np.ndarray[Any, Any]]
+"""A file, and the corners of rows in it."""
+
+Rewrite = Callable[[Snapshot, FileWriter, Iterator[int]], tuple[list[str], Totals]]
+"""Writes the rows of a tensor that an assignment changes.
+
+It takes a version, a writer and the places of new rows; it returns the files to remove, and the tensor's
+totals afterwards.
+"""
+
 
 def assign(snapshot: Snapshot, meta: Meta, selection: AnySelection, values: Any) -> Snapshot:
     """Write values into a part of a dense tensor: only its chunks, only their files, one commit.
@@ -48,14 +62,25 @@ def assign(snapshot: Snapshot, meta: Meta, selection: AnySelection, values: Any)
     ConcurrentWriteError
         If another writer changed the tensor since `snapshot`.
     """
+    return commit_assignment(snapshot, meta, selection, assignment(meta, selection, values))
+
+
+def assignment(meta: Meta, selection: AnySelection, values: Any) -> Rewrite:
+    """Return what `assign` does to the rows of a dense tensor.
+
+    Raises
+    ------
+    InvalidTensorError
+        If the values do not fit.
+    """
     target = fitted(meta.spec, selection, values)
 
     def change(
-        newest: Snapshot, writer: FileWriter, seqs: Iterator[int]
+        snapshot: Snapshot, writer: FileWriter, seqs: Iterator[int]
     ) -> tuple[list[str], Totals]:
-        return _assign_rows(newest, meta, selection, target, writer, seqs)
+        return _assign_rows(snapshot, meta, selection, target, writer, seqs)
 
-    return commit_assignment(snapshot, meta, selection, change)
+    return change
 
 
 def fitted(spec: TensorSpec, selection: AnySelection, values: Any) -> np.ndarray[Any, Any]:
@@ -105,16 +130,9 @@ def check_kind(spec: TensorSpec, dtype: np.dtype[Any]) -> None:
 
 
 def commit_assignment(
-    snapshot: Snapshot,
-    meta: Meta,
-    selection: AnySelection,
-    change: Callable[[Snapshot, FileWriter, Iterator[int]], tuple[list[str], Totals]],
+    snapshot: Snapshot, meta: Meta, selection: AnySelection, change: Rewrite
 ) -> Snapshot:
-    """Commit what `change` writes, if the tensor has not changed since `snapshot`.
-
-    `change` takes the newest version, a writer and the places of new rows; it returns the files to
-    remove, and the tensor's totals afterwards.
-    """
+    """Commit an assignment, if the tensor has not changed since `snapshot`."""
     spec, app = meta.spec, app_of(meta.spec.id)
     stale = ConcurrentWriteError(
         f"tensor {spec.id!r} changed after version {snapshot.version}, which this reference shows; nothing "
@@ -126,18 +144,19 @@ def commit_assignment(
         raise stale
     if selection.is_empty:
         return newest
-
-    def assigned(now: Snapshot) -> Snapshot:
-        with writer_of(now, spec) as writer:
-            seqs = count(meta.seq + 1)
-            removes, totals = change(now, writer, seqs)
-            writer.add_meta([spec], [next(seqs)], [totals])
-            return commit_change(now, spec.id, writer, removes, "assign", None)
-
     try:
-        return recomputed(newest, spec.id, assigned)
+        return recomputed(newest, spec.id, lambda now: assign_to(now, meta, change))
     except StaleChange as error:
         raise stale from error
+
+
+def assign_to(snapshot: Snapshot, meta: Meta, change: Rewrite) -> Snapshot:
+    """Assign to a tensor of a version, and return the version that has it."""
+    with writer_of(snapshot, meta.spec) as writer:
+        seqs = count(meta.seq + 1)
+        removes, totals = change(snapshot, writer, seqs)
+        writer.add_meta([meta.spec], [next(seqs)], [totals])
+        return commit_change(snapshot, meta.spec.id, writer, removes, "assign", None)
 
 
 def _assign_rows(
@@ -150,58 +169,97 @@ def _assign_rows(
 ) -> tuple[list[str], Totals]:
     """Write the touched rows anew; return the files they were in, and the tensor's totals afterwards."""
     spec = meta.spec
-    layout = layout_of(spec.layout)
-    totals = meta.totals
+    merge = _Merge(spec, selection, values)
+    cells = touched_cells(spec, selection)
+    stored = _stored_boxes(snapshot, spec, cells)
+    removes = _hit_files(stored, selection)
+    rewrite_files(snapshot, spec, removes, writer, merge.edit)
+    for box in _hit_gaps(cells, stored, selection):
+        for row in merge.fill(box):
+            writer.add(spec, next(seqs), row)
+    return removes, meta.totals - merge.replaced + merge.written
 
-    def merged(part: np.ndarray[Any, Any], box: Box) -> list[Row]:
-        src, dst = selection.project(box.lo, box.hi)
-        part[src] = values[dst]
-        return layout.encode(part, box.lo, spec)
 
-    def edit(batch: pa.RecordBatch) -> pa.RecordBatch:
-        nonlocal totals
-        ours = np.asarray(pc.equal(batch.column("id"), spec.id))
-        nnz = np.asarray(batch.column("nnz"))
-        data = np.flatnonzero(ours & (nnz > 0))
-        lo, hi = corners(batch.take(pa.array(data)), spec.ndim)
-        hit = selection.hits(lo, hi)
+@dataclass
+class _Merge:
+    """Rows of a dense tensor with the values of a selection put into them, and what they add up to."""
+
+    spec: TensorSpec
+    selection: AnySelection
+    values: np.ndarray[Any, Any]
+    replaced: Totals = field(default_factory=Totals)
+    written: Totals = field(default_factory=Totals)
+
+    def edit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of a file with those that are hit replaced, and without the old metadata row."""
+        superseded, boxes_hit = self._look(batch)
         out = []
-        boxes_of = {
-            int(i): (tuple(a), tuple(b))
-            for i, a, b in zip(data[hit], lo[hit].tolist(), hi[hit].tolist(), strict=True)
-        }
         for i in range(batch.num_rows):
             row = batch.slice(i, 1)
-            if ours[i] and nnz[i] == 0:
-                continue  # superseded by the metadata row of this commit
-            if i not in boxes_of:
+            if i in boxes_hit:
+                out += self._replace(row, boxes_hit[i])
+            elif not superseded[i]:
                 out.append(row)
-                continue
-            box = Box(*boxes_of[i])
-            whole = box_selection(spec.shape, box)
-            part = layout.new_result(spec, whole, True)
-            old = layout.decode(row, spec, whole, part)
-            totals -= Totals(1, old.nnz, old.nbytes)
-            for new in merged(part, box):
-                out.append(with_extras(data_batch(spec, row.column("seq").to_pylist(), [new]), row))
-                totals += Totals(1, new.nnz, new.nbytes)
         table = pa.Table.from_batches(out, schema=batch.schema).combine_chunks()
         return table.to_batches()[0] if table.num_rows else batch.slice(0, 0)
 
-    cells, lo, hi = touched_cells(spec, selection)
+    def fill(self, box: Box) -> list[Row]:
+        """Return the rows of a box that has none yet: it is full of the fill value elsewhere."""
+        return self._encode(np.full(box.shape, self.spec.fill_value), box)
+
+    def _look(self, batch: pa.RecordBatch) -> tuple[np.ndarray[Any, Any], dict[int, Box]]:
+        """Return which rows are metadata rows of the tensor, and the boxes of its data rows that are hit."""
+        ours = np.asarray(pc.equal(batch.column("id"), self.spec.id))
+        is_data = np.asarray(batch.column("nnz")) > 0
+        data = np.flatnonzero(ours & is_data)
+        lo, hi = corners(batch.take(pa.array(data)), self.spec.ndim)
+        hit = self.selection.hits(lo, hi)
+        places = zip(data[hit].tolist(), lo[hit].tolist(), hi[hit].tolist(), strict=True)
+        return ours & ~is_data, {i: Box(tuple(a), tuple(b)) for i, a, b in places}
+
+    def _replace(self, row: pa.RecordBatch, box: Box) -> list[pa.RecordBatch]:
+        """Return a stored row with the values in it; it becomes none where all of it is the fill value."""
+        layout = layout_of(self.spec.layout)
+        whole = box_selection(self.spec.shape, box)
+        part = layout.new_result(self.spec, whole, True)
+        old = layout.decode(row, self.spec, whole, part)
+        self.replaced += Totals(1, old.nnz, old.nbytes)
+        place = row.column("seq").to_pylist()
+        return [
+            with_extras(data_batch(self.spec, place, [new]), row) for new in self._encode(part, box)
+        ]
+
+    def _encode(self, part: np.ndarray[Any, Any], box: Box) -> list[Row]:
+        src, dst = self.selection.project(box.lo, box.hi)
+        part[src] = self.values[dst]
+        rows = layout_of(self.spec.layout).encode(part, box.lo, self.spec)
+        self.written += Totals.of(rows)
+        return rows
+
+
+def _stored_boxes(snapshot: Snapshot, spec: TensorSpec, cells: Cells) -> list[StoredBoxes]:
+    """Return the boxes of the rows near some cells, with their files."""
+    _, lo, hi = cells
     region = Box(tuple(lo.min(axis=0).tolist()), tuple(hi.max(axis=0).tolist()))
-    stored = boxes(snapshot, spec.id, box_selection(spec.shape, region))
-    hits = {path for path, a, b in stored if selection.hits(a, b).any()}
-    removes = [path for path in dict.fromkeys(path for path, _, _ in stored) if path in hits]
-    rewrite_files(snapshot, spec, removes, writer, edit)
+    return boxes(snapshot, spec.id, box_selection(spec.shape, region))
+
+
+def _hit_files(stored: Sequence[StoredBoxes], selection: AnySelection) -> list[str]:
+    """Return the files that hold a row with a selected element."""
+    hits = {path for path, lo, hi in stored if selection.hits(lo, hi).any()}
+    return [path for path in dict.fromkeys(path for path, _, _ in stored) if path in hits]
+
+
+def _hit_gaps(
+    cells: Cells, stored: Sequence[StoredBoxes], selection: AnySelection
+) -> Iterator[Box]:
+    """Yield what of the cells has no row, where an element of it is selected."""
+    boxes_of_cells, lo, hi = cells
     row_lo = np.concatenate([a for _, a, _ in stored] or [lo[:0]])
     row_hi = np.concatenate([b for _, _, b in stored] or [hi[:0]])
-    for box in uncovered(cells, row_lo, row_hi):
+    for box in uncovered(boxes_of_cells, row_lo, row_hi):
         if selection.hits(np.array([box.lo]), np.array([box.hi]))[0]:
-            for row in merged(np.full(box.shape, spec.fill_value), box):
-                writer.add(spec, next(seqs), row)
-                totals += Totals(1, row.nnz, row.nbytes)
-    return removes, totals
+            yield box
 
 
 def rewrite_files(

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files.rewrite import in_file_order, rewrite
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.log.data_file import DataFile
+from tensorlake_spark.delta.log.properties import ROW_GROUP_BYTES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import ConcurrentWriteError
 from tensorlake_spark.indexing import Box
@@ -21,6 +26,7 @@ from tensorlake_spark.rows.row import Row, Totals, checked
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.threads import THREADS, threads
+from tensorlake_spark.writing.overlay import View, ViewWriter
 from tensorlake_spark.writing.source import Source
 
 T = TypeVar("T")
@@ -33,9 +39,46 @@ Each time another commit landed, so the table gets on; beside an optimisation th
 loses about every second time."""
 
 
-def writer_of(snapshot: Snapshot, spec: TensorSpec) -> FileWriter:
-    """Return a writer of files with row groups as large as a tensor's layout wants them."""
-    return FileWriter.into(snapshot, layout_of(spec.layout).row_group_bytes)
+def writer_of(snapshot: Snapshot, spec: TensorSpec | None = None) -> FileWriter:
+    """Return a writer of rows for a change, with row groups as large as a tensor's layout wants them."""
+    size = ROW_GROUP_BYTES if spec is None else layout_of(spec.layout).row_group_bytes
+    if isinstance(snapshot, View):
+        return ViewWriter(snapshot, size)
+    return FileWriter.into(snapshot, size)
+
+
+def drop_tensors(
+    snapshot: Snapshot, ids: Collection[str], writer: FileWriter, besides: Collection[str] = ()
+) -> list[str]:
+    """Return the files that hold rows of some tensors; what else is in them goes to `writer`.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version of the table.
+    ids : collection of str
+        The tensors.
+    writer : FileWriter
+        Takes the rows of others.
+    besides : collection of str
+        Files that are left alone.
+    """
+    if isinstance(snapshot, View):
+        snapshot.dropped.update(ids)
+        return []
+    doomed = pa.array([*ids], pa.string())
+
+    def rest(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.filter(pc.invert(pc.is_in(batch.column("id"), doomed)))
+
+    files, gone = snapshot.files, set(ids)
+    held = (files.path[i] for i in np.flatnonzero(files.may_hold_any(ids)).tolist())
+    removes = in_file_order(snapshot, (path for path in held if path not in besides))
+    for path in removes:
+        i = snapshot.places[path]
+        if files.first_id[i] != files.last_id[i] or files.first_id[i] not in gone:
+            rewrite(snapshot, path, writer, rest)
+    return removes
 
 
 def encode(
@@ -64,9 +107,14 @@ def encode(
             for part in layout.pieces(grown, box):
                 yield region[part.shift([-o for o in offset]).slices()], part.lo
 
+    rest = parts()
+    some = [*islice(rest, 2)]
+    if len(some) < 2:  # other threads would only be waited for
+        yield from ((values.nbytes, rows_of(values, lo)) for values, lo in some)
+        return
     waiting: deque[tuple[int, Any]] = deque()
     pool = threads()
-    for values, lo in parts():
+    for values, lo in chain((some.pop(0) for _ in range(2)), rest):
         waiting.append((values.nbytes, pool.submit(rows_of, values, lo)))
         del values
         if len(waiting) > 4 * THREADS:
@@ -117,7 +165,12 @@ def commit_change(
     transaction: tuple[str, int] | None,
     adds: Sequence[DataFile] = (),
 ) -> Snapshot:
-    """Commit what a writer has written, and others in `adds`, from the tensor's number in `snapshot`."""
+    """Commit what a writer has written, and others in `adds`, from the tensor's number in `snapshot`.
+
+    In a transaction nothing is committed: it takes the change in.
+    """
+    if isinstance(snapshot, View) and isinstance(writer, ViewWriter):
+        return snapshot.changes.accept(snapshot, writer, removes, adds)
     number = snapshot.transaction(app_of(tensor_id))
     files = [*adds, *writer.finish()]
     change = Change({tensor_id: number}, files, removes, operation, transaction)
@@ -126,8 +179,19 @@ def commit_change(
     return after
 
 
-def recomputed(snapshot: Snapshot, tensor_id: str, change: Callable[[Snapshot], T]) -> T:
-    """Return what a change returns; it is called anew while other writers move the files that it removes.
+def _moved(stale: StaleChange) -> bool:
+    return stale.moved
+
+
+def recomputed(
+    snapshot: Snapshot,
+    tensor_id: str,
+    change: Callable[[Snapshot], T],
+    again: Callable[[StaleChange], bool] = _moved,
+) -> T:
+    """Return what a change returns; it is computed anew where another writer was faster.
+
+    This is the one place that decides how often.
 
     Parameters
     ----------
@@ -137,21 +201,24 @@ def recomputed(snapshot: Snapshot, tensor_id: str, change: Callable[[Snapshot], 
         The tensor that changes, for messages.
     change : callable
         Takes the snapshot, and commits.
+    again : callable, optional
+        Whether the change can be computed anew. By default it can where only files were moved.
 
     Raises
     ------
     StaleChange
-        If the tensor itself changed.
+        If it cannot.
     ConcurrentWriteError
-        If files were moved during every attempt.
+        If another writer was faster in every attempt.
     """
     for _ in range(RECOMPUTE):
         try:
             return change(snapshot)
         except StaleChange as stale:
-            if not stale.moved:
+            if not again(stale):
                 raise
             snapshot = stale.snapshot
     raise ConcurrentWriteError(
-        f"files of tensor {tensor_id!r} were moved during each of {RECOMPUTE} attempts; nothing was committed"
+        f"other writers changed tensor {tensor_id!r}, or moved its files, during each of {RECOMPUTE} attempts; "
+        "nothing was committed"
     )

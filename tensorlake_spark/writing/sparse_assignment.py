@@ -20,6 +20,7 @@ from tensorlake_spark.rows.row import SCHEMA, Totals, corners
 from tensorlake_spark.tensor.sparse import SparseTensor, sparse_of
 from tensorlake_spark.tensor.spec import TensorSpec, converted
 from tensorlake_spark.writing.assignment import (
+    Rewrite,
     check_kind,
     commit_assignment,
     fitting,
@@ -53,17 +54,29 @@ def assign_elements(
     ConcurrentWriteError
         If another writer changed the tensor since `snapshot`.
     """
+    change = element_assignment(meta, selection, values)
+    return commit_assignment(snapshot, meta, selection, change)
+
+
+def element_assignment(meta: Meta, selection: AnySelection, values: Any) -> Rewrite:
+    """Return what `assign_elements` does to the rows of a sparse tensor.
+
+    Raises
+    ------
+    InvalidTensorError
+        If the values do not fit, or a scalar would fill too many elements.
+    """
     spec = meta.spec
     given = _given(spec, selection, values)
     take, coords = lift(selection, given.coords)
     new = SparseTensor(coords, given.values[take], spec.shape)
 
     def change(
-        newest: Snapshot, writer: FileWriter, seqs: Iterator[int]
+        snapshot: Snapshot, writer: FileWriter, seqs: Iterator[int]
     ) -> tuple[list[str], Totals]:
-        return _replace(newest, meta, selection, new, writer, seqs)
+        return _replace(snapshot, meta, selection, new, writer, seqs)
 
-    return commit_assignment(snapshot, meta, selection, change)
+    return change
 
 
 def _given(spec: TensorSpec, selection: AnySelection, values: Any) -> SparseTensor:

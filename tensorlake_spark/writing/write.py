@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files.rewrite import in_file_order, rewrite
-from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import StaleChange
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
@@ -32,8 +25,8 @@ from tensorlake_spark.writing.app_transaction import is_repeated
 from tensorlake_spark.writing.append import append, unite
 from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.pipeline import (
-    RECOMPUTE,
     commit_change,
+    drop_tensors,
     length_of,
     put,
     recomputed,
@@ -74,37 +67,59 @@ def write(
     progress: Callable[[int], None],
 ) -> Snapshot:
     """Write a tensor and return the version that has it; see `TensorLake.write`."""
-    for _ in range(RECOMPUTE):
-        snapshot = Snapshot.newest(storage)
-        snapshot.check_writable()
-        if is_repeated(snapshot, options.transaction, tensor_id):
+    check_id(tensor_id)
+
+    def change(now: Snapshot) -> Snapshot:
+        now.check_writable()
+        if is_repeated(now, options.transaction, tensor_id):
             logger.info(
                 "transaction %s is committed already; nothing is written", options.transaction
             )
-            return snapshot
-        old = catalog.find(snapshot, check_id(tensor_id))
-        if old is not None and mode == "error":
-            raise TensorExistsError(
-                f"tensor {tensor_id!r} exists in {storage.uri}; write with mode='overwrite' or "
-                "mode='append', or under another id"
-            )
-        appending = old is not None and mode == "append"
-        try:
-            if appending and old is not None and axis is None:
-                return unite(snapshot, old, source, options, progress)
-            if appending and old is not None and axis is not None:
-                return append(snapshot, old, source, axis, options, progress)
-            return _write_new(snapshot, tensor_id, old, source, options, progress)
-        except StaleChange as stale:
-            if not (appending or stale.moved) or not hasattr(source, "data"):
-                raise ConcurrentWriteError(
-                    f"{stale} of {storage.uri}; nothing of this write was committed, run it again if it "
-                    "still holds"
-                ) from stale
-    raise ConcurrentWriteError(
-        f"other writers changed tensor {tensor_id!r}, or its files, during each of {RECOMPUTE} attempts to "
-        "write it; nothing was committed"
-    )
+            return now
+        old = catalog.find(now, tensor_id)
+        return write_to(now, tensor_id, old, source, mode, axis, options, progress)
+
+    def again(stale: StaleChange) -> bool:
+        return (mode == "append" or stale.moved) and hasattr(source, "data")
+
+    try:
+        return recomputed(Snapshot.newest(storage), tensor_id, change, again)
+    except StaleChange as stale:
+        raise ConcurrentWriteError(
+            f"{stale} of {storage.uri}; nothing of this write was committed, run it again if it "
+            "still holds"
+        ) from stale
+
+
+def write_to(
+    snapshot: Snapshot,
+    tensor_id: str,
+    old: Meta | None,
+    source: Source,
+    mode: str,
+    axis: int | None,
+    options: WriteOptions,
+    progress: Callable[[int], None],
+) -> Snapshot:
+    """Write a tensor, which is `old` in a version, and return the version that has it.
+
+    Raises
+    ------
+    TensorExistsError
+        If it is there, and the mode is ``"error"``.
+    StaleChange
+        If another writer was faster.
+    """
+    if old is None or mode == "overwrite":
+        return _write_new(snapshot, tensor_id, old, source, options, progress)
+    if mode == "error":
+        raise TensorExistsError(
+            f"tensor {tensor_id!r} exists in {snapshot.storage.uri}; write with mode='overwrite' or "
+            "mode='append', or under another id"
+        )
+    if axis is None:
+        return unite(snapshot, old, source, options, progress)
+    return append(snapshot, old, source, axis, options, progress)
 
 
 def _write_new(
@@ -127,51 +142,40 @@ def _write_new(
         return commit_change(snapshot, tensor_id, writer, removes, "write", options.transaction)
 
 
-def drop_tensors(snapshot: Snapshot, ids: Sequence[str], writer: FileWriter) -> list[str]:
-    """Return the files that hold rows of these tensors; what else is in them goes to `writer`."""
-    files = snapshot.files
-    held = np.zeros(len(files.path), bool)
-    for tensor_id in ids:
-        held |= files.may_hold(tensor_id, data=True) | files.may_hold(tensor_id, data=False)
-    doomed = pa.array(list(ids), pa.string())
-
-    def rest(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(pc.invert(pc.is_in(batch.column("id"), doomed)))
-
-    removes = in_file_order(snapshot, (files.path[i] for i in np.flatnonzero(held).tolist()))
-    for path in removes:
-        i = snapshot.places[path]
-        if files.first_id[i] != files.last_id[i] or files.first_id[i] not in ids:
-            rewrite(snapshot, path, writer, rest)
-    return removes
-
-
 def delete(storage: Storage, tensor_id: str) -> Snapshot:
     """Remove a tensor from the newest version; older versions keep it until VACUUM."""
     snapshot = Snapshot.open(storage)
     snapshot.check_writable()
     catalog.get(snapshot, tensor_id)
-
-    def drop(now: Snapshot) -> Snapshot:
-        with FileWriter.into(now) as writer:
-            removes = drop_tensors(now, [tensor_id], writer)
-            return commit_change(now, tensor_id, writer, removes, "delete", None)
-
     try:
-        return recomputed(snapshot, tensor_id, drop)
+        return recomputed(snapshot, tensor_id, lambda now: delete_from(now, tensor_id))
     except StaleChange as stale:
         raise ConcurrentWriteError(f"{stale}; it was not deleted") from stale
+
+
+def delete_from(snapshot: Snapshot, tensor_id: str) -> Snapshot:
+    """Remove a tensor that is in a version, and return the version without it."""
+    with writer_of(snapshot) as writer:
+        removes = drop_tensors(snapshot, [tensor_id], writer)
+        return commit_change(snapshot, tensor_id, writer, removes, "delete", None)
 
 
 def describe(
     storage: Storage, tensor_id: str, change: Callable[[TensorSpec], TensorSpec]
 ) -> Snapshot:
     """Change what the metadata row says; writes no data."""
-    for _ in range(RECOMPUTE):
-        snapshot = Snapshot.open(storage)
-        snapshot.check_writable()
-        meta = catalog.get(snapshot, tensor_id)
-        with suppress(StaleChange), FileWriter.into(snapshot) as writer:
-            writer.add_meta([change(meta.spec)], [meta.seq + 1], [meta.totals])
-            return commit_change(snapshot, tensor_id, writer, [], "describe", None)
-    raise ConcurrentWriteError(f"tensor {tensor_id!r} changed during each of {RECOMPUTE} attempts")
+
+    def described(now: Snapshot) -> Snapshot:
+        now.check_writable()
+        return describe_in(now, catalog.get(now, tensor_id), change)
+
+    return recomputed(Snapshot.open(storage), tensor_id, described, lambda _: True)
+
+
+def describe_in(
+    snapshot: Snapshot, meta: Meta, change: Callable[[TensorSpec], TensorSpec]
+) -> Snapshot:
+    """Change what the metadata row of a tensor says that is in a version; return the next version."""
+    with writer_of(snapshot) as writer:
+        writer.add_meta([change(meta.spec)], [meta.seq + 1], [meta.totals])
+        return commit_change(snapshot, meta.spec.id, writer, [], "describe", None)

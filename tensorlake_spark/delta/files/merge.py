@@ -14,15 +14,12 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.delta.files.footer import footer_of
 from tensorlake_spark.delta.files.rewrite import live_batches
-from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.files.writer import SHARED_BYTES, SHARED_ROWS, FileWriter
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.rows.row import in_order, payload_sizes
 
 T = TypeVar("T")
 Bounds = tuple[tuple[Any, ...], tuple[Any, ...]]
-
-_ROWS = 1024  # what is brought together has no more rows: the table's parquet.block.row.count.limit
-_SHARED_BYTES = 64 << 10  # a row group that several small tensors share
 
 
 def merge(
@@ -57,7 +54,7 @@ def merge(
         return _bounds(low[place[1]], first[place[1]], high[place[1]], last[place[1]])
 
     metas: list[pa.RecordBatch] = []
-    packer = _Packer(writer, row_group_bytes)
+    packer = Packer(writer, row_group_bytes)
     for near in _runs(places, of_file):
         groups: list[tuple[str, int]] = []
         descriptions: list[tuple[str, int]] = []
@@ -71,7 +68,7 @@ def merge(
             meta = pc.equal(batch.column("nnz"), 0)
             if pc.any(meta).as_py():
                 metas.append(batch.filter(meta))
-                metas = [_newest(metas)] if len(metas) > _ROWS else metas
+                metas = [_newest(metas)] if len(metas) > SHARED_ROWS else metas
                 batch = batch.filter(pc.invert(meta))
             packer.add(batch, whole)
     packer.flush()
@@ -123,7 +120,7 @@ def _runs(items: Sequence[T], bounds: Callable[[T], Bounds]) -> Iterator[list[T]
         yield run
 
 
-class _Packer:
+class Packer:
     """Brings small row groups of a tensor together, until they are as large as its layout wants them.
 
     The rule is that of `FileWriter`; only tensors that are small altogether share a row group, for a
@@ -155,10 +152,10 @@ class _Packer:
             last = self._parts[-1].slice(self._parts[-1].num_rows - 1)
             first = self._parts[0]
             if not first.column("id")[0].equals(rows.column("id")[0]):
-                limit = _SHARED_BYTES
+                limit = SHARED_BYTES
             elif _start(last) != _start(rows):
                 limit //= 2
-            if self._size + size > limit or self._rows + rows.num_rows > _ROWS:
+            if self._size + size > limit or self._rows + rows.num_rows > SHARED_ROWS:
                 self.flush()
         self._parts.append(rows)
         self._size, self._rows = self._size + size, self._rows + rows.num_rows

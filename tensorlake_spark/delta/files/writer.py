@@ -29,6 +29,12 @@ _PACKED = (
     *(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES)),
 )  # fmt: skip
 
+SHARED_BYTES = 64 << 10
+"""A row group that several small tensors share is not larger."""
+
+SHARED_ROWS = 1024
+"""Nor has it more rows: the table's parquet.block.row.count.limit."""
+
 
 class FileWriter:
     """Writes rows to new data files of a table, none of which any commit names yet.
@@ -65,9 +71,7 @@ class FileWriter:
         self.mark = mark
         self.extras: dict[str, pa.Scalar] = {}  # what rows that are added have in users' columns
         self.files: list[DataFile] = []
-        self._rows: list[Row] = []
-        self._seqs: list[int] = []
-        self._spec: TensorSpec | None = None
+        self._rows: list[tuple[TensorSpec, int, Row]] = []  # of the row group that is filled
         self._last = ("", -1)  # id and seq of the last data row that was added to this file
         self._metas: list[pa.RecordBatch] = []  # which end the file
         self._pending = 0
@@ -92,8 +96,7 @@ class FileWriter:
     def add(self, spec: TensorSpec, seq: int, row: Row) -> None:
         """Add one encoded row of a tensor."""
         size = row.nbytes
-        other = self._spec is not None and self._spec.id != spec.id
-        if self._rows and (other or self._is_full(size, row)):
+        if self._rows and self._is_full(spec, size, row):
             self._flush()
             if self._written >= self.file_bytes:
                 self._close()
@@ -101,18 +104,19 @@ class FileWriter:
             self._flush()
             self._close()
         self._last = (spec.id, seq)
-        self._spec = spec
-        self._rows.append(row)
-        self._seqs.append(seq)
+        self._rows.append((spec, seq, row))
         self._pending += size
 
-    def _is_full(self, size: int, row: Row) -> bool:
+    def _is_full(self, spec: TensorSpec, size: int, row: Row) -> bool:
         """Whether a row group ends before a row: at its size, or half full where the first axis moves on.
 
-        Row groups whose ranges on the first axis do not meet prune better, and need no merging.
+        Row groups whose ranges on the first axis do not meet prune better, and need no merging. Only tensors
+        that are small altogether share a row group, for a footer takes 2 KiB for each of them.
         """
-        moves_on = row.lo[:1] != self._rows[-1].lo[:1]
-        limit = self.row_group_bytes // 2 if moves_on else self.row_group_bytes
+        (first, _, _), (_, _, last) = self._rows[0], self._rows[-1]
+        if first.id != spec.id:
+            return self._pending + size > SHARED_BYTES or len(self._rows) >= SHARED_ROWS
+        limit = self.row_group_bytes // 2 if row.lo[:1] != last.lo[:1] else self.row_group_bytes
         return self._pending + size > limit
 
     def add_meta(
@@ -152,14 +156,14 @@ class FileWriter:
         self._writer, self.files, self._rows, self._metas = None, [], [], []
 
     def _flush(self) -> None:
-        if self._rows and self._spec is not None:
-            rows = data_table(self._spec, self._seqs, self._rows)
+        if self._rows:
+            rows = data_table(*zip(*self._rows, strict=True))
             for name, value in self.extras.items():
                 rows = rows.append_column(
                     self.schema.field(name), pa.repeat(value, len(self._rows))
                 )
             self._put(rows)
-        self._rows, self._seqs, self._pending, self._spec = [], [], 0, None
+        self._rows, self._pending = [], 0
 
     def _put_data(self, rows: pa.RecordBatch) -> None:
         ids, seqs = rows.column("id"), rows.column("seq")

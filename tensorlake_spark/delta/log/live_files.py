@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +114,19 @@ class Files:
         last = np.where(known, self.last_id, tensor_id)
         near = np.asarray(first <= tensor_id, bool) & np.asarray(last >= tensor_id, bool)
         return np.asarray(out & near)
+
+    def may_hold_any(self, ids: Iterable[str]) -> Array:
+        """Return for each file whether it may hold rows of one of some tensors."""
+        names = sorted(ids)
+
+        def holds(first: Any, last: Any) -> bool:
+            if first is None or last is None:
+                return bool(names)
+            place = bisect_left(names, first)
+            return place < len(names) and names[place] <= last
+
+        found = map(holds, self.first_id, self.last_id)
+        return np.fromiter(found, bool, len(self.path))
 
     def boxes(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Return for each file a box that covers its rows, as far as the log says."""

@@ -18,10 +18,10 @@ from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.spark.source.commit_message import TensorCommitMessage
 from tensorlake_spark.spark.source.write.input_form import encode_region
-from tensorlake_spark.spark.source.write.uncommitted import Uncommitted
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.writing.options import WriteOptions, new_spec
+from tensorlake_spark.writing.overlay import Overlay
 from tensorlake_spark.writing.pipeline import put
 from tensorlake_spark.writing.stored_source import StoredSource
 
@@ -50,7 +50,7 @@ def slabs_anew(
     [written] = message.written
     reached = tuple(max(ends) for ends in zip(*(box.hi for box in written.boxes), strict=True))
     meta = Meta(replace(written.spec, shape=reached), written.totals, 0)
-    there = Uncommitted(snapshot, message.files, alone=True)
+    there = Overlay(snapshot, message.files, alone=True)
     first = written.spans[0][0]
     numbers, totals = itertools.count(first), Totals()
     with new_writer() as writer:
@@ -77,7 +77,7 @@ def cells_as_chunks(
 
     Chunks without an element are not stored.
     """
-    source = StoredSource(Uncommitted(snapshot, files, alone=True), meta, dense=True)
+    source = StoredSource(Overlay(snapshot, files, alone=True), meta, dense=True)
     spec = new_spec(meta.spec.id, source, replace(options, layout="ftsf", labels={}))
     spec = replace(spec, labels=meta.spec.labels)
     numbers = itertools.count()

@@ -35,8 +35,8 @@ from tensorlake_spark.spark.source.read.overlapping_rows import (
     regions,
     row_boxes,
 )
-from tensorlake_spark.spark.source.write.uncommitted import Uncommitted
 from tensorlake_spark.tensor.spec import TensorSpec
+from tensorlake_spark.writing.overlay import Overlay
 
 Array = np.ndarray[Any, Any]
 
@@ -74,13 +74,13 @@ def check_unique(
     if not boxes:
         return
     spec = replace(spec, params={k: v for k, v in spec.params.items() if k != "duplicates"})
-    alone = Uncommitted(snapshot, files, alone=True)
+    alone = Overlay(snapshot, files, alone=True)
     rows, group = _suspects(spec, boxes, spans, alone, snapshot, old)
     suspect = overlapping(rows, group, spec)
     if not suspect.any():
         return
     rows = rows.take(suspect)
-    both = alone if old is None else Uncommitted(snapshot, files, alone=False)
+    both = alone if old is None else Overlay(snapshot, files, alone=False)
     for box in regions(rows, hull(rows.lo, rows.hi), _REGION, spec):
         _check_region(both, spec, box, np.sort(rows.seq), old is not None)
 

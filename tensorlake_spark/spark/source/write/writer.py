@@ -36,10 +36,9 @@ from tensorlake_spark.spark.source.write.cells import Cells
 from tensorlake_spark.spark.source.write.input_form import InputForm
 from tensorlake_spark.spark.source.write.slabs import Slabs, Tensors
 from tensorlake_spark.tensor.spec import dtype_name
-from tensorlake_spark.writing import write
 from tensorlake_spark.writing.app_transaction import is_repeated
 from tensorlake_spark.writing.append import check_kept
-from tensorlake_spark.writing.pipeline import recomputed
+from tensorlake_spark.writing.pipeline import drop_tensors, recomputed
 
 
 class TensorWriter(DataSourceArrowWriter):
@@ -174,7 +173,7 @@ class TensorWriter(DataSourceArrowWriter):
 
         def appended(now: Snapshot) -> None:
             with FileWriter.into(now) as writer:
-                removes = write.drop_tensors(now, ids, writer) if self.overwrite else []
+                removes = drop_tensors(now, ids, writer) if self.overwrite else []
                 writer.add_meta(
                     [m.spec for m in metas], [m.seq for m in metas], [m.totals for m in metas]
                 )

@@ -1,0 +1,105 @@
+"""The end of a transaction: all that it has changed in one commit, or nothing of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit, transaction_done
+from tensorlake_spark.delta.log.creation import create_table
+from tensorlake_spark.delta.log.data_file import DataFile
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import ConcurrentWriteError
+from tensorlake_spark.writing.pipeline import drop_tensors, recomputed
+from tensorlake_spark.writing.uncommitted import Uncommitted
+
+logger = logging.getLogger("tensorlake_spark")
+
+
+def commit_all(changes: Uncommitted, transaction: tuple[str, int] | None) -> Snapshot | None:
+    """Commit what a transaction has changed, and return the version that has it; None if nothing has changed.
+
+    Parameters
+    ----------
+    changes : Uncommitted
+        The changes. Their data files are deleted if they are not committed.
+    transaction : (str, int), or None
+        Name and number of the batch.
+
+    Raises
+    ------
+    ConcurrentWriteError
+        If another writer changed one of the tensors meanwhile, or moved rows that an assignment has replaced;
+        nothing is committed then.
+    """
+    try:
+        ids = changes.changed
+        if not ids:
+            changes.discard()
+            return None
+        adds = changes.seal()
+        if changes.base is None:
+            create_table(changes.storage)
+        return _committed(changes, ids, adds, transaction)
+    except BaseException:
+        changes.discard()
+        raise
+
+
+def _committed(
+    changes: Uncommitted,
+    ids: Sequence[str],
+    adds: Sequence[DataFile],
+    transaction: tuple[str, int] | None,
+) -> Snapshot | None:
+    storage, numbers = changes.storage, _numbers(changes, ids)
+
+    def change(now: Snapshot) -> Snapshot | None:
+        now.check_writable()
+        if transaction_done(now, transaction):
+            say_repeated(transaction)
+            changes.discard()
+            return None
+        _check_moved(changes, now)
+        with FileWriter.into(now) as writer:
+            removes = drop_tensors(now, changes.dropped, writer, besides=changes.removed)
+            all_adds = [*adds, *writer.finish()]
+            all_removes = [*sorted(changes.removed), *removes]
+            what = Change(numbers, all_adds, all_removes, "transaction", transaction)
+            after = commit(storage, what)
+        catalog.keep(after, len(all_adds))
+        return after
+
+    try:
+        return recomputed(Snapshot.newest(storage), ids[0], change)
+    except StaleChange as stale:
+        raise ConcurrentWriteError(
+            f"{stale} of {storage.uri} during a transaction; nothing of the transaction was committed, run the "
+            "block again if it still holds"
+        ) from stale
+
+
+def say_repeated(transaction: tuple[str, int] | None) -> None:
+    """Log that a batch is committed already."""
+    logger.info("transaction %s is committed already; nothing is written", transaction)
+
+
+def _numbers(changes: Uncommitted, ids: Sequence[str]) -> dict[str, int | None]:
+    """Return for each tensor the number of the last change that the transaction has seen."""
+    if changes.base is None:
+        return dict.fromkeys(ids)
+    found = changes.base.transactions([app_of(tensor_id) for tensor_id in ids])
+    return {tensor_id: found[app_of(tensor_id)] for tensor_id in ids}
+
+
+def _check_moved(changes: Uncommitted, now: Snapshot) -> None:
+    """Raise ConcurrentWriteError if files that an assignment has replaced are not in the table any more."""
+    gone = [path for path in changes.removed if path not in now.places]
+    if gone:
+        raise ConcurrentWriteError(
+            f"a compaction, or another writer, moved rows of {changes.storage.uri} up to version {now.version} that "
+            f"this transaction has assigned to ({len(gone)} files, such as {min(gone)}); nothing was committed, run "
+            "the block again"
+        )
