@@ -336,7 +336,7 @@ def test_what_is_refused(lake):
     lake.write("x", np.arange(3))
     with pytest.raises(tl.InvalidOptionError, match="for reading only"):
         tl.open(lake.uri, version=1).transaction()
-    with pytest.raises(tl.InvalidOptionError, match="no pair"):
+    with pytest.raises(tl.InvalidOptionError, match="not a pair"):
         lake.transaction(transaction="nightly")
     with lake.transaction() as tx:
         with pytest.raises(tl.InvalidOptionError, match="batch of a block is given to"):

@@ -404,7 +404,7 @@ class Snapshot:
             return actions
         # In the order of `files`.
         return actions.take(
-            pc.index_in(pa.array(self.files.path), actions["path"].combine_chunks())
+            pc.index_in(pa.array(self.files.path, pa.string()), actions["path"].combine_chunks())
         )
 
     @cached_property

@@ -17,7 +17,7 @@ def rows(count, seed):
     spec = TensorSpec("x", (99, 99), np.dtype("u1"), "ftsf", (1, 1), codec="raw")
     corners = rng.integers(0, 98, (count, 2)).tolist()
     made = [Row(tuple(lo), (lo[0] + 1, lo[1] + 1), 1, "raw", b"a") for lo in corners]
-    return data_table(spec, rng.permutation(count).tolist(), made)
+    return data_table([spec] * count, rng.permutation(count).tolist(), made)
 
 
 @given(st.integers(1, 30), st.integers(0, 30), st.integers(0, 99))

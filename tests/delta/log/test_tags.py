@@ -46,7 +46,7 @@ def test_a_tag_is_moved_only_where_that_is_said(lake, x):
     assert lake.tags() == {"a": 0}
     lake.untag("a")
     assert lake.tags() == {}
-    with pytest.raises(tl.InvalidOptionError, match="no tag"):
+    with pytest.raises(tl.InvalidOptionError, match="nor a tag"):
         tl.open(lake.uri, version="a")
     with pytest.raises(tl.InvalidOptionError, match="there is no tag 'a'"):
         lake.untag("a")

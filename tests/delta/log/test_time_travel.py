@@ -68,5 +68,7 @@ def test_a_time_chooses_a_version(lake, x):
 def test_a_version_is_a_whole_number(lake, x):
     lake.write("x", x)
     assert tl.open(lake.uri, version=np.int32(1)).version == 1
-    with pytest.raises(tl.InvalidOptionError, match=r"version=1\.5 is not a whole number"):
+    with pytest.raises(
+        tl.InvalidOptionError, match=r"version=1\.5 is neither a whole number nor a tag"
+    ):
         tl.open(lake.uri, version=1.5)

@@ -1,7 +1,7 @@
 """Spark writes. Begin with `writer`: executors encode, the driver commits.
 
 An `input_form` is how tensors arrive: `slabs` (with their `extents`) or `cells` (with a `cell_buffer`); `grouping`
-sorts cells by block, `uniqueness` finds elements stored twice, `conversion` writes them in another layout (both by
-`uncommitted`, what tasks wrote), `dense_cells` makes chunks of cells, `direct_write` spares a detour. May import the
+sorts cells by block, `uniqueness` finds elements stored twice, `conversion` writes them in another layout,
+`dense_cells` makes chunks of cells, `direct_write` spares a detour. May import the
 modules of ``spark.source``, and `read.overlapping_rows`.
 """
