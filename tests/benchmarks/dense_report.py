@@ -47,7 +47,7 @@ def criteria(found: dict[str, Any], peers: list[str], bounds: bool) -> list[Crit
 
 def table(report: dict[str, Any]) -> str:
     """Return the report as Markdown."""
-    lines = head(report, "raw")
+    lines = head(report, "the raw bytes")
     for name, found in report["workloads"].items():
         lines += ["", f"### {name} ({found['raw_bytes'] / 1e6:.0f} MB)", ""]
         lines += figures(found, MEASURES[2:])

@@ -61,15 +61,30 @@ def head(report: dict[str, Any], size: str) -> list[str]:
         "",
         "Packages: " + ", ".join(f"{k} {v}" for k, v in report["versions"].items()) + ".",
         "",
-        "Settings: " + ". ".join(f"{k}: {v}" for k, v in report["settings"].items()) + ".",
+        *settings(report),
         "",
         f"Command: `{report['command']}`",
         "",
-        f"Size as a share of {size}. Reads in ms, files in the page cache: the median of seven on an "
-        "opened store (in brackets opening and the first read). Packages are imported before, pandas among them.",
-        "Memory in MB: the peak of the process that writes, packages and input included; by how much "
-        "opening and the full read raise the peak, the result and touched pages of mapped files included.",
+        f"Size: a share of {size}. Reads in ms, files in the page cache: the median of seven on an opened store; "
+        "in brackets, opening and the first read. Packages are imported before, pandas too. Memory in MB: for the "
+        "write, the peak of the process, with packages and input; for the full read, how much opening and reading "
+        "raise the peak, with the result and the touched pages of mapped files.",
     ]
+
+
+def settings(report: dict[str, Any]) -> list[str]:
+    """Return the table of the engines' settings; engines that have the same ones share a row.
+
+    Examples
+    --------
+    >>> settings({"settings": {"coo": "defaults", "csr": "defaults", "npy": "raw"}})[2:]
+    ['| coo, csr | defaults |', '| npy | raw |']
+    """
+    engines: dict[str, list[str]] = {}
+    for engine, said in report["settings"].items():
+        engines.setdefault(said, []).append(engine)
+    rows = [f"| {', '.join(names)} | {said} |" for said, names in engines.items()]
+    return ["| engine | settings |", "|---|---|", *rows]
 
 
 def figures(found: dict[str, Any], reads: Sequence[str], digits: int = 3) -> list[str]:

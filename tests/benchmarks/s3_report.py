@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reporting import whole_engines, yes
+from reporting import settings, whole_engines, yes
 from s3_engines import OURS
 
 MEASURES = {"photos": ("ten", "ten-link", "full", "full-link"), "uber": ("day",)}
@@ -106,18 +106,21 @@ def table(report: dict[str, Any]) -> str:
     """Return the report as Markdown."""
     lines = [
         f"Date {report['date']}, {report['cpus']} CPUs ({report['machine']}), Python {report['python']}; "
-        f"median of {report['repeat']} fresh processes for every figure. S3Proxy on the same machine, 20 ms "
-        "added to every request; client, road and server share the processors.",
+        f"median of {report['repeat']} fresh processes for every figure. S3Proxy is on the same machine, with 20 ms "
+        "added to every request. Client, proxy and server share the processors.",
         "",
         "Packages: " + ", ".join(f"{k} {v}" for k, v in report["versions"].items()) + ".",
         "",
-        "Settings: " + ". ".join(f"{k}: {v}" for k, v in report["settings"].items()) + ".",
+        *settings(report),
         "",
         f"Command: `{report['command']}`",
         "",
-        "Times in ms. Cold: opening and the first read of a process that has imported its packages. Warm: again by the same handle. Renewed: "
-        "again, after a look for what is new. Round trips: requests of which each began after the end of the one "
-        "before, the least of all runs, for load only adds to them.",
+        "Times are in ms.",
+        "",
+        "- **Warm**: again with the same handle.",
+        "- **Renewed**: again, after a look for a newer version.",
+        "- **Cold**: opening and the first read of a process that has imported its packages.",
+        "- **Round trips**: the least of all runs, because load can only add to them.",
     ]
     for workload, found in report["workloads"].items():
         for measure in MEASURES[workload]:

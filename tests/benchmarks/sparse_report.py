@@ -45,11 +45,11 @@ def ratios(found: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 def table(report: dict[str, Any]) -> str:
     """Return the report as Markdown."""
-    lines = head(report, f"the {BASE} file's bytes, int64 coordinates and float64 values")
+    lines = head(report, f"the bytes of the {BASE} file, with int64 coordinates and float64 values")
     for name, found in report["workloads"].items():
         lines += ["", f"### {name} ({found['raw_bytes'] / 1e6:.0f} MB)", ""]
         lines += figures(found, READS, digits=4)
-        lines += ["", "crowd: the 64 x 64 cells with more non-zeros than any others, all days."]
+        lines += ["", "crowd: the box of 64 x 64 cells with the most non-zeros, all days."]
         lines += _criteria(found)
         lines += _beside_base(found)
         lines += _beside_paper(found)
@@ -63,7 +63,7 @@ def _criteria(found: dict[str, Any]) -> list[str]:
         return []
     lines = [
         "",
-        "bsgs beside TileDB: the size is bounded by itself, the others as a ratio to TileDB.",
+        f"bsgs beside TileDB. The aim for the size is a share of the {BASE} file; the other aims are ratios to TileDB.",
         "",
         "| measure | bsgs | must | " + " | ".join(f"{p} | ratio | met" for p in peers) + " |",
         "|---|---|---" + "|---|---|---" * len(peers) + "|",
@@ -102,7 +102,7 @@ def _beside_paper(found: dict[str, Any]) -> list[str]:
         return []
     lines = [
         "",
-        f"The paper's four figures, ratios to {BASE} (in brackets with opening and the first read):",
+        f"The paper's four figures, as ratios to {BASE}; in brackets, with opening and the first read:",
         "",
         "| | size | write | read | slice (one day) |",
         "|---|---|---|---|---|",
