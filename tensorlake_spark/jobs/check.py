@@ -63,4 +63,4 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         status = {} if report.ok else {"exit_code": 3}
         return {"status": "good" if report.ok else "bad", **status, **asdict(report)}
 
-    return carry_out("check.py", work)
+    return carry_out("check.py", work, arguments)

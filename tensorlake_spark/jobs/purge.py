@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
             about |= _keep(file, text)
         return about
 
-    return carry_out("purge.py", work)
+    return carry_out("purge.py", work, arguments)
 
 
 def _new_file(path: str) -> TextIO:

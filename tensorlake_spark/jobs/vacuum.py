@@ -67,4 +67,4 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         counts = {kind: len(names) for kind, names in gone.items()}
         return {"status": "planned" if args.dry_run else "done", **counts}
 
-    return carry_out("vacuum.py", work)
+    return carry_out("vacuum.py", work, arguments)
