@@ -194,6 +194,7 @@ class Transaction(Changes):
             meta = self._now().get(ref.id)
             view = self._now().changing(meta, ref.id)
             convert_in(view, meta, options, done, self._verify)
+            self._now().carried.add(ref.id)
         return ref
 
     def _delete(self, tensor_id: str) -> None:

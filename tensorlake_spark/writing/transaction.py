@@ -7,7 +7,14 @@ from collections.abc import Sequence
 
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.writer import FileWriter
-from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit, transaction_done
+from tensorlake_spark.delta.log.commit import (
+    Change,
+    StaleChange,
+    app_of,
+    changed_by_others,
+    commit,
+    transaction_done,
+)
 from tensorlake_spark.delta.log.creation import create_table
 from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -31,8 +38,8 @@ def commit_all(changes: Uncommitted, transaction: tuple[str, int] | None) -> Sna
     Raises
     ------
     ConcurrentWriteError
-        If another writer changed one of the tensors meanwhile, or moved rows that an assignment has replaced;
-        nothing is committed then.
+        If another writer changed one of the tensors meanwhile, or moved rows that an assignment has replaced, or
+        if the table was made anew; nothing is committed then.
     """
     try:
         ids = changes.changed
@@ -62,7 +69,7 @@ def _committed(
             say_repeated(transaction)
             changes.discard()
             return None
-        _check_moved(changes, now)
+        _check_base(changes, now)
         with FileWriter.into(now) as writer:
             removes = drop_tensors(now, changes.dropped, writer, besides=changes.removed)
             all_adds = [*adds, *writer.finish()]
@@ -94,12 +101,44 @@ def _numbers(changes: Uncommitted, ids: Sequence[str]) -> dict[str, int | None]:
     return {tensor_id: found[app_of(tensor_id)] for tensor_id in ids}
 
 
-def _check_moved(changes: Uncommitted, now: Snapshot) -> None:
-    """Raise ConcurrentWriteError if files that an assignment has replaced are not in the table any more."""
+def _check_base(changes: Uncommitted, now: Snapshot) -> None:
+    """Raise ConcurrentWriteError if what the transaction was computed from is not so any more.
+
+    The numbers of its tensors, which `commit` looks at, do not tell of changes by plain Delta.
+    """
+    base, uri = changes.base, changes.storage.uri
+    if base is None:
+        return
+    if now.table_id != base.table_id:
+        raise ConcurrentWriteError(
+            f"the table at {uri} was made anew during the transaction; nothing was committed, run the block again if "
+            "it still holds"
+        )
     gone = [path for path in changes.removed if path not in now.places]
     if gone:
         raise ConcurrentWriteError(
-            f"a compaction, or another writer, moved rows of {changes.storage.uri} up to version {now.version} that "
+            f"a compaction, or another writer, moved rows of {uri} up to version {now.version} that "
             f"this transaction has assigned to ({len(gone)} files, such as {min(gone)}); nothing was committed, run "
             "the block again"
         )
+    changed = _changed_by_others(changes, base, now)
+    if changed:
+        raise ConcurrentWriteError(
+            f"another program changed rows of {uri} up to version {now.version} that this transaction has written "
+            f"anew (of {', '.join(map(repr, changed[:5]))}); nothing was committed, run the block again"
+        )
+
+
+def _changed_by_others(changes: Uncommitted, base: Snapshot, now: Snapshot) -> list[str]:
+    """Return the tensors whose rows the transaction carries from files that plain Delta may have changed since."""
+    carried = sorted(changes.carried & changes.dropped)
+    held = base.files.may_hold_any(carried)
+    moved = {
+        path for path, holds in zip(base.files.path, held, strict=True) if holds
+    } - now.places.keys()
+    if not moved:
+        return []
+    changed = changed_by_others(changes.storage, base.version + 1, now.version)
+    doubtful = moved if changed is None else moved & changed
+    places = [base.places[path] for path in doubtful]
+    return [name for name in carried if base.files.may_hold_any([name])[places].any()]

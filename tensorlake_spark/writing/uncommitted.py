@@ -81,6 +81,9 @@ class Uncommitted:
         self.base = base
         self.removed: set[str] = set()  # files of the version that were written anew
         self.dropped: set[str] = set()  # tensors whose rows in the version do not count any more
+        self.carried: set[str] = (
+            set()
+        )  # those of them whose rows are in new files, as they were or changed
         self._new: dict[str, _NewFile] = {}
         self._metas: dict[str, Meta | None] = {}  # None of a tensor that was deleted
         self._waiting: dict[str, list[Waiting]] = {}
@@ -180,6 +183,7 @@ class Uncommitted:
         dropped = set(view.dropped)
         if view.gathers and paths:
             dropped.add(view.tensor_id)
+            self.carried.add(view.tensor_id)
         elif not paths.isdisjoint(view.held):
             self._forget(view.tensor_id)
         for tensor_id in dropped:

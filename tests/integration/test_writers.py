@@ -1,5 +1,6 @@
 """Writers beside each other, killed writers, and what vacuum does about the rest."""
 
+import json
 import multiprocessing
 import os
 import signal
@@ -13,6 +14,7 @@ import pytest
 from examples import mostly
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.log.actions import commit_name
 from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
@@ -47,6 +49,13 @@ def test_eight_processes_with_ten_commits_each_all_land(tmp_path):
     assert len(lake) == 8
     for n in range(8):
         np.testing.assert_array_equal(lake[f"t{n}"][:, 0], 10 * n + np.arange(10))
+    marks = []
+    for version in range(1, 81):
+        said = Path(lake.uri, commit_name(version)).read_text()
+        marks.append(json.loads(said.splitlines()[0])["commitInfo"]["tensorlake.commit"])
+    assert len({*marks}) == 80, "one line of versions, none of them written twice"
+    assert lake.version == 80
+    assert not list(Path(lake.uri, "_delta_log").glob("*.tmp"))
 
 
 def append_rows(path, number):

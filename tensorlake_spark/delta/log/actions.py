@@ -103,7 +103,8 @@ def added_removed(commit: bytes) -> AddedRemoved | None:
                     out.transactions[str(said["appId"])] = int(said["version"])
                 elif kind != "commitInfo":
                     return None
-        return out
+        # A file that leaves and comes back in one commit is no change that Delta knows.
+        return None if any(said["path"] in out.removed for said in out.added) else out
     return None
 
 

@@ -21,6 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import RemoveAction
 
 from tensorlake_spark.delta.log import local_commit
+from tensorlake_spark.delta.log.actions import commit_name, read_actions
 from tensorlake_spark.delta.log.data_file import DataFile, unsettle
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.redaction import cleanse
@@ -295,6 +296,39 @@ def _said(change: Change, transactions: list[Transaction], now: int) -> list[dic
         *({"add": said} for said in adds),
         *({"txn": said} for said in txns),
     ]
+
+
+def changed_by_others(storage: Storage, first: int, last: int) -> set[str] | None:
+    """Return the files that were removed from a table with their rows, by commits that are not this package's.
+
+    What this package or a compaction removes, it writes anew.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    first, last : int
+        The versions to look at.
+
+    Returns
+    -------
+    set of str, or None
+        Paths; None if the log does not have all of the versions any more.
+    """
+    found: set[str] = set()
+    with reaching(storage):
+        for version in range(first, last + 1):
+            try:
+                said = [*read_actions(storage, commit_name(version), ("commitInfo", "remove"))]
+            except FileNotFoundError:
+                return None
+            if not any(kind == "commitInfo" and _MARK in action for kind, action in said):
+                found |= {
+                    action["path"]
+                    for kind, action in said
+                    if kind == "remove" and action.get("dataChange", True)
+                }
+    return found
 
 
 def _is_there(snapshot: Snapshot, mark: str, since: int) -> bool:

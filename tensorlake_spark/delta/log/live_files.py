@@ -94,7 +94,7 @@ class Files:
         gone = removed | {action["path"] for action in added}
         kept: Any = slice(None)
         path = self.path
-        if removed:
+        if not gone.isdisjoint(path):  # statistics that are computed anew add a file again
             kept = [place for place, name in enumerate(self.path) if name not in gone]
             path = [self.path[place] for place in kept]
         new = Files.of(_actions(added), uri)
@@ -139,10 +139,13 @@ class Files:
 
 
 def _actions(added: list[dict[str, Any]]) -> pa.Table:
-    """Return ``add`` actions in the columns that deltalake gives them."""
+    """Return ``add`` actions in the columns that deltalake gives them.
+
+    Raises ValueError or TypeError if their statistics are not of our columns' types.
+    """
     rows = []
     for action in added:
-        said = json.loads(action.get("stats") or "{}")
+        said = json.loads(action.get("stats") or "{}") or {}
         row = {"path": action["path"], "size_bytes": action["size"]}
         row["num_records"] = said.get("numRecords")
         for kind, prefix in (("minValues", "min"), ("maxValues", "max")):
@@ -152,6 +155,10 @@ def _actions(added: list[dict[str, Any]]) -> pa.Table:
                     row |= {f"{prefix}.{column}.{leaf}": v for leaf, v in value.items()}
                 else:
                     row[f"{prefix}.{column}"] = value
+        for name, value in row.items():
+            wanted: type = str if name in ("path", "min.id", "max.id") else int
+            if value is not None and type(value) is not wanted:
+                raise TypeError(f"{name} of {action['path']} is {value!r:.100}")
         rows.append(row)
     names = dict.fromkeys(["path", "size_bytes", *(name for row in rows for name in row)])
     columns = {name: [row.get(name) for row in rows] for name in names}

@@ -7,7 +7,6 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,11 @@ from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 from deltalake.schema import PrimitiveType
 
 from tensorlake_spark.delta.log import properties
-from tensorlake_spark.delta.log.actions import added_removed, all_transactions, commit_name
+from tensorlake_spark.delta.log.actions import all_transactions, commit_name
 from tensorlake_spark.delta.log.deletion_vectors import kept_rows
 from tensorlake_spark.delta.log.live_files import LEAST, Array, Files, numbers, statistics_of
 from tensorlake_spark.delta.log.remote_log import Mirror, bring, mark_of
+from tensorlake_spark.delta.log.replay import Replayed, commit_mark, replay
 from tensorlake_spark.delta.log.time_travel import as_number, as_time, travel
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
 from tensorlake_spark.delta.store.storage import Storage, listed, reaching
@@ -61,32 +61,6 @@ _kept: OrderedDict[str, Snapshot] = OrderedDict()
 """For local tables that this process writes, the version that its last commit made."""
 
 _KEEP = 4
-_MOST = 100  # commits that are read on; with more deltalake begins from a checkpoint
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Continued:
-    """A version that was read on from an earlier one, by its commits.
-
-    Attributes
-    ----------
-    table : deltalake.DeltaTable
-        The earlier version, for schema, protocol and properties, which these commits do not change.
-    version : int
-        The version.
-    files : Files
-        Its live files.
-    transactions : dict of str to int
-        The last number of every application transaction.
-    written : int
-        When its commit was written, in nanoseconds: of a table that was made anew it is another time.
-    """
-
-    table: DeltaTable
-    version: int
-    files: Files
-    transactions: dict[str, int]
-    written: int
 
 
 class Snapshot:
@@ -96,18 +70,18 @@ class Snapshot:
     ----------
     storage : Storage
         Where it is.
-    opened : deltalake.DeltaTable, Mirror or Continued
+    opened : deltalake.DeltaTable, Mirror or Replayed
         Opened at the version that is meant.
     """
 
-    def __init__(self, storage: Storage, opened: DeltaTable | Mirror | Continued) -> None:
+    def __init__(self, storage: Storage, opened: DeltaTable | Mirror | Replayed) -> None:
         self.storage = storage
         self._opened = opened
         self._log = opened if isinstance(opened, DeltaTable) else opened.table
         self._mark = opened.mark if isinstance(opened, Mirror) else None
-        self.version = opened.version if isinstance(opened, Continued) else int(self._log.version())
+        self.version = opened.version if isinstance(opened, Replayed) else int(self._log.version())
         self._pid = os.getpid()
-        self._as_continued: Continued | None = None
+        self._as_replayed: Replayed | None = None
         protocol = self._log.protocol()
         self.reader_features = frozenset(protocol.reader_features or ())
         self.writer_version = int(protocol.min_writer_version)
@@ -222,52 +196,28 @@ class Snapshot:
         return snapshot
 
     def read_on(self) -> Snapshot | None:
-        """Return the newest version, read on from this one; None where it has to be opened.
-
-        That is so if this version's own commit is another one than it was, or gone, or if a later one does more
-        than to add and remove files and to count transactions.
-        """
+        """Return the newest version, with later commits replayed on this one; None where it has to be opened."""
         if not self.storage.is_local or "deletionVectors" in self.reader_features:
             return None
         with reaching(self.storage):
-            (written,) = self.storage.modified([commit_name(self.version)])
-            before = self._continued(written)
-            if before is None or written != before.written:
-                return None
-            files, transactions, version = before.files, dict(before.transactions), self.version
-            while version - self.version < _MOST:
-                try:
-                    said = self.storage.read_whole(commit_name(version + 1))
-                except FileNotFoundError:
-                    break
-                found = added_removed(said)
-                if found is None:
-                    return None
-                version += 1
-                files = files.grown(found.added, found.removed, self.storage.uri)
-                transactions |= found.transactions
-            else:
-                return None
-            if version == self.version:
-                return self
-            (written,) = self.storage.modified([commit_name(version)])
-        if written is None:
+            before = self._replayable()
+            later = None if before is None else replay(self.storage, before)
+        if later is None:
             return None
-        later = Continued(before.table, version, files, transactions, written)
-        return Snapshot(self.storage, later)
+        return self if later is before else Snapshot(self.storage, later)
 
-    def _continued(self, written: int | None) -> Continued | None:
-        """Return what is read on from."""
-        if isinstance(self._opened, Continued):
+    def _replayable(self) -> Replayed | None:
+        """Return what later commits can be replayed on."""
+        if isinstance(self._opened, Replayed):
             return self._opened
-        if self._as_continued is None and written is not None:
+        if self._as_replayed is None and "v2Checkpoint" not in self.reader_features:
+            mark = commit_mark(self.storage, self.version)
             transactions = all_transactions(self.storage, self.version)
-            if transactions is None or "v2Checkpoint" in self.reader_features:
-                return None
-            self._as_continued = Continued(
-                self._log, self.version, self.files, transactions, written
-            )
-        return self._as_continued
+            if mark is not None and transactions is not None:
+                self._as_replayed = Replayed(
+                    self._log, self.version, self.files, transactions, mark
+                )
+        return self._as_replayed
 
     @classmethod
     def expect(cls, storage: Storage) -> Snapshot:
@@ -342,6 +292,12 @@ class Snapshot:
         return found
 
     @property
+    def table_id(self) -> str:
+        """What Delta calls the table: one that is made anew at its place has another id."""
+        found: str = self._log.metadata().id
+        return found
+
+    @property
     def is_append_only(self) -> bool:
         """Whether rows may not leave the table."""
         found: str = self._log.metadata().configuration.get("delta.appendOnly", "")
@@ -350,7 +306,7 @@ class Snapshot:
     def stamp(self) -> int | None:
         """Return what marks this version while it is the newest, None if it is not, or cannot be told.
 
-        Two names are looked at: when the commit of this version was written, and that it has no successor.
+        Two names are looked at: the commit of this version, and that it has no successor.
         """
         known, self._mark = self._mark, None
         if known is not None:  # it was brought here just now
@@ -358,14 +314,16 @@ class Snapshot:
         if self.remote is not None:
             with reaching(self.storage):
                 return mark_of(self.remote, self.version)
-        names = [commit_name(v) for v in (self.version, self.version + 1)]
         with reaching(self.storage):
-            written, successor = self.storage.modified(names)
-        return written if successor is None else None
+            mark = commit_mark(self.storage, self.version)
+            (successor,) = self.storage.modified([commit_name(self.version + 1)])
+        if isinstance(self._opened, Replayed) and mark != self._opened.mark:
+            return None
+        return mark if successor is None else None
 
     def newer(self) -> Snapshot:
         """Return the newest version, for a caller who drops this one: its log is read on from here."""
-        if isinstance(self._opened, Continued):
+        if isinstance(self._opened, Replayed):
             return Snapshot.newest(self.storage)
         if isinstance(self._opened, Mirror) and "table" not in self.__dict__:
             return Snapshot.open(self.storage)
@@ -377,7 +335,7 @@ class Snapshot:
 
     def transaction(self, app_id: str) -> int | None:
         """Return the last version that an application transaction committed, None before the first."""
-        if isinstance(self._opened, Continued):
+        if isinstance(self._opened, Replayed):
             return self._opened.transactions.get(app_id)
         with reaching(self.storage):
             found = self.table.transaction_version(app_id)
@@ -386,7 +344,7 @@ class Snapshot:
     def transactions(self, app_ids: Sequence[str]) -> dict[str, int | None]:
         """Return `transaction` of several applications; of many by reading the log only once."""
         found = None
-        if isinstance(self._opened, Continued):
+        if isinstance(self._opened, Replayed):
             found = self._opened.transactions
         elif len(app_ids) > _MANY_APPS and "v2Checkpoint" not in self.reader_features:
             found = all_transactions(self.storage, self.version)
@@ -397,10 +355,10 @@ class Snapshot:
     @cached_property
     def _actions(self) -> pa.Table:
         """What the log says of every live file."""
-        table = self.table if isinstance(self._opened, Continued) else self._log
+        table = self.table if isinstance(self._opened, Replayed) else self._log
         with reaching(self.storage):
             actions = pa.table(table.get_add_actions(flatten=True))
-        if not isinstance(self._opened, Continued):
+        if not isinstance(self._opened, Replayed):
             return actions
         # In the order of `files`.
         return actions.take(
@@ -415,7 +373,7 @@ class Snapshot:
     @cached_property
     def files(self) -> Files:
         """The live files with the log's statistics."""
-        if isinstance(self._opened, Continued):
+        if isinstance(self._opened, Replayed):
             return self._opened.files
         return Files.of(self._actions, self.storage.uri)
 

@@ -16,7 +16,8 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.log import local_commit, properties
 from tensorlake_spark.delta.log.actions import LOG, added_removed, commit_name
 from tensorlake_spark.delta.log.commit import app_of
-from tensorlake_spark.delta.log.snapshot import Continued, Snapshot
+from tensorlake_spark.delta.log.replay import Replayed
+from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 
 pytestmark = pytest.mark.local_disk
@@ -122,7 +123,7 @@ def test_the_log_is_read_on(lake):
         if i == 11:
             lake.delete("x")
         read_on = Snapshot.newest(storage)
-        assert isinstance(read_on._opened, Continued)
+        assert isinstance(read_on._opened, Replayed)
         fresh = Snapshot.open(storage)
         assert same(read_on, fresh)
         for name in (*(f"t/{k}" for k in range(7)), "x", "nobody"):
@@ -132,12 +133,12 @@ def test_the_log_is_read_on(lake):
 
 def test_what_others_commit_is_seen(lake):
     storage = Storage(lake.uri)
-    assert isinstance(Snapshot.newest(storage)._opened, Continued)
+    assert isinstance(Snapshot.newest(storage)._opened, Replayed)
     DeltaTable(lake.uri).delete("id = 'y' and nnz > 0")
     assert same(Snapshot.newest(storage), Snapshot.open(storage))
     DeltaTable(lake.uri).alter.set_table_properties({"delta.checkpointInterval": "3"})
     newest = Snapshot.newest(storage)
-    assert not isinstance(newest._opened, Continued), "properties changed: it was opened"
+    assert not isinstance(newest._opened, Replayed), "properties changed: it was opened"
     assert newest.configuration["delta.checkpointInterval"] == "3"
     lake.write("z", np.arange(5))
     assert same(Snapshot.newest(storage), Snapshot.open(storage))

@@ -1,0 +1,181 @@
+"""Later commits replayed on a known version: what that gives is what a version gives that is opened."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from deltalake import DeltaTable
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta.log.actions import LAST_CHECKPOINT, LOG, commit_name
+from tensorlake_spark.delta.log.replay import Replayed, commit_mark
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+
+pytestmark = pytest.mark.local_disk
+
+
+@pytest.fixture
+def lake(lake):
+    lake.write("x", np.arange(3))
+    lake.write("y", np.arange(4))
+    return lake
+
+
+def commit_of(lake, version=None):
+    return Path(lake.uri, commit_name(lake.version if version is None else version))
+
+
+def add_of(lake):
+    lines = map(json.loads, commit_of(lake).read_text().splitlines())
+    return next(line["add"] for line in lines if "add" in line)
+
+
+def committed_by_others(lake, *actions):
+    said = [{"commitInfo": {"timestamp": 1, "operation": "OTHER"}}, *actions]
+    commit_of(lake, lake.version + 1).write_text("\n".join(map(json.dumps, said)))
+
+
+def newest(lake):
+    """The newest version as this process has it, held against one that is opened."""
+    storage = Storage(lake.uri)
+    found, opened = Snapshot.newest(storage), Snapshot.open(storage)
+    assert found.version == opened.version
+    assert sorted(found.files.path) == sorted(opened.files.path)
+    return found
+
+
+def test_a_file_that_is_added_again_is_there_once(lake):
+    """As where Spark computes statistics anew: ``add`` of a live file, and no ``remove``."""
+    committed_by_others(lake, {"add": {**add_of(lake), "dataChange": False}})
+    assert isinstance(newest(lake)._opened, Replayed)
+    assert lake["y"][:].tolist() == [0, 1, 2, 3]
+    lake.write("z", np.arange(2))
+    assert len(newest(lake).files.path) == 3
+
+
+def test_a_file_that_leaves_and_comes_back_in_one_commit_is_what_deltalake_makes_of_it(lake):
+    add = add_of(lake)
+    committed_by_others(lake, {"remove": {"path": add["path"], "dataChange": False}}, {"add": add})
+    assert not isinstance(newest(lake)._opened, Replayed)
+
+
+@pytest.mark.parametrize(
+    "stats",
+    [
+        {"minValues": {"id": 5}, "maxValues": {"id": 5}},
+        {"minValues": {"seq": "a"}, "maxValues": {}},
+        {"minValues": {"lo": {"d0": 0.5}}},
+        {"maxValues": {"nnz": 1 << 70}},
+        "nonsense",
+        None,
+    ],
+)
+def test_statistics_of_another_kind_are_left_to_deltalake(lake, stats):
+    add = {**add_of(lake), "path": "part-other.parquet"}
+    shutil.copy(Path(lake.uri, add_of(lake)["path"]), Path(lake.uri, add["path"]))
+    add["stats"] = stats if isinstance(stats, str) else json.dumps(stats)
+    committed_by_others(lake, {"add": add})
+    kept = Snapshot.open(Storage(lake.uri), lake.version - 1)
+    later = kept.read_on()
+    assert (later is None) == (stats is not None)
+
+
+def test_a_commit_that_is_not_all_there_is_no_version(lake):
+    """As a copy of a table that is under way leaves it, or a writer without an atomic rename that was killed."""
+    before = Snapshot.newest(Storage(lake.uri))
+    whole = commit_of(lake).read_bytes()
+    path = commit_of(lake, lake.version + 1)
+    for part in (b"", b"\n", whole[: len(whole) // 2]):
+        path.write_bytes(part)
+        assert before.read_on() is None
+    path.unlink()
+    lake.write("z", np.arange(2))
+    assert lake["z"].shape == (2,)
+
+
+def test_a_commit_that_grew_after_it_was_read_is_read_again(lake):
+    add = {**add_of(lake), "path": "part-other.parquet"}
+    shutil.copy(Path(lake.uri, add_of(lake)["path"]), Path(lake.uri, add["path"]))
+    committed_by_others(lake)
+    early = Snapshot.newest(Storage(lake.uri))
+    info = commit_of(lake).stat()
+    with open(commit_of(lake), "a") as file:
+        file.write("\n" + json.dumps({"add": add}))
+    os.utime(commit_of(lake), ns=(info.st_atime_ns, info.st_mtime_ns))
+    assert early.read_on() is None
+    assert "part-other.parquet" in newest(lake).files.path
+
+
+def replace_in_place(lake, other):
+    """Put another table over a lake, with the times and the inodes of what was there."""
+    times = {path.name: path.stat() for path in Path(lake.uri, LOG).glob("*.json")}
+    for path in Path(other.uri).rglob("*"):
+        if path.is_file():
+            target = Path(lake.uri, path.relative_to(other.uri))
+            target.parent.mkdir(exist_ok=True, parents=True)
+            target.write_bytes(path.read_bytes())
+            if path.name in times:
+                had = times[path.name]
+                os.utime(target, ns=(had.st_atime_ns, had.st_mtime_ns))
+
+
+def test_another_table_with_the_times_of_this_one_is_not_taken_for_it(lake, tmp_path):
+    other = tl.open(tmp_path / "other")
+    other.write("a", np.arange(3) + 5)
+    other.write("b", np.arange(4))
+    assert lake["x"][:].tolist() == [0, 1, 2]
+    before = commit_of(lake).stat()
+    replace_in_place(lake, other)
+    after = commit_of(lake).stat()
+    assert before.st_mtime_ns == after.st_mtime_ns
+    assert list(lake) == ["a", "b"]
+    lake.write("c", np.arange(2))
+    assert list(tl.open(lake.uri)) == list(lake) == ["a", "b", "c"]
+    assert lake["a"][:].tolist() == [5, 6, 7]
+
+
+def test_a_backup_that_is_put_back_is_what_there_is(lake, tmp_path):
+    shutil.copytree(lake.uri, tmp_path / "backup")
+    for i in range(3):
+        lake.write(f"later/{i}", np.zeros(2))
+    shutil.rmtree(lake.uri)
+    shutil.copytree(tmp_path / "backup", lake.uri)
+    lake.write("z", np.arange(2))
+    assert list(lake) == list(tl.open(lake.uri)) == ["x", "y", "z"]
+    assert newest(lake).version == 3
+    assert lake.check().ok
+
+
+def test_a_gap_before_a_checkpoint_is_no_place_for_a_commit(lake):
+    """A process that still has the version before the gap must not commit into it."""
+    kept = Snapshot.newest(Storage(lake.uri))
+    other = tl.open(lake.uri)
+    for i in range(10):
+        other.write(f"t/{i}", np.zeros(2))
+    assert Path(lake.uri, LAST_CHECKPOINT).exists()
+    for version in range(kept.version + 1, 9):
+        commit_of(lake, version).unlink()
+    assert kept.read_on() is None
+
+
+def test_a_property_a_column_and_a_vacuum_by_others_between_our_commits(lake):
+    table = DeltaTable(lake.uri)
+    table.alter.set_table_properties({"delta.appendOnly": "true"})
+    with pytest.raises(tl.UnsupportedFeatureError, match="takes appends only"):
+        lake.delete("x")
+    table.alter.set_table_properties({"delta.appendOnly": "false"})
+    lake.delete("x")
+    lake.optimize()
+    table = DeltaTable(lake.uri)
+    table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    table.create_checkpoint()
+    lake.write("z", np.arange(2))
+    assert list(lake) == ["y", "z"]
+    table = DeltaTable(lake.uri)
+    table.restore(lake.version - 1)
+    assert newest(lake).version == lake.version
+    assert commit_mark(Storage(lake.uri), lake.version) is not None
