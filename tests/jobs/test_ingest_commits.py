@@ -163,7 +163,7 @@ def test_a_tab_in_two_spellings(job, files, table, delimiter):
     (files / "a.csv").write_text("i\tj\tv\n0\tb\t1\n2\ta\t2\n")
     done = job("--table", table, "--id", "x", *TABLE, "--delimiter", delimiter, files / "a.csv")
     assert done.code == 0, done.err
-    assert tl.open(table)["x"][...].todense().tolist() == [[0, 1], [0, 0], [2, 0]]
+    assert tl.open(table)["x"][...].tolist() == [[0, 1], [0, 0], [2, 0]]
 
 
 def test_a_day_without_records(job, files, table):

@@ -162,5 +162,5 @@ def test_the_share_from_which_a_tensor_is_dense():
     assert SparkWriteOptions.parse(given).write.threshold == 0.1
     assert SparkWriteOptions.parse({**given, "threshold": "0.25"}).write.threshold == 0.25
     for text in ("a", "2", "-0.1", "nan"):
-        with pytest.raises(tl.InvalidOptionError, match="is no share between 0 and 1"):
+        with pytest.raises(tl.InvalidOptionError, match="is not a share between 0 and 1"):
             SparkWriteOptions.parse({**given, "threshold": text})

@@ -174,7 +174,7 @@ def test_sql_through_a_temporary_view(spark, path):
         ({"id": "photos", "slice": "99"}, "index 99 is out of bounds for axis 0 with size 12"),
         ({"id": "photos", "slice": "banana"}, "cannot be read at 'banana'"),
         ({"id": "photos", "slice": "[1, 2]"}, "index list"),
-        ({"id": "photos", "versionAsOf": "x"}, "is not an integer"),
+        ({"id": "photos", "versionAsOf": "x"}, "is neither an integer nor a tag"),
         ({"id": "photos", "versionAsOf": "99"}, "does not exist"),
         ({"id": "photos", "maxPartitionBytes": "0"}, "below 1"),
         ({"id": "photos", "view": "catalog"}, "id='photos' is for one tensor"),

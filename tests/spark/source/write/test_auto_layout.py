@@ -180,6 +180,9 @@ def test_a_large_tensor_stays_sparse(place, caplog, monkeypatch):
 
 
 def test_an_unknown_share(place):
-    for text, says in (("a", "threshold='a' is no share"), ("2", "threshold 2.0 is no share")):
+    for text, says in (
+        ("a", "threshold='a' is not a share"),
+        ("2", "threshold 2.0 is not a share"),
+    ):
         with pytest.raises(tl.InvalidOptionError, match=says):
             write_parts("cells", [], place, threshold=text)
