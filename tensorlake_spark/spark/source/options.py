@@ -258,7 +258,7 @@ def _share(options: Mapping[str, str], name: str, usual: float) -> float:
         return float(options.get(name, usual))
     except ValueError:
         raise InvalidOptionError(
-            f"option {name}={options[name]!r} is no share between 0 and 1"
+            f"option {name}={options[name]!r} is not a share between 0 and 1"
         ) from None
 
 
