@@ -232,7 +232,6 @@ def check_removable(snapshot: Snapshot, paths: Sequence[str]) -> None:
 
 def _commit_once(snapshot: Snapshot, change: Change) -> None:
     now = int(time.time() * 1000)
-    actions = [RemoveAction(path, change.data_change, now) for path in change.removes]
     # With a time: a checkpoint of Spark's may drop transactions that have none.
     transactions = [
         Transaction(app_of(tensor_id), 1 if number is None else number + 1, now)
@@ -245,6 +244,7 @@ def _commit_once(snapshot: Snapshot, change: Change) -> None:
         said = _said(change, transactions, now)
         if local_commit.put_commit(snapshot.storage, snapshot.version + 1, said):
             return
+    actions = [RemoveAction(path, change.data_change, now) for path in change.removes]
     snapshot.table.create_write_transaction(
         [*actions, *(file.add_action(change.data_change) for file in change.adds)],
         "append",
