@@ -114,6 +114,14 @@ bench-dense: $(BENCH)/.ready ## Dense benchmark beside Zarr, TensorStore, TileDB
 bench-sparse: $(BENCH)/.ready ## Sparse benchmark beside TileDB, Parquet, .npz and .pt
 	$(BENCH)/bin/python tests/benchmarks/bench_sparse.py $(BENCH_ARGS)
 
+.PHONY: bench-columns
+bench-columns: $(BENCH)/.ready ## Columns for learning: codecs, quantisation, sequences, wide tables and digests, beside their peers
+	$(BENCH)/bin/python tests/benchmarks/bench_codecs.py
+	$(BENCH)/bin/python tests/benchmarks/quantization.py
+	$(BENCH)/bin/python tests/benchmarks/sequences.py
+	$(BENCH)/bin/python tests/benchmarks/wide.py
+	$(BENCH)/bin/python tests/benchmarks/digests.py
+
 .PHONY: bench-parameters
 bench-parameters: $(BENCH)/.ready ## Parameter study; writes docs/parameters.md
 	$(BENCH)/bin/python tests/benchmarks/parameters.py $(BENCH_ARGS)

@@ -1,13 +1,13 @@
 """Tensors in Delta Lake, read by slices.
 
-Begin with ``open``: it gives a lake. ``write`` an array there, and index the `TensorRef` like NumPy. Spark's side is
-`tensorlake_spark.spark`, found as ``spark`` here; importing this package does not import pyspark. A name is imported
-when it is first used: NumPy, pyarrow and deltalake come with what needs them.
+Begin with `open`: it returns a lake. Its method ``write`` stores an array and returns a `TensorRef`; index that like a
+NumPy array. The interface to Spark is `tensorlake_spark.spark`. A name is imported when you first use it, so importing
+the package loads neither pyspark nor NumPy, pyarrow or deltalake.
 
-The rooms, each importing only those below it: ``jobs``; ``spark``; ``lake``; ``audit`` and ``upkeep``; ``writing``;
-``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``indexing``. All may import ``errors``, ``html_table``,
-``progress``, ``threads`` and ``moved`` (old import paths). ``__main__`` is the command line, ``environment`` says what
-a report needs. docs/architecture.md has a picture.
+The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``lake``; ``columns``; ``audit`` and
+``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``indexing``. All may import
+``errors``, ``html_table``, ``progress``, ``threads`` and ``moved`` (old import paths). ``__main__`` is the command line,
+``environment`` prints the versions for a bug report. docs/architecture.md has a picture.
 """
 
 from importlib import import_module
@@ -38,12 +38,14 @@ from tensorlake_spark.errors import (
 
 if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOMES`
     from tensorlake_spark.audit.check import CheckReport, Finding
+    from tensorlake_spark.audit.digest import Digest, DigestNode
     from tensorlake_spark.audit.receipt import (
         PurgedFile,
         PurgeReceipt,
         WrittenFile,
         verify_receipt,
     )
+    from tensorlake_spark.columns.feature_table import FeatureTable
     from tensorlake_spark.delta.files.compaction import OptimizeReport
     from tensorlake_spark.environment import show_versions
     from tensorlake_spark.indexing.read_plan import ReadPlan
@@ -57,6 +59,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "CheckReport": "audit.check",
+    "Digest": "audit.digest",
+    "DigestNode": "audit.digest",
+    "FeatureTable": "columns.feature_table",
     "Finding": "audit.check",
     "OptimizeReport": "delta.files.compaction",
     "PurgeReceipt": "audit.receipt",
@@ -78,6 +83,9 @@ __all__ = [
     "CheckReport",
     "ConcurrentWriteError",
     "CorruptDataError",
+    "Digest",
+    "DigestNode",
+    "FeatureTable",
     "Finding",
     "FormatError",
     "InvalidKeyError",

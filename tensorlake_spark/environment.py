@@ -30,6 +30,8 @@ PACKAGES = {
     "boto3": "boto3",
     "botocore": "botocore",
     "ml_dtypes": "ml_dtypes",
+    "pcodec": "pcodec",
+    "numba": "numba",
     "tqdm": "tqdm",
     "zarr": "zarr",
     "h5py": "h5py",
@@ -53,13 +55,13 @@ def versions() -> dict[str, str]:
     -------
     dict of str to str
         ``tensorlake_spark``, ``python``, ``system``, a name for each package as pip has it, ``java``,
-        and ``kernels``: what the decoding runs on.
+        and ``kernels``: what dense blocks are encoded and decoded by.
 
     Examples
     --------
     >>> from tensorlake_spark.environment import versions
-    >>> versions()["kernels"]
-    'numpy'
+    >>> versions()["kernels"].split()[0] in ("numpy", "numba")
+    True
     """
     return {
         "tensorlake_spark": tensorlake_spark.__version__,
@@ -67,7 +69,7 @@ def versions() -> dict[str, str]:
         "system": _known(platform.platform),
         **{name: _known(lambda n=name: _package(n)) for name in PACKAGES},  # type: ignore[misc]
         "java": _known(_java),
-        "kernels": "numpy",
+        "kernels": _known(_kernels),
     }
 
 
@@ -91,6 +93,13 @@ def _known(find: Callable[[], str]) -> str:
         return find()
     except Exception as error:
         return f"unknown ({type(error).__name__}: {error})"
+
+
+def _kernels() -> str:
+    """Return what `layouts.kernels.switch` goes by, without the import of its room."""
+    said = os.environ.get("TENSORLAKE_KERNELS", "auto")
+    version = _package("numba")
+    return "numpy" if said == "numpy" or version == MISSING else f"numba {version} ({said})"
 
 
 def _package(name: str) -> str:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # The package sparse compiles its functions when it is imported, for arrays that are larger than those of a test.
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
+# Which body decodes does not depend on what a process did before; pages of its own hold the compiled one.
+os.environ.setdefault("TENSORLAKE_KERNELS", "numpy")
 
 sys.path.append(str(Path(__file__).parent / "support"))  # for the modules that all folders share
 

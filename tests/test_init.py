@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from places import ROOT
 
 import tensorlake_spark as tl
 
@@ -65,25 +64,3 @@ def test_rooms_are_found_and_what_is_not_there_is_an_error():
         assert not hasattr(tl, name)
     with pytest.raises(AttributeError, match="module 'tensorlake_spark' has no attribute 'opne'"):
         tl.opne
-
-
-def test_type_checkers_know_the_names(tmp_path):
-    """In strict mode, and from outside of the package."""
-    (tmp_path / "user.py").write_text(
-        "import tensorlake_spark as tl\n"
-        "from tensorlake_spark import TensorLake, open\n"
-        "def first(path: str) -> tl.TensorRef:\n"
-        "    lake: TensorLake = open(path)\n"
-        "    return lake.write('x', [1])\n"
-        "shape: tuple[int, ...] = tl.open('a')['x'].shape\n"
-        "wrong: int = tl.open('a')\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file",
-         str(ROOT / "pyproject.toml"), "--cache-dir", str(tmp_path / "cache"), "user.py"],
-        capture_output=True, text=True, check=False, cwd=tmp_path, env={"MYPYPATH": str(ROOT)},
-    )  # fmt: skip
-    errors = [line for line in done.stdout.splitlines() if ": error: " in line]
-    assert len(errors) == 1, done.stdout
-    assert errors[0].startswith("user.py:7: error: Incompatible types in assignment")
-    assert '"TensorLake"' in errors[0]

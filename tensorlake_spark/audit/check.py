@@ -12,9 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.audit.check_tensor import Problem, Stock, check_tensor
+from tensorlake_spark.audit.digest import Digest
+from tensorlake_spark.audit.digest_difference import check_digest, differences
+from tensorlake_spark.audit.hashing import leaves_of_rows
 from tensorlake_spark.audit.inventory import Description, Part, RowFault, take_stock
 from tensorlake_spark.audit.repair import count_anew, write_anew
 from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files.digest_file import LEAVES
 from tensorlake_spark.delta.files.inspection import (
     RECORDS,
     SIZE,
@@ -27,6 +31,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.table_folder import listing, named
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.indexing.read_plan import size_text
+from tensorlake_spark.layouts.coding.chain import UPGRADE
 
 NOTICES = ("orphan", "staging")
 """Kinds of findings that are no errors: other writers may be at work."""
@@ -44,7 +49,7 @@ class Finding:
     kind : str
         Of a file ``missing``, ``file`` (it cannot be read), ``size``, ``records``, ``statistics``; ``row``;
         of a tensor ``metadata``, ``seq``, ``order``, ``totals``, ``overlap``, ``duplicate``, ``gap``; the notices
-        ``orphan`` and ``staging``.
+        ``orphan`` and ``staging``; ``digest``, what differs from a digest.
     place : str
         The file, or the tensor and the box.
     text : str
@@ -110,10 +115,16 @@ class CheckReport:
 
 
 def check(
-    snapshot: Snapshot, ids: Sequence[str] | None, repair: bool, run: Run = run_here
+    snapshot: Snapshot,
+    ids: Sequence[str] | None,
+    repair: bool,
+    run: Run = run_here,
+    digest: Digest | str | None = None,
 ) -> CheckReport:
     """Check a version of a table; see `TensorLake.check`. `run` reads its files; what is mended, is mended here."""
-    looks = _look(snapshot, _files_of(snapshot, ids), run)
+    if digest is not None:
+        check_digest(digest, ids)
+    looks = _look(snapshot, _files_of(snapshot, ids), run, digest is not None)
     stocks = _stocks(looks)
     if ids is not None:
         for tensor_id in ids:
@@ -121,6 +132,10 @@ def check(
                 catalog.get(snapshot, tensor_id)  # raises, with the nearest names
         stocks = {tensor_id: stock for tensor_id, stock in stocks.items() if tensor_id in ids}
     findings = _Verdict(snapshot, looks, stocks).findings(repair)
+    if digest is not None:
+        leaves = pa.concat_tables([LEAVES.empty_table(), *(look.leaves for look in looks)])
+        wrong = differences(digest, Digest.of(leaves, snapshot), ids)
+        findings += [Finding("digest", each.place, each.text) for each in wrong]
     if ids is None:
         findings += _left_over(snapshot)
     return CheckReport(
@@ -139,7 +154,7 @@ def _files_of(snapshot: Snapshot, ids: Sequence[str] | None) -> list[int]:
     files = snapshot.files
     if ids is None:
         return list(range(len(files.path)))
-    held = [files.may_hold(i, data) for i in ids for data in (True, False)]
+    held = [files.may_hold(i) for i in ids]
     return np.flatnonzero(np.any(held, axis=0)).tolist() if held else []
 
 
@@ -151,6 +166,7 @@ class _Look:
     parts: dict[str, list[Part]]
     descriptions: list[Description]
     faults: list[RowFault]
+    leaves: pa.Table
 
     @property
     def path(self) -> str:
@@ -158,20 +174,24 @@ class _Look:
         return self.inspection.path
 
 
-def _look(snapshot: Snapshot, places: Sequence[int], run: Run) -> list[_Look]:
-    """Read files, and return what each has shown."""
+def _look(snapshot: Snapshot, places: Sequence[int], run: Run, hashed: bool) -> list[_Look]:
+    """Read files, and return what each has shown; with the digests of its rows if they are asked for."""
     snapshot.kept("")  # deletion vectors are read before threads ask
     paths = [snapshot.files.path[place] for place in places]
     sizes = snapshot.files.size[list(places)].tolist()
-    return [look for _, look in run(partial(_look_at, snapshot), paths, sizes)]
+    return [look for _, look in run(partial(_look_at, snapshot, hashed), paths, sizes)]
 
 
-def _look_at(snapshot: Snapshot, path: str) -> _Look:
+def _look_at(snapshot: Snapshot, hashed: bool, path: str) -> _Look:
     parts: dict[str, list[Part]] = {}
     descriptions: list[Description] = []
     faults: list[RowFault] = []
+    leaves = [LEAVES.empty_table()]
+    size = int(snapshot.files.size[snapshot.places[path]])
 
-    def visit(path: str, batch: pa.RecordBatch) -> None:
+    def visit(group: int, batch: pa.RecordBatch) -> None:
+        if hashed:
+            leaves.append(leaves_of_rows(path, size, group, batch))
         found, described, wrong = take_stock(path, batch)
         for tensor_id, some in found.items():
             parts.setdefault(tensor_id, []).extend(some)
@@ -179,7 +199,7 @@ def _look_at(snapshot: Snapshot, path: str) -> _Look:
         faults.extend(wrong)
 
     inspection = inspect_file(snapshot, path, visit)
-    return _Look(inspection, parts, descriptions, faults)
+    return _Look(inspection, parts, descriptions, faults, pa.concat_tables(leaves))
 
 
 def _stocks(looks: Sequence[_Look]) -> dict[str, Stock]:
@@ -219,8 +239,7 @@ class _Verdict:
         if not self.broken:
             return True
         files = self.snapshot.files
-        held = files.may_hold(tensor_id, True) | files.may_hold(tensor_id, False)
-        return all(files.path[i] not in self.broken for i in np.flatnonzero(held).tolist())
+        return all(files.path[i] not in self.broken for i in files.places_of(tensor_id).tolist())
 
     def findings(self, repair: bool) -> list[Finding]:
         """Return all of it, mended where that is asked for and needs no guess."""
@@ -234,10 +253,11 @@ class _Verdict:
                 out.append(Finding(fault.kind, look.path, text, mended))
             for wrong in look.faults:
                 place = f"tensor {wrong.tensor_id!r}, {wrong.place}"
-                text = (
-                    f"{wrong.text} ({wrong.path}); lake.restore(id, version) brings an earlier version of the "
-                    "tensor back"
-                )
+                text = f"{wrong.text} ({wrong.path})"
+                if not wrong.text.endswith(UPGRADE):
+                    text += (
+                        "; lake.restore(id, version) brings an earlier version of the tensor back"
+                    )
                 out.append(Finding("row", place, text))
         for tensor_id, problems in self.problems.items():
             stock = self.stocks[tensor_id]

@@ -14,7 +14,8 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import Box, cells_along, select
 from tensorlake_spark.indexing.overlaps import meeting
-from tensorlake_spark.layouts import grid_of, layout_of
+from tensorlake_spark.layouts import LAYOUTS, grid_of, layout_of
+from tensorlake_spark.layouts.registry import unread_layout
 from tensorlake_spark.layouts.verification import box_text
 from tensorlake_spark.reading.gaps import uncovered
 from tensorlake_spark.reading.read import read
@@ -98,6 +99,8 @@ def check_tensor(snapshot: Snapshot, tensor_id: str, stock: Stock, is_sound: boo
     parts = [part for part in stock.parts if part.lo.shape[1] == meta.spec.ndim]
     if not parts or any(problem.kind == "row" for problem in problems):
         return problems
+    if meta.spec.layout not in LAYOUTS:
+        return [*problems, Problem("metadata", where, unread_layout(meta.spec.layout))]
     lo, hi, nnz = (np.concatenate([getattr(p, n) for p in parts]) for n in ("lo", "hi", "nnz"))
     seq = np.concatenate([part.seq for part in parts])
     if layout_of(meta.spec.layout).is_sparse:

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.errors import CorruptDataError, TensorLakeError
-from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts import LAYOUTS, layout_of
+from tensorlake_spark.layouts.coding.chain import parted, unread
+from tensorlake_spark.layouts.registry import unread_layout
 from tensorlake_spark.layouts.verification import box_text, boxes
 from tensorlake_spark.rows.checksum import crc_of
 from tensorlake_spark.rows.metadata import META_COLUMNS, Meta, read_meta
@@ -148,7 +150,7 @@ def _check_rows(
             text = known or _codec(layout, codec)
             if not text and (values[i] is None or (lo[i] >= hi[i]).any() or (lo[i] < 0).any()):
                 text = "the row has no payload, or its box is empty"
-            elif not text and not _fits(layout, int(nnz[i]), int(cells[i]), index[i]):
+            elif not text and not _fits(layout, codec, int(nnz[i]), int(cells[i]), index[i]):
                 text = f"the row says that it stores {nnz[i]} of the {cells[i]} elements of its box"
         if text:
             wrong.append((f"row {seq[i]}, box {box_text(lo[i], hi[i])}", text))
@@ -176,6 +178,8 @@ def _boxes(rows: pa.RecordBatch, ndim: int) -> tuple[Array, Array, dict[int, str
 @lru_cache(maxsize=256)
 def _kind(layout: str, dtype: str) -> str:
     """Return what is wrong with a layout or dtype, or nothing."""
+    if isinstance(layout, str) and layout not in LAYOUTS:
+        return unread_layout(layout)
     try:
         layout_of(layout)
         dtype_of(dtype)
@@ -189,15 +193,18 @@ def _codec(layout: str, codec: str) -> str:
     """Return what is wrong with a codec, or nothing."""
     try:
         layout_of(layout).check_codec(codec)
-    except (TensorLakeError, TypeError) as error:
-        return _sentence(error)
+    except (TensorLakeError, TypeError):
+        return unread(codec, layout)
     return ""
 
 
-def _fits(layout: str, nnz: int, cells: int, index: Any) -> bool:
-    if layout_of(layout).is_sparse:
+def _fits(layout: str, codec: str, nnz: int, cells: int, index: Any) -> bool:
+    known = layout_of(layout)
+    if known.is_sparse:
         return 0 < nnz <= cells
-    return nnz == cells and index is None
+    if parted(codec)[0] == "split":
+        return nnz == cells and index is not None
+    return nnz == cells and (index is None or known.has_index)
 
 
 def _sentence(error: Exception) -> str:

@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tensorlake_spark.audit import hashing
 from tensorlake_spark.audit.byte_search import Probes, sha256_of
+from tensorlake_spark.audit.digest import Digest
 from tensorlake_spark.audit.files_of_tensor import Traces
 from tensorlake_spark.audit.purge_target import Target
 from tensorlake_spark.audit.receipt import (
@@ -44,7 +46,7 @@ from tensorlake_spark.errors import (
     UnsupportedFeatureError,
 )
 from tensorlake_spark.indexing import format_key, parse_key, select, select_points
-from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.writing.assignment import assign
 from tensorlake_spark.writing.pipeline import commit_change, recomputed
@@ -77,12 +79,14 @@ def purge(
     replaced = traces.held_by(before)
     check_removable(before, replaced)
     _check_readable(before, traces)
+    first = None if dry_run else _digest_of(before, run)
     after, written = before, tuple[WrittenFile, ...]()
     if replaced and not dry_run:
         after = _remove(before, meta, traces)
         written = _written(storage, tensor_id, before.version, after.version, run)
         traces.look()
         _check_gone(after, traces)
+    second = None if dry_run else _digest_of(after, run)
     probes = Probes()
     due = traces.due(after, dt.timedelta(0) if now else after.retention)
     files = traces.records(due, probes, dry_run)
@@ -109,7 +113,20 @@ def purge(
         found_elsewhere=last.found,
         verified=not reason,
         reason=reason,
+        digest_before=None if first is None else first.hex,
+        digest_after=None if second is None else second.hex,
+        bytes_replaced=sum(int(before.files.size[before.places[path]]) for path in replaced),
+        bytes_written=sum(file.nbytes for file in written),
+        bytes_hashed=0 if second is None else second.hashed,
     )
+
+
+def _digest_of(snapshot: Snapshot, run: Run) -> Digest | None:
+    """Return the digest of a version, None where a file cannot be read."""
+    try:
+        return hashing.digest_of(snapshot, run=run)
+    except CorruptDataError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +175,7 @@ def _delete(
     """Delete the files that are due, and notes; then look for the target, and for its payloads, once more."""
     traces.delete(_deleted(files))
     catalog.forget(snapshot)
+    hashing.forget(snapshot)
     notes = _forget_staging(traces.storage, traces.target.tensor_id)
     traces.look()
     kept = {file.path for file in files if file.due is not None}
@@ -209,8 +227,7 @@ def _target(
 def _check_readable(snapshot: Snapshot, traces: Traces) -> None:
     """Raise if a live file cannot be read that may hold the target: nothing can be taken from it."""
     files, name = snapshot.files, traces.target.tensor_id
-    held = files.may_hold(name, True) | files.may_hold(name, False)
-    for i in np.flatnonzero(held).tolist():
+    for i in files.places_of(name).tolist():
         if files.path[i] in traces.uncertified:
             raise CorruptDataError(
                 f"{traces.uncertified[files.path[i]]}; it may hold tensor {name!r}, and nothing was purged: "
@@ -243,12 +260,12 @@ def _written(
         if any(kind == "txn" and action["appId"] == app for kind, action in said):
             adds = [action for kind, action in said if kind == "add"]
             sizes = {path_of(action): int(action["size"]) for action in adds}
-            digests = run(partial(_digest, storage), [*sizes], [*sizes.values()])
+            digests = run(partial(_sha256, storage), [*sizes], [*sizes.values()])
             return tuple(WrittenFile(path, sizes[path], digest) for path, digest in digests)
     return ()
 
 
-def _digest(storage: Storage, path: str) -> str:
+def _sha256(storage: Storage, path: str) -> str:
     with reaching(storage):
         return sha256_of(storage, path)
 
@@ -284,7 +301,7 @@ def _remove(snapshot: Snapshot, meta: Meta | None, traces: Traces) -> Snapshot:
     target = traces.target
     if target.selection is not None:
         assert meta is not None  # nosec B101 # for mypy
-        sparse = layout_of(meta.spec.layout).is_sparse
+        sparse = stored_layout(meta.spec).is_sparse
         put = assign_elements if sparse else assign
         nothing = np.zeros((), meta.spec.dtype) if sparse else meta.spec.fill_value
         return put(snapshot, meta, target.selection, nothing)

@@ -17,7 +17,7 @@ from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import Box, Selection
 from tensorlake_spark.indexing.key import extend
 from tensorlake_spark.indexing.selection import box_selection
-from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.layouts import AnySelection, stored_layout
 from tensorlake_spark.layouts.verification import boxes
 from tensorlake_spark.rows.row import PAYLOAD, SCHEMA
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_name
@@ -169,7 +169,7 @@ def _dirty(rows: pa.RecordBatch, target: Target) -> tuple[Array, Array]:
     grown, selection = target.over(hi)
     kinds = zip(rows.column("layout").to_pylist(), rows.column("dtype").to_pylist(), strict=True)
     alike = [kind == (spec.layout, dtype_name(spec.dtype)) for kind in kinds]
-    stored = _stored_sparse if layout_of(spec.layout).is_sparse else _stored_dense
+    stored = _stored_sparse if stored_layout(spec).is_sparse else _stored_dense
     dirty, whole = np.ones(rows.num_rows, bool), np.zeros(rows.num_rows, bool)
     for i in np.flatnonzero(alike).tolist():
         try:
@@ -184,7 +184,7 @@ def _dirty(rows: pa.RecordBatch, target: Target) -> tuple[Array, Array]:
 def _stored_sparse(
     row: pa.RecordBatch, box: Box, spec: TensorSpec, selection: AnySelection
 ) -> tuple[bool, bool]:
-    layout = layout_of(spec.layout)
+    layout = stored_layout(spec)
     gathered = layout.new_result(spec, selection, False)
     count = layout.decode(row, spec, selection, gathered).nnz
     return count > 0, count == row.column("nnz")[0].as_py()
@@ -193,7 +193,7 @@ def _stored_sparse(
 def _stored_dense(
     row: pa.RecordBatch, box: Box, spec: TensorSpec, selection: AnySelection
 ) -> tuple[bool, bool]:
-    layout = layout_of(spec.layout)
+    layout = stored_layout(spec)
     every = box_selection(spec.shape, box)
     part = layout.new_result(spec, every, True)
     layout.decode(row, spec, every, part)

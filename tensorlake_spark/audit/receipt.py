@@ -11,8 +11,20 @@ from typing import Any
 
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 
-_FORMAT = 2
-"""Of receipts that are made; those of format 1 are read, too."""
+_FORMAT = 3
+"""Of receipts that are made; those of earlier formats are read, too."""
+
+_SINCE: Mapping[int, Mapping[str, Any]] = {
+    2: {"written": ()},
+    3: {
+        "digest_before": None,
+        "digest_after": None,
+        "bytes_replaced": 0,
+        "bytes_written": 0,
+        "bytes_hashed": 0,
+    },
+}
+"""What a format has that those before it have not, and what stands for it in a receipt of one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +116,13 @@ class PurgeReceipt:
         searched.
     reason : str
         Why it is not verified; empty if it is.
+    digest_before, digest_after : str or None
+        `TensorLake.digest` of the table before and after it, in hexadecimal. None in a dry run, in a receipt of an
+        earlier format, and if a data file cannot be read.
+    bytes_replaced, bytes_written : int
+        Size of the files in `rewritten`, all of which were read, and of those in `written`.
+    bytes_hashed : int
+        Size of the files that were read for `digest_after`; the digests of all others were known.
     format : int
         Version of the receipt's format.
     """
@@ -127,6 +146,11 @@ class PurgeReceipt:
     found_elsewhere: tuple[str, ...]
     verified: bool
     reason: str
+    digest_before: str | None
+    digest_after: str | None
+    bytes_replaced: int
+    bytes_written: int
+    bytes_hashed: int
     format: int = _FORMAT
 
     @property
@@ -136,8 +160,9 @@ class PurgeReceipt:
 
     def _body(self) -> dict[str, Any]:
         body = {"format": self.format, **asdict(self)}
-        if self.format == 1:
-            del body["written"]
+        for since, names in _SINCE.items():
+            if self.format < since:
+                body = {name: value for name, value in body.items() if name not in names}
         return body
 
     def to_json(self, key: bytes | None = None) -> str:
@@ -163,6 +188,11 @@ class PurgeReceipt:
             f"{'dry run: ' if self.dry_run else ''}purge of {what} from {self.table}, {self.at}",
             f"versions {self.version_before} to {self.version_after}, {len(self.rewritten)} live files replaced"
             f" by {len(self.written)} ({sum(f.nbytes for f in self.written)} bytes)",
+            *(
+                [f"digest before {self.digest_before}", f"digest after {self.digest_after}"]
+                if self.digest_before
+                else []
+            ),
             f"{len(self.deleted)} files deleted ({sum(f.nbytes for f in self.deleted)} bytes), {len(self.pending)} pending",
             *(f"pending until {file.due}: {file.path}" for file in self.pending),
             *(f"cannot be certified: {path}: {why}" for path, why in self.uncertified),
@@ -205,7 +235,7 @@ def verify_receipt(text: str, key: bytes | None = None) -> PurgeReceipt:
     try:
         found = json.loads(text)
         body, seal = dict(found["receipt"]), str(found["seal"])
-        fields = {"written": (), **body}
+        fields = {**{k: v for names in _SINCE.values() for k, v in names.items()}, **body}
         if fields["format"] not in range(1, _FORMAT + 1):
             raise InvalidOptionError(
                 f"the receipt has format {fields['format']!r}, and this version of tensorlake_spark reads "

@@ -1,15 +1,17 @@
 """Hold every file, row, statistic and total of a table against each other, and mend what needs no guess.
 
-spark-submit jobs/check.py --table URI [--id ID]... [--repair]
+spark-submit jobs/check.py --table URI [--id ID]... [--repair] [--digest FILE]
 python -m tensorlake_spark check --table URI
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from typing import Any
 
 from tensorlake_spark.audit.check import check
+from tensorlake_spark.audit.digest import Digest
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.jobs import progress
@@ -39,6 +41,11 @@ parser.add_argument(
     "--id", action="append", metavar="ID", help="which tensor, once for each; all if not given"
 )
 parser.add_argument("--repair", action="store_true", help="mend what can be mended without a guess")
+parser.add_argument(
+    "--digest",
+    metavar="FILE",
+    help="what lake.digest().save(FILE) wrote, or 64 hexadecimal digits: does it hold what it held then?",
+)
 progress.add_option(parser)
 
 _DEFAULTS = defaults_of(parser, progress=progress.EVERY)
@@ -56,11 +63,17 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
             raise InvalidOptionError(
                 "--repair and --dry-run exclude each other; a check changes nothing"
             )
+        digest = None if args.digest is None else _digest(args.digest)
         snapshot = Snapshot.open(lake_of(args)._storage)
         with execution("check.py", session, args) as run:
-            report = check(snapshot, args.id or None, args.repair, run)
+            report = check(snapshot, args.id or None, args.repair, run, digest)
         print(report)
         status = {} if report.ok else {"exit_code": 3}
         return {"status": "good" if report.ok else "bad", **status, **asdict(report)}
 
     return carry_out("check.py", work, arguments)
+
+
+def _digest(said: str) -> Digest | str:
+    """Return a saved digest, or the digits as they are."""
+    return said if len(said) == 64 and not os.path.exists(said) else Digest.load(said)

@@ -134,7 +134,15 @@ parser.add_argument(
     help="axes in the order by which csf and bsgs sort elements, as 2,0,1; C order if not given",
 )
 parser.add_argument("--row-axes", help="which axes are the rows of csr and csc, as 0,1")
-parser.add_argument("--codec", help="how chunks are coded; chosen by trying if not given")
+parser.add_argument(
+    "--codec", help="how chunks are coded; auto, the default, and smallest try candidates"
+)
+parser.add_argument(
+    "--quantize",
+    metavar="KIND",
+    help="store floats in fewer bits: float16, bfloat16, float8_e4m3fn, float8_e5m2, int8, split, or a bound such as "
+    "'{\"error\": 0.001}' or '{\"relative\": 0.001}'",
+)
 parser.add_argument(
     "--axes", help="names of the axes, as image,channel,y,x; of tables --axis has them"
 )
@@ -203,7 +211,7 @@ _DEFAULTS = defaults_of(parser, mode="error", timezone="UTC", sources=[], progre
 _OPTIONS = {
     "layout": "layout", "blockShape": "block_shape", "order": "order", "rowAxes": "row_axes", "codec": "codec",
     "axes": "axes", "attrs": "attrs", "shape": "shape", "dtype": "dtype", "duplicates": "duplicates", "txnAppId": "txn_app_id",
-    "txnVersion": "txn_version", "threshold": "threshold",
+    "txnVersion": "txn_version", "threshold": "threshold", "quantize": "quantize",
 }  # fmt: skip
 
 

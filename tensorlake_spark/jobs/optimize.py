@@ -30,6 +30,8 @@ from tensorlake_spark.jobs.command import (
 from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.jobs.execution import NOTE, execution
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts.coding.chain import parted
+from tensorlake_spark.layouts.quantization.kinds import quantization_in, quantization_of
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.upkeep.convert import convert
@@ -45,7 +47,7 @@ tensor changes, other writers go on, every new file is a commit of its own, and 
 inner axes. Only files that are not in that order, and small ones, are written anew, in one commit a tensor. It goes
 without the options below and --min-files: give these to a run before it.
 
---rechunk, --recode and --layout write tensors anew, in one commit each, if they are not so already; small files are
+--rechunk, --recode, --layout and --quantize write tensors anew, in one commit each, if they are not so already; small files are
 brought together after that. --recode auto takes the codec that a new tensor would get, --layout auto decides by the
 share of non-zeros. Without --id, tensors that such an option does not suit stay as they are, and the report says why;
 one that suits no tensor, or not one that --id names, is a mistake, and nothing is written.
@@ -60,7 +62,13 @@ parser.add_argument(
 )
 parser.add_argument("--zorder", metavar="AXES", help="axes, as y,x")
 parser.add_argument("--rechunk", metavar="SHAPE", help="shape of a chunk or block, as 1,3,256,256")
-parser.add_argument("--recode", metavar="CODEC", help="how values are coded; auto tries candidates")
+parser.add_argument(
+    "--recode", metavar="CODEC", help="how values are coded; auto and smallest try candidates"
+)
+parser.add_argument(
+    "--quantize", metavar="KIND",
+    help="store floats in fewer bits, as in jobs/ingest.py; 'none' stores them as they are read",
+)  # fmt: skip
 parser.add_argument("--layout", help="how tensors are stored, or auto")
 parser.add_argument(
     "--min-files", type=int, metavar="N", help="do nothing while there are fewer small files"
@@ -71,7 +79,7 @@ parser.add_argument("--max-bytes", type=int, metavar="N", help="read no more tha
 progress.add_option(parser)
 
 _DEFAULTS = defaults_of(parser, progress=progress.EVERY)
-_ANEW = ("rechunk", "recode", "layout")
+_ANEW = ("rechunk", "recode", "layout", "quantize")
 
 PIECE_BYTES = 128 << 20
 """What a task writes anew of a large tensor: about a file."""
@@ -186,11 +194,15 @@ def _wanted(snapshot: Snapshot, meta: Meta, args: argparse.Namespace) -> WriteOp
     spec = meta.spec
     block = None if args.rechunk is None else integers(args.rechunk, "--rechunk")
     layout = _layout(snapshot, meta) if args.layout == "auto" else args.layout
-    options = _options(spec, block, args.recode, layout)
+    known = quantization_in(spec)
+    quantize = known if args.quantize is None else quantization_of(args.quantize)
+    codec = "auto" if args.recode is None and quantize != known else args.recode
+    options = replace(_options(spec, block, codec, layout), quantize=quantize)
     new = new_spec(spec.id, StoredSource(snapshot, meta), options)
     is_so = (new.layout, new.block_shape, new.codec) == (spec.layout, spec.block_shape, spec.codec)
+    is_so &= options.quantization == known
     is_ragged = block is not None and any(len(segment) > 1 for segment in spec.segments)
-    return None if is_so and not is_ragged else replace(options, codec=new.codec)
+    return None if is_so and not is_ragged else replace(options, codec=parted(new.codec)[1])
 
 
 def _layout(snapshot: Snapshot, meta: Meta) -> str:
@@ -211,7 +223,7 @@ def _options(
     return WriteOptions(
         layout=spec.layout if layout is None else layout,
         block_shape=block,
-        codec=(spec.codec if same else "auto") if codec is None else codec,
+        codec=(parted(spec.codec)[1] if same else "auto") if codec is None else codec,
         fill_value=spec.fill_value,
         axes=spec.axes,
         attrs=dict(spec.attrs),

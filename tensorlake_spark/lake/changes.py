@@ -66,6 +66,7 @@ class Changes(ABC):
         duplicates: str = "error",
         threshold: float = DENSE_FROM,
         labels: Mapping[str, Any] | None = None,
+        quantize: Any = None,
     ) -> TensorRef:
         """Write a tensor and return a reference to it; outside of a transaction by one commit.
 
@@ -81,20 +82,21 @@ class Changes(ABC):
             or an array of the package ``sparse``. A PyTorch tensor, dense or sparse, from any device; its gradient
             is not stored.
         mode : {"error", "overwrite", "append"}
-            What to do if the id is taken. An append to a tensor that does not exist writes it.
+            What to do if the id exists. An append to a tensor that does not exist writes it.
         axis : int or None
             The axis along which an append continues and slabs are joined. With None, an append adds elements to a
             sparse tensor at their coordinates, and its shape grows to hold them.
         layout : str
-            ``"ftsf"`` is dense; ``"bsgs"``, ``"coo"``, ``"csr"``, ``"csc"`` and ``"csf"`` are sparse. ``"auto"`` takes
-            ``"ftsf"`` if at least `threshold` of the elements are not zero, else ``"bsgs"``. The log (level INFO)
-            says why. docs/layouts.md compares them.
+            ``"ftsf"`` is dense, and so is ``"window"``, for integers of rank 2 whose rows slide; ``"bsgs"``, ``"coo"``,
+            ``"csr"``, ``"csc"`` and ``"csf"`` are sparse. ``"auto"`` takes ``"ftsf"`` if at least `threshold` of the
+            elements are not zero, else ``"bsgs"``. The log (level INFO) says why. docs/layouts.md compares them.
         block_shape : sequence of int, optional
             Shape of a chunk or block. By default it is chosen from shape, dtype and density.
         chunk_rank : int, optional
             Instead of `block_shape`: this many last axes stay whole, as in the paper's FTSF (section IV-A).
         codec : str
-            How values are coded. ``"auto"`` tries candidates on a sample.
+            How values are coded. ``"auto"`` tries candidates on a sample; what is slow to decode must earn it.
+            ``"smallest"`` tries all that are installed and takes the smallest. docs/layouts.md lists the codecs.
         fill_value : scalar
             The value of chunks that are not stored.
         axes : sequence of str, optional
@@ -109,18 +111,24 @@ class Changes(ABC):
         row_axes : sequence of int, optional
             For ``"csr"`` and ``"csc"``, the axes that form the rows of the matrix. By default the first half.
         duplicates : {"error", "sum", "last"}
-            What an element means that a sparse tensor stores more than once, in appends with ``axis=None``.
+            For appends with ``axis=None``: what counts if a sparse tensor stores an element more than once.
         threshold : float
             For ``layout="auto"``: the share of non-zeros from which a tensor is stored dense. 10 % by default, as
             in the paper (Delta Tensor, section IV-B).
         labels : mapping, optional
             By axis name, what its indices stand for: a list, or regular bins such as
             ``{"start": "2013-01-01T00", "step": 1, "unit": "h"}``. For an append, the labels of the new indices.
+        quantize : str or mapping, optional
+            Store floats in fewer bits; a read still gives the dtype of `data`. ``"float16"``, ``"bfloat16"``,
+            ``"float8_e4m3fn"`` and ``"float8_e5m2"`` are casts. ``"int8"`` has a scale for each row of the last
+            axis. ``{"error": 1e-3}`` keeps every element within this bound, ``{"relative": 1e-3}`` within this share
+            of its own size. ``"split"`` loses nothing: the upper half of float32 can be read alone. An append
+            keeps what the tensor has. docs/layouts.md tells more.
 
         Raises
         ------
         TensorExistsError
-            If the id is taken and the mode is ``"error"``.
+            If the id exists and the mode is ``"error"``.
         InvalidTensorError, UnsupportedDtypeError, InvalidOptionError
             If the data or an option is not valid. Nothing is written then.
         ConcurrentWriteError
@@ -143,7 +151,7 @@ class Changes(ABC):
         options = WriteOptions(
             layout, block_shape, chunk_rank, codec, fill_value, axes,
             {} if attrs is None else attrs, transaction,
-            order, row_axes, duplicates, threshold, {} if labels is None else labels,
+            order, row_axes, duplicates, threshold, {} if labels is None else labels, quantize=quantize,
         )  # fmt: skip
         write.check_mode(mode)
         with progress(f"write {tensor_id}", source.nbytes) as done:
@@ -160,8 +168,9 @@ class Changes(ABC):
         order: Sequence[int] | None = None,
         row_axes: Sequence[int] | None = None,
         threshold: float = DENSE_FROM,
+        quantize: Any = None,
     ) -> TensorRef:
-        """Write a tensor anew in another layout; its elements stay the same.
+        """Write a tensor anew in another layout; its elements stay the same, unless `quantize` changes them.
 
         The tensor is read and written slab by slab, so memory does not grow with it. Axis names, labels and
         attributes are kept. Duplicates are combined for good; later appends follow the same rule. Columns that
@@ -173,6 +182,9 @@ class Changes(ABC):
             Which tensor.
         layout, block_shape, chunk_rank, codec, order, row_axes, threshold
             As for `write`.
+        quantize : str or mapping, optional
+            As for `write`. By default the tensor keeps what it has; ``"none"`` stores the values as they are read.
+            The scales of ``"int8"`` belong to blocks: with other blocks values are rounded once more.
 
         Raises
         ------
@@ -196,6 +208,7 @@ class Changes(ABC):
         options = WriteOptions(
             layout, block_shape, chunk_rank, codec, ref.fill_value, ref.axes, dict(ref.attrs), None,
             order, row_axes, "error", threshold, ref._meta.spec.labels,
+            quantize=ref.quantization if quantize is None else quantize,
         )  # fmt: skip
         with progress(f"convert {tensor_id}", ref.stored_bytes) as done:
             return self._convert(ref, options, done)

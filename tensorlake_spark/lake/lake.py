@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tensorlake_spark.columns.feature_table import FeatureTable
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.creation import create_table
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -48,7 +49,8 @@ def open(  # noqa: A001 - tl.open() is the door's name
     storage_options : mapping of str to str, optional
         Credentials and endpoint, under the names that deltalake uses (``AWS_ACCESS_KEY_ID``, ...).
     version, timestamp : int or str; str or datetime, optional
-        Open an old version, for reading only: by its number, by a tag, or by a time.
+        Open an old version, for reading only: by its number, by a tag, or by a time. A time means the last version
+        that was committed by then.
     create : bool
         Whether a path without a table is an empty lake, whose table the first write creates. With False it is
         an error.
@@ -61,9 +63,11 @@ def open(  # noqa: A001 - tl.open() is the door's name
     TableNotFoundError
         If there is no table, and `create` is False or you ask for a version.
     InvalidOptionError
-        If the version, the tag or the time is not one that the log still has.
+        If an option is not valid, or the log no longer has the version, tag or time.
     FormatError
         If the table is not a tensor table.
+    UnsupportedFeatureError
+        If the table uses a Delta feature that this package cannot read.
 
     Examples
     --------
@@ -153,18 +157,18 @@ class TensorLake(Upkeep, Versions, Changes):
         Parameters
         ----------
         transaction : (str, int), optional
-            Application and number of a batch: if it, or a later one, is committed already, the block changes
+            Name and number of a batch. If the table has this number or a later one already, the block changes
             nothing.
 
         Returns
         -------
         Transaction
-            What the block writes to, and reads from. It is for one ``with`` statement and one thread.
+            The object that the block writes to and reads from. It is for one ``with`` statement and one thread.
 
         Raises
         ------
         InvalidOptionError
-            If the lake is opened at a version, or the batch has no proper name or number.
+            If the lake is opened at a version, or the name or number of the batch is not valid.
         ConcurrentWriteError
             At the end of the block, if another writer changed one of the tensors meanwhile; nothing is
             committed then.
@@ -182,6 +186,34 @@ class TensorLake(Upkeep, Versions, Changes):
         """
         self._check_writable()
         return Transaction(self._storage, self._verify, transaction, self._show)
+
+    def features(self, name: str) -> FeatureTable:
+        """Return a table of named features: thousands of columns of numbers, read by their names.
+
+        Parameters
+        ----------
+        name : str
+            Name of the table. Its tensors have ids such as ``NAME/float32``. It need not be there yet: `write`
+            makes it.
+
+        Raises
+        ------
+        InvalidTensorError
+            If tensors cannot have such a name.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> lake = tl.open(tempfile.mkdtemp())
+        >>> lake.features("ctr").write(pa.table({"age": [31, 40], "score": [0.5, 0.25]}))
+        FeatureTable('ctr', rows=2, features=2, version=1)
+        >>> lake.features("ctr").read(["score"])["score"].to_pylist()
+        [0.5, 0.25]
+        """
+        snapshot = self._snapshot()
+        return FeatureTable(
+            self._storage, name, snapshot, self._verify, self._check_writable, self._show
+        )
 
     def _write(
         self,

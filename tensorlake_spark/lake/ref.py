@@ -13,6 +13,7 @@ from tensorlake_spark.delta.files import catalog, scan
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import (
     InvalidKeyError,
+    InvalidOptionError,
     InvalidTensorError,
     UnknownLabelError,
     did_you_mean,
@@ -30,9 +31,11 @@ from tensorlake_spark.indexing import (
     select_points,
 )
 from tensorlake_spark.indexing.read_plan import size_text
-from tensorlake_spark.layouts import AnySelection, grid_of, layout_of
+from tensorlake_spark.layouts import AnySelection, grid_of, stored_layout
+from tensorlake_spark.layouts.quantization.kinds import Quantization, quantization_in
+from tensorlake_spark.layouts.quantization.native_form import native_dtype
 from tensorlake_spark.reading.output import array_over
-from tensorlake_spark.reading.read import read
+from tensorlake_spark.reading.read import native_columns, read, read_native
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.writing import write
@@ -69,7 +72,7 @@ class TensorRef:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Length of every axis."""
+        """Length of each axis."""
         return self._meta.spec.shape
 
     @property
@@ -94,7 +97,7 @@ class TensorRef:
 
     @property
     def block_shape(self) -> tuple[int, ...] | None:
-        """Shape of a whole chunk or block, None where the layout has none."""
+        """Shape of a whole chunk or block; None if the layout has no blocks."""
         block = self._meta.spec.block_shape
         return None if self.ndim and not block else block
 
@@ -104,8 +107,21 @@ class TensorRef:
         return self._meta.spec.codec
 
     @property
+    def quantization(self) -> Quantization | None:
+        """How values are quantised, with the bound; None where they are stored as they were written.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> lake = tl.open(tempfile.mkdtemp())
+        >>> lake.write("x", np.linspace(0, 1, 9), quantize={"error": 0.01}).quantization
+        Quantization(kind='error', bound=0.01)
+        """
+        return quantization_in(self._meta.spec)
+
+    @property
     def axes(self) -> tuple[str, ...] | None:
-        """Names of the axes, None where they have none."""
+        """Names of the axes; None if they have no names."""
         return self._meta.spec.axes
 
     @property
@@ -133,7 +149,7 @@ class TensorRef:
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes of its payload in the table."""
+        """Bytes that its elements take in the table."""
         return self._meta.totals.nbytes
 
     @property
@@ -160,7 +176,7 @@ class TensorRef:
 
     @property
     def oindex(self) -> Indexer:
-        """Orthogonal indexing: ``ref.oindex[[0, 2], :, mask]``, every axis on its own."""
+        """Orthogonal indexing: ``ref.oindex[[0, 2], :, mask]`` takes each axis on its own."""
         return Indexer(lambda key: select_orthogonal(key, self.shape), self._read, self._assign)
 
     @property
@@ -172,13 +188,13 @@ class TensorRef:
     def blocks(self) -> Indexer:
         """Block indexing: ``ref.blocks[0, -1]`` is one whole block, ``ref.blocks[1:3]`` those of two numbers.
 
-        As in Zarr, a key has integers and slices with step 1, which count blocks along each axis; negative
-        ones count from the last. An integer keeps its axis. A slice may end behind the last block, but must
-        begin at one, so an axis of length 0 has no key.
+        As in Zarr, a key has integers and slices with step 1. They count blocks along each axis; negative ones
+        count from the last block. An integer keeps its axis. A slice may end behind the last block, but has to
+        begin at a block. So an axis of length 0 has no valid key.
 
-        Blocks are the cells of the tensor's grid: `block_shape` long, and shorter at the end of an axis.
-        An append that starts inside a cell begins a fresh run of cells there, so the last block before it
-        is shorter too. A dense chunk of fill value and a block of zeros count, though no row stores them.
+        A block is as long as `block_shape`, and shorter at the end of an axis. If an append starts where a block
+        is not full, it begins a new block, and the one before it stays shorter. Blocks that no row stores, because
+        they hold only zeros or the fill value, count too.
 
         Raises
         ------
@@ -212,12 +228,12 @@ class TensorRef:
         Raises
         ------
         InvalidSliceError
-            If an axis has no such name; the message offers the nearest.
+            If no axis has this name; the message offers the nearest one.
         """
         return self[named_key(self.axes, picks)]
 
     def labels(self, axis: str) -> np.ndarray[Any, Any]:
-        """Return the labels of an axis; for bins, where each begins.
+        """Return the labels of an axis; for bins, the start of each.
 
         Raises
         ------
@@ -237,15 +253,16 @@ class TensorRef:
     def sel(self, **picks: Any) -> Any:
         """Read by labels: ``ref.sel(carrier="UA", day=slice("2013-01-05", "2013-01-11"))``.
 
-        Both ends of a slice belong to it, as in pandas. A time coarser than the bins stands for all bins in it.
-        A slice may reach past the first or last bin. An axis without labels takes indices, as in `isel`.
+        A slice includes both ends, as in pandas. A time that is coarser than the bins stands for all bins in it: with
+        daily bins, ``"2013-01"`` is a month. A slice may reach past the first or last bin. An axis without labels
+        takes indices, as in `isel`.
 
         Raises
         ------
         UnknownLabelError
-            If an axis has no such label; the message offers the nearest.
+            If an axis has no such label; the message offers the nearest one.
         InvalidSliceError
-            If no axis has such a name.
+            If no axis has this name.
         """
         lengths = dict(zip(self.axes or (), self.shape, strict=False))
         labels = self._meta.spec.labels
@@ -263,23 +280,32 @@ class TensorRef:
         """
         return self[parse_key(text, self.axes)]
 
-    def read(self, key: Any = ..., out: Any = None) -> Any:
-        """Read like ``ref[key]``, into `out` where one is given: no new memory for the result.
+    def read(self, key: Any = ..., out: Any = None, native: bool | str = False) -> Any:
+        """Read like ``ref[key]``, or into memory that you give.
 
         Parameters
         ----------
         key : object
             As in ``ref[key]``.
         out : ndarray, or object with the buffer protocol, optional
-            Where the result goes, and what is returned: an array of its shape and dtype, with gaps if need
-            be; or a flat buffer without gaps, of as many elements or bytes, such as a ``bytearray``,
-            ``memoryview``, ``array.array``, ``mmap`` or ``SharedMemory.buf``; or a tensor of PyTorch in the
-            machine's memory. Dense chunks are decoded straight into it. After an error its content is undefined.
+            Where the result goes; it is also what is returned. It may be an array with the shape and dtype of the
+            result, contiguous or not. It may be a flat, contiguous buffer with as many elements or bytes, such as a
+            ``bytearray``, ``memoryview``, ``array.array``, ``mmap`` or ``SharedMemory.buf``. Or it may be a PyTorch
+            tensor in main memory. Dense chunks are decoded straight into it. After an error its content is undefined.
+        native : bool or str
+            With True, read what is stored of a quantised tensor. That is an array of the dtype that it was cast to;
+            for ``"int8"`` the pair ``(codes, scales)``, whose product is the tensor; for ``"error"`` int64
+            integers that count ``ref.quantization.step``. NaN, infinities and other elements that are kept apart
+            are 0 among codes and integers. Where there is no other form, it is a plain read. The name of a dtype
+            asks for that one: of a tensor that was split, ``"bfloat16"`` reads half of the bytes. `out` does not go
+            with it.
 
         Raises
         ------
         InvalidTensorError
             If `out` is none of these, cannot be written to, or has another shape, dtype or size.
+        InvalidOptionError
+            If `native` is another dtype than what is stored, or comes with `out`.
 
         Examples
         --------
@@ -290,10 +316,17 @@ class TensorRef:
         bytearray(b'\\x01\\x02\\x04\\x05')
         """
         selection = select(key, self.shape)
+        kind = native_dtype(self._meta.spec, native)
+        if kind is not None:
+            if out is not None:
+                raise InvalidOptionError(
+                    f"native={native!r} is not for a read with out; leave one of them out"
+                )
+            return read_native(self._snapshot, self._meta, selection, kind, self._verify)
         if out is None:
             return self._read(selection)
         answer = array_over(out, selection.result_shape, self.dtype)
-        stage = None if layout_of(self.layout).is_sparse else selection.staged(answer)
+        stage = None if stored_layout(self._meta.spec).is_sparse else selection.staged(answer)
         found = self._read(selection, stage)
         if isinstance(found, SparseTensor) and found.ndim:
             answer[...] = np.zeros((), self.dtype)
@@ -302,11 +335,18 @@ class TensorRef:
             answer[...] = found
         return out
 
-    def explain(self, key: Any = ...) -> ReadPlan:
-        """Return the plan of ``ref[key]``: what it would read and skip. Print it to see."""
+    def explain(self, key: Any = ..., native: bool | str = False) -> ReadPlan:
+        """Return the plan of ``ref[key]``: what it would read and skip. Print it to see it.
+
+        With `native` it is that of ``ref.read(key, native=native)``, whose bytes are those of the columns it needs.
+        """
         key = parse_key(key, self.axes) if isinstance(key, str) else key
-        found = scan.plan(self._snapshot, self.id, select(key, self.shape))
-        return replace(found, stored=layout_of(self.layout).arrangement(self._meta.spec))
+        is_native = native_dtype(self._meta.spec, native) is not None
+        columns = native_columns(self._meta.spec) if is_native else None
+        found = scan.plan(self._snapshot, self.id, select(key, self.shape), columns)
+        stored = stored_layout(self._meta.spec).arrangement(self._meta.spec)
+        known = self.quantization
+        return replace(found, stored=stored if known is None else f"{stored}; {known}")
 
     def update_attrs(self, attrs: Mapping[str, Any]) -> TensorRef:
         """Add or replace attributes (JSON values) and return the reference at the new version.
@@ -332,7 +372,7 @@ class TensorRef:
 
     def _assign(self, selection: AnySelection, values: Any) -> None:
         """Write values into the elements of a selection, in one commit."""
-        put = assign_elements if layout_of(self.layout).is_sparse else assign
+        put = assign_elements if stored_layout(self._meta.spec).is_sparse else assign
         self._snapshot = put(self._snapshot, self._meta, selection, values)
         self._meta = catalog.get(self._snapshot, self.id)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from types import TracebackType
 from typing import Any
 
@@ -13,18 +15,26 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
 from tensorlake_spark.lake.changes import Changes
 from tensorlake_spark.lake.ref import TensorRef
-from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.layouts import AnySelection, stored_layout
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.spec import check_id
 from tensorlake_spark.upkeep.convert import convert_in
 from tensorlake_spark.writing import write
-from tensorlake_spark.writing.app_transaction import check_transaction, is_repeated
+from tensorlake_spark.writing.app_transaction import (
+    check_there,
+    check_transaction,
+    instead_of,
+    said_instead,
+    tensors_of,
+)
 from tensorlake_spark.writing.assignment import assign_to, assignment
 from tensorlake_spark.writing.options import WriteOptions, check_mapping
 from tensorlake_spark.writing.source import Source
 from tensorlake_spark.writing.sparse_assignment import element_assignment
 from tensorlake_spark.writing.transaction import commit_all, say_repeated
 from tensorlake_spark.writing.uncommitted import Uncommitted
+
+logger = logging.getLogger("tensorlake_spark")
 
 
 class Transaction(Changes):
@@ -179,13 +189,29 @@ class Transaction(Changes):
                 "lake.transaction(transaction=...)"
             )
         changes = self._now()
-        if self._is_repeated and changes.base is not None:
-            is_repeated(changes.base, self._transaction, tensor_id)
+        if self._is_repeated and changes.base is not None and self._transaction is not None:
+            self._check_repeated(changes.base, self._transaction, tensor_id)
             return self[tensor_id]
         old = changes.find(check_id(tensor_id))
         view = changes.changing(old, tensor_id)
         write.write_to(view, tensor_id, old, source, mode, axis, options, done)
         return _Ref(self, tensor_id)
+
+    def _check_repeated(self, base: Snapshot, batch: tuple[str, int], tensor_id: str) -> None:
+        """Raise if a tensor of the repeated batch is not there; warn if the batch wrote others.
+
+        A batch may have written the tensor and deleted it again, so that is no error.
+        """
+        check_there(base, batch, tensor_id)
+        others = instead_of(tensor_id, self._repeated)
+        if others:
+            logger.warning("%s", said_instead(base, batch, tensor_id, others))
+
+    @cached_property
+    def _repeated(self) -> frozenset[str] | None:
+        """The tensors that the repeated batch wrote, None where that is not known."""
+        base, batch = self._now().base, self._transaction
+        return None if base is None or batch is None else tensors_of(base, batch)
 
     def _convert(
         self, ref: TensorRef, options: WriteOptions, done: Callable[[int], None]
@@ -204,7 +230,7 @@ class Transaction(Changes):
     def _assign(self, tensor_id: str, selection: AnySelection, values: Any) -> None:
         changes = self._now()
         meta = changes.get(tensor_id)
-        is_sparse = layout_of(meta.spec.layout).is_sparse
+        is_sparse = stored_layout(meta.spec).is_sparse
         change = (element_assignment if is_sparse else assignment)(meta, selection, values)
         if not (self._is_repeated or selection.is_empty):
             assign_to(changes.changing(meta, tensor_id, rewrites=True), meta, change)

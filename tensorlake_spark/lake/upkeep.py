@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorlake_spark.audit import check, purge
+from tensorlake_spark.audit import check, hashing, purge
 from tensorlake_spark.audit.check import CheckReport
+from tensorlake_spark.audit.digest import Digest
 from tensorlake_spark.audit.receipt import PurgeReceipt
 from tensorlake_spark.delta.files.compaction import OptimizeReport
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -113,7 +114,7 @@ class Upkeep(Table):
         Raises
         ------
         InvalidOptionError
-            If `retention_hours` is negative, or no number.
+            If `retention_hours` is negative or not a number.
         TableNotFoundError
             If there is no table yet.
         """
@@ -144,7 +145,7 @@ class Upkeep(Table):
         Raises
         ------
         InvalidOptionError
-            If `retention_hours` is negative, or no number.
+            If `retention_hours` is negative or not a number.
         MissingDependencyError
             If boto3 is not installed.
         TableNotFoundError
@@ -156,7 +157,65 @@ class Upkeep(Table):
         vacuum.check_retention(retention_hours)
         return stale_uploads.abort_uploads(Snapshot.open(self._storage), retention_hours, dry_run)
 
-    def check(self, ids: str | Sequence[str] | None = None, *, repair: bool = False) -> CheckReport:
+    def digest(self, id: str | None = None) -> Digest:  # noqa: A002
+        """Return the digest of the table, or of one tensor: SHA-256 of what it holds.
+
+        Two tables, or two versions of one, with the same digest hold the same tensors in the same rows. The digest is of
+        rows and metadata: id, box, parameters, coded elements, shape, dtype, labels, attributes. It is not of files, so
+        that `optimize`, which only moves rows, does not change it. A tensor that is written anew with other blocks or
+        another codec has another digest.
+
+        Digests of rows are kept beside the table, in ``_tensorlake/digest``. Only files that are new since the last call
+        are read. So a file that was damaged or changed in its place is not noticed here: `check` with a digest reads
+        everything. A lake that is opened at a version keeps nothing.
+
+        Memory is some hundred bytes for each row of the table.
+
+        Parameters
+        ----------
+        id : str, optional
+            Which tensor; by default the whole table.
+
+        Returns
+        -------
+        Digest
+            ``hex``; a tree of nodes: ``children``, ``files``, ``walk()``; ``digest[id]`` of one tensor; ``save(path)``.
+
+        Raises
+        ------
+        TensorNotFoundError
+            If there is no such tensor.
+        TableNotFoundError
+            If there is no table yet.
+        CorruptDataError
+            If a file that has to be read is damaged.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> lake = tl.open(tempfile.mkdtemp())
+        >>> for day in range(5):
+        ...     ref = lake.write("days", np.full((1, 8), day + 1), mode="append")
+        >>> before = lake.digest()
+        >>> done = lake.optimize()
+        >>> lake.digest() == before
+        True
+        >>> lake["days"][2, 3] = 0
+        >>> lake.digest() == before
+        False
+        """
+        snapshot = self._snapshot()
+        if snapshot is None:
+            snapshot = Snapshot.open(self._storage)  # raises
+        return hashing.digest_of(snapshot, id, keep=self._pinned is None)
+
+    def check(
+        self,
+        ids: str | Sequence[str] | None = None,
+        *,
+        repair: bool = False,
+        digest: Digest | str | None = None,
+    ) -> CheckReport:
         """Check that every file, row, statistic and total of the table agrees with the others.
 
         - Files: each exists, and has the size and the number of rows that the log says. Its footer fits the
@@ -169,6 +228,9 @@ class Upkeep(Table):
           overlap. A sparse tensor does not store an element twice, unless it says how to combine them.
         - Orphans: files that no version names, and notes of ingestions. They are notices, not errors, because
           other writers may be at work.
+
+        - With a `digest` that was made before: that the rows hold what they held then. All is hashed anew, and
+          a finding of kind ``digest`` names the file, the row group, the row and the box that differ first.
 
         Elements are decoded only where boxes of a sparse tensor overlap.
 
@@ -187,6 +249,9 @@ class Upkeep(Table):
             and all files exist; they are wrong after rows were added or deleted with plain Delta. Files are
             written anew, with the same rows, if the log or the footer says something wrong about them. A damaged
             row, a missing file or an overlap is reported with its place, and not changed.
+        digest : Digest or str, optional
+            What the table, or a tensor of it, should be: as `digest` returned it, or `Digest.load`. Its
+            hexadecimal form alone says only whether it differs; it is of the table, or with one id of that tensor.
 
         Returns
         -------
@@ -197,7 +262,9 @@ class Upkeep(Table):
         Raises
         ------
         TensorNotFoundError
-            If there is no tensor of one of the ids.
+            If there is no tensor of one of the ids, in the table or in the digest.
+        InvalidOptionError
+            If the digest is none.
         TableNotFoundError
             If there is no table yet.
         StorageError
@@ -215,7 +282,8 @@ class Upkeep(Table):
         if repair:
             self._check_writable()
         snapshot = self._pinned or Snapshot.open(self._storage)
-        return check.check(snapshot, [ids] if isinstance(ids, str) else ids, repair)
+        some = [ids] if isinstance(ids, str) else ids
+        return check.check(snapshot, some, repair, digest=digest)
 
     def purge(
         self,

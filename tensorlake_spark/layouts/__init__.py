@@ -1,11 +1,13 @@
 """What the bytes mean: tensor <-> rows, without files and without Delta. Begin with `base`, then `ftsf`.
 
-`base` is the contract of a layout, `registry` the layouts by name: `ftsf` (dense), `coo`, `csr`, `csc`, `csf`, `bsgs`
-(sparse). `verification` holds rows against their checksums. ``coding`` is values <-> bytes, ``sparse`` what the sparse
-layouts share, ``testing`` the laws as tests. FORMAT.md is the normative text. May import ``rows`` and what lies below.
+`base` is the contract of a layout, `registry` the layouts by name: `ftsf` and `window` (dense), `coo`, `csr`, `csc`,
+`csf`, `bsgs` (sparse). `verification` holds rows against their checksums. ``coding`` is values <-> bytes,
+``quantization`` floats in fewer bits, ``sparse`` what the sparse layouts share, ``timelines`` samples that slide,
+``kernels`` compiled loops, ``testing`` the laws as tests. FORMAT.md is the normative text. May import ``rows`` and what
+lies below.
 """
 
 from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of
-from tensorlake_spark.layouts.registry import LAYOUTS, layout_of
+from tensorlake_spark.layouts.registry import LAYOUTS, layout_of, stored_layout
 
-__all__ = ["LAYOUTS", "AnySelection", "Layout", "grid_of", "layout_of"]
+__all__ = ["LAYOUTS", "AnySelection", "Layout", "grid_of", "layout_of", "stored_layout"]

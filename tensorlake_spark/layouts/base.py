@@ -54,11 +54,25 @@ class Layout(ABC):
     is_sparse: ClassVar[bool] = False
     """Whether rows hold non-zeros only, and a read gives a `SparseTensor`."""
 
+    has_index: ClassVar[bool] = False
+    """Whether a row of a dense layout may have something in the column ``index``."""
+
     has_blocks: ClassVar[bool] = True
     """Whether a row lies in one cell of a grid of blocks."""
 
     row_group_bytes: ClassVar[int] = 2 << 20
     """A row group is closed before its payload grows beyond this: the least that a slice reads at a time."""
+
+    def check_tensor(self, shape: Sequence[int], dtype: np.dtype[Any]) -> None:  # noqa: B027
+        """Raise if the layout does not store tensors of such a shape or dtype; most store any.
+
+        Raises
+        ------
+        InvalidTensorError
+            If the rank is not one of the layout.
+        UnsupportedDtypeError
+            If the dtype is not one of the layout.
+        """
 
     @abstractmethod
     def default_block(
@@ -69,6 +83,10 @@ class Layout(ABC):
     @abstractmethod
     def choose_codec(self, sample: np.ndarray[Any, Any]) -> str:
         """Return the codec for a tensor whose writer named none, by trying a sample of it."""
+
+    def smallest_codec(self, sample: np.ndarray[Any, Any]) -> str:
+        """Return the codec that makes a sample smallest, however slow; by default that of `choose_codec`."""
+        return self.choose_codec(sample)
 
     @abstractmethod
     def check_codec(self, name: str) -> str:
@@ -116,6 +134,10 @@ class Layout(ABC):
 
         Sparse layouts also take a `SparseTensor`.
         """
+
+    def encode_again(self, part: Any, lo: Sequence[int], spec: TensorSpec) -> list[Row]:
+        """Return what the box of one stored row becomes where its elements change: one row, or none."""
+        return self.encode(part, lo, spec)
 
     @abstractmethod
     def new_result(self, spec: TensorSpec, selection: AnySelection, full: bool) -> Any:

@@ -8,6 +8,7 @@ value is not stored.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -19,9 +20,14 @@ from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of
 from tensorlake_spark.layouts.coding import codec as codecs
-from tensorlake_spark.layouts.coding.codec_choice import choose_codec
+from tensorlake_spark.layouts.coding.chain import KNOWN, parted
+from tensorlake_spark.layouts.coding.codec_choice import choose_codec, smallest_codec
+from tensorlake_spark.layouts.quantization import bit_rounding, quantized_block
+from tensorlake_spark.layouts.quantization.kinds import quantization_in
+from tensorlake_spark.layouts.quantization.native_form import decode_native
 from tensorlake_spark.layouts.verification import Payload, boxes, checked, naming
 from tensorlake_spark.rows.row import Row, Totals
+from tensorlake_spark.rows.row import checked as with_crc
 from tensorlake_spark.tensor.spec import TensorSpec, native
 
 Array = np.ndarray[Any, Any]
@@ -98,8 +104,11 @@ class Ftsf(Layout):
     def choose_codec(self, sample: Array) -> str:
         return choose_codec(np.ascontiguousarray(native(sample)))
 
+    def smallest_codec(self, sample: Array) -> str:
+        return smallest_codec(np.ascontiguousarray(native(sample)))
+
     def check_codec(self, name: str) -> str:
-        return codecs.codec_of(name).name
+        return name if name in KNOWN else codecs.codec_of(name).name
 
     def pieces(self, spec: TensorSpec, box: Box) -> Iterator[Box]:
         for cell in grid_of(spec).cells(box):
@@ -107,11 +116,26 @@ class Ftsf(Layout):
 
     def encode(self, part: Any, lo: Sequence[int], spec: TensorSpec) -> list[Row]:
         part = np.ascontiguousarray(native(part)).reshape(part.shape)
-        if part.size == 0 or _is_fill(part, spec.fill_value):
+        if part.size == 0 or is_fill(part, spec.fill_value):
             return []
+        return [self.chunk(part, lo, spec)]
+
+    @staticmethod
+    def chunk(part: Array, lo: Sequence[int], spec: TensorSpec) -> Row:
+        """Return the row of a chunk, C-contiguous and in native byte order, whatever it holds."""
         hi = tuple(a + n for a, n in zip(lo, part.shape, strict=True))
-        values = codecs.encode(part, codecs.codec_of(spec.codec))
-        return [Row(tuple(lo), hi, part.size, spec.codec, values)]
+        known = quantization_in(spec)
+        if known is not None and known.bound is not None and known.kind == "relative":
+            part = bit_rounding.within(part, known.bound)
+        if not parted(spec.codec)[0]:
+            codec, values = codecs.encode(part, codecs.codec_of(spec.codec))
+            return Row(tuple(lo), hi, part.size, codec, values)
+        codec, values, index = quantized_block.encode(part, spec.codec, spec.id, lo)
+        row = Row(tuple(lo), hi, part.size, codec, values)
+        if index is not None:  # `values` are read alone too, so they have a checksum of their own
+            crc = struct.pack("<I", with_crc(spec, [row])[0].crc)
+            row = Row(tuple(lo), hi, part.size, codec, crc + values, index)
+        return row
 
     def new_result(self, spec: TensorSpec, selection: AnySelection, full: bool) -> Array:
         shape = selection.storage_shape
@@ -124,9 +148,13 @@ class Ftsf(Layout):
     def decode(
         self, batch: pa.RecordBatch, spec: TensorSpec, selection: AnySelection, result: Array
     ) -> Totals:
+        """Decode rows into a result of the tensor's dtype, or of the one that `native_dtype` names.
+
+        A batch without the column ``index`` has the upper halves of ``split`` alone.
+        """
         lo, hi = boxes(batch, spec.ndim)
         wanted = np.flatnonzero(selection.hits(lo, hi)).tolist()
-        found = checked(batch, spec, wanted, lo, hi, codecs.CODECS)
+        found = checked(batch, spec, wanted, lo, hi, KNOWN)
         payload = dict(zip(wanted, found, strict=True))
         with naming(spec):
             return self._put(payload, lo, hi, spec, selection, result)
@@ -153,6 +181,13 @@ class Ftsf(Layout):
             key=lambda pair: (pair[1], payload[pair[0]].codec),
         ):
             rows = [i for i, _ in group]
+            if parted(name)[0] or _is_native(result, spec):
+                for i in rows:
+                    src, dst = selection.project(lo[i].tolist(), hi[i].tolist())
+                    found = payload[i]
+                    count += _put_quantized(found, shape, spec, src, result, dst, sliced)
+                    size += len(found.values) + len(found.index or b"")
+                continue
             codec = codecs.codec_of(name)
             for some in _runs(rows, math.prod(shape) * spec.dtype.itemsize):
                 stack = None
@@ -169,7 +204,7 @@ class Ftsf(Layout):
                         part = result[view]
                         codecs.decode_into(payload[i].values, codec, shape, spec.dtype, src, part)
                     else:
-                        part = codecs.decode(payload[i].values, codec, shape, spec.dtype)[src]
+                        part = codecs.decode_part(payload[i].values, codec, shape, spec.dtype, src)
                         result[dst] = part
                     count += part.size
                     size += len(payload[i].values)
@@ -182,7 +217,38 @@ class Ftsf(Layout):
         return grid_of(spec).count(selection.box)
 
 
-def _is_fill(part: Array, fill: Array) -> bool:
+def _is_native(result: Array, spec: TensorSpec) -> bool:
+    """Whether a result takes what is stored: not so what takes blocks apart and has no dtype of its own."""
+    return isinstance(result, np.ndarray) and bool(result.dtype != spec.dtype)
+
+
+def _put_quantized(
+    found: Payload,
+    shape: Sequence[int],
+    spec: TensorSpec,
+    src: Any,
+    result: Array,
+    dst: Any,
+    sliced: bool,
+) -> int:
+    """Decode a row whose codec quantises, or as it is stored; return how many elements it gave."""
+    if _is_native(result, spec):
+        part = decode_native(found.values, found.codec, shape, spec, result.dtype)[src]
+        result[dst] = part
+    elif sliced:
+        view = (*dst, ...)  # a view, of a 0-d result too
+        part = result[view]
+        quantized_block.decode_into(
+            found.values, found.index, found.codec, shape, spec.dtype, src, part
+        )
+    else:
+        whole = quantized_block.decode(found.values, found.index, found.codec, shape, spec.dtype)
+        part = whole[src]
+        result[dst] = part
+    return int(part.size)
+
+
+def is_fill(part: Array, fill: Array) -> bool:
     """Whether every element has the bits of `fill`; one look at the first decides most cases."""
     have, want = codecs.words(part), codecs.words(np.ascontiguousarray(fill))
     if want.size == 2:  # the two parts of a complex number

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.errors import CorruptDataError, FormatError
+from tensorlake_spark.layouts.coding.chain import parted, unread
 from tensorlake_spark.rows.checksum import corner_bytes, crc32, crc_head, crc_payload
 from tensorlake_spark.rows.row import corners, payloads
 from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, dtype_name
@@ -130,7 +131,8 @@ def checked(
     Parameters
     ----------
     batch : pyarrow.RecordBatch
-        Data rows with the columns of a layout.
+        Data rows with the columns of a layout. Without ``index`` the upper halves of the codec ``split`` are
+        held against the checksum of their own.
     spec : TensorSpec
         The tensor.
     wanted : sequence of int
@@ -144,12 +146,16 @@ def checked(
     ------
     CorruptDataError
         If a checksum fails, or the row does not fit the tensor; names tensor and box.
+    FormatError
+        If the row has a codec that is none of `codecs`; names it, and what reads it.
     """
     if not len(wanted):
         return []
     heads = [_texts(batch.column(name), wanted) for name in ("layout", "params", "dtype", "codec")]
     crcs = batch.column("crc").to_numpy(zero_copy_only=False)[wanted].tolist()
-    index, values = (payloads(batch.column(name), wanted) for name in ("index", "values"))
+    values = payloads(batch.column("values"), wanted)
+    is_whole = "index" in batch.schema.names
+    index = payloads(batch.column("index"), wanted) if is_whole else [None] * len(values)
     lo, hi = lo[wanted], hi[wanted]
     stored = min(spec.ndim, STORED_AXES)
     forms = corner_bytes(lo[:, :stored], hi[:, :stored])
@@ -161,7 +167,11 @@ def checked(
         zip(*heads, forms, crcs, fits.tolist(), index, values, strict=True)
     ):
         head = crc32(form, crc_head(layout, params, dtype, codec))
-        if data is None or crc_payload(head, ids, data) != crc:
+        body = data
+        if not is_whole and data is not None and parted(str(codec))[0] == "split":
+            # The checksum of the row needs both columns. That of the upper halves stands before them.
+            crc, body = int.from_bytes(data[:4], "little"), memoryview(data)[4:]
+        if data is None or crc_payload(head, ids, body) != crc:
             raise CorruptDataError(
                 f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row fails its checksum; "
                 "restore the file from a backup, or an earlier version of the table"
@@ -172,12 +182,19 @@ def checked(
                 f"not fit the tensor's shape {spec.shape}, dtype {spec.dtype} and layout {spec.layout}"
             )
         if codec not in codecs:
-            raise CorruptDataError(
-                f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: codec {codec!r:.80} is unknown; those "
-                f"of layout {layout} are {', '.join(codecs)}"
+            row = _row_text(batch, wanted[i])
+            raise FormatError(
+                f"tensor {spec.id!r}, {row}box {box_text(lo[i], hi[i])}: {unread(codec, layout)}"
             )
         out.append(Payload(codec, params, ids, data))
     return out
+
+
+def _row_text(batch: pa.RecordBatch, place: int) -> str:
+    """Return which row it is by its ``seq``, where that was read."""
+    if "seq" not in batch.schema.names:
+        return ""
+    return f"row {batch.column('seq')[place]}, "
 
 
 def _texts(column: pa.Array, wanted: Sequence[int]) -> list[str | None]:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
 
 from tensorlake_spark.delta.files import scan
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import CorruptDataError, InvalidKeyError
 from tensorlake_spark.indexing import select
-from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.layouts import AnySelection, stored_layout
+from tensorlake_spark.layouts.quantization.native_form import CODES, Codes, native_fill
 from tensorlake_spark.progress import progress
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
+from tensorlake_spark.tensor.spec import TensorSpec
 
 
 def is_full(meta: Meta) -> bool:
     """Whether stored rows cover the whole tensor, so that nothing is fill."""
-    return meta.totals.nnz == meta.spec.size and not layout_of(meta.spec.layout).is_sparse
+    return meta.totals.nnz == meta.spec.size and not stored_layout(meta.spec).is_sparse
 
 
 def read(
@@ -47,7 +52,7 @@ def read(
         If there is no memory for the result.
     """
     spec = meta.spec
-    layout = layout_of(spec.layout)
+    layout = stored_layout(spec)
     full = is_full(meta) and verify
     if out is None:
         result = _new_result(meta, selection, full)
@@ -55,32 +60,78 @@ def read(
         result = out
         if not full:
             result[...] = spec.fill_value
-    if not selection.is_empty:
-        read_plan = scan.plan(snapshot, spec.id, selection)
-        with progress(f"read {spec.id}", read_plan.n_bytes) as done:
-            found = scan.read(
-                snapshot,
-                read_plan,
-                layout.columns,
-                lambda batch: layout.decode(batch, spec, selection, result),
-                done,
-            )
-        if verify:
-            _check(meta, selection, sum(found, Totals()))
+    _decode(snapshot, meta, selection, verify, layout.columns, result)
     return layout.finish(spec, selection, result)
+
+
+def read_native(
+    snapshot: Snapshot,
+    meta: Meta,
+    selection: AnySelection,
+    dtype: np.dtype[Any],
+    verify: bool = True,
+) -> Any:
+    """Return what is stored of a quantised tensor, in the dtype that `native_dtype` named; see `read`."""
+    spec = meta.spec
+    layout = stored_layout(spec)
+    with _memory(meta, selection, dtype):
+        result = np.empty(selection.storage_shape, dtype)
+    if not (is_full(meta) and verify):
+        result[...] = native_fill(spec, dtype)
+    _decode(snapshot, meta, selection, verify, native_columns(spec), result)
+    found = layout.finish(spec, selection, result)
+    return Codes(found["code"], found["scale"]) if dtype == CODES else found
+
+
+def native_columns(spec: TensorSpec) -> tuple[str, ...]:
+    """Return the columns of a native read: the upper halves of ``split`` are in `values`, what joins them is not."""
+    return tuple(name for name in stored_layout(spec).columns if name != "index")
+
+
+def _decode(
+    snapshot: Snapshot,
+    meta: Meta,
+    selection: AnySelection,
+    verify: bool,
+    columns: Sequence[str],
+    result: Any,
+) -> None:
+    """Decode what a selection needs into a result, and hold it against the totals."""
+    spec = meta.spec
+    layout = stored_layout(spec)
+    if selection.is_empty:
+        return
+    read_plan = scan.plan(snapshot, spec.id, selection, columns)
+    with progress(f"read {spec.id}", read_plan.n_bytes) as done:
+        found = scan.read(
+            snapshot,
+            read_plan,
+            columns,
+            lambda batch: layout.decode(batch, spec, selection, result),
+            done,
+        )
+    if verify:
+        _check(meta, selection, sum(found, Totals()))
 
 
 def _new_result(meta: Meta, selection: AnySelection, full: bool) -> Any:
     spec = meta.spec
+    with _memory(meta, selection, spec.dtype):
+        return stored_layout(spec).new_result(spec, selection, full)
+
+
+@contextmanager
+def _memory(meta: Meta, selection: AnySelection, dtype: np.dtype[Any]) -> Iterator[None]:
+    """Raise InvalidKeyError where there is no memory for a result."""
     try:
-        return layout_of(spec.layout).new_result(spec, selection, full)
+        yield
     except (
         MemoryError,
         ValueError,
     ) as error:  # the latter of NumPy, where no memory could be enough
         raise InvalidKeyError(
-            f"tensor {spec.id!r}: what is selected has the shape {selection.storage_shape} and dtype "
-            f"{spec.dtype}, for which there is no memory ({error}); select less of it at once"
+            f"tensor {meta.spec.id!r}: what is selected has the shape {selection.storage_shape} and dtype "
+            f"{dtype}, for which there is no memory ({error}); select less of it at once"
         ) from error
 
 

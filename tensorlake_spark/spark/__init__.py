@@ -1,8 +1,8 @@
 """Spark: ``format("tensor")``, functions for plain Delta tables, ingestion. Begin with `source.data_source`.
 
-``source`` reads and writes; ``functions`` are for tables that Spark reads by itself; ``ingest`` makes tensors of files;
-``session`` starts Spark on this machine; ``cluster`` is what all of them need. The only room that imports pyspark. May
-import every room but ``jobs``.
+``source`` is ``format("tensor")``; ``functions`` are for tables that Spark reads as plain Delta; ``ingest`` makes
+tensors from files; ``session`` starts Spark on this machine; ``cluster`` is what all of them share. This is the only
+room that imports pyspark. It may import every room but ``jobs``.
 """
 
 from importlib import import_module

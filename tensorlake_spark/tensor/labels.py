@@ -16,6 +16,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnknownLabelError, did_you_mean
 
+_KINDS = {str, int, float, bool}
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
 
 
@@ -37,7 +38,10 @@ class Listed:
     values: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        wrong = [v for v in self.values if not isinstance(v, (str, int, float, bool))]
+        if not {*map(type, self.values)} <= _KINDS:  # of ten thousand names, quickly
+            wrong = [v for v in self.values if not isinstance(v, (str, int, float, bool))]
+        else:
+            wrong = []
         if wrong:
             raise InvalidTensorError(f"label {wrong[0]!r} is not a string, number or bool")
         if len(self._places) != len(self.values):
@@ -45,11 +49,26 @@ class Listed:
 
     @cached_property
     def _places(self) -> dict[Any, int]:
-        return {value: k for k, value in enumerate(self.values)}
+        return dict(zip(self.values, range(len(self.values)), strict=True))
 
     def array(self, count: int) -> np.ndarray[Any, Any]:
         """Return the labels of the first `count` indices."""
         return np.array(self.values[:count])
+
+    def places(self, labels: Sequence[Any]) -> np.ndarray[Any, Any]:
+        """Return the index of every label, -1 of one that the axis does not have.
+
+        Examples
+        --------
+        >>> Listed(("AA", "UA")).places(["UA", "DL"]).tolist()
+        [1, -1]
+        """
+        places = self._places
+        try:
+            return np.array([places.get(label, -1) for label in labels], np.int64)
+        except TypeError:  # a label that cannot be one, such as a list
+            known = (k if isinstance(k, (str, int, float, bool)) else None for k in labels)
+            return np.array([places.get(label, -1) for label in known], np.int64)
 
     def index(self, label: Any, length: int) -> Any:
         """Return the index, slice or indices that a label, a slice or a list of labels stands for.
@@ -67,8 +86,13 @@ class Listed:
             first = 0 if label.start is None else self.index(label.start, length)
             last = len(self.values) - 1 if label.stop is None else self.index(label.stop, length)
             return slice(first, last + 1)
-        if isinstance(label, (list, tuple, np.ndarray)):
-            return np.array([self.index(one, length) for one in label], np.int64)
+        if isinstance(label, np.ndarray):
+            label = label.tolist()
+        if isinstance(label, (list, tuple)):
+            found = self.places(label)
+            for place in np.flatnonzero(found < 0)[:1].tolist():
+                self.index(label[place], length)
+            return found
         label = label.item() if isinstance(label, np.generic) else label
         try:
             return self._places[label]
@@ -230,6 +254,8 @@ def labels_of(value: Any) -> Labels:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, Sequence) and not isinstance(value, str):
+        if {*map(type, value)} <= _KINDS:
+            return Listed(tuple(value))
         return Listed(tuple(v.item() if isinstance(v, np.generic) else v for v in value))
     raise InvalidTensorError(f"labels are a list or regular bins, not {type(value).__name__}")
 

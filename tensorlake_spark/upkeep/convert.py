@@ -16,7 +16,7 @@ from tensorlake_spark.delta.log.commit import StaleChange
 from tensorlake_spark.delta.log.data_file import DataFile, discard
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError
-from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.reading.read import check_rows
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
@@ -88,7 +88,7 @@ def convert_in(
     if verify:
         check_rows(snapshot, old)
     spec = _new_spec(old, StoredSource(snapshot, old), options)
-    source = StoredSource(snapshot, old, dense=not layout_of(spec.layout).is_sparse)
+    source = StoredSource(snapshot, old, dense=not stored_layout(spec).is_sparse)
     with writer_of(snapshot, spec) as writer:
         seqs = count()
         totals = put(writer, spec, source, (0,) * spec.ndim, seqs, progress)
@@ -101,7 +101,7 @@ def _new_spec(old: Meta, source: StoredSource, options: WriteOptions) -> TensorS
     """Return the spec that a tensor gets."""
     spec = new_spec(old.spec.id, source, options)
     rule = old.spec.params.get("duplicates")
-    if rule is not None and layout_of(spec.layout).is_sparse:  # later appends go by it
+    if rule is not None and stored_layout(spec).is_sparse:  # later appends go by it
         spec = replace(spec, params={**spec.params, "duplicates": rule})
     return spec
 
@@ -144,7 +144,7 @@ def _encode(
 ) -> Output:
     """Read some regions of the tensor as it is, and write them as it becomes."""
     first, stop = part
-    source = StoredSource(snapshot, old, first, stop, not layout_of(spec.layout).is_sparse)
+    source = StoredSource(snapshot, old, first, stop, not stored_layout(spec).is_sparse)
     if source.count(spec.block_shape or ()) != regions:
         raise InvalidOptionError(
             f"the driver cuts tensor {spec.id!r} into {regions} regions, an executor does not: they run "

@@ -16,7 +16,7 @@ from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts import LAYOUTS, Layout
 from tensorlake_spark.upkeep.zorder import arrange, axes_of, keeps_order
 
 logger = logging.getLogger("tensorlake_spark")
@@ -65,8 +65,8 @@ def optimize(
 
 
 def row_group_bytes(layout: str) -> int:
-    """Return how large the row groups of a layout become."""
-    return layout_of(layout).row_group_bytes
+    """Return how large the row groups of a layout become, of one from a later release as well."""
+    return LAYOUTS.get(layout, Layout).row_group_bytes
 
 
 def _orderable(snapshot: Snapshot, zorder: Sequence[str | int]) -> list[str]:

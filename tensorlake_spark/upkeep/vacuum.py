@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import math
 import re
 from functools import partial
 
-from tensorlake_spark.delta.files import catalog_file
+from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
+from tensorlake_spark.delta.log import local_commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.table_folder import inner_tables
 from tensorlake_spark.delta.log.tags import tags
@@ -47,7 +49,7 @@ def vacuum(
 ) -> list[str]:
     """Delete files that no version within the retention needs; see `TensorLake.vacuum`.
 
-    What an ingestion left to be resumed goes when it is older, a week where `retention_hours` is None. deltalake
+    Commits that a killed writer left unfinished go too. What an ingestion left to be resumed goes when it is older, a week where `retention_hours` is None. deltalake
     counts in whole hours, so a part of one counts as one. Where `run` is of a cluster, executors delete what
     the driver has found; the history then has no entry of it, and of this process's vacuum it has two.
     """
@@ -72,8 +74,15 @@ def vacuum(
         gone = [name for name in gone if not _is_kept(name, inner)]
         if not dry_run:
             _delete(storage, gone, run)
-    notes = staging.expire(storage, retention_hours, dry_run)
-    return gone + notes + catalog_file.expire(storage, dry_run)
+    if not dry_run:
+        digest_file.forget(snapshot)
+    kept = snapshot.retention if retention_hours is None else dt.timedelta(hours=retention_hours)
+    return [
+        *gone,
+        *staging.expire(storage, retention_hours, dry_run),
+        *local_commit.expire(storage, kept, dry_run),
+        *catalog_file.expire(storage, kept, dry_run),
+    ]
 
 
 def _delete(storage: Storage, names: list[str], run: Run) -> None:

@@ -27,7 +27,7 @@ from tensorlake_spark.delta.log.data_file import DataFile, discard
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import morton_order
-from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.rows.row import corners, is_data, payload_sizes
 from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec
 from tensorlake_spark.writing.pipeline import recomputed
@@ -80,7 +80,8 @@ def axes_of(spec: TensorSpec, names: Sequence[str | int]) -> tuple[int, ...]:
     if keeps_order(spec):
         raise InvalidOptionError(
             f"tensor {spec.id!r} combines duplicates by {spec.params['duplicates']!r} in the order of its rows, "
-            "which must stay; lake.convert() combines them for good"
+            "which must stay; to combine them now and lose the rule, write it over itself: "
+            f"lake.write({spec.id!r}, lake[{spec.id!r}], mode='overwrite'), with its layout, axes, labels and attrs"
         )
     out = []
     for name in names:
@@ -206,7 +207,7 @@ def _rows_of(snapshot: Snapshot, spec: TensorSpec) -> _Rows:
     files = snapshot.files
     columns = scan.leaves(("seq", "lo", "hi", "params"), spec.ndim)
     parts: list[_Rows] = []
-    for place in np.flatnonzero(files.may_hold(spec.id, data=True)).tolist():
+    for place in files.places_of(spec.id, data=True).tolist():
         path = files.path[place]
         footer = footer_of(snapshot.storage, path)
         keep = snapshot.kept(path)
@@ -308,7 +309,7 @@ def _gather(snapshot: Snapshot, spec: TensorSpec, task: _Task) -> Output:
     rows = pa.concat_batches(parts)
     order = np.argsort(np.concatenate(places))
     del parts
-    limit = layout_of(spec.layout).row_group_bytes
+    limit = stored_layout(spec).row_group_bytes
     with FileWriter(snapshot.storage, 1 << 62, schema=snapshot.schema) as writer:
         cuts = _cuts(payload_sizes(rows)[order], task.step, limit)
         for first, stop in pairwise(cuts):

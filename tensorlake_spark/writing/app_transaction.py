@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.commit import app_of, transaction_done
+from tensorlake_spark.delta.log.history import batches
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.time_travel import TAG
 from tensorlake_spark.errors import InvalidOptionError
 
 _OURS = (app_of(""), TAG)
+_MOST = 1000  # commits that are looked at
+
+_REMEDY = (
+    "give every tensor a name of its own (txnAppId), or this batch a greater number (txnVersion)"
+)
 
 
 def check_transaction(transaction: Any) -> None:
@@ -60,10 +67,24 @@ def is_repeated(
     Raises
     ------
     InvalidOptionError
-        If it is, and what it writes is not there.
+        If it is, and what it writes is not there, or the batches of that name wrote other tensors.
     """
     if transaction is None or not transaction_done(snapshot, transaction):
         return False
+    check_there(snapshot, transaction, tensor_id, is_group)
+    others = instead_of(tensor_id, tensors_of(snapshot, transaction), is_group)
+    if others:
+        raise InvalidOptionError(said_instead(snapshot, transaction, tensor_id, others, is_group))
+    return True
+
+
+def check_there(
+    snapshot: Snapshot, transaction: tuple[str, int], tensor_id: str, is_group: bool = False
+) -> None:
+    """Raise InvalidOptionError if what a batch writes, which is committed already, is not there.
+
+    The parameters are those of `is_repeated`.
+    """
     if is_group:
         is_there = any(name.startswith(f"{tensor_id}/") for name in catalog.ids(snapshot))
     else:
@@ -72,8 +93,61 @@ def is_repeated(
         name, number = transaction
         raise InvalidOptionError(
             f"batch {number} of {name!r} counts as done in {snapshot.storage.uri}, but there is no tensor "
-            f"{f'{tensor_id}/...' if is_group else tensor_id!r}: another tensor was written under that name, or "
-            "this one was deleted since; give every tensor a name of its own (txnAppId), or this batch a greater "
-            "number (txnVersion)"
+            f"{_called(tensor_id, is_group)}: another tensor was written under that name, or this one was "
+            f"deleted since; {_REMEDY}"
         )
-    return True
+
+
+def tensors_of(snapshot: Snapshot, transaction: tuple[str, int]) -> frozenset[str] | None:
+    """Return the tensors that a committed batch, and later ones of its name, wrote; None where that is not known.
+
+    It is not known if the log has dropped the commit, if a thousand commits came after it, or if a program that
+    does not count the changes of tensors made it.
+    """
+    name, number = transaction
+    found: frozenset[str] = frozenset()
+    for done, tensors in batches(snapshot, name, _MOST):
+        if done >= number:
+            if not tensors:
+                return None
+            found |= tensors
+        if done <= number:
+            return found
+    return None
+
+
+def instead_of(tensor_id: str, written: frozenset[str] | None, is_group: bool = False) -> list[str]:
+    """Return what a batch wrote if that is known, and not the tensor or the group that it should have written.
+
+    Examples
+    --------
+    >>> instead_of("a", frozenset({"a", "b"})), instead_of("c", frozenset({"b"})), instead_of("c", None)
+    ([], ['b'], [])
+    """
+    if written is None:
+        return []
+    if is_group:
+        is_written = any(name.startswith(f"{tensor_id}/") for name in written)
+    else:
+        is_written = tensor_id in written
+    return [] if is_written else sorted(written)
+
+
+def said_instead(
+    snapshot: Snapshot,
+    transaction: tuple[str, int],
+    tensor_id: str,
+    others: Sequence[str],
+    is_group: bool = False,
+) -> str:
+    """Return the message for a batch that wrote `others` and not the tensor or the group `tensor_id`."""
+    name, number = transaction
+    wrote = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
+    return (
+        f"batch {number} of {name!r} counts as done in {snapshot.storage.uri}, because {wrote} was written under "
+        f"that name; nothing is written of {_called(tensor_id, is_group)}; {_REMEDY}"
+    )
+
+
+def _called(tensor_id: str, is_group: bool) -> str:
+    return repr(f"{tensor_id}/..." if is_group else tensor_id)

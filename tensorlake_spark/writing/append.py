@@ -14,8 +14,11 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing import PointSelection
 from tensorlake_spark.indexing.coords import check_rule
-from tensorlake_spark.layouts import grid_of, layout_of
+from tensorlake_spark.layouts import grid_of, layout_of, stored_layout
+from tensorlake_spark.layouts.coding.chain import parted
+from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.layouts.ftsf import paper_block
+from tensorlake_spark.layouts.quantization.kinds import quantization_in
 from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.labels import Labels, Listed, check_labels, labels_of
@@ -51,7 +54,7 @@ def append(
     # What the iterator does not know yet does not matter for the grid: only where the new run begins.
     grid = grid_of(spec).extend(axis, source.shape[axis])
     spec = replace(spec, segments=grid.segments)
-    layout = layout_of(spec.layout)
+    layout = stored_layout(spec)
     source = suited(source, layout.is_sparse, layout.leading_axis(spec))
     with writer_of(snapshot, spec) as writer:
         seqs = count(old.seq + 1)
@@ -127,7 +130,7 @@ def unite(
 ) -> Snapshot:
     """Add elements to a sparse tensor where they lie; the shape grows to hold them."""
     spec = old.spec
-    layout = layout_of(spec.layout)
+    layout = stored_layout(spec)
     if not layout.is_sparse:
         raise InvalidOptionError(
             f"axis=None adds elements to a sparse tensor; {spec.id!r} has layout {spec.layout}: append "
@@ -187,11 +190,22 @@ def check_kept(spec: TensorSpec, options: WriteOptions, axis: int | None) -> Non
         Where the append continues; with None, where elements are added, `duplicates` may change.
     """
     check_rule(options.duplicates, spec.dtype)
-    layout = layout_of(spec.layout)
+    layout = stored_layout(spec)
     if options.layout != "auto" and layout_of(options.layout).name != spec.layout:
         raise _not_kept(spec, "layout", spec.layout, options.layout)
-    if options.codec != "auto" and layout.check_codec(options.codec) != spec.codec:
+    if (
+        options.codec not in BY_TRYING
+        and layout.check_codec(options.codec) != parted(spec.codec)[1]
+    ):
         _warn(spec, "codec", spec.codec, options.codec)
+    known = quantization_in(spec)
+    if options.quantize is not None and options.quantization != known:
+        was = "none" if known is None else known.to_json()
+        asked = options.quantize.to_json()
+        raise InvalidOptionError(
+            f"tensor {spec.id!r} has quantize={was!r}, and an append keeps it; leave out quantize={asked!r}, or "
+            f"change it by lake.convert({spec.id!r}, quantize={asked!r})"
+        )
     given = options.block_shape
     if given is not None and checked_block(given) != spec.block_shape:
         _warn(spec, "block_shape", spec.block_shape, given)

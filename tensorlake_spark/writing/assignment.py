@@ -18,7 +18,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.selection import box_selection
-from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.layouts import AnySelection, stored_layout
 from tensorlake_spark.progress import progress
 from tensorlake_spark.reading.gaps import touched_cells, uncovered
 from tensorlake_spark.rows.metadata import Meta
@@ -205,7 +205,10 @@ class _Merge:
 
     def fill(self, box: Box) -> list[Row]:
         """Return the rows of a box that has none yet: it is full of the fill value elsewhere."""
-        return self._encode(np.full(box.shape, self.spec.fill_value), box)
+        part = np.full(box.shape, self.spec.fill_value)
+        return self._counted(
+            stored_layout(self.spec).encode(self._put(part, box), box.lo, self.spec)
+        )
 
     def _look(self, batch: pa.RecordBatch) -> tuple[np.ndarray[Any, Any], dict[int, Box]]:
         """Return which rows are metadata rows of the tensor, and the boxes of its data rows that are hit."""
@@ -219,20 +222,21 @@ class _Merge:
 
     def _replace(self, row: pa.RecordBatch, box: Box) -> list[pa.RecordBatch]:
         """Return a stored row with the values in it; it becomes none where all of it is the fill value."""
-        layout = layout_of(self.spec.layout)
+        layout = stored_layout(self.spec)
         whole = box_selection(self.spec.shape, box)
         part = layout.new_result(self.spec, whole, True)
         old = layout.decode(row, self.spec, whole, part)
         self.replaced += Totals(1, old.nnz, old.nbytes)
         place = row.column("seq").to_pylist()
-        return [
-            with_extras(data_batch(self.spec, place, [new]), row) for new in self._encode(part, box)
-        ]
+        rows = self._counted(layout.encode_again(self._put(part, box), box.lo, self.spec))
+        return [with_extras(data_batch(self.spec, place, [new]), row) for new in rows]
 
-    def _encode(self, part: np.ndarray[Any, Any], box: Box) -> list[Row]:
+    def _put(self, part: np.ndarray[Any, Any], box: Box) -> np.ndarray[Any, Any]:
         src, dst = self.selection.project(box.lo, box.hi)
         part[src] = self.values[dst]
-        rows = layout_of(self.spec.layout).encode(part, box.lo, self.spec)
+        return part
+
+    def _counted(self, rows: list[Row]) -> list[Row]:
         self.written += Totals.of(rows)
         return rows
 

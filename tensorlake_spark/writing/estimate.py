@@ -30,7 +30,8 @@ from tensorlake_spark.writing.source import (
 if TYPE_CHECKING:
     import pandas as pd
 
-_CHUNKS = 48  # chunks of a dense layout that are encoded
+_CHUNKS = 48  # chunks of a dense layout that are encoded, or fewer
+_CHUNK_BYTES = 64 << 20  # of as many bytes together
 _PARTS = 12  # parts of a sparse layout that are encoded
 _PART_CELLS = 1 << 21  # of an array, looked through for its non-zeros
 _ROW_BYTES, _GROUP_BYTES = 30, 9000  # what a row, and a row group, takes beside the payload
@@ -91,6 +92,12 @@ def estimate(
     for name in names:
         layout = layout_of(name)
         try:
+            layout.check_tensor(source.shape, source.dtype)
+        except InvalidTensorError:
+            if layouts is not None:
+                raise
+            continue
+        try:
             spec = new_spec("estimate", source, WriteOptions(layout=name, **options))
         except InvalidOptionError:
             if layouts is not None:
@@ -137,13 +144,15 @@ def _spread(count: int, most: int) -> list[int]:
 def _chunks(data: Any, spec: TensorSpec) -> tuple[Iterator[Part], int]:
     """Sample the chunks of a dense layout; of a sparse tensor those that hold an element."""
     grid = grid_of(spec)
+    size = math.prod(spec.block_shape) * spec.dtype.itemsize
+    most = min(_CHUNKS, max(4, _CHUNK_BYTES // max(1, size)))
     if isinstance(data, SparseTensor):
         sides = np.array(spec.block_shape, np.int64)[:, None]
         cells = np.unique(ravel(data.coords // sides, grid.counts))
-        chosen = cells[_spread(len(cells), _CHUNKS)].tolist()
+        chosen = cells[_spread(len(cells), most)].tolist()
         whole = len(cells)
     else:
-        chosen, whole = _spread(grid.n_cells, _CHUNKS), grid.n_cells
+        chosen, whole = _spread(grid.n_cells, most), grid.n_cells
 
     def parts() -> Iterator[Part]:
         for cell in chosen:

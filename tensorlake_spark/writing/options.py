@@ -14,9 +14,19 @@ import numpy as np
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_rule
 from tensorlake_spark.layouts import Layout, layout_of
+from tensorlake_spark.layouts.coding.chain import argument_of, parted
+from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.layouts.ftsf import paper_block
+from tensorlake_spark.layouts.quantization import bit_rounding, quantized_block
+from tensorlake_spark.layouts.quantization.kinds import (
+    KEY,
+    Quantization,
+    check_quantization,
+    counted_dtype,
+    quantization_of,
+)
 from tensorlake_spark.tensor.labels import check_labels
-from tensorlake_spark.tensor.spec import TensorSpec, check_axes, check_id, fill_bytes
+from tensorlake_spark.tensor.spec import TensorSpec, check_axes, check_id, fill_bytes, native
 from tensorlake_spark.writing.app_transaction import check_transaction
 from tensorlake_spark.writing.source import Source, native_dtype
 
@@ -35,6 +45,8 @@ class WriteOptions:
     chosen : TensorSpec, optional
         What `new_spec` made of the other options and a source, where it was asked already: it tries the
         density and the codecs on the data, and logs why.
+    quantize : Quantization, optional
+        Given as `quantization_of` takes it. Its kind ``none`` stands for no quantisation.
     """
 
     layout: str = "auto"
@@ -51,13 +63,15 @@ class WriteOptions:
     threshold: float = DENSE_FROM
     labels: Mapping[str, Any] = field(default_factory=dict)
     chosen: TensorSpec | None = None
+    quantize: Any = None
 
     def __post_init__(self) -> None:
         """Raise InvalidOptionError if a value has a type that no layout accepts."""
         check_transaction(self.transaction)
+        object.__setattr__(self, "quantize", quantization_of(self.quantize))
         if not isinstance(self.codec, str):
             raise InvalidOptionError(
-                f"unknown codec {self.codec!r}; give the name of a codec, or 'auto'"
+                f"unknown codec {self.codec!r}; give the name of a codec, or 'auto' or 'smallest'"
             )
         if self.chunk_rank is not None and not isinstance(self.chunk_rank, Integral):
             raise InvalidOptionError(
@@ -67,6 +81,12 @@ class WriteOptions:
             check_mapping(name, getattr(self, name))
         if not isinstance(self.threshold, Real) or not 0 <= self.threshold <= 1:
             raise InvalidOptionError(f"threshold {self.threshold!r} is not a share between 0 and 1")
+
+    @property
+    def quantization(self) -> Quantization | None:
+        """How values are quantised, None if they are not."""
+        known: Quantization | None = self.quantize
+        return None if known is None or known.kind == "none" else known
 
 
 def check_mapping(name: str, value: Any) -> None:
@@ -98,6 +118,8 @@ def auto_layout(density: float, options: WriteOptions, is_filled: bool) -> tuple
     """
     if options.chunk_rank is not None:
         return "ftsf", "chunk_rank is an option of dense chunks"
+    if options.quantization is not None:
+        return "ftsf", "quantize is an option of dense chunks"
     if is_filled:
         return "ftsf", f"sparse layouts leave out zeros, not {options.fill_value!r}"
     if density >= options.threshold:
@@ -136,6 +158,7 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     filled = fill_bytes(options.fill_value, dtype)
     layout = layout_of(choose_layout(tensor_id, source, options, filled))
     check_options(layout, options, dtype, any(filled))
+    layout.check_tensor(source.shape, dtype)
     if options.block_shape is not None:
         block = checked_block(options.block_shape)
         if len(block) != len(source.shape):
@@ -146,7 +169,9 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
         block = paper_block(source.shape, options.chunk_rank)
     else:
         block = layout.default_block(
-            source.shape, dtype, source.density() if layout.is_sparse else 1
+            source.shape,
+            counted_dtype(options.quantization, dtype),
+            source.density() if layout.is_sparse else 1,
         )
     spec = TensorSpec(
         id=check_id(tensor_id),
@@ -162,12 +187,53 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     )
     if options.duplicates != "error":
         spec = replace(spec, params={**spec.params, "duplicates": options.duplicates})
-    if options.codec == "auto":
-        codec = layout.choose_codec(source.sample(block)) if not layout.is_sparse else "zstd"
+    quantization = options.quantization
+    if quantization is not None:
+        check_quantization(quantization, tensor_id, dtype, layout.name, not layout.is_sparse)
+        if not quantized_block.keeps_fill(spec.fill_value, quantization):
+            raise InvalidOptionError(
+                f"fill_value={options.fill_value!r} of tensor {tensor_id!r} would be read as another value with "
+                f"quantize={quantization.to_json()!r}; use fill_value=0, or quantise without loss ('split')"
+            )
+        spec = replace(spec, params={**spec.params, KEY: quantization.to_json()})
+    step = "" if quantization is None else quantization.codec_step
+    if options.codec in BY_TRYING:
+        choose = layout.choose_codec if options.codec == "auto" else layout.smallest_codec
+        codec = (
+            choose(_stored_sample(source.sample(block), quantization))
+            if not layout.is_sparse
+            else "zstd"
+        )
     else:
-        codec = layout.check_codec(options.codec)
+        codec = _inner_codec(layout, options.codec)
+    codec = f"{step}+{codec}" if step else codec
     logger.debug("tensor %r: layout %s, block %s, codec %s", tensor_id, layout.name, block, codec)
     return replace(spec, codec=codec)
+
+
+def _inner_codec(layout: Layout, name: str) -> str:
+    """Return a codec if a user may name it."""
+    step, inner = parted(name)
+    if not step:
+        return layout.check_codec(name)
+    argument = argument_of(step)
+    given: Any = argument if step.startswith("cast") else step
+    if step.startswith("error"):
+        given = {"error": argument}
+    raise InvalidOptionError(
+        f"codec {name!r} is not for a writer to name: its step {step} quantises; give quantize={given!r} and "
+        f"codec={inner!r}"
+    )
+
+
+def _stored_sample(sample: Any, quantization: Quantization | None) -> Any:
+    """Return what a codec codes of a sample."""
+    if quantization is None:
+        return sample
+    values = np.ascontiguousarray(native(np.asarray(sample))).reshape(np.shape(sample))
+    if quantization.codec_step:
+        return quantized_block.sample_of(values, quantization.codec_step)
+    return bit_rounding.within(values, quantization.bound or 0.5)
 
 
 def integers(text: str, name: str) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ class Overlay(Snapshot):
         super().__init__(snapshot.storage, snapshot._opened)
         self.reader_features = frozenset() if alone else snapshot.reader_features
         new = entries(files)
-        self.files = new if alone else joined(snapshot.files, new)
+        self.files = new if alone else snapshot.files.joined(new)
 
 
 class HeldFiles(Storage):
@@ -130,21 +130,6 @@ def entries(files: Sequence[DataFile]) -> Files:
 def first_seqs(files: Sequence[DataFile]) -> Array:
     """Return the least ``seq`` of each data file."""
     return np.array([json.loads(f.stats)["minValues"]["seq"] for f in files], np.int64)
-
-
-def chosen(files: Files, mask: Array) -> Files:
-    """Return some of the files."""
-    arrays = {n: getattr(files, n)[mask] for n in _ARRAYS}
-    return Files(path=[files.path[i] for i in np.flatnonzero(mask).tolist()], **arrays)
-
-
-def joined(one: Files, two: Files) -> Files:
-    """Return the files of both."""
-    arrays = {n: np.concatenate([getattr(one, n), getattr(two, n)]) for n in _ARRAYS}
-    return Files(path=[*one.path, *two.path], **arrays)
-
-
-_ARRAYS = [name for name in Files.__dataclass_fields__ if name != "path"]
 
 
 class Changes(Protocol):
@@ -236,7 +221,7 @@ class View(Snapshot):
             return self._hold([*View(self.changes, self.tensor_id).rows()])
         found, first = self.changes.files_of(self.tensor_id)
         held, places = self._hold(self.changes.waiting_rows(self.tensor_id))
-        return joined(found, held), np.concatenate([first, places])
+        return found.joined(held), np.concatenate([first, places])
 
     def _hold(self, rows: Sequence[Waiting]) -> tuple[Files, Array]:
         """Return rows of the tensor as a file in memory."""

@@ -101,7 +101,7 @@ class _Restoration:
 
     def _files(self, snapshot: Snapshot) -> dict[str, int]:
         """Return the files that may hold data rows of the tensor, and their places in the snapshot."""
-        places = np.flatnonzero(snapshot.files.may_hold(self.tensor_id, data=True))
+        places = snapshot.files.places_of(self.tensor_id, data=True)
         paths = in_file_order(snapshot, (snapshot.files.path[place] for place in places.tolist()))
         return {path: snapshot.places[path] for path in paths}
 

@@ -14,7 +14,7 @@ from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import lift, locate, select
-from tensorlake_spark.layouts import AnySelection, layout_of
+from tensorlake_spark.layouts import AnySelection, stored_layout
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import SCHEMA, Totals, corners
 from tensorlake_spark.tensor.sparse import SparseTensor, sparse_of
@@ -120,7 +120,7 @@ def _replace(
     seqs: Iterator[int],
 ) -> tuple[list[str], Totals]:
     """Write the touched rows anew; return the files they were in, and the totals afterwards."""
-    spec, layout = meta.spec, layout_of(meta.spec.layout)
+    spec, layout = meta.spec, stored_layout(meta.spec)
     whole = select(..., spec.shape)
     touched, removes = _touched(snapshot, spec, selection)
     gathered = layout.new_result(spec, whole, False)

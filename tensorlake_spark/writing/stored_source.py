@@ -12,7 +12,7 @@ import numpy as np
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.indexing import Box, select
 from tensorlake_spark.indexing.coords import ravel
-from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.sparse import SparseTensor
@@ -53,7 +53,7 @@ class StoredSource:
     def density(self) -> float:
         """Return the share of elements that are not zero; of a dense tensor that of some of its regions."""
         spec = self._meta.spec
-        if layout_of(spec.layout).is_sparse:
+        if stored_layout(spec).is_sparse:
             return self._meta.totals.nnz / max(1, spec.size)
         found = looked_at = 0
         every = max(1, self.count(spec.block_shape or ()) // _LOOKED_AT)
@@ -97,7 +97,7 @@ class StoredSource:
         elements of a small tensor fit into one region, however few of its cells they are.
         """
         spec = self._meta.spec
-        if not layout_of(spec.layout).is_sparse:
+        if not stored_layout(spec).is_sparse:
             return self.dtype.itemsize
         nbytes = max(1, self._meta.totals.nnz) * (8 * spec.ndim + self.dtype.itemsize)
         share = nbytes / max(1, spec.size)

@@ -37,11 +37,9 @@ from tensorlake_spark.writing.overlay import (
     Waiting,
     add_rows,
     are_stored,
-    chosen,
     entries,
     first_seqs,
     is_small,
-    joined,
     stored,
 )
 
@@ -244,13 +242,13 @@ class Uncommitted:
         if self.base is not None and tensor_id not in self.dropped:
             mask = self.base.files.may_hold(tensor_id, data=True)
             mask[[self.base.places[path] for path in self.removed]] = False
-            found, first = chosen(self.base.files, mask), self.base.first_seq[mask]
+            found, first = self.base.files.chosen(mask), self.base.first_seq[mask]
         new = [
             n for n in self._new.values() if n.may_hold(tensor_id) and tensor_id not in n.dropped
         ]
         if new:
             files = [n.file for n in new]
-            found = joined(found, entries(files))
+            found = found.joined(entries(files))
             first = np.concatenate([first, first_seqs(files)])
         return found, first
 

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stored import forget
 
 import tensorlake_spark as tl
 from tensorlake_spark.audit import check
 from tensorlake_spark.audit import check_tensor as tensor_check
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files import footer as footers
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.staging import Staging
 from tensorlake_spark.delta.store.storage import Storage
@@ -35,12 +35,6 @@ def full(lake, x):
     """Eight rows, which cover all of the tensor, and a metadata row."""
     lake.write("x", x, block_shape=(8, 100), codec="zstd")
     return lake
-
-
-def forget():
-    """Drop what is kept of files: these tests change what was thought immutable."""
-    footers._cache.clear()
-    catalog._cache.clear()
 
 
 def live(lake):

@@ -8,12 +8,12 @@ from pathlib import Path
 import deltalake
 import numpy as np
 import pytest
+from stored import forget
 
 import tensorlake_spark as tl
 from tensorlake_spark.audit.check import check
+from tensorlake_spark.audit.hashing import digest_of
 from tensorlake_spark.audit.purge import purge
-from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files import footer as footers
 from tensorlake_spark.delta.files.runner import run_here
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
@@ -62,11 +62,6 @@ def twice(full, spark, tmp_path):
     return do
 
 
-def forget():
-    footers._cache.clear()
-    catalog._cache.clear()
-
-
 def live(lake):
     return Snapshot.open(Storage(lake.uri)).files.path
 
@@ -103,6 +98,18 @@ def test_a_check_finds_the_same_in_the_same_order(full, twice, x):
     found = same(twice(checked()))["findings"]
     assert {f["kind"] for f in found} >= {"row", "missing", "size", "file", "orphan"}
     assert same(twice(checked(ids=["b"])))["findings"]
+
+
+def test_digests_are_the_same(full, twice):
+    digest = full.digest()
+    shutil.rmtree(Path(full.uri, "_tensorlake"))
+    here, there = twice(lambda storage, run: digest_of(Snapshot.open(storage), run=run))
+    assert here == there == digest
+    assert here.hashed == there.hashed > 0
+    full["a"][7, 3] = 1
+    found = same(twice(lambda storage, run: asdict(check(Snapshot.open(storage), None, False, run, digest))))  # fmt: skip
+    assert [f["kind"] for f in found["findings"]] == ["digest"]
+    assert "box [7:8, 0:400]" in found["findings"][0]["place"]
 
 
 def test_a_check_mends_the_same(full, twice):

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from places import ROOT, TESTS
+from stored import forget
 
 import tensorlake_spark as tl
 from tensorlake_spark.audit import purge as purging
 from tensorlake_spark.audit.byte_search import WINDOW, Probes, Search
 from tensorlake_spark.audit.files_of_tensor import Traces
-from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files import footer as footers
+from tensorlake_spark.delta.files import digest_file
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.staging import Staging
 from tensorlake_spark.delta.store.storage import Storage
@@ -31,11 +31,6 @@ from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch
 def x():
     """Noise: each of its chunks is like no other."""
     return np.random.default_rng(0).integers(0, 2**31, (12, 400)).astype("i4")
-
-
-def forget():
-    footers._cache.clear()
-    catalog._cache.clear()
 
 
 def live(lake):
@@ -565,8 +560,92 @@ def test_a_receipt_of_format_1_is_read_for_ever():
     assert receipt.to_json(key=b"a key") + "\n" == text
     with pytest.raises(tl.CorruptDataError, match="seal"):
         tl.verify_receipt(text.replace('"versions_lost": "1"', '"versions_lost": ""'))
-    with pytest.raises(tl.InvalidOptionError, match=r"has format 3, .* reads formats 1 to 2"):
-        tl.verify_receipt(text.replace('"format": 1', '"format": 3'))
+    with pytest.raises(tl.InvalidOptionError, match=r"has format 4, .* reads formats 1 to 3"):
+        tl.verify_receipt(text.replace('"format": 1', '"format": 4'))
+
+
+def test_a_receipt_of_format_2_is_read_for_ever():
+    """It tells what was written, and has no digest of the table."""
+    text = (TESTS / "golden" / "receipt-2.json").read_text()
+    receipt = tl.verify_receipt(text, key=b"a key")
+    assert (receipt.format, len(receipt.written), receipt.verified) == (2, 1, True)
+    assert (receipt.digest_before, receipt.digest_after, receipt.bytes_written) == (None, None, 0)
+    assert receipt.to_json(key=b"a key") + "\n" == text
+
+
+@pytest.mark.both_stores
+def test_the_receipt_has_the_digest_before_and_after(lake, x):
+    for name in ("a", "b", "c"):
+        lake.write(name, x, block_shape=(1, 400), codec="raw")
+    before = lake.digest()
+    planned = lake.purge("a", "3", dry_run=True)
+    assert (planned.digest_before, planned.digest_after) == (None, None)
+    receipt = lake.purge("a", "3", now=True)
+    after = lake.digest()
+    assert (receipt.digest_before, receipt.digest_after) == (before.hex, after.hex)
+    assert before != after
+    assert (before["b"], before["c"]) == (after["b"], after["c"])
+    assert receipt.bytes_hashed == receipt.bytes_written == sum(f.nbytes for f in receipt.written)
+    assert f"digest after {after.hex}" in str(receipt)
+    assert tl.verify_receipt(receipt.to_json()) == receipt
+    again = lake.purge("a", "3", now=True)
+    assert (again.digest_before, again.digest_after, again.bytes_hashed) == (
+        after.hex,
+        after.hex,
+        0,
+    )
+
+
+@pytest.mark.local_disk
+def test_a_purge_leaves_no_digest_of_what_it_purged(lake, x):
+    fill(lake, x)
+    digests = {bytes.fromhex(node.hex) for node in lake.digest("a").children}
+    folder = Path(lake.uri, "_tensorlake", "digest")
+    (folder / "of-a-later-release").write_bytes(b"tensorlake digests 2\n" + b"".join(digests))
+    kept = digest_file.load(Snapshot.open(Storage(lake.uri)))
+    assert digests <= set(kept["digest"].to_pylist())
+    assert lake.purge("a", now=True).verified
+    assert [path.name for path in folder.iterdir()] == ["rows"]
+    kept = digest_file.load(Snapshot.open(Storage(lake.uri)))
+    assert set(kept["id"].to_pylist()) == {"b"}
+    assert digests.isdisjoint(kept["digest"].to_pylist())
+    assert lake.digest().hashed == 0
+
+
+@pytest.mark.local_disk
+def test_a_purge_of_some_users_writes_no_more_than_the_files_that_hold_them(lake):
+    """2 % of a table that is clustered by user."""
+    visits = np.random.default_rng(0).integers(0, 2**31, (1000, 500)).astype("i4")
+    for first in range(0, 1000, 20):  # a file for every 20 users
+        part = visits[first : first + 20]
+        lake.write("visits", part, axes=("user", "day"), mode="append", block_shape=(10, 500))
+    before = Snapshot.open(Storage(lake.uri)).files
+    sizes = dict(zip(before.path, before.size.tolist(), strict=True))
+    holding = {p for p, lo in zip(before.path, before.lo[:, 0].tolist(), strict=True) if lo == 400}
+    receipt = lake.purge("visits", "user=400:420", now=True)
+    assert receipt.verified
+    after = set(live(lake))
+    assert len(holding) == 1
+    assert set(sizes) - after == holding == {*receipt.rewritten}
+    assert receipt.bytes_replaced == sum(sizes[path] for path in holding)
+    assert receipt.bytes_replaced < 0.03 * sum(sizes.values())
+    assert receipt.bytes_written <= receipt.bytes_replaced
+    assert receipt.bytes_hashed == receipt.bytes_written
+    visits[400:420] = 0
+    np.testing.assert_array_equal(lake["visits"][:], visits)
+
+
+@pytest.mark.local_disk
+def test_where_a_file_cannot_be_read_there_is_no_digest(lake, x):
+    fill(lake, x)
+    lake.write("c", x)
+    files = Snapshot.open(Storage(lake.uri)).files
+    (path,) = [p for p, name in zip(files.path, files.first_id, strict=True) if name == "c"]
+    Path(lake.uri, path).write_bytes(b"no file of Parquet")
+    forget()
+    receipt = lake.purge("a", now=True)
+    assert (receipt.digest_before, receipt.digest_after, receipt.bytes_hashed) == (None, None, 0)
+    assert "cannot be certified" in receipt.reason
 
 
 def test_what_cannot_be_asked(lake, x):
@@ -649,6 +728,6 @@ def test_the_page_runs(tmp_path):
     page = (ROOT / "docs" / "compliance.md").read_text()
     names: dict[str, object] = {"path": str(tmp_path / "lake")}
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 8
     for block in blocks:
         exec(compile(block, "compliance.md", "exec"), names)

@@ -6,10 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stored import forget
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files import footer as footers
 
 
 @pytest.fixture
@@ -89,8 +88,7 @@ def test_an_old_file_with_unreadable_payloads_does_not_stop_a_purge(lake, x):
     data = bytearray(old.read_bytes())
     data[values.data_page_offset : values.data_page_offset + 64] = bytes(64)
     old.write_bytes(data)
-    footers._cache.clear()
-    catalog._cache.clear()
+    forget()
     receipt = lake.purge("x", now=True)
     assert not receipt.verified
     assert [path for path, _ in receipt.uncertified] == [old.name]

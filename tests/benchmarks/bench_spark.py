@@ -45,7 +45,10 @@ def main() -> int:
     parser.add_argument("--files", type=positive, default=10, help="of 201 MB each")
     parser.add_argument("--images", type=positive, default=64, help="in a file")
     parser.add_argument("--out", type=Path, default=Path("bench-output"))
-    parts = {p.__name__: p for p in (local, upkeep, at_once, workers, processes, memory)}
+    parser.add_argument(
+        "--large", action="store_true", help="only the jobs on large files, by workers"
+    )
+    parts = {p.__name__: p for p in (local, upkeep, at_once, workers, processes, large, memory)}
     parser.add_argument("--child", choices=tuple(parts), help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, default=0, help=argparse.SUPPRESS)
@@ -53,17 +56,17 @@ def main() -> int:
     if args.child:
         tell(parts[args.child](args))
         return 0
+    if args.large:
+        with tempfile.TemporaryDirectory() as folder:
+            print(spark_report.large_table({"found": clusters(["large"], ["--folder", folder])}))
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), args.files, args.images)
         shared = ["--repeat", str(args.repeat), "--folder", folder]
         found: dict[str, Any] = {"local": start_child(SCRIPT, ["local", *shared])}
         found["upkeep"] = start_child(SCRIPT, ["upkeep", *shared])
         found["at once"] = start_child(SCRIPT, ["at_once", *shared])
-        for rounds in range(ROUNDS):
-            for name in ("workers", "processes"):
-                for count in (1, 2):
-                    part = start_child(SCRIPT, [name, *shared, "--count", str(count)])
-                    found[f"{name}-{count}-{rounds}"] = part
+        found |= clusters(["workers", "processes", "large"], shared)
         for count in PIECES:
             found[f"pieces-{count}"] = start_child(
                 SCRIPT, ["memory", *shared, "--count", str(count)]
@@ -85,6 +88,16 @@ def main() -> int:
     for name, said in wrong.items():
         print(f"{name}: {said}", file=sys.stderr)
     return 1 if wrong else 0
+
+
+def clusters(names: Sequence[str], shared: Sequence[str]) -> dict[str, Any]:
+    """Return what each of some parts measured with one worker and with two, round by round."""
+    return {
+        f"{name}-{count}-{rounds}": start_child(SCRIPT, [name, *shared, "--count", str(count)])
+        for rounds in range(ROUNDS)
+        for name in names
+        for count in (1, 2)
+    }
 
 
 def prepare(folder: Path, files: int, images: int) -> None:
@@ -262,16 +275,10 @@ def at_once(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def workers(args: argparse.Namespace) -> dict[str, Any]:
-    """Measure on a cluster of so many workers, each a process of one core."""
-    import spark_audit
-
+    """Measure ingestion and reading on a cluster of so many workers."""
     folder = Path(args.folder)
     files = inputs(folder)
-    os.environ["SPARK_HOME"] = str(Path(__import__("pyspark").__file__).parent)
-    # The driver has no core of its own here: what its JVM compiles, it compiles on a worker's.
-    conf = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    spark = session_of(f"local-cluster[{args.count},1,1024]", **conf)
-    pin_executors(spark, args.count)
+    spark = cluster(args.count)
     table = folder / f"workers-{args.count}"
 
     def read() -> None:
@@ -283,9 +290,28 @@ def workers(args: argparse.Namespace) -> dict[str, Any]:
         for _ in range(WARM):  # of two executors each does half of the tasks, and so is warm later
             measure()
         found[name] = statistics.median(timed(measure) for _ in range(3))
-    found |= spark_audit.audit(spark, folder, args.count, LARGE_FILES)
     spark.stop()
     return found
+
+
+def large(args: argparse.Namespace) -> dict[str, Any]:
+    """Measure the jobs that keep a table right, on large files, on a cluster of so many workers."""
+    import spark_audit
+
+    spark = cluster(args.count)
+    found = spark_audit.audit(spark, Path(args.folder), args.count, LARGE_FILES)
+    spark.stop()
+    return found
+
+
+def cluster(count: int) -> Any:
+    """Return a session with so many workers, each a process of one core."""
+    os.environ["SPARK_HOME"] = str(Path(__import__("pyspark").__file__).parent)
+    # The driver has no core of its own here: what its JVM compiles, it compiles on a worker's.
+    conf = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    spark = session_of(f"local-cluster[{count},1,1024]", **conf)
+    pin_executors(spark, count)
+    return spark
 
 
 def processes(args: argparse.Namespace) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -98,6 +99,15 @@ def start_child(script: Path, arguments: Sequence[str]) -> dict[str, Any] | str:
         return found
     said = done.stderr.strip().splitlines() or ["nothing said"]
     return f"exit code {done.returncode}: {said[-1]}"
+
+
+def run_script(script: str, *arguments: object) -> Any:
+    """Run a text as a program in a new process, and return what it prints as JSON."""
+    run = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)
 
 
 def tell(result: Mapping[str, Any]) -> None:

@@ -7,15 +7,15 @@ process. Imports are not counted, and neither is `optimize`, which nobody calls 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from harness import run_script
 
 WARM = 10
 """Writes before the first that counts: modules are imported, threads started."""
@@ -59,15 +59,6 @@ READ = """
 """
 
 
-def child(script: str, *arguments: object) -> Any:
-    """Run a script in a new process and return what it prints."""
-    run = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
-    done = subprocess.run(run, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout)
-
-
 def growth(seconds: Sequence[float]) -> tuple[float, float]:
     """Return what a write of the first hundred takes, and one of the last, on average.
 
@@ -82,7 +73,7 @@ def growth(seconds: Sequence[float]) -> tuple[float, float]:
 
 def figures(place: str, count: int, repeat: int) -> list[tuple[str, float, float | None]]:
     """Return the rows of the table: what, its figure, and its bound."""
-    took = child(WRITE, place, count)
+    took = run_script(WRITE, place, count)
     rows: list[tuple[str, float, float | None]] = []
     for kind in ("wall", "cpu"):
         first, last = growth(took[kind])
@@ -93,7 +84,7 @@ def figures(place: str, count: int, repeat: int) -> list[tuple[str, float, float
     found: dict[str, list[float]] = {name: [] for name in bounds}
     for _ in range(repeat):
         for what in ("one", "list", "catalog"):
-            for name, seconds in child(READ, place, count, what).items():
+            for name, seconds in run_script(READ, place, count, what).items():
                 found[name].append(seconds)
     names = {
         "open": "tl.open, s", "one": "lake[id], s", "list": "list(lake), s", "catalog": "lake.catalog(), s",

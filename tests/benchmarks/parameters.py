@@ -285,13 +285,13 @@ def main() -> int:
     args = parser.parse_args()
     for folder in (args.out, args.docs):
         folder.mkdir(parents=True, exist_ok=True)
-    alone = "make bench-parameters" if len(sys.argv) == 1 else ""
+    arguments = f' BENCH_ARGS="{" ".join(sys.argv[1:])}"' if len(sys.argv) > 1 else ""
     report = {
         **machine(),
         "repeat": args.repeat,
         "again": AGAIN,
         "versions": versions(["tensorlake-spark", "numpy", "pyarrow", "deltalake"]),
-        "command": alone or " ".join(["python tests/benchmarks/parameters.py", *sys.argv[1:]]),
+        "command": "make bench-parameters" + arguments,
         "workloads": {},
     }
     with tempfile.TemporaryDirectory() as folder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,18 @@ def mean_ratio(medians: dict[str, float], base: dict[str, float], names: tuple[s
     return math.exp(sum(math.log(medians[n] / base[n]) for n in names) / len(names))
 
 
+def wrapped(text: str) -> list[str]:
+    """Return the lines of a paragraph, or of an entry of a list, as wide as those of the other pages.
+
+    Examples
+    --------
+    >>> wrapped("- " + "word " * 30)[1]
+    '  word word word word word word word word word'
+    """
+    indent = "  " if text.startswith("- ") else ""
+    return textwrap.wrap(text, 110, subsequent_indent=indent, break_on_hyphens=False)
+
+
 def tables(report: dict[str, Any]) -> str:
     """Return the part of the page that is made anew every time."""
     lines = [
@@ -60,14 +73,26 @@ def tables(report: dict[str, Any]) -> str:
         "",
         "## Figures",
         "",
-        f"Date {report['date']}, {report['cpus']} CPUs ({report['machine']}), Python {report['python']}; "
-        + ", ".join(f"{k} {v}" for k, v in report["versions"].items())
-        + f". Command: `{report['command']}`.",
+        *wrapped(
+            f"Date {report['date']}, {report['cpus']} CPUs ({report['machine']}), Python {report['python']}; "
+            + ", ".join(f"{k} {v}" for k, v in report["versions"].items())
+            + f". Command: `{report['command']}`."
+        ),
         "",
-        f"Median of {report['repeat']} rounds, each a fresh process that writes and one that reads; in it "
-        f"the median of {report['again']} reads on an opened store, files in the page cache. Size as a share "
-        "of raw (photos: the array; uber: int64 coordinates and float64 values), reads in ms; `reads`: the "
-        "geometric mean of the reads, as a ratio to the defaults'. Bold: the defaults.",
+        *wrapped(
+            f"In each of {report['repeat']} rounds, a fresh process writes and another one reads. All figures are "
+            f"medians of the rounds. A read is the median of {report['again']} reads of an opened lake, with its "
+            "files in the page cache."
+        ),
+        "",
+        "- **Bold**: the default.",
+        "- `rows`, `groups`, `files`: how many rows, row groups and data files the table has.",
+        *wrapped(
+            "- `size`: a share of the raw size. Raw is the array for photos, and int64 coordinates with float64 "
+            "values for uber."
+        ),
+        "- `write s`: the write in seconds. The reads are in ms.",
+        "- `reads`: the geometric mean of the reads, as a ratio to that of the defaults.",
     ]
     for name, found in report["workloads"].items():
         reads = READS[name]

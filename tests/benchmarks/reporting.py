@@ -65,10 +65,14 @@ def head(report: dict[str, Any], size: str) -> list[str]:
         "",
         f"Command: `{report['command']}`",
         "",
-        f"Size: a share of {size}. Reads in ms, files in the page cache: the median of seven on an opened store; "
-        "in brackets, opening and the first read. Packages are imported before, pandas too. Memory in MB: for the "
-        "write, the peak of the process, with packages and input; for the full read, how much opening and reading "
-        "raise the peak, with the result and the touched pages of mapped files.",
+        f"- `size`: a share of {size}.",
+        "- Reads: in ms, with the files in the page cache. The median of seven reads of an opened store; in brackets, "
+        "opening and the first read together.",
+        "- `memory write`: the peak of the process that writes, in MB, with packages and input.",
+        "- `memory full`: by how many MB opening and the full read raise the peak of a process, with the result and "
+        "the touched pages of mapped files.",
+        "",
+        "All packages are imported before the clock starts, pandas too.",
     ]
 
 

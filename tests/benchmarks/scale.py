@@ -132,7 +132,7 @@ def plan(table: str) -> dict[str, Any]:
 
 
 def message_bytes() -> int:
-    """Return the size of what a task tells the driver of one file."""
+    """Return how many bytes a task sends to the driver for one file."""
     from tensorlake_spark.delta.log.data_file import DataFile
     from tensorlake_spark.spark.source.commit_message import TensorCommitMessage
 
@@ -190,7 +190,7 @@ def report(logs: Sequence[Log], message: int) -> str:
         f"Date {about['date']}, {about['cpus']} CPUs ({about['machine']}), Python {about['python']}; {packages}. "
         "Command: `make bench-scale`.",
         "",
-        "| files | commit, MB | commit s | open s | plan a slice s | memory of both, MB |",
+        "| files | commit, MB | commit s | open s | plan a slice s | memory to open and plan, MB |",
         "|---|---|---|---|---|---|",
     ]
     for log in logs:
@@ -200,7 +200,7 @@ def report(logs: Sequence[Log], message: int) -> str:
         )
     lines += [
         "",
-        f"A task tells the driver {message:,} bytes of every file.",
+        f"For each file, a task sends {message:,} bytes to the driver.",
         "",
         "| 100 TB, files of | files | log MB | commit s | open and plan s | memory of the driver MB "
         "| a slice of 1 GB, requests |",

@@ -41,11 +41,12 @@ def report(**changes):
         "slice": {"planned": 14, "needed": 10},
     }
     workers = {
-        f"{kind}-{count}-{k}": {"ingest": 8 / count, "read": 6 / count, **audit(count)}
+        f"{kind}-{count}-{k}": {"ingest": 8 / count, "read": 6 / count}
         for kind in ("workers", "processes")
         for count in (1, 2)
         for k in range(3)
     }
+    workers |= {f"large-{count}-{k}": audit(count) for count in (1, 2) for k in range(2)}
     upkeep = {
         "functions": {"reduction": 300.0},
         "compaction": {"rate": 150.0, "files of a day": 1},
@@ -97,6 +98,7 @@ def test_the_simulation_adds_up(load):
     assert scale.makespan(1_000, 50, 0.0) >= 50 * scale.REQUEST_S
 
 
+@pytest.mark.soak
 def test_the_log_is_measured_and_the_model_follows(load, tmp_path, monkeypatch, capsys):
     scale = load("scale")
     monkeypatch.setattr(sys, "argv", ["scale.py", "--files", "20", "120", "--out", str(tmp_path)])

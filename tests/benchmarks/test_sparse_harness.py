@@ -76,8 +76,9 @@ RAW = "pt" if importlib.util.find_spec("torch") else "npy"
 
 @pytest.mark.parametrize(
     "engines",
-    [["bsgs", RAW], pytest.param(["csf", "coo", "npz", "parquet", RAW], marks=pytest.mark.soak)],
+    [["bsgs", RAW], ["csf", "coo", "npz", "parquet", RAW]],
 )
+@pytest.mark.soak
 def test_the_sparse_benchmark_writes_tables_and_plot(tmp_path, engines):
     options = ["--engines", ",".join(engines), "--size", "tiny", "--repeat", 1, "--out", tmp_path]
     done = run("bench_sparse.py", *options)

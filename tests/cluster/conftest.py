@@ -222,6 +222,7 @@ class Cluster:
             PYSPARK_PYTHON=str(python),
             PYSPARK_DRIVER_PYTHON=str(python),
             PYTHONDONTWRITEBYTECODE="1",
+            TENSORLAKE_KERNELS="numpy",  # numba takes memory, which a test measures
         )
         try:
             self._start()

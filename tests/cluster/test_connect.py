@@ -138,6 +138,7 @@ def start(tmp_path):
     return start
 
 
+@pytest.mark.soak
 def test_remote_starts_a_server_of_a_session(start, tmp_path):
     assert start(SPARKS) == "pyspark.sql.connect.session 15.0"
     np.testing.assert_array_equal(tl.open(tmp_path / "lake")["x"][2:], np.arange(6).reshape(2, 3))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pandas as pd
+import pytest
 from nbclient import NotebookClient
 from places import ROOT
 from quick import BRIEF
@@ -24,6 +25,7 @@ def few_flights(folder):
     )
 
 
+@pytest.mark.soak
 def test_the_tour_runs(tmp_path, monkeypatch):
     few_flights(tmp_path / "packages")
     path = [str(tmp_path / "packages"), *filter(None, [os.environ.get("PYTHONPATH")])]

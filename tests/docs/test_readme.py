@@ -11,7 +11,17 @@ PICTURES = DOCS / "pictures"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 RUN_HERE = [
     "README.md",
-    *(f"docs/{n}.md" for n in ("tour", "reference-python", "reference-spark", "reference-sql")),
+    *(
+        f"docs/{n}.md"
+        for n in (
+            "tour",
+            "features",
+            "layouts",
+            "reference-python",
+            "reference-spark",
+            "reference-sql",
+        )
+    ),
 ]
 """Those whose code no other test runs."""
 
@@ -102,12 +112,12 @@ def test_paths_that_are_named_are_there():
 
 
 def test_the_format_lists_the_columns_of_the_code():
-    from tensorlake_spark.layouts.coding.codec import CODECS
+    from tensorlake_spark.layouts.coding.chain import CODECS
     from tensorlake_spark.rows.row import SCHEMA
 
     text = (ROOT / "tensorlake_spark" / "layouts" / "FORMAT.md").read_text()
     assert re.findall(r"^\| `(\w+)` \| [\w<>.: ,]+ \| (?:yes|no) \|", text, re.MULTILINE) == [
         *SCHEMA.names
     ]
-    for codec in CODECS:
-        assert f"`{codec}`" in text
+    for step in {step for codec in CODECS for step in codec.split("+")}:
+        assert f"`{re.sub('[0-9]', 'k', step) if step.startswith('decimal') else step}`" in text

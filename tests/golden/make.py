@@ -6,6 +6,7 @@ import json
 import runpy
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ from tensorlake_spark.tensor.spec import dtype_of
 
 HERE = Path(__file__).resolve().parent / "v1" / "ftsf"
 SPARSE = HERE.parent / "sparse"
+CODECS = HERE.parent / "codecs"
+WINDOW = HERE.parent / "window"
+QUANTIZED = HERE.parent / "quantization"
 RUN = 30
 """Elements of a row of a tensor whose name ends in ``runs``: a small one has several rows then."""
 
@@ -89,6 +93,133 @@ def make_dense() -> None:
         f"Written by `make golden` with tensorlake_spark {tl.__version__}. They stay as they are: every later\n"
         "version has to read them. `expected.json` holds the elements of every tensor, little endian.\n"
     )
+
+
+def codec_tensors() -> dict[str, tuple[np.ndarray, dict]]:
+    """Return what the table of the later steps holds: id -> (array, options of `write`)."""
+    rng = np.random.default_rng(11)
+    smooth = np.cumsum(np.cumsum(rng.integers(-3, 4, (3, 35, 9)), axis=1), axis=2)
+    odd = smooth.astype(np.float32) / 7
+    odd.view(np.uint32)[0, 0, :6] = (0x80000000, 0x7F800000, 0xFF800000, 0x7FC00001, 0xFFA00003, 1)
+    prices = np.round(rng.lognormal(4, 1, (2, 60)), 2)
+    prices[0, 3] = np.nan  # this row of the table has another codec
+    ids = np.minimum(rng.zipf(1.3, 200), 10**12)
+    counts = np.minimum(ids[:50], 2000).astype(np.float16)
+    ends = np.array([-(2**63), 2**63 - 1, -1, 0, 1, 2**62, -(2**62), 5])
+    kinds = {
+        "int16": smooth.astype(np.int16), "float32": odd, "complex64": np.stack([odd, odd[::-1]], -1).view(np.complex64)[..., 0],
+        "ids": ids, "ends": ends, "uint8": smooth.astype(np.uint8), "times": (ids * 1000).astype("M8[ms]"),
+    }  # fmt: skip
+    out: dict[str, tuple[np.ndarray, dict]] = {}
+    chains = {
+        "zigzag+zstd": ("ends", "int16"), "delta(-1)+zigzag+shuffle+zstd": ("ends", "int16", "float32"),
+        "delta(-2)+zigzag+bins+zstd": ("int16", "float32"), "lorenzo+zstd": ("uint8",), "bins+zstd": ("ids", "ends"),
+        "lorenzo+zigzag+shuffle+zstd": ("int16", "float32", "complex64", "ends"),
+        "lorenzo+zigzag+bins+zstd": ("float32", "uint8"), "pco": ("ids", "ends", "float32", "uint8", "times"),
+    }  # fmt: skip
+    for codec, names in chains.items():
+        for name in names:
+            x = kinds[name]
+            out[f"{codec}/{name}"] = (x, {"codec": codec, "block_shape": (2, 34, 5)[3 - x.ndim :]})
+    out["decimals/prices"] = (
+        prices,
+        {"codec": "decimal(2)+delta(-1)+zigzag+bins+zstd", "block_shape": (1, 60)},
+    )
+    out["decimals/counts"] = (
+        counts,
+        {"codec": "decimal(0)+shuffle+zstd", "block_shape": (50,)},
+    )
+    return out
+
+
+def make_codecs() -> None:
+    """Write the table of the steps that came after release 0.1.0, in one commit."""
+    made = codec_tensors()
+    write_together(CODECS, made)
+    expected = {
+        name: {"dtype": x.dtype.name, "shape": x.shape, "bytes": x.tobytes().hex()}
+        for name, (x, _) in made.items()
+    }
+    tell(CODECS, expected, "the steps that came after release 0.1.0", "the elements")
+
+
+def write_together(where: Path, made: Mapping[str, tuple[np.ndarray, dict]]) -> tl.TensorLake:
+    """Write dense tensors in one commit, and return their lake."""
+    lake = tl.open(where / "table")
+    with lake.transaction() as batch:
+        for name, (x, options) in made.items():
+            batch.write(name, x, layout="ftsf", **options)
+    forget_place(where / "table")
+    return lake
+
+
+def tell(where: Path, expected: Mapping[str, Any], what: str, elements: str) -> None:
+    """Write beside a table what is expected of it, and where it comes from."""
+    (where / "expected.json").write_text(json.dumps(expected, indent=0, sort_keys=True) + "\n")
+    (where / "PROVENANCE.md").write_text(
+        f"# Golden table of row format version 1, {what}\n\n"
+        "Written by `make golden`. It stays as it is: every later version has to read it.\n"
+        f"`expected.json` holds {elements} of every tensor, little endian.\n"
+    )
+
+
+def quantized_tensors() -> dict[str, tuple[np.ndarray, dict]]:
+    """Return what the table of quantised tensors holds: id -> (array, options of `write`)."""
+    rng = np.random.default_rng(12)
+    x = np.cumsum(np.cumsum(rng.integers(-9, 10, (3, 20, 9)), axis=1), axis=2) / 64
+    odd = x.astype(np.float32)
+    odd.view(np.uint32)[0, 0, :5] = (0x80000000, 0x7F800000, 0xFF800000, 0x7FC00001, 1)
+    odd.view(np.uint32)[2, 3, :2] = (0x7FFFFFFF, 0x3F808000)
+    hidden = odd.copy()
+    hidden.view(np.uint32)[1, 2, 3] = 0x7F800005  # this row has another codec
+    tame = np.where(np.isinf(odd), 1, odd)
+    fine = x * 1e12  # and these
+    out: dict[str, tuple[np.ndarray, dict]] = {}
+    for kind in (
+        "float16",
+        "bfloat16",
+        "float8_e5m2",
+        "int8",
+        "split",
+        {"error": 0.01},
+        {"relative": 0.01},
+    ):
+        word = kind if isinstance(kind, str) else next(iter(kind))
+        out[f"{word}/odd"] = (odd, {"quantize": kind})
+        if word in ("bfloat16", "int8", "error", "relative"):
+            out[f"{word}/float64"] = (x, {"quantize": kind, "codec": "lorenzo+zigzag+nibbles+zstd"})
+        if word in ("int8", "error"):
+            out[f"{word}/bfloat16"] = (
+                x.astype(dtype_of("bfloat16")),
+                {"quantize": kind, "codec": "raw"},
+            )
+            out[f"{word}/float16"] = (x.astype(np.float16), {"quantize": kind, "codec": "zstd"})
+    out["float8_e4m3fn/tame"] = (tame, {"quantize": "float8_e4m3fn"})
+    out["split/hidden"] = (hidden, {"quantize": "split", "codec": "delta(-2)+shuffle+zstd"})
+    out["error/fine"] = (fine.astype(np.float32), {"quantize": {"error": 0.01}})
+    out["nibbles/int16"] = ((x * 64).astype(np.int16), {"codec": "delta(-1)+zigzag+nibbles+zstd"})
+    out["nibbles/odd"] = (odd[0, :3, :3].copy(), {"codec": "nibbles+zstd"})
+    for _, options in out.values():
+        options["block_shape"] = (2, 17, 9)
+    out["nibbles/odd"][1]["block_shape"] = (3, 3)
+    out["int8/scalar"] = (np.array(-3.5), {"quantize": "int8"})
+    return out
+
+
+def make_quantized() -> None:
+    """Write the table of quantised tensors, in one commit. What is read of them is what is expected."""
+    made = quantized_tensors()
+    lake = write_together(QUANTIZED, made)
+    expected = {
+        name: {
+            "dtype": lake[name].dtype.name,
+            "shape": x.shape,
+            "codec": lake[name].codec,
+            "bytes": np.ascontiguousarray(lake[name][...]).tobytes().hex(),
+        }
+        for name, (x, _) in made.items()
+    }
+    tell(QUANTIZED, expected, "quantised tensors", "the elements that are read")
 
 
 def write_sparse(lake: tl.TensorLake, name: str, golden: Any) -> tl.TensorRef:
@@ -164,9 +295,30 @@ def make_sparse() -> None:
     )
 
 
+def make_window() -> None:
+    """Write the table of the layout window, all tensors in one commit."""
+    made = runpy.run_path(str(Path(__file__).with_name("window.py")))
+    lake = tl.open(WINDOW / "table")
+    with lake.transaction() as transaction:
+        for name, golden in made["tensors"]().items():
+            made["write"](transaction, name, golden)
+    forget_place(WINDOW / "table")
+    (WINDOW / "PROVENANCE.md").write_text(
+        "# Golden table of row format version 1, layout window\n\n"
+        f"Written by `make golden` with tensorlake_spark {tl.__version__}. It stays as it is: every later version\n"
+        "has to read it. What it holds is computed by `window.py`, by arithmetic alone.\n"
+    )
+
+
 def main() -> int:
     """Write what is missing."""
-    for where, make in ((HERE, make_dense), (SPARSE, make_sparse)):
+    for where, make in (
+        (HERE, make_dense),
+        (SPARSE, make_sparse),
+        (CODECS, make_codecs),
+        (WINDOW, make_window),
+        (QUANTIZED, make_quantized),
+    ):
         if (where / "table").exists():
             print(f"{where} is there; golden tables are never written again")
         else:

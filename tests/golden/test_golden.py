@@ -41,6 +41,42 @@ def test_attributes_axes_and_fill_of_golden_tensors():
     }
 
 
+CODECS = HERE.parent / "codecs"
+LATER = json.loads((CODECS / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", sorted(LATER))
+def test_golden_tensors_of_later_steps(name):
+    lake = tl.open(CODECS / "table", create=False)
+    assert list(lake) == sorted(LATER)
+    ref, want = lake[name], LATER[name]
+    assert ref.codec == name.rpartition("/")[0] or name.startswith("decimals/")
+    x = np.frombuffer(bytes.fromhex(want["bytes"]), dtype_of(want["dtype"])).reshape(want["shape"])
+    assert bits(ref[...]) == bits(x)
+    assert bits(ref[::-1, ..., 1:] if x.ndim > 1 else ref[::-1]) == bits(
+        x[::-1, ..., 1:] if x.ndim > 1 else x[::-1]
+    )
+
+
+QUANTIZED = HERE.parent / "quantization"
+FEWER = json.loads((QUANTIZED / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", sorted(FEWER))
+def test_golden_quantised_tensors(name):
+    lake = tl.open(QUANTIZED / "table", create=False)
+    assert list(lake) == sorted(FEWER)
+    ref, want = lake[name], FEWER[name]
+    assert ref.codec == want["codec"]
+    x = np.frombuffer(bytes.fromhex(want["bytes"]), dtype_of(want["dtype"])).reshape(want["shape"])
+    assert bits(ref[...]) == bits(x)
+    assert bits(ref[..., 1:3] if x.ndim else ref[()]) == bits(x[..., 1:3] if x.ndim else x[()])
+    made = MAKE["quantized_tensors"]()[name][0]
+    assert np.array_equal(np.isnan(made), np.isnan(x)), "NaN is kept"
+    if name.startswith(("split", "nibbles")):
+        assert bits(x) == bits(made)
+
+
 SPARSE = HERE.parent / "sparse"
 MADE = runpy.run_path(str(Path(__file__).with_name("sparse.py")))
 MAKE = runpy.run_path(str(Path(__file__).with_name("make.py")))
@@ -129,3 +165,30 @@ def test_what_is_written_today_reads_the_same(tmp_path, layout):
         ref = MAKE["write_sparse"](lake, name, golden)
         assert_same(ref[...], golden)
         assert_slices_same(ref, golden)
+
+
+WINDOW = HERE.parent / "window"
+SLIDING = runpy.run_path(str(Path(__file__).with_name("window.py")))
+
+
+def test_the_window_table_holds_just_what_is_expected():
+    lake = tl.open(WINDOW / "table", create=False)
+    want = SLIDING["tensors"]()
+    assert list(lake) == sorted(want)
+    assert lake.check().ok
+    for name, golden in want.items():
+        ref = lake[name]
+        assert (ref.layout, ref.axes, ref.attrs) == ("window", golden.options.get("axes"), golden.options.get("attrs", {}))  # fmt: skip
+        assert ref.codec == golden.options.get("codec", ref.codec)
+
+
+@pytest.mark.parametrize("name", sorted(SLIDING["tensors"]()))
+def test_window_golden(name):
+    ref, x = tl.open(WINDOW / "table", create=False)[name], SLIDING["tensors"]()[name].whole
+    assert bits(ref[...]) == bits(x)
+    n = len(x)
+    keys = [np.s_[::-1, 1:], np.s_[n // 3 : n // 2 + 1, ::2], np.s_[:, 3]]
+    if n:
+        keys += [np.s_[n // 2], np.s_[[0, n - 1, n // 2], 1:4], np.s_[17 % n :: 3, [0, 4, 2]]]
+    for key in keys:
+        assert bits(ref[key]) == bits(x[key])

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from deltalake import DeltaTable
+from stored import forget
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files import catalog, catalog_file, footer
+from tensorlake_spark.delta.files import catalog, catalog_file
 from tensorlake_spark.delta.log.actions import commit_name
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
@@ -38,8 +39,7 @@ def agree(spark, lake):
     )
     assert newest.files.rows.sum() == len(theirs)
     quick = list(lake)
-    catalog._cache.clear()
-    footer._cache.clear()
+    forget()
     shutil.rmtree(Path(lake.uri, "_tensorlake", "catalog"), ignore_errors=True)
     assert list(tl.open(lake.uri)) == quick
     return quick

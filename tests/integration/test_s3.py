@@ -8,10 +8,9 @@ import uuid
 import numpy as np
 import pyarrow.fs as pafs
 import pytest
+from stored import forget
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files import footer as footers
 from tensorlake_spark.delta.files.footer import footer_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
@@ -36,12 +35,6 @@ def x():
 def over(road, s3):
     """Return the options of the server for those who take the road to it, and who soon give up."""
     return {**s3.options, "AWS_ENDPOINT_URL": road.endpoint, "max_retries": "2"}
-
-
-def forget():
-    """Drop what this process keeps of files, as if it had just started."""
-    footers._cache.clear()
-    catalog._cache.clear()
 
 
 def objects(s3, url):

@@ -17,10 +17,9 @@ import pyarrow.fs as pafs
 import pytest
 from examples import mostly
 from s3faults import PATIENCE, TOKEN, S3Road
+from stored import forget
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files import footer as footers
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -93,12 +92,6 @@ def told(road, s3, caplog, capfd):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         assert s3.options[name] not in everything
     assert TOKEN not in everything
-
-
-def forget():
-    """Drop what this process keeps of files, as if it had just started."""
-    footers._cache.clear()
-    catalog._cache.clear()
 
 
 def failing(told, call, kind=tl.StorageError, bound=BOUND):

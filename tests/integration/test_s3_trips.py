@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from deltalake import DeltaTable
 from places import TESTS
+from stored import forget
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files import footer as footers
 from tensorlake_spark.delta.log import remote_log as mirror
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
@@ -57,12 +57,6 @@ def seen(far, roads):
         return out, roads.round_trips(found), found, sum(r.nbytes for r in found)
 
     return run
-
-
-def forget():
-    """Drop what this process keeps of files, as if it had just started."""
-    footers._cache.clear()
-    catalog._cache.clear()
 
 
 def images(count):

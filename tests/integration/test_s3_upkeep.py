@@ -5,10 +5,9 @@ import uuid
 import numpy as np
 import pyarrow.fs as pafs
 import pytest
+from stored import forget
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files import footer as footers
 
 
 @pytest.fixture
@@ -42,11 +41,6 @@ def files(s3, url):
 def put(s3, path, data):
     with s3.filesystem().open_output_stream(path) as file:
         file.write(bytes(data))
-
-
-def forget():
-    footers._cache.clear()
-    catalog._cache.clear()
 
 
 def test_a_check_finds_a_damaged_row_an_orphan_and_a_missing_file(s3, lake, url, x):

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from places import ROOT
 from quick import BRIEF
+from stored import forget
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files import footer as footers
 from tensorlake_spark.jobs import check, vacuum
 from tensorlake_spark.jobs.command import carry_out
 
@@ -47,8 +46,27 @@ def damage(lake):
     data = path.read_bytes()
     place = data.index(lake["y"][1].tobytes())
     path.write_bytes(data[: place + 9] + bytes([data[place + 9] ^ 1]) + data[place + 10 :])
-    footers._cache.clear()
-    catalog._cache.clear()
+    forget()
+
+
+def test_a_digest_tells_what_changed(lake, table, run_job, tmp_path):
+    digest = lake.digest()
+    digest.save(tmp_path / "digest")
+    saved = (*table, "--digest", str(tmp_path / "digest"))
+    assert (run_job(check, *saved).code, run_job(check, *table, "--digest", digest.hex).code) == (
+        0,
+        0,
+    )
+    lake["x"][2, 5] = 7
+    done = run_job(check, *saved)
+    assert (done.code, done.json["status"]) == (3, "bad")
+    (found,) = done.json["findings"]
+    assert found["kind"] == "digest"
+    assert "tensor 'x', box [2:3, 0:400]" in found["place"]
+    assert run_job(check, *table, "--digest", digest.hex).code == 3
+    gone = run_job(check, *table, "--digest", str(tmp_path / "gone"))
+    assert gone.code == 2
+    assert "gone cannot be read" in gone.err
 
 
 def test_a_sound_table_is_good(lake, table, run_job):

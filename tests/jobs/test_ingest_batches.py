@@ -139,6 +139,20 @@ def test_a_dry_run_writes_nothing_and_tells_what_would_be(
             assert "--each" in words
 
 
+def test_arrays_are_quantised(job, tmp_path, place):
+    x = np.cumsum(np.random.default_rng(0).standard_normal((2, 9, 8)), axis=1).astype("f4")
+    for k, one in enumerate(x):
+        np.save(tmp_path / f"{k}.npy", one)
+    done = job("--table", place, "--id", "x", "--quantize", "int8", tmp_path / "*.npy")
+    assert done.code == 0, done.err
+    ref = tl.open(place)["x"]
+    assert ref.quantization.kind == "int8"
+    assert (np.abs(ref[:] - x) <= np.abs(x).max(axis=-1, keepdims=True) / 253).all()
+    wrong = job("--table", place, "--id", "y", "--quantize", "int9", tmp_path / "*.npy")
+    assert wrong.code == 2
+    assert "did you mean 'int8'" in wrong.err
+
+
 def test_files_are_near_the_target_size(job, tmp_path, place):
     """There are as many tasks as such files would be, and fewer where a task had little to read."""
     x = np.random.default_rng(0).integers(0, 256, (16, 1 << 20), np.uint8)

@@ -100,6 +100,22 @@ def test_rechunk_recode_and_layout(job, lake, model):
 
 
 @pytest.mark.parametrize("job", HERE, indirect=True)
+def test_floats_are_quantised_and_stay_so(job, lake):
+    x = np.cumsum(np.random.default_rng(0).standard_normal((30, 20)), axis=0)
+    lake.write("floats", x)
+    job("--id", "floats", "--quantize", '{"error": 0.01}')
+    assert lake["floats"].quantization.bound == 0.01
+    assert np.abs(lake["floats"][...] - x).max() <= 0.01
+    job("--id", "floats", "--recode", "zstd")
+    assert lake["floats"].codec == "error(0.01)+zstd"
+    assert job("--id", "floats", "--recode", "zstd").json["converted"] == []
+    assert job("--id", "floats", "--quantize", '{"error": 0.01}').json["converted"] == []
+    job("--id", "floats", "--quantize", "none")
+    assert lake["floats"].quantization is None
+    assert np.abs(lake["floats"][...] - x).max() <= 0.01
+
+
+@pytest.mark.parametrize("job", HERE, indirect=True)
 def test_recode_auto_takes_the_codec_of_a_new_tensor(job, lake):
     """Also of a tensor whose chunks lie on several grids, which --rechunk alone brings onto one."""
     x = np.cumsum(np.ones((40, 50), np.int64), axis=1)

@@ -56,7 +56,8 @@ def rows_of(table, seal=True):
         assert sealed(path) == seal
         check_groups(pq.ParquetFile(path).metadata)
         rows = pq.ParquetFile(path).read().to_pylist()
-        assert [(r["id"], r["seq"]) for r in rows] == sorted((r["id"], r["seq"]) for r in rows)
+        places = [(not row["nnz"], row["id"], row["seq"]) for row in rows]
+        assert places == sorted(places)
         for row in rows:
             assert checksum(row) == row["crc"]
             out.setdefault(row["id"], []).append(row)
@@ -106,7 +107,7 @@ def tensor(rows):
     assert attrs["bytes"] == sum(len(row["index"] or b"") + len(row["values"]) for row in data)
     shape, dtype = tuple(meta["shape"]), meta["dtype"]
     rule, out = attrs.get("params", {}).get("duplicates"), {}
-    if meta["layout"] == "ftsf":
+    if meta["layout"] in ("ftsf", "window"):
         fill = bytes.fromhex(attrs["fill"])
         out = dict.fromkeys(product(*map(range, shape)), fill)
     for row in data:
@@ -114,11 +115,11 @@ def tensor(rows):
         check_box(row, meta["block_shape"], attrs["segments"], shape)
         found = elements(row, dtype)
         assert len(found) == row["nnz"]
-        if row["layout"] not in ("ftsf", "bsgs"):  # the least box
+        if row["layout"] not in ("ftsf", "bsgs", "window"):  # the least box
             for k, axis in enumerate(list(zip(*found))[:COLUMNS]):
                 assert (min(axis), max(axis) + 1) == (row["lo"][f"d{k}"], row["hi"][f"d{k}"])
         for place, value in found.items():
-            if place in out and row["layout"] != "ftsf":
+            if place in out and row["layout"] not in ("ftsf", "window"):
                 assert rule in ("sum", "last")
                 value = added(out[place], value, dtype) if rule == "sum" else value
             out[place] = value
@@ -132,11 +133,11 @@ def check_box(row, block, segments, shape):
         lo, hi = row["lo"][f"d{k}"], row["hi"][f"d{k}"]
         assert 0 <= lo < hi <= n
         assert segments[k][0] == 0
-        if row["layout"] in ("ftsf", "bsgs"):
+        if row["layout"] in ("ftsf", "bsgs", "window"):
             first = max(at for at in segments[k] if at <= lo)
             stop = min([n, *(at for at in segments[k] if at > lo)])
             cell = first + (lo - first) // block[k] * block[k]
-            assert lo == cell
+            assert lo == cell or row["layout"] == "window"
             assert hi <= min(cell + block[k], stop)
     for k in range(len(shape), COLUMNS):
         assert row["lo"][f"d{k}"] is row["hi"][f"d{k}"] is None
@@ -164,9 +165,14 @@ def elements(row, dtype):
     cells = math.prod(sides)
     assert len(lo) == rank
     assert 1 <= row["nnz"] <= cells
-    if row["layout"] == "ftsf":
+    if row["layout"] == "window" and row["index"] is not None:
+        SEEN.add("timeline")
         inside = product(*map(range, sides))
-        found = dense(row["values"], sides, dtype, row["codec"])
+        found = timeline(row, sides, dtype)
+    elif row["layout"] in ("ftsf", "window"):
+        SEEN.add((row["layout"], "chunk"))
+        inside = product(*map(range, sides))
+        found = quantized(row, sides, dtype)
     elif row["index"] is None:
         assert row["layout"] == "bsgs"
         SEEN.add("block as array")
@@ -387,15 +393,36 @@ def dense(data, sides, dtype, codec):
     word = size // 2 if kind == "c" else size
     shape = [*sides[:-1], sides[-1] * 2] if kind == "c" and sides else [*sides]
     count = math.prod(shape) * (2 if kind == "c" and not sides else 1)
-    if codec != "raw":
-        data = inflated(data, count * word)
-    assert len(data) == count * word
+    if codec == "pco":
+        return numbers_of_pcodec(data, count, size)
     filters = codec.split("+")
-    if "shuffle" in filters:
-        words = [int.from_bytes(w, "little") for w in planes(data, count, word)]
+    if "bins" in filters:
+        words = words_of_bins(data, count)
+    elif "nibbles" in filters:
+        pairs = -(-count // 2)
+        data = inflated(data, 2 * word * pairs)
+        words = [0] * count
+        for k, byte in enumerate(data):
+            four, pair = divmod(k, pairs)
+            for i, part in ((2 * pair, byte & 15), (2 * pair + 1, byte >> 4)):
+                if i < count:
+                    words[i] |= part << (4 * four)
+                else:
+                    assert part == 0
     else:
-        words = [int.from_bytes(data[i * word : (i + 1) * word], "little") for i in range(count)]
+        if codec != "raw":
+            data = inflated(data, count * word)
+        assert len(data) == count * word
+        if "shuffle" in filters:
+            words = [int.from_bytes(w, "little") for w in planes(data, count, word)]
+        else:
+            words = [
+                int.from_bytes(data[i * word : (i + 1) * word], "little") for i in range(count)
+            ]
     whole = 1 << (8 * word)
+    assert all(0 <= w < whole for w in words)
+    if "zigzag" in filters:
+        words = [(w // 2 if w % 2 == 0 else -(w + 1) // 2) % whole for w in words]
 
     def along_last(numbers, length):
         for i in range(len(numbers)):
@@ -403,6 +430,14 @@ def dense(data, sides, dtype, codec):
                 numbers[i] = (numbers[i] + numbers[i - 1]) % whole
         return numbers
 
+    if "lorenzo" in filters and shape:
+        for axis, length in enumerate(shape):
+            step = math.prod(shape[axis + 1 :])
+            for i in range(count):
+                if i // step % length:
+                    words[i] = (words[i] + words[i - step]) % whole
+        if "float" in dtype or kind == "c":
+            words = [w ^ (whole // 2 - 1) if w >= whole // 2 else w for w in words]
     if "delta(-1)" in filters and shape:
         words = along_last(words, shape[-1])
     if "delta(-2)" in filters and len(shape) >= 2:
@@ -419,8 +454,145 @@ def dense(data, sides, dtype, codec):
             moved[y][z * width + x]
             for z in range(each // width) for y in range(rows) for x in range(width)
         ]  # fmt: skip
+    if filters[0].startswith("decimal"):
+        scale = 10.0 ** int(filters[0][8])
+        signed = [w - whole if w >= whole // 2 else w for w in words]
+        return [struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], n / scale) for n in signed]
     flat = b"".join(w.to_bytes(word, "little") for w in words)
     return [flat[i * size : (i + 1) * size] for i in range(len(flat) // size)]
+
+
+# --- steps that quantise -------------------------------------------------------------------------------
+
+
+def quantized(row, sides, dtype):
+    """Steps that quantise: the bytes of every element of a chunk, in C order."""
+    step, _, inner = row["codec"].partition("+")
+    data, count = row["values"], math.prod(sides)
+    assert (row["index"] is None) == (step != "split")
+    if step.startswith("cast"):
+        small = step[5:-1]
+        return [real(number_of(word, small), dtype) for word in dense(data, sides, small, inner)]
+    if step == "int8":
+        (k,) = struct.unpack_from("<I", data)
+        codes, scales, places, bits = parts_of(data[4:], 4)
+        rows = count // sides[-1] if sides else 1
+        scales = [struct.unpack("<f", word)[0] for word in values(scales, rows, "float32")]
+        codes = [struct.unpack("<b", word)[0] for word in dense(codes, sides, "int8", inner)]
+        assert all(-127 <= code <= 127 for code in codes)
+        found = [real(code * scales[i * rows // count], dtype) for i, code in enumerate(codes)]
+        return with_kept(found, k, places, bits, dtype)
+    if step.startswith("error"):
+        w, k = struct.unpack_from("<BI", data)
+        integers, places, bits = parts_of(data[5:], 3)
+        code = {1: "<b", 2: "<h", 4: "<i", 8: "<q"}[w]
+        words = dense(integers, sides, f"int{8 * w}", inner)
+        found = [
+            real(struct.unpack(code, word)[0] * (2 * float(step[6:-1])), dtype) for word in words
+        ]
+        return with_kept(found, k, places, bits, dtype)
+    if step == "split":
+        assert dtype == "float32"
+        own = {**row, "index": None, "values": data[4:]}
+        assert struct.unpack_from("<I", data) == (checksum(own),)
+        upper = [int.from_bytes(word, "little") for word in dense(data[4:], sides, "uint16", inner)]
+        lower = [
+            int.from_bytes(word, "little")
+            for word in dense(row["index"], sides, "uint16", "shuffle+zstd")
+        ]
+        nan = [u & 0x7FFF > 0x7F80 for u in upper]
+        up = [u - (v >= 1 << 15 and not n) for u, v, n in zip(upper, lower, nan, strict=True)]
+        return [
+            ((u % 65536) << 16 | v).to_bytes(4, "little") for u, v in zip(up, lower, strict=True)
+        ]
+    return dense(data, sides, dtype, row["codec"])
+
+
+def parts_of(data, count):
+    """Joined buffers, so many."""
+    out, at = [], 0
+    for _ in range(count):
+        (length,) = struct.unpack_from("<I", data, at)
+        out.append(data[at + 4 : at + 4 + length])
+        at += 4 + length
+    assert at == len(data)
+    return out
+
+
+def with_kept(found, k, places, bits, dtype):
+    """Kept elements in their places."""
+    if not k:
+        assert places == bits == b""
+        return found
+    at = -1
+    for i, (gap, word) in enumerate(zip(ints(places, k), values(bits, k, dtype), strict=True)):
+        assert gap >= 1 or i == 0
+        at = gap if i == 0 else at + gap
+        found[at] = word
+    return found
+
+
+def number_of(word, small):
+    """The number that a small float is."""
+    if small == "bfloat16":
+        return struct.unpack("<f", b"\0\0" + word)[0]
+    if small == "float8_e4m3fn":
+        bits = word[0] & 127
+        exponent, fraction = bits >> 3, bits & 7
+        size = math.ldexp(fraction + 8 * (exponent > 0), max(exponent, 1) - 10)
+        return math.nan if bits == 127 else -size if word[0] & 128 else size
+    return struct.unpack("<e", word if small == "float16" else b"\0" + word)[0]
+
+
+def real(number, dtype):
+    """A number rounded to a dtype."""
+    if dtype != "bfloat16":
+        return struct.pack(REAL[form_of(dtype)[1]], number)
+    fraction, exponent = math.frexp(number)  # round() takes ties to even
+    return struct.pack("<f", math.ldexp(round(fraction * 256), exponent - 8))[2:]
+
+
+def words_of_bins(data, count):
+    """Step bins: the words."""
+    m, length = struct.unpack_from("<BI", data)
+    assert m <= 7
+    bins = inflated(data[5 : 5 + length], count)
+    bits, at, words = int.from_bytes(data[5 + length :], "little"), 0, []
+    for c in bins:
+        s = max(0, (c >> m) - 1)
+        words.append(((c - (s << m)) << s) + ((bits >> at) & ((1 << s) - 1)))
+        at += s
+    assert len(data) == 5 + length + -(-at // 8)
+    assert bits >> at == 0
+    return words
+
+
+def numbers_of_pcodec(data, count, size):
+    """Codec pco: the bytes of the numbers."""
+    from pcodec import standalone
+
+    assert struct.unpack_from("<Q", data) == (count,)
+    flat = standalone.simple_decompress(bytes(data[8:])).tobytes()
+    return [flat[i * size : (i + 1) * size] for i in range(count)]
+
+
+def timeline(row, sides, dtype):
+    """Layout window: the bytes of every element of a run of samples, in C order."""
+    head, starts, patches = split(row["index"], 3)
+    n, p = struct.unpack("<II", head)
+    line = dense(row["values"], [n + p], dtype, row["codec"])
+    begins, at = [], 0
+    for d in ints(starts, sides[0]):
+        at += d // 2 if d % 2 == 0 else -(d + 1) // 2
+        begins.append(at)
+    out = [line[begin : begin + sides[1]] for begin in begins]
+    numbers, place = ints(patches, 3 * p), 0
+    for k in range(p):
+        place += numbers[k]
+        SEEN.add("patch of one sample" if not numbers[2 * p + k] else "patch of several samples")
+        for i in range(numbers[p + k], numbers[p + k] + numbers[2 * p + k] + 1):
+            out[i][place - begins[i]] = line[n + k]
+    return [value for sample in out for value in sample]
 
 
 # --- the other way: rows as our writer does not make them ----------------------------------------------
@@ -667,7 +839,104 @@ def test_a_stranger_reads_the_dense_golden_tables():
     assert CODECS <= SEEN
 
 
-@pytest.mark.parametrize("codec", sorted(CODECS))
+WINDOW = runpy.run_path(str(GOLDEN / "window.py"))
+
+
+def assert_slides(rows, x):
+    """Check what a stranger reads of a tensor of layout window."""
+    shape, dtype, _, found = tensor(rows)
+    assert (shape, dtype) == (x.shape, x.dtype.name)
+    assert b"".join(found[place] for place in product(*map(range, shape))) == x.tobytes()
+
+
+def test_a_stranger_reads_the_golden_table_of_window():
+    SEEN.clear()
+    rows = rows_of(GOLDEN / "v1" / "window" / "table")
+    want = WINDOW["tensors"]()
+    assert sorted(rows) == sorted(want)
+    for name, golden in want.items():
+        assert_slides(rows[name], golden.whole)
+    assert {
+        "timeline",
+        ("window", "chunk"),
+        "patch of one sample",
+        "patch of several samples",
+    } <= SEEN
+    assert {"integers", "integers, zstd"} <= SEEN
+
+
+def test_a_stranger_reads_samples_that_slide_of_today(tmp_path):
+    import tensorlake_spark as tl
+
+    lake = tl.open(tmp_path)
+    for name, golden in WINDOW["tensors"]().items():
+        WINDOW["write"](lake, name, golden)
+    rows = rows_of(tmp_path)
+    for name, golden in WINDOW["tensors"]().items():
+        assert_slides(rows[name], golden.whole)
+
+
+def test_a_stranger_reads_the_golden_tables_of_later_steps():
+    SEEN.clear()
+    rows = rows_of(GOLDEN / "v1" / "codecs" / "table")
+    want = json.loads((GOLDEN / "v1" / "codecs" / "expected.json").read_text())
+    assert sorted(rows) == sorted(want)
+    for name, entry in want.items():
+        shape, dtype, _, found = tensor(rows[name])
+        assert ([*shape], dtype) == (entry["shape"], entry["dtype"])
+        got = b"".join(found[place] for place in product(*map(range, shape))).hex()
+        assert got == entry["bytes"]
+    assert {step for codec in SEEN if isinstance(codec, str) for step in codec.split("+")} == {
+        "zstd", "shuffle", "delta(-1)", "delta(-2)", "lorenzo", "zigzag", "bins", "pco", "decimal(0)", "decimal(2)",
+    }  # fmt: skip
+
+
+def test_a_stranger_reads_the_golden_table_of_quantised_tensors():
+    SEEN.clear()
+    rows = rows_of(GOLDEN / "v1" / "quantization" / "table")
+    want = json.loads((GOLDEN / "v1" / "quantization" / "expected.json").read_text())
+    assert sorted(rows) == sorted(want)
+    steps = set()
+    for name, entry in want.items():
+        shape, dtype, attrs, found = tensor(rows[name])
+        assert ([*shape], dtype) == (entry["shape"], entry["dtype"])
+        words = [found[place] for place in product(*map(range, shape))]
+        whole = bytes.fromhex(entry["bytes"])
+        size = len(whole) // len(words)
+        for i, word in enumerate(words):
+            other = whole[i * size : (i + 1) * size]
+            both_nan = (
+                name.startswith(("float16", "bfloat16", "float8"))
+                and size > 2
+                and all(math.isnan(struct.unpack(REAL[size], one)[0]) for one in (word, other))
+            )
+            assert word == other or both_nan, (name, i)
+        steps |= {row["codec"].partition("+")[0] for row in rows[name] if row["nnz"]}
+        step = entry["codec"].partition("+")[0]
+        given = attrs.get("params", {}).get("quantize")
+        [(kind, bound)] = given.items() if isinstance(given, dict) else [(given, None)]
+        known = {"error": f"error({bound!r})", "int8": "int8", "split": "split"}.get(
+            kind, f"cast({kind})"
+        )
+        assert step == known or kind in (None, "relative")
+    assert {
+        "int8",
+        "split",
+        "error(0.01)",
+        "cast(float16)",
+        "cast(bfloat16)",
+        "cast(float8_e4m3fn)",
+    } <= steps
+    assert any("nibbles" in codec for codec in SEEN)
+
+
+LATER = {
+    "zigzag+zstd", "delta(-1)+zigzag+shuffle+zstd", "delta(-2)+zigzag+bins+zstd", "lorenzo+zstd",
+    "lorenzo+zigzag+shuffle+zstd", "lorenzo+zigzag+bins+zstd", "bins+zstd", "decimal(2)+delta(-1)+zigzag+bins+zstd",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", sorted(CODECS | LATER))
 @pytest.mark.parametrize("dtype", ["complex64", "uint16", "bool", "float64"])
 def test_a_stranger_reads_dense_chunks_of_today(lake, codec, dtype):
     size = {"complex64": 8, "uint16": 2, "bool": 1, "float64": 8}[dtype]

@@ -6,12 +6,14 @@ too. By hand: ``python tests/layouts/test_fuzz.py coo 10000 0``.
 
 import json
 import os
+import runpy
 import signal
 import struct
 import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +30,14 @@ from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, dtype_name
 
 MEMORY = 100 << 20
 SECONDS = 20
+DENSE = (
+    "lorenzo+zigzag+bins+zstd", "shuffle+zstd", "decimal(0)+delta(-1)+zigzag+bins+zstd", "lorenzo+zigzag+shuffle+zstd",
+    "pco",
+)  # fmt: skip
+FEWER = (
+    "int8+lorenzo+zigzag+nibbles+zstd", "error(0.25)+shuffle+zstd", "split+zstd", "cast(bfloat16)+zstd",
+)  # fmt: skip
+"""Codecs of dense chunks that are damaged."""
 PAYLOADS = ("index", "values", "params", "nnz", "codec", "lo", "hi")
 
 
@@ -56,8 +66,31 @@ def run(name, cases):
     assert done.returncode == 0, f"seed {seed}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
 
 
+def sequences():
+    """Yield specs and rows of samples that slide, of some that do not, and of few samples or positions."""
+    layout = layout_of("window")
+    made = runpy.run_path(str(Path(__file__).parents[1] / "golden" / "window.py"))
+    slid, edited, noise = made["slid"], made["edited"], made["noise"]
+    arrays = [
+        edited(slid(1, 3, 20, 12, "int64")), slid(2, 1, 200, 8, "uint8"), noise(3, 50, 9, "int32"),
+        np.concatenate([slid(4, 2, 40, 30, "int16"), noise(5, 40, 30, "int16")]), slid(6, 9, 5, 40, "uint64"),
+        np.tile(np.arange(5), (100, 1)), edited(slid(7, 2, 400, 12, "int64", back=True)),
+    ]  # fmt: skip
+    for at, x in enumerate(arrays):
+        block = (max(1, len(x) // 2), x.shape[1])
+        codec = ("raw", "zstd", "shuffle+zstd")[at % 3]
+        spec = TensorSpec("x", x.shape, x.dtype, "window", block, codec=codec)
+        rows = []
+        for piece in layout.pieces(spec, Box((0, 0), x.shape)):
+            rows += layout.encode(x[piece.slices()], piece.lo, spec)
+        yield spec, rows
+
+
 def tensors(name):
     """Yield specs and rows of real tensors: small and large shapes, ranks, dtypes, codecs, blocks."""
+    if name == "window":
+        yield from sequences()
+        return
     layout = layout_of(name)
     rng = np.random.default_rng(0)
     few = [
@@ -74,7 +107,7 @@ def tensors(name):
         if name == "ftsf":
             block = tuple(min(b, 16) for b in block)
         params = layout.choose_params(len(shape), None, None)
-        codec = "raw" if at % 2 else "shuffle+zstd" if name == "ftsf" else "zstd"
+        codec = "raw" if at % 2 else DENSE[at // 2] if name == "ftsf" else "zstd"
         spec = TensorSpec("x", shape, np.dtype(dtype), name, block, codec=codec, params=params)
         if not layout.is_sparse:
             box = Box((0,) * len(shape), tuple(min(n, 40) for n in shape))
@@ -87,6 +120,21 @@ def tensors(name):
         else:
             rows = layout.encode(tensor, (0,) * len(shape), spec)
         yield spec, rows[:40]
+    if name != "ftsf":
+        return
+    x = np.cumsum(rng.standard_normal((20, 9, 8)), axis=0).astype("f4")
+    x[3, 2] = np.nan
+    for codec in FEWER:
+        step = codec.partition("+")[0]
+        kind = {"error(0.25)": {"error": 0.25}, "cast(bfloat16)": "bfloat16"}.get(step, step)
+        spec = TensorSpec("x", x.shape, x.dtype, name, (16, 9, 8), codec=codec, params={"quantize": kind})  # fmt: skip
+        box = Box((0, 0, 0), x.shape)
+        rows = [
+            row
+            for p in layout.pieces(spec, box)
+            for row in layout.encode(x[p.slices()], p.lo, spec)
+        ]
+        yield spec, rows
 
 
 def damaged_bytes(rng, data):
@@ -190,8 +238,11 @@ def damage(rng, spec, row):
             found[what] = damaged_params(rng, old and old.decode())
         elif what == "codec":
             known = [b"raw", b"zstd", b"delta(-1)+zstd", b"delta(-2)+shuffle+zstd", b"lz4", None]
+            known += [codec.encode() for codec in (*DENSE, *FEWER)]
             found[what] = (
-                damaged_bytes(rng, old) if rng.integers(0, 2) else known[rng.integers(0, 6)]
+                damaged_bytes(rng, old)
+                if rng.integers(0, 2)
+                else known[rng.integers(0, len(known))]
             )
         elif what in ("lo", "hi") and old:
             k = int(rng.integers(0, len(old)))

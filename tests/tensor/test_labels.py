@@ -137,3 +137,14 @@ def test_bins_that_start_nowhere_are_not_written(lake, bins, says):
     with pytest.raises(tl.InvalidTensorError, match=says):
         lake.write("x", np.ones(3), axes=("day",), labels={"day": bins})
     assert list(lake) == []
+
+
+def test_many_labels_are_found_at_once():
+    names = Listed(tuple(f"n{k}" for k in range(1000)))
+    assert names.index([f"n{k}" for k in range(999, -1, -1)], 1000).tolist() == [
+        *range(999, -1, -1)
+    ]
+    assert names.index(np.array(["n7", "n3"]), 1000).tolist() == [7, 3]
+    assert names.places(["n1", "m1", ["n1"], None]).tolist() == [1, -1, -1, -1]
+    with pytest.raises(tl.UnknownLabelError, match=r"there is no label 'm5'; did you mean 'n5'"):
+        names.index(["n1", "m5", "m6"], 1000)

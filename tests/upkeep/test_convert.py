@@ -9,6 +9,7 @@ from tensorlake_spark.layouts.testing.laws import bits
 from tensorlake_spark.writing import source
 from tensorlake_spark.writing.stored_source import StoredSource
 
+ANY = [name for name in LAYOUTS if name != "window"]  # which takes integers of rank 2
 SPARSE = [name for name, layout in LAYOUTS.items() if layout.is_sparse]
 
 
@@ -20,7 +21,7 @@ def sparse_array(shape=(40, 30, 15), count=400, seed=0):
 
 
 @pytest.mark.parametrize("layout", SPARSE)
-@pytest.mark.parametrize("to", LAYOUTS)
+@pytest.mark.parametrize("to", ANY)
 def test_conversion_keeps_what_there_is(lake, layout, to):
     x = sparse_array()
     lake.write(
@@ -38,7 +39,7 @@ def test_conversion_keeps_what_there_is(lake, layout, to):
     assert bits(tl.open(lake.uri, version=1)["x"][...]) == bits(x)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", ANY)
 def test_conversion_is_streamed_in_slabs(lake, monkeypatch, layout):
     """No read of a conversion takes more than a region, whose bytes are bounded; all of them are the tensor."""
     monkeypatch.setattr(source, "REGION_BYTES", 4000)

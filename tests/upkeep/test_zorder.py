@@ -1,6 +1,7 @@
 """Rows in Morton order: slices on inner axes read less, and nothing else changes."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -135,9 +136,25 @@ def test_the_order_of_duplicates_means_something(lake):
     one = tl.SparseTensor([[0], [0]], [1.0], (4, 4))
     lake.write("sums", one, layout="bsgs", duplicates="sum")
     lake.write("sums", one, mode="append", axis=None)
-    with pytest.raises(tl.InvalidOptionError, match="combines duplicates by 'sum'"):
+    remedy = re.escape("lake.write('sums', lake['sums'], mode='overwrite')")
+    with pytest.raises(tl.InvalidOptionError, match=f"combines duplicates by 'sum'.*{remedy}"):
         lake.optimize("sums", zorder=(0, 1))
     assert lake.optimize(zorder=(0, 1)).files_before == 0
+
+
+def test_duplicates_that_were_combined_have_no_order(lake):
+    """The remedy that the message names; a convert keeps the rule, and so the order."""
+    one = tl.SparseTensor.from_dense(np.arange(1.0, 65).reshape(8, 8))
+    given = {"layout": "bsgs", "block_shape": (2, 2), "axes": ("y", "x"), "attrs": {"unit": "K"}}
+    lake.write("sums", one, duplicates="sum", **given)
+    lake.write("sums", one, mode="append", axis=None)
+    lake.convert("sums", layout="bsgs", block_shape=(2, 2))
+    with pytest.raises(tl.InvalidOptionError, match="to combine them now and lose the rule"):
+        lake.optimize("sums", zorder=("x", "y"))
+    lake.write("sums", lake["sums"], mode="overwrite", **given)
+    assert lake.optimize("sums", zorder=("x", "y")).files_before == 1
+    np.testing.assert_array_equal(lake["sums"][...].todense(), 2 * one.todense())
+    assert (lake["sums"].axes, lake["sums"].attrs) == (("y", "x"), {"unit": "K"})
 
 
 @pytest.mark.parametrize(

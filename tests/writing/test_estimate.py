@@ -8,6 +8,8 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.layouts import LAYOUTS
 
+ANY = [name for name in LAYOUTS if name != "window"]  # which takes integers of rank 2
+
 
 def clustered(seed=0):
     """Events around a few places, as in the benchmark, but smaller."""
@@ -25,7 +27,7 @@ def stored(lake, data, layout):
 
 
 @pytest.mark.local_disk
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "ftsf"])
+@pytest.mark.parametrize("layout", [name for name in ANY if name != "ftsf"])
 def test_within_15_percent_for_a_sparse_tensor(lake, layout):
     data = clustered()
     found = tl.estimate(data, layouts=[layout])["bytes"][0]
@@ -50,11 +52,23 @@ def test_a_sparse_tensor_as_chunks(lake):
     assert found == pytest.approx(stored(lake, data, "ftsf"), rel=0.15)
 
 
+@pytest.mark.local_disk
+def test_sequences_that_slide(lake):
+    rng = np.random.default_rng(0)
+    at = np.cumsum(rng.integers(0, 4, (50, 200)), axis=1)[..., None] + np.arange(128)
+    data = rng.integers(0, 1 << 60, (50, at.max() + 1))[np.arange(50)[:, None, None], at]
+    data = data.reshape(-1, 128)
+    table = tl.estimate(data).set_index("layout")["bytes"]
+    assert set(table.index) == set(LAYOUTS)
+    assert table["window"] < 0.8 * table["ftsf"]
+    assert table["window"] == pytest.approx(stored(lake, data, "window"), rel=0.15)
+
+
 def test_the_table_names_what_auto_takes(lake):
     data = np.eye(50)
     table = tl.estimate(data)
     assert list(table["layout"][table["chosen"]]) == [lake.write("x", data).layout]
-    assert set(table["layout"]) == set(LAYOUTS)
+    assert set(table["layout"]) == set(ANY)
     assert table["bytes"].is_monotonic_increasing
     assert tl.estimate(data, threshold=0.01).set_index("layout")["chosen"]["ftsf"]
 
@@ -63,7 +77,7 @@ def test_the_table_names_what_auto_takes(lake):
     "data", [np.zeros((0, 3)), np.array(3.0), np.zeros(7), tl.SparseTensor([[], []], [], (3, 4))]
 )
 def test_nothing_much_is_estimated_too(data):
-    assert len(tl.estimate(data)) == len(LAYOUTS)
+    assert len(tl.estimate(data)) == len(ANY)
 
 
 def test_what_cannot_be_estimated():

@@ -49,3 +49,18 @@ def test_text_that_has_no_numbers():
         tl.InvalidOptionError, match="--rechunk='1,x' is not a list of integers such as 1,3"
     ):
         integers("1,x", "--rechunk")
+
+
+def test_smallest_is_chosen_by_size_alone_everywhere(lake, caplog):
+    ids = np.minimum(np.random.default_rng(0).zipf(1.3, 30_000), 10**7)
+    auto = lake.write("auto", ids)
+    ref = lake.write("x", ids, codec="smallest")
+    assert (auto.codec, ref.codec) == ("bins+zstd", "pco")
+    stored = lake.catalog().set_index("id")["stored_bytes"]
+    assert stored["x"] < stored["auto"]
+    with caplog.at_level("WARNING"):
+        lake.write("x", ids, mode="append", codec="smallest")
+    assert not caplog.records
+    assert np.array_equal(lake["x"][...], np.concatenate([ids, ids]))
+    assert lake.convert("auto", codec="smallest").codec == "pco"
+    assert lake.write("s", ids, layout="coo", codec="smallest").codec == "zstd"

@@ -37,6 +37,7 @@ _KEPT_FROM = 64  # files of a table that has a catalog file
 _KEPT_ROWS = 16  # of a data file with more, or larger ones, opening it is worth while
 _KEPT_BYTES = 8 << 10
 _KEPT_NEW = 512  # files that one commit opens for the catalog file
+_ROWS = pa.schema([field for field in catalog_file.CATALOG if field.name not in ("path", "size")])
 _ROW_COLUMNS = [*META_COLUMNS, "row"]
 _cache: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
 
@@ -90,7 +91,7 @@ def find(snapshot: Snapshot, tensor_id: str) -> Meta | None:
     downwards, so that mostly one is opened.
     """
     files = snapshot.files
-    places = np.flatnonzero(files.may_hold(tensor_id, data=False))
+    places = files.places_of(tensor_id, data=False)
     best: dict[str, Any] | None = None
     for place in places[np.argsort(-files.last_seq[places], kind="stable")].tolist():
         if best is not None and best["seq"] >= files.last_seq[place]:
@@ -182,31 +183,69 @@ def keep(snapshot: Snapshot, added: int) -> None:
 
 
 def forget(snapshot: Snapshot) -> None:
-    """Rewrite the catalog file, if there is one, with rows of a version's files alone, and delete all others."""
-    before = catalog_file.paths(snapshot.storage)
-    if before:
-        _write(snapshot)
-        own = catalog_file.name_of(snapshot.version)
-        catalog_file.delete(snapshot.storage, [path for path in before if path != own])
+    """Rewrite the catalog file, if there is one, with rows of a version's files alone, and delete all others.
+
+    A writer that works meanwhile may save an older one afterwards. It sees then that there is a later version,
+    and mends it, as `_save` does.
+    """
+    storage = snapshot.storage
+    before = catalog_file.paths(storage)
+    rows = _rows_to_keep(snapshot) if before else None
+    catalog_file.delete(storage, [*before, *catalog_file.unfinished(storage)])
+    if rows is not None:
+        _save(snapshot, rows)
 
 
 def _write(snapshot: Snapshot) -> None:
+    _save(snapshot, _rows_to_keep(snapshot))
+
+
+def _save(snapshot: Snapshot, rows: pa.Table) -> None:
+    """Save the catalog file of a version, and take out again what another writer removed meanwhile.
+
+    Rows of removed files would do no harm, but a purge has to get rid of them. It removes files by a commit,
+    and deletes catalog files after it. So one that it has not seen was saved after that commit, and whoever
+    saved it finds the commit here.
+    """
+    storage = snapshot.storage
+    while catalog_file.save(storage, snapshot.version, rows):
+        if not snapshot.has_successor():
+            return
+        snapshot = Snapshot.newest(storage)
+        live = _of_files(rows, set(snapshot.files.path))
+        if live.num_rows == rows.num_rows:
+            return
+        rows = live
+
+
+def _of_files(rows: pa.Table, paths: set[str]) -> pa.Table:
+    return rows.filter(pa.array([path in paths for path in rows["path"].to_pylist()], pa.bool_()))
+
+
+def _rows_to_keep(snapshot: Snapshot) -> pa.Table:
+    """Return the rows of the catalog file whose data files are live, and those of the newest other files."""
     files = snapshot.files
     places = np.flatnonzero(files.least_nnz == 0)
-    old = catalog_file.load(snapshot.storage)
-    live = set(files.path)
-    old = old.filter(pa.array([path in live for path in old["path"].to_pylist()], pa.bool_()))
+    old = _of_files(catalog_file.load(snapshot.storage), set(files.path))
     have = set(old["path"].to_pylist())
     new = [place for place in places.tolist() if files.path[place] not in have][-_KEPT_NEW:]
     load: Any = map if snapshot.remote is None else io_threads().map
-    tables = [old]
+    tables, paths, sizes = [], [], []
     for place, rows in zip(new, load(partial(_rows_of_file, snapshot), new), strict=True):
         if 0 < rows.num_rows <= _KEPT_ROWS and rows.nbytes <= _KEPT_BYTES:
-            said = {"path": files.path[place], "size": files.size[place]}
-            for name in reversed(said):
-                rows = rows.add_column(0, name, pa.array([said[name]] * rows.num_rows))
-            tables.append(rows.select(catalog_file.CATALOG.names).cast(catalog_file.CATALOG))
-    catalog_file.save(snapshot.storage, snapshot.version, pa.concat_tables(tables))
+            tables.append(
+                rows if rows.schema.equals(_ROWS) else rows.select(_ROWS.names).cast(_ROWS)
+            )
+            paths += [files.path[place]] * rows.num_rows
+            sizes += [int(files.size[place])] * rows.num_rows
+    if not tables:
+        return old
+    rows = pa.concat_tables(tables)
+    rows = rows.add_column(0, "size", pa.array(sizes, pa.int64()))
+    rows = rows.add_column(0, "path", pa.array(paths, pa.string()))
+    return pa.concat_tables(
+        [old, rows.select(catalog_file.CATALOG.names).cast(catalog_file.CATALOG)]
+    )
 
 
 def _newest(snapshot: Snapshot) -> Iterator[pa.Table]:

@@ -7,16 +7,13 @@ file that is damaged, of a later format or not there costs time and nothing else
 
 from __future__ import annotations
 
-import hashlib
+import datetime as dt
 import logging
-import os
 import re
-import uuid
-from contextlib import suppress
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 
+from tensorlake_spark.delta.store import sealed_table
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.rows.metadata import META_COLUMNS
 from tensorlake_spark.rows.row import SCHEMA
@@ -36,9 +33,9 @@ CATALOG = pa.schema(
 """Columns: the data file and its bytes, the metadata row, and its number in the file."""
 
 _NAME = re.compile(r"(\d{20})\.rows")
-_MAGIC = b"tensorlake rows "
-_FORMAT = b"1\n"
-_DIGEST = 16
+_UNFINISHED = re.compile(r"\.[0-9a-f-]{36}")
+_ALL = dt.timedelta(0)
+_KIND = b"tensorlake rows "
 
 
 def name_of(version: int) -> str:
@@ -49,12 +46,13 @@ def name_of(version: int) -> str:
 def load(storage: Storage) -> pa.Table:
     """Return the rows of the newest catalog file, no rows where there is none that can be used."""
     for path in reversed(paths(storage)):
-        try:
-            with reaching(storage):
-                return _parsed(storage.read_whole(path))
-        except FileNotFoundError:  # a later one took its place
+        with reaching(storage):
+            whole = storage.find_whole(path)
+        if whole is None:  # a later one took its place
             continue
-        except _FutureFormat:
+        try:
+            return sealed_table.unpack(_KIND, CATALOG, whole)
+        except sealed_table.LaterFormat:
             continue
         except (ValueError, pa.ArrowException) as error:
             logger.warning(
@@ -64,41 +62,48 @@ def load(storage: Storage) -> pa.Table:
     return CATALOG.empty_table()
 
 
-def save(storage: Storage, version: int, rows: pa.Table) -> None:
-    """Write the rows, which others see when all of the file is there, and delete older files."""
-    sink = pa.BufferOutputStream()
-    packed = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, CATALOG, options=packed) as writer:
-        writer.write_table(rows.combine_chunks())
-    data = sink.getvalue().to_pybytes()
-    whole = _MAGIC + _FORMAT + _digest(data) + data
-    filesystem, base = storage.place
-    path = f"{base}/{name_of(version)}"
-    if storage.is_local:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        unfinished = f"{os.path.dirname(path)}/.{uuid.uuid4()}"
-        with open(unfinished, "wb") as file:
-            file.write(whole)
-        os.replace(unfinished, path)
-    else:  # an object appears when its upload is complete
-        with filesystem.open_output_stream(path) as stream:
-            stream.write(whole)
-    delete(storage, [older for older in paths(storage) if older < name_of(version)])
+def save(storage: Storage, version: int, rows: pa.Table) -> bool:
+    """Write the rows, and delete all but the newest file.
+
+    Returns
+    -------
+    bool
+        Whether this one stays: else there was one of a later version.
+    """
+    with reaching(storage):
+        storage.put_whole(name_of(version), sealed_table.pack(_KIND, rows))
+    found = paths(storage)
+    delete(storage, found[:-1])
+    return not found or found[-1] <= name_of(version)
 
 
 def paths(storage: Storage) -> list[str]:
     """Return the paths of all catalog files, by version."""
-    filesystem, base = storage.place
     with reaching(storage):
-        found = filesystem.get_file_info(pafs.FileSelector(f"{base}/{ROOT}", allow_not_found=True))
+        found = storage.files_in(ROOT)
+    return sorted(f"{ROOT}/{i.base_name}" for i in found if _NAME.fullmatch(i.base_name))
+
+
+def unfinished(storage: Storage, kept: dt.timedelta = _ALL) -> list[str]:
+    """Return the paths of files that writers did not finish, older than `kept`; an object store has none."""
+    if not storage.is_local:
+        return []
+    until = dt.datetime.now(dt.timezone.utc) - kept
+    with reaching(storage):
+        found = storage.files_in(ROOT)
     return sorted(
-        f"{ROOT}/{i.base_name}" for i in found if i.is_file and _NAME.fullmatch(i.base_name)
+        f"{ROOT}/{i.base_name}"
+        for i in found
+        if _UNFINISHED.fullmatch(i.base_name) and i.mtime <= until
     )
 
 
-def expire(storage: Storage, dry_run: bool) -> list[str]:
-    """Delete catalog files that a later one has superseded, or only name them; returns their paths."""
-    old = paths(storage)[:-1]
+def expire(storage: Storage, kept: dt.timedelta, dry_run: bool) -> list[str]:
+    """Delete catalog files that a later one has superseded, or only name them; returns their paths.
+
+    So it does with those that killed writers left unfinished longer ago than `kept`.
+    """
+    old = [*paths(storage)[:-1], *unfinished(storage, kept)]
     if not dry_run:
         delete(storage, old)
     return old
@@ -108,29 +113,4 @@ def delete(storage: Storage, names: list[str]) -> None:
     """Delete catalog files; one that is gone already is fine."""
     with reaching(storage):
         for name in names:
-            with suppress(FileNotFoundError):
-                storage.delete(name)
-
-
-class _FutureFormat(ValueError):
-    """A later release wrote it."""
-
-
-def _parsed(whole: bytes) -> pa.Table:
-    head = len(_MAGIC) + len(_FORMAT)
-    if not whole.startswith(_MAGIC):
-        raise ValueError("it does not begin as one")
-    if whole[len(_MAGIC) : head] != _FORMAT:
-        raise _FutureFormat("it is of another format")
-    digest, data = whole[head : head + _DIGEST], memoryview(whole)[head + _DIGEST :]
-    if digest != _digest(data):
-        raise ValueError("its checksum does not hold")
-    with pa.ipc.open_stream(data) as reader:
-        table = reader.read_all()
-    if table.schema != CATALOG:
-        raise ValueError(f"it has the columns {', '.join(table.schema.names):.200}")
-    return table
-
-
-def _digest(data: bytes | memoryview) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
+            storage.delete(name)

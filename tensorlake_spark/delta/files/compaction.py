@@ -170,7 +170,7 @@ def _choose(
     files = snapshot.files
     small = files.size < target_bytes // 2
     if ids is not None:
-        held = [files.may_hold(i, data) for i in ids for data in (True, False)]
+        held = [files.may_hold(i) for i in ids]
         small &= np.any(held, axis=0) if held else False
     places = [
         i

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.files.footer_checksum import read_footer
-from tensorlake_spark.delta.files.payload import PayloadViews, plain_column
+from tensorlake_spark.delta.files.payload import PayloadViews, plain_column, stored_values
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.time_travel import FILES_KEPT
-from tensorlake_spark.delta.store.ranges import Part, PartFile, Remote
+from tensorlake_spark.delta.store.ranges import Part, PartFile, Remote, joined
 from tensorlake_spark.delta.store.storage import Storage, is_refusal, refusal
 from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
-from tensorlake_spark.rows.row import SCHEMA
+from tensorlake_spark.rows.row import PAYLOAD, SCHEMA
 from tensorlake_spark.tensor.spec import STORED_AXES
 
 Array = np.ndarray[Any, Any]
@@ -28,6 +28,7 @@ _BOUNDED = {"id": "BYTE_ARRAY STRING", **dict.fromkeys(("seq", "nnz", *_LEAVES),
 _KEEP = 512
 _SMALL_ROWS = 1 << 16  # rows of a file whose small columns are kept
 _METAS = 64 << 10  # bytes of metadata rows that are kept
+_GAP = 256 << 10  # bytes that are read and not needed rather than asking twice
 
 
 class Footer:
@@ -115,6 +116,17 @@ class Footer:
         first, last = (self._groups[group].column(place) for place in reach)
         return _start(first), _start(last) + int(last.total_compressed_size)
 
+    def size_of(self, groups: Sequence[int], columns: Sequence[str] | None = None) -> int:
+        """Return the bytes of row groups, without the payloads that are not among `columns`."""
+        size = int(self.nbytes[list(groups)].sum())
+        for name in PAYLOAD if columns is not None else ():
+            place = self._column.get(name)
+            if name not in (columns or ()) and place is not None:
+                size -= sum(
+                    int(self._groups[g].column(place).total_compressed_size) for g in groups
+                )
+        return size
+
     def gap(self, group: int, later: int) -> int:
         """Return how many bytes lie between two row groups."""
         ends = self._groups[group].column(self._last)
@@ -140,11 +152,32 @@ class Footer:
     def fetch(
         self, remote: Remote, name: str, groups: Sequence[int], columns: tuple[str, ...]
     ) -> Part:
-        """Return the bytes of some columns of row groups that follow one another, with one request."""
+        """Return the bytes of some columns of row groups that follow one another, with one request.
+
+        Where a large column `index` is not among them, requests go around it.
+        """
         start, stop = self.span(groups[0], columns)[0], self.span(groups[-1], columns)[1]
         if self._metas is not None and self._metas.has(start, stop):
             return self._metas
-        return Part(remote.read(name, start, stop - start), start)
+        spans = [(start, stop)]
+        if "values" in columns and "index" not in columns:
+            spans = self._apart(groups, columns)
+        return joined([Part(remote.read(name, a, b - a), a) for a, b in spans])
+
+    def _apart(self, groups: Sequence[int], columns: tuple[str, ...]) -> list[tuple[int, int]]:
+        """Return where in the file the columns of row groups lie, without the large gaps between them."""
+        wanted = {*columns}
+        places = [i for path, i in self._column.items() if not wanted.isdisjoint(_prefixes(path))]
+        chunks = [self._groups[g].column(i) for g in groups for i in places]
+        out: list[tuple[int, int]] = []
+        for start, chunk in sorted(
+            (_start(chunk), chunk.total_compressed_size) for chunk in chunks
+        ):
+            if out and start - out[-1][1] <= _GAP:
+                out[-1] = out[-1][0], start + chunk
+            else:
+                out.append((start, start + chunk))
+        return out
 
     def open_part(self, part: Part) -> pq.ParquetFile:
         """Open a part of the file, to read row groups that are in it."""
@@ -157,6 +190,24 @@ class Footer:
             chunk = plain_column(self._groups[group], self._column[column])
             self._payload[key] = None if chunk is None else PayloadViews(file, chunk)
         return self._payload[key]
+
+    def values(
+        self, file: pa.Buffer | Part, group: int, column: str
+    ) -> list[memoryview | None] | None:
+        """Return the payloads of a row group where they lie in a file, None if Arrow has to read them."""
+        chunk = plain_column(self._groups[group], self._column[column])
+        return None if chunk is None else stored_values(file, chunk)
+
+    def raw(
+        self, file: pa.Buffer | Part, groups: Sequence[int], columns: tuple[str, ...]
+    ) -> list[bytes]:
+        """Return of row groups the bytes of some leaf columns, and what is between: equal ones hold equal values."""
+        spans = [self.span(group, columns) for group in groups]
+        if max((stop for _, stop in spans), default=0) > file.size:
+            raise CorruptDataError(f"the file has {file.size} bytes, a column ends after them")
+        first = file.start if isinstance(file, Part) else 0
+        data = memoryview(file.data if isinstance(file, Part) else file)
+        return [data[start - first : stop - first].tobytes() for start, stop in spans]
 
     def bounds(self, column: str) -> tuple[list[Any], list[Any]]:
         """Return the least and the greatest value of a column in each row group, None if unknown."""

@@ -58,7 +58,7 @@ class Inspection:
 
 
 def inspect_file(
-    snapshot: Snapshot, path: str, visit: Callable[[str, pa.RecordBatch], None]
+    snapshot: Snapshot, path: str, visit: Callable[[int, pa.RecordBatch], None]
 ) -> Inspection:
     """Read one data file, row group by row group, and hold it against what the log says of it.
 
@@ -71,7 +71,7 @@ def inspect_file(
     path : str
         Which of its files.
     visit : callable
-        Takes the path and the live rows of each row group that can be read, with all columns.
+        Takes the number of each row group that can be read, and its live rows, with all columns.
     """
     storage, place = snapshot.storage, snapshot.places[path]
     out = Inspection(path)
@@ -101,7 +101,7 @@ def _hold(
     place: int,
     footer: Footer,
     file: pq.ParquetFile,
-    visit: Callable[[str, pa.RecordBatch], None],
+    visit: Callable[[int, pa.RecordBatch], None],
     out: Inspection,
 ) -> None:
     """Read the rows of a file, and put what is wrong with its counts and statistics into `out`."""
@@ -118,7 +118,7 @@ def _hold(
             rows = _read(snapshot, path, file, group)
             live = rows if keep is None else rows.filter(pa.array(_part(keep, footer, group)))
             with reading(snapshot.storage, path):
-                visit(path, live)
+                visit(group, live)
         except CorruptDataError as error:
             out.faults.append(Fault(DAMAGED, f"row group {group}: {error}"))
             continue

@@ -72,11 +72,7 @@ class PayloadViews:
     def region(self, file: pa.Buffer | Part) -> pa.Buffer:
         """Return the part of a file that the views point into."""
         # Looked at anew for every map: a view past the end of a file that was cut short would crash.
-        if self._start + self._size > file.size:
-            raise CorruptDataError(
-                f"the file has {file.size} bytes, a column ends at {self._start + self._size}"
-            )
-        return file.slice(self._start, self._size)
+        return _slice(file, self._start, self._size)
 
 
 def over(
@@ -107,6 +103,34 @@ def over(
     bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     buffers = [bitmap, pa.py_buffer(views), *(part.region(file) for part in parts)]
     return pa.Array.from_buffers(pa.binary_view(), len(views), buffers)
+
+
+def stored_values(file: pa.Buffer | Part, chunk: pq.ColumnChunkMetaData) -> list[memoryview | None]:
+    """Return the values of a column chunk where they lie in a file, None for a null.
+
+    Parameters
+    ----------
+    file : pyarrow.Buffer or Part
+        The whole data file, or a part of it that has the column chunk.
+    chunk : pyarrow.parquet.ColumnChunkMetaData
+        As `plain_column` returned it.
+
+    Raises
+    ------
+    CorruptDataError
+        If the pages do not add up to the column chunk.
+    """
+    region = _slice(file, chunk.data_page_offset, chunk.total_compressed_size)
+    data = memoryview(region).cast("B")
+    spans = _spans(data, chunk.num_values)
+    return [None if span is None else data[span[0] : sum(span)] for span in spans]
+
+
+def _slice(file: pa.Buffer | Part, start: int, size: int) -> pa.Buffer:
+    """Return a column chunk of a file, which has to be as long."""
+    if start + size > file.size:
+        raise CorruptDataError(f"the file has {file.size} bytes, a column ends at {start + size}")
+    return file.slice(start, size)
 
 
 def _spans(data: memoryview, count: int) -> list[tuple[int, int] | None]:

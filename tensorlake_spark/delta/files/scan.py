@@ -53,10 +53,16 @@ class ScanPiece:
     records: int = -1
 
 
-def plan(snapshot: Snapshot, tensor_id: str, selection: Selection | PointSelection) -> ReadPlan:
+def plan(
+    snapshot: Snapshot,
+    tensor_id: str,
+    selection: Selection | PointSelection,
+    columns: Sequence[str] | None = None,
+) -> ReadPlan:
     """Return which files and row groups hold the rows that a selection needs.
 
-    Only files that the log cannot rule out are opened, and of these only the footer.
+    Only files that the log cannot rule out are opened, and of these only the footer. Bytes are those of all
+    columns, or of some that are given where a payload is not among them.
     """
     shape = selection.shape
     files = snapshot.files
@@ -78,7 +84,7 @@ def plan(snapshot: Snapshot, tensor_id: str, selection: Selection | PointSelecti
                     path=files.path[i],
                     row_groups=tuple(chosen.tolist()),
                     rows=int(footer.rows[chosen].sum()),
-                    bytes=int(footer.nbytes[chosen].sum()),
+                    bytes=footer.size_of(chosen.tolist(), columns),
                     total_row_groups=len(groups),
                     total_rows=int(footer.rows.sum()),
                     total_bytes=int(files.size[i]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -60,51 +60,91 @@ def frame(commits: list[Commit]) -> pd.DataFrame:
     return out
 
 
+def batches(snapshot: Snapshot, name: str, most: int) -> Iterator[tuple[int, frozenset[str]]]:
+    """Yield the batches of one name among the newest commits, newest first: the number and the tensors of each.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        Where to look.
+    name : str
+        Name of an application transaction.
+    most : int
+        How many commits to read at the most.
+    """
+    for _, text, _ in islice(_read(snapshot), most):
+        said = _transactions(text)
+        if name in said:
+            yield said[name], frozenset(_tensors(said))
+
+
+def _tensors(transactions: Iterable[str]) -> Iterator[str]:
+    """Yield the tensors of which a commit counts the changes."""
+    prefix = app_of("")
+    for app in transactions:
+        if app.startswith(prefix):
+            yield app.removeprefix(prefix)
+
+
+def _transactions(text: bytes) -> dict[str, int]:
+    """Return the application transactions that one commit counts."""
+    found = (json.loads(line)["txn"] for line in text.splitlines() if _is(line, "txn"))
+    return {str(txn["appId"]): int(txn["version"]) for txn in found}
+
+
+def _is(line: bytes, kind: str) -> bool:
+    return line[:16].replace(b" ", b"").startswith(f'{{"{kind}"'.encode())
+
+
 def _commits(snapshot: Snapshot) -> Iterator[Commit]:
-    """Yield what the log still has, newest first; a few commits are read ahead, several at a time."""
+    for version, text, written in _read(snapshot):
+        yield _parse(version, text, written)
+
+
+def _read(snapshot: Snapshot) -> Iterator[tuple[int, bytes, int]]:
+    """Yield version, text and time of the commits that the log still has, newest first.
+
+    A few are read ahead, several at a time.
+    """
     storage = snapshot.storage
     with reaching(storage):
         times = commit_times(storage)
     versions = sorted((v for v in times if v <= snapshot.version), reverse=True)
 
-    def load(version: int) -> Commit | None:
+    def load(version: int) -> bytes | None:
         try:
-            text = storage.read_whole(commit_name(version))
+            return storage.read_whole(commit_name(version))
         except FileNotFoundError:  # the log was tidied up meanwhile
             return None
-        return _parse(version, text, times[version])
 
     for start in range(0, len(versions), _AT_ONCE):
+        some = versions[start : start + _AT_ONCE]
         with reaching(storage):
-            loaded = list(threads().map(load, versions[start : start + _AT_ONCE]))
-        yield from (commit for commit in loaded if commit is not None)
+            loaded = list(threads().map(load, some))
+        for version, text in zip(some, loaded, strict=True):
+            if text is not None:
+                yield version, text, times[version]
 
 
 def _parse(version: int, text: bytes, written: int) -> Commit:
     """Read one commit; what it says of files is counted and not parsed."""
     info: dict[str, Any] = {}
-    tensors = []
     added = removed = 0
     changes = False
-    prefix = app_of("")
     for line in text.splitlines():
-        kind = line[:16].replace(b" ", b"")
-        if kind.startswith((b'{"add"', b'{"remove"')):
-            added += kind.startswith(b'{"add"')
-            removed += kind.startswith(b'{"remove"')
+        is_add, is_remove = _is(line, "add"), _is(line, "remove")
+        if is_add or is_remove:
+            added += is_add
+            removed += is_remove
             changes = changes or b'"dataChange":true' in line.replace(b" ", b"")
-        elif kind.startswith(b'{"txn"'):
-            app = str(json.loads(line)["txn"]["appId"])
-            if app.startswith(prefix):
-                tensors.append(app.removeprefix(prefix))
-        elif kind.startswith(b'{"commitInfo"'):
+        elif _is(line, "commitInfo"):
             info = json.loads(line)["commitInfo"]
     ours = info.get("tensorlake.operation")
     return Commit(
         version=version,
         timestamp=written,  # not what the writer's clock said: a time is looked up by this
         operation=str(ours or info.get("operation") or ""),
-        tensors=tuple(sorted(tensors)),
+        tensors=tuple(sorted(_tensors(_transactions(text)))),
         foreign=ours is None and changes,
         data_change=changes,
         files_added=added,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,79 @@ Array = np.ndarray[Any, Any]
 
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 """Bounds where the log says none."""
+
+
+class IdIndex:
+    """The files of a version, looked up by the bounds of ``id`` that the log has for them.
+
+    It is made when it is asked first. A version that only adds files to this one takes it over, see `later`.
+
+    Examples
+    --------
+    >>> first = last = np.array(["a", "b", "b", None], object)
+    >>> IdIndex().places("b", first, last).tolist()
+    [1, 2, 3]
+    """
+
+    __slots__ = ("_alone", "_count", "_lock", "_ranges")
+
+    def __init__(self) -> None:
+        self._alone: defaultdict[str, list[int]] = defaultdict(list)  # files of one tensor
+        self._ranges: list[int] = []  # files of several, or of nobody knows which
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def places(self, tensor_id: str, first: Array, last: Array) -> Array:
+        """Return the places of a version's files whose bounds hold an id, in order.
+
+        Parameters
+        ----------
+        tensor_id : str
+            The id.
+        first, last : object arrays
+            The bounds of the version's files, None where unknown.
+        """
+        with self._lock:
+            if not self._count:
+                self._take_in(first, last)
+            alone, ranges = list(self._alone.get(tensor_id, ())), np.array(self._ranges, np.int64)
+        alone = [place for place in alone if place < len(first)]  # a later version may have asked
+        if not len(ranges):
+            return np.array(alone, np.int64)
+        ranges = ranges[: np.searchsorted(ranges, len(first))]
+        lower, upper = first[ranges], last[ranges]
+        lower = np.where(lower == None, tensor_id, lower)  # noqa: E711 - elementwise
+        upper = np.where(upper == None, tensor_id, upper)  # noqa: E711 - elementwise
+        near = np.asarray(lower <= tensor_id, bool) & np.asarray(upper >= tensor_id, bool)
+        return np.sort(np.concatenate([np.array(alone, np.int64), ranges[near]]))
+
+    def later(self, count: int, first: Array, last: Array) -> IdIndex:
+        """Return the index of a version that has the first `count` files of this one, and others after them.
+
+        Parameters
+        ----------
+        count : int
+            How many files the version before it has.
+        first, last : object arrays
+            The bounds of those that come after.
+        """
+        with self._lock:
+            if (
+                not count or self._count != count
+            ):  # nobody asked yet, or another version took it over
+                return IdIndex()
+            self._take_in(first, last)
+        return self
+
+    def _take_in(self, first: Array, last: Array) -> None:
+        for place, (least, most) in enumerate(
+            zip(first.tolist(), last.tolist(), strict=True), self._count
+        ):
+            if least is not None and least == most:
+                self._alone[least].append(place)
+            else:
+                self._ranges.append(place)
+        self._count += len(first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +125,7 @@ class Files:
     last_seq: Array
     lo: Array
     hi: Array
+    _index: IdIndex = field(default_factory=IdIndex, compare=False, repr=False)
 
     @classmethod
     def of(cls, actions: pa.Table, uri: str) -> Files:
@@ -92,28 +168,38 @@ class Files:
             Where the table is, for messages.
         """
         gone = removed | {action["path"] for action in added}
-        kept: Any = slice(None)
-        path = self.path
-        if not gone.isdisjoint(path):  # statistics that are computed anew add a file again
-            kept = [place for place, name in enumerate(self.path) if name not in gone]
-            path = [self.path[place] for place in kept]
+        kept = self
+        if not gone.isdisjoint(self.path):  # statistics that are computed anew add a file again
+            kept = self.chosen([name not in gone for name in self.path])
         new = Files.of(_actions(added), uri)
-        return Files(
-            [*path, *new.path],
-            *(
-                np.concatenate([getattr(self, name)[kept], getattr(new, name)])
-                for name in self.__slots__[1:]
-            ),
-        )
+        index = kept._index.later(len(kept.path), new.first_id, new.last_id)
+        return replace(kept.joined(new), _index=index)
 
-    def may_hold(self, tensor_id: str, data: bool) -> Array:
-        """Return for each file whether it may hold data (or metadata) rows of a tensor."""
-        known = self.first_id != None  # noqa: E711 - elementwise
-        out = (self.most_nnz > 0) if data else (self.least_nnz == 0)
-        first = np.where(known, self.first_id, tensor_id)
-        last = np.where(known, self.last_id, tensor_id)
-        near = np.asarray(first <= tensor_id, bool) & np.asarray(last >= tensor_id, bool)
-        return np.asarray(out & near)
+    def chosen(self, mask: Array | list[bool]) -> Files:
+        """Return some of the files."""
+        places = np.flatnonzero(mask)
+        arrays: dict[str, Any] = {name: getattr(self, name)[places] for name in ARRAYS}
+        return Files([self.path[place] for place in places.tolist()], **arrays)
+
+    def joined(self, more: Files) -> Files:
+        """Return these files, and others after them."""
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in ARRAYS
+        }
+        return Files([*self.path, *more.path], **arrays)
+
+    def places_of(self, tensor_id: str, data: bool | None = None) -> Array:
+        """Return the places of the files that may hold data (or metadata, or any) rows of a tensor, in order."""
+        near = self._index.places(tensor_id, self.first_id, self.last_id)
+        if data is None:
+            return near
+        return near[self.most_nnz[near] > 0 if data else self.least_nnz[near] == 0]
+
+    def may_hold(self, tensor_id: str, data: bool | None = None) -> Array:
+        """Return for each file whether it may hold data (or metadata, or any) rows of a tensor."""
+        out = np.zeros(len(self.path), bool)
+        out[self.places_of(tensor_id, data)] = True
+        return out
 
     def may_hold_any(self, ids: Iterable[str]) -> Array:
         """Return for each file whether it may hold rows of one of some tensors."""
@@ -136,6 +222,10 @@ class Files:
         lo[:, :stored] = np.maximum(lo[:, :stored], self.lo[:, :stored])
         hi[:, :stored] = np.minimum(hi[:, :stored], self.hi[:, :stored])
         return lo, hi
+
+
+ARRAYS = [one.name for one in fields(Files) if one.name not in ("path", "_index")]
+"""Names of the arrays of `Files`."""
 
 
 def _actions(added: list[dict[str, Any]]) -> pa.Table:

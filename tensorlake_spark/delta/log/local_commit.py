@@ -6,10 +6,12 @@ done here: the commit is written beside the log, and a hard link gives it its na
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import json
 import logging
 import os
+import time
 import uuid
 from contextlib import suppress
 from typing import Any
@@ -21,12 +23,17 @@ from tensorlake_spark.delta.log.actions import LOG, commit_name
 from tensorlake_spark.delta.log.properties import CHECKPOINT_INTERVAL, commits_between
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.paths import is_plain
-from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.delta.store.storage import Storage, reaching
 
 logger = logging.getLogger("tensorlake_spark")
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+# A clean-up looks at every commit of the log, so a large table has one for so many checkpoints.
+_CLEANUPS = 8
+
 _LEGACY_WRITER = 2  # of tables without features
+
+_UNFINISHED, _ENDING = "_commit_", ".json.tmp"  # a commit that has no name yet
 
 
 def can_commit(snapshot: Snapshot, paths: list[str]) -> bool:
@@ -52,7 +59,7 @@ def put_commit(storage: Storage, version: int, actions: list[dict[str, Any]]) ->
     deltalake.exceptions.CommitFailedError
         If the version is there.
     """
-    unfinished = f"{storage.uri}/{LOG}/_commit_{uuid.uuid4()}.json.tmp"
+    unfinished = f"{storage.uri}/{LOG}/{_UNFINISHED}{uuid.uuid4()}{_ENDING}"
     try:
         with open(unfinished, "w", encoding="utf-8") as file:
             file.write("\n".join(json.dumps(a, separators=(",", ":")) for a in actions))
@@ -69,6 +76,35 @@ def put_commit(storage: Storage, version: int, actions: list[dict[str, Any]]) ->
     return True
 
 
+def expire(storage: Storage, kept: dt.timedelta, dry_run: bool) -> list[str]:
+    """Delete commits that a killed writer never gave a name, or only name them; returns paths in the table.
+
+    Those in an object store are left alone: there a name may be pending in a database.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    kept : datetime.timedelta
+        Younger ones stay: their writer may be at work.
+    dry_run : bool
+        Whether to delete nothing.
+    """
+    if not storage.is_local:
+        return []
+    until = time.time() - kept.total_seconds()
+    out = []
+    with reaching(storage), os.scandir(f"{storage.uri}/{LOG}") as entries:
+        for entry in entries:
+            is_one = entry.name.startswith(_UNFINISHED) and entry.name.endswith(_ENDING)
+            with suppress(FileNotFoundError):  # its writer was faster
+                if is_one and entry.stat().st_mtime <= until:
+                    if not dry_run:
+                        os.unlink(entry.path)
+                    out.append(f"{LOG}/{entry.name}")
+    return sorted(out)
+
+
 def tidy(snapshot: Snapshot) -> None:
     """Write a checkpoint, and drop commits that the log need not keep, if it is time at this version.
 
@@ -78,13 +114,17 @@ def tidy(snapshot: Snapshot) -> None:
     said = snapshot.configuration.get("delta.checkpointInterval", "")
     interval = int(said) if said.isdecimal() and int(said) else CHECKPOINT_INTERVAL
     if interval == CHECKPOINT_INTERVAL:
-        interval = commits_between(len(snapshot.files.path))
-    if (snapshot.version + 1) % interval:
+        interval = commits_between(len(snapshot.files.path), share=50)
+    made = snapshot.version + 1
+    if made % interval:
         return
     try:
         table = DeltaTable(snapshot.storage.uri, snapshot.version)
         table.create_checkpoint()
-        if snapshot.configuration.get("delta.enableExpiredLogCleanup", "true").lower() != "false":
+        cleans = (
+            snapshot.configuration.get("delta.enableExpiredLogCleanup", "true").lower() != "false"
+        )
+        if cleans and (interval <= CHECKPOINT_INTERVAL or not made % (_CLEANUPS * interval)):
             table.cleanup_metadata()
     except (DeltaError, OSError) as error:  # the commit is there
         logger.warning("no checkpoint of %s was written: %s", snapshot.storage.uri, error)

@@ -41,10 +41,10 @@ _SECONDS = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 
 _WEEK = dt.timedelta(days=7)
 
 
-def commits_between(files: int) -> int:
+def commits_between(files: int, share: int = 100) -> int:
     """Return after how many commits a table of so many files gets what costs as much as it has files.
 
-    It is about one in a hundred of them, so that the cost of a commit does not grow with the table; a power of
+    It is about one in `share` of them, so that the cost of a commit does not grow with the table; a power of
     two times the least, so that versions it divides stay so while the table grows.
 
     Examples
@@ -53,7 +53,7 @@ def commits_between(files: int) -> int:
     [10, 10, 20, 80]
     """
     pace = CHECKPOINT_INTERVAL
-    while pace * 2 <= files // 100:
+    while pace * 2 <= files // share:
         pace *= 2
     return pace
 

@@ -316,10 +316,15 @@ class Snapshot:
                 return mark_of(self.remote, self.version)
         with reaching(self.storage):
             mark = commit_mark(self.storage, self.version)
-            (successor,) = self.storage.modified([commit_name(self.version + 1)])
         if isinstance(self._opened, Replayed) and mark != self._opened.mark:
             return None
-        return mark if successor is None else None
+        return None if self.has_successor() else mark
+
+    def has_successor(self) -> bool:
+        """Whether the log has a later version now; one name is looked at."""
+        with reaching(self.storage):
+            (successor,) = self.storage.modified([commit_name(self.version + 1)])
+        return successor is not None
 
     def newer(self) -> Snapshot:
         """Return the newest version, for a caller who drops this one: its log is read on from here."""

@@ -65,6 +65,52 @@ class Part:
         return self.data.slice(start - self.start, nbytes)
 
 
+@dataclass(frozen=True, slots=True)
+class Pieces(Part):
+    """Several parts of a file, with gaps between them.
+
+    Attributes
+    ----------
+    data, start
+        Of the first part.
+    rest : tuple of Part
+        The others, in the order of the file.
+    """
+
+    rest: tuple[Part, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Where in the file the last part ends."""
+        return self.rest[-1].size
+
+    def _holder(self, start: int, stop: int) -> Part | None:
+        first = Part(self.data, self.start)
+        return next((part for part in (first, *self.rest) if part.has(start, stop)), None)
+
+    def has(self, start: int, stop: int) -> bool:
+        """Whether one of them has these bytes of the file."""
+        return self._holder(start, stop) is not None
+
+    def slice(self, start: int, nbytes: int) -> pa.Buffer:
+        """Return some bytes, `start` counted in the file."""
+        part = self._holder(start, start + nbytes)
+        return (part or Part(self.data, self.start)).slice(start, nbytes)
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """Return parts of a file, at least one, in its order, as one.
+
+    Examples
+    --------
+    >>> some = joined([Part(pa.py_buffer(b"ab"), 0), Part(pa.py_buffer(b"xy"), 7)])
+    >>> some.slice(7, 2).to_pybytes(), some.has(1, 8), some.size
+    (b'xy', False, 9)
+    """
+    first, *rest = parts
+    return Pieces(first.data, first.start, tuple(rest)) if rest else first
+
+
 class PartFile:
     """A part of a file for those who read the whole of it, such as `pyarrow.parquet.ParquetFile`."""
 

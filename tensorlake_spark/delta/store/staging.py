@@ -7,7 +7,6 @@ begin with ``_`` alone. Ours takes folders that nothing was added to for as long
 from __future__ import annotations
 
 import datetime as dt
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,18 +38,8 @@ class Staging:
 
     def write(self, name: str, text: str) -> None:
         """Write a note, which others see when all of it is there."""
-        filesystem, base = self.storage.place
-        path = f"{base}/{ROOT}/{self.folder}/{name}"
         with reaching(self.storage):
-            if not self.storage.is_local:  # an object appears when its upload is complete
-                with filesystem.open_output_stream(path) as stream:
-                    stream.write(text.encode())
-                return
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            unfinished = f"{os.path.dirname(path)}/.{name}"
-            with filesystem.open_output_stream(unfinished) as stream:
-                stream.write(text.encode())
-            os.replace(unfinished, path)
+            self.storage.put_whole(f"{ROOT}/{self.folder}/{name}", text.encode())
 
     def read(self) -> dict[str, str]:
         """Return all notes by their names; one that is not text is left out."""
@@ -109,12 +98,7 @@ def expire(storage: Storage, hours: float | None, dry_run: bool) -> list[str]:
 
 
 def _files(storage: Storage, folder: str = "") -> list[pafs.FileInfo]:
-    filesystem, base = storage.place
-    where = pafs.FileSelector(
-        f"{base}/{ROOT}/{folder}".rstrip("/"), allow_not_found=True, recursive=True
-    )
-    found = filesystem.get_file_info(where)
-    return [info for info in found if info.is_file]
+    return storage.files_in(f"{ROOT}/{folder}".rstrip("/"), recursive=True)
 
 
 def _folder_of(info: pafs.FileInfo) -> str:

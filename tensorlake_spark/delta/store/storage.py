@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -167,6 +168,34 @@ class Storage:
     def read_whole(self, name: str) -> bytes:
         """Return all bytes of a small file."""
         return bytes(self.read_tail(name, 1 << 62))
+
+    def find_whole(self, name: str) -> bytes | None:
+        """Return all bytes of a small file, None if it is not there."""
+        try:
+            return self.read_whole(name)
+        except FileNotFoundError:
+            return None
+
+    def put_whole(self, name: str, data: bytes) -> None:
+        """Write a small file, which others see when all of it is there; it takes the place of one of its name."""
+        filesystem, base = self.place
+        path = f"{base}/{inside(name)}"
+        if not self.is_local:  # an object appears when its upload is complete
+            with filesystem.open_output_stream(path) as stream:
+                stream.write(data)
+            return
+        folder = os.path.dirname(path)
+        os.makedirs(folder, exist_ok=True)
+        unfinished = f"{folder}/.{uuid.uuid4()}"
+        with open(unfinished, "wb") as file:
+            file.write(data)
+        os.replace(unfinished, path)
+
+    def files_in(self, folder: str, recursive: bool = False) -> list[pafs.FileInfo]:
+        """Return what the store says of the files of a folder, which need not be there."""
+        filesystem, base = self.place
+        where = pafs.FileSelector(f"{base}/{folder}", allow_not_found=True, recursive=recursive)
+        return [info for info in filesystem.get_file_info(where) if info.is_file]
 
     def delete(self, name: str) -> None:
         """Delete a data file that no commit ever named; one that is gone already is fine."""

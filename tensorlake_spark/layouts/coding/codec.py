@@ -1,108 +1,54 @@
-"""How a dense block becomes bytes: reversible filters, then one compressor.
+"""A dense block as bytes: the steps of a codec one after the other, and back, whole or in part.
 
-A codec has a name such as ``delta(-2)+shuffle+zstd``, read from left to right when writing. The name
-is stored in every row, so a reader needs nothing else. The filters work on the bit patterns of the
-elements (as unsigned integers), which is why NaN payloads and signed zeros survive:
-
-``delta(-1)``
-    Difference to the neighbour before on the last axis, modulo the word.
-``delta(-2)``
-    Difference to the row before. The rows (that axis first, then the others) are cut into bands of
-    `BAND`; the first row of a band is coded by ``delta(-1)``. So a band can be decoded without those
-    before it, and undoing the filter is `BAND` long vector additions, over all bands at once, instead
-    of one short one for every row.
-``shuffle``
-    All first bytes of the words, then all second bytes, and so on.
-``zstd``, ``raw``
-    The compressor, or none.
+`chain` says what the steps are. Each has a module of its own, but for the two that are one line here:
+``shuffle`` and the compressor.
 """
 
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.layouts.coding import (
+    bin_coding,
+    byte_planes,
+    decimals,
+    deltas,
+    lorenzo,
+    nibbles,
+    pco,
+    zigzag,
+)
+from tensorlake_spark.layouts.coding.chain import CODECS, UNFIT, Codec, codec_of
 from tensorlake_spark.layouts.coding.decompression import inflate
+from tensorlake_spark.layouts.kernels.steps import Steps
+from tensorlake_spark.layouts.kernels.switch import compiled
+
+__all__ = [
+    "CODECS",
+    "Codec",
+    "codec_of",
+    "decode",
+    "decode_into",
+    "decode_stack",
+    "encode",
+    "words",
+]
 
 Array = np.ndarray[Any, Any]
-
-CODECS = (
-    "raw",
-    "zstd",
-    "delta(-1)+zstd",
-    "delta(-2)+zstd",
-    "shuffle+zstd",
-    "delta(-1)+shuffle+zstd",
-    "delta(-2)+shuffle+zstd",
-)
-"""Every codec that version 1 of the format knows."""
 
 ZSTD_LEVEL = 1
 """Above level 1 zstd makes delta-coded photographs larger and slower (docs/benchmarks.md)."""
 
-BAND = 32
-"""Rows of a band of ``delta(-2)``; part of the format."""
-
-
-@dataclass(frozen=True, slots=True)
-class Codec:
-    """One way to write the elements of a block.
-
-    Attributes
-    ----------
-    name : str
-        One of `CODECS`.
-    delta : int
-        0, -1 or -2: the axis along which differences are stored.
-    shuffle : bool
-        Whether the bytes of the words are regrouped.
-    compress : bool
-        Whether zstd follows.
-    """
-
-    name: str
-    delta: int
-    shuffle: bool
-    compress: bool
-
-
-@lru_cache(maxsize=64)
-def codec_of(name: str) -> Codec:
-    """Return the codec of that name.
-
-    Raises
-    ------
-    InvalidOptionError
-        If the name is not one of `CODECS`.
-
-    Examples
-    --------
-    >>> codec_of("delta(-2)+zstd").delta
-    -2
-    """
-    if name not in CODECS:
-        raise InvalidOptionError(
-            f"unknown codec {name!r}{did_you_mean(name, CODECS)}; known are {', '.join(CODECS)}"
-        )
-    delta = -1 if "delta(-1)" in name else -2 if "delta(-2)" in name else 0
-    return Codec(name, delta, "shuffle" in name, name.endswith("zstd"))
-
+_SHORT_BLOCK = 16 << 10  # bytes below which NumPy is as fast as a call of a compiled loop
 
 _zstd = pa.Codec("zstd", ZSTD_LEVEL)
-
-# Undoing a delta is many additions of microseconds, and NumPy lets go of the interpreter lock in each:
-# two threads that do so at once spend their time handing the lock over (measured: 13.7 ms instead of
-# 7.9 ms for forty chunks). One at a time is enough, because the other thread decompresses meanwhile.
-_one_at_a_time = threading.Lock()
 
 
 def words(array: Array) -> Array:
@@ -132,51 +78,107 @@ def _word_shape(
 
 
 def _delta_axis(codec: Codec, ndim: int) -> int:
-    """0 where the block has no such axis: the filter then does nothing."""
+    """0 where the block has no such axis: the step then does nothing."""
     return codec.delta if -codec.delta <= ndim else 0
 
 
-def encode(array: Array, codec: Codec) -> bytes:
-    """Return the bytes of one block.
+def encode(array: Array, codec: Codec) -> tuple[str, bytes]:
+    """Return the name of the codec that a block has then, and its bytes.
 
     Parameters
     ----------
     array : ndarray
         C-contiguous, native byte order, not empty.
     codec : Codec
-        How to write it.
+        How to write it. A block that does not fit its step ``decimal`` takes `UNFIT` instead.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the codec is ``pco``, which has no form for the dtype.
+    MissingDependencyError
+        If the codec needs a package that is not installed.
     """
+    if codec.pco:
+        return codec.name, pco.encode(array)
+    if codec.places is not None:
+        integers = decimals.integers_of(array, codec.places)
+        if integers is None:
+            codec = CODECS[UNFIT]
+        else:
+            array = integers
     block = words(array)
-    axis = _delta_axis(codec, array.ndim)
-    if axis == -2:
-        block = np.moveaxis(block, -2, 0)
-        coded = np.empty(block.shape, block.dtype)
-        np.subtract(block[1:], block[:-1], out=coded[1:])
-        starts = block[::BAND]
-        coded[::BAND, ..., 0] = starts[..., 0]
-        np.subtract(starts[..., 1:], starts[..., :-1], out=coded[::BAND, ..., 1:])
-        block = coded
-    elif axis == -1:
-        coded = np.empty_like(block)
-        coded[..., 0] = block[..., 0]
-        np.subtract(block[..., 1:], block[..., :-1], out=coded[..., 1:])
-        block = coded
-    if codec.shuffle and block.itemsize > 1:
-        block = np.ascontiguousarray(block.reshape(-1).view(np.uint8).reshape(-1, block.itemsize).T)
-    if codec.compress:
-        return bytes(_zstd.compress(block, asbytes=True))
-    return block.tobytes()
+    steps = steps_of(codec, array.shape, array.dtype)
+    dense = _compiled(steps, block.shape, block.dtype, True)
+    stepped = _stepped(block, steps) if dense is None else dense.encode(block, steps)
+    if codec.bins:
+        return codec.name, bin_coding.encode(stepped.view(block.dtype), _compressed)
+    if codec.nibbles:
+        return codec.name, _compressed(nibbles.part(stepped.view(block.dtype)))
+    return codec.name, _compressed(stepped) if codec.compress else stepped.tobytes()
 
 
-def _coded(payload: Any, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Return the words of a block with only its delta still to undo (delta(-2): that axis first)."""
+def _stepped(block: Array, steps: Steps) -> Array:
+    """Return the words of a block after the steps, or their byte planes."""
+    if steps.axis:
+        block = deltas.subtract(block, steps.axis)
+    elif steps.lorenzo:
+        if steps.ordered:
+            block = block.copy()
+            lorenzo.turn(block)
+        block = lorenzo.subtract(block)
+    if steps.zigzag:
+        block = zigzag.fold(block)
+    return byte_planes.part(block) if steps.shuffled and block.itemsize > 1 else block
+
+
+def steps_of(codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]) -> Steps:
+    """Return what a codec does to the words of a block of `shape` and `dtype`."""
+    ordered = codec.lorenzo and lorenzo.has_order(dtype)
+    axis = _delta_axis(codec, len(shape))
+    return Steps(axis, codec.lorenzo and bool(shape), ordered, codec.zigzag, codec.shuffle)
+
+
+def _compiled(steps: Steps, shape: Sequence[int], word: np.dtype[Any], encodes: bool) -> Any:
+    """Return the module of compiled loops if the words of a block go through them, else None."""
+    nbytes = math.prod(shape) * word.itemsize
+    if nbytes < _SHORT_BLOCK or not steps.takes(shape, word.itemsize):
+        return None
+    return compiled(steps.loop, word.itemsize, encodes, nbytes)
+
+
+def _compressed(block: Array) -> bytes:
+    return bytes(_zstd.compress(np.ascontiguousarray(block), asbytes=True))
+
+
+def _flat(payload: Any, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Return the words of a block, decompressed, with all other steps still to undo."""
     word_shape, word = _word_shape(shape, dtype)
-    flat = inflate(payload, codec.compress, math.prod(word_shape) * word.itemsize)
+    count = math.prod(word_shape)
+    if codec.bins:
+        return bin_coding.decode([payload], count, word).reshape(-1)
+    if codec.nibbles:
+        parts = inflate(payload, codec.compress, nibbles.size_of(count, word))
+        return nibbles.join(parts, count, word)
+    return inflate(payload, codec.compress, count * word.itemsize).view(word)
+
+
+def _coded(flat: Array, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Return the words of a block with only its differences still to undo (delta(-2): that axis first)."""
+    word_shape, word = _word_shape(shape, dtype)
     if codec.shuffle and word.itemsize > 1:
-        flat = np.ascontiguousarray(flat.reshape(word.itemsize, -1).T).reshape(-1)
+        flat = byte_planes.join(flat.view(np.uint8).reshape(word.itemsize, -1)).view(word)
+    if codec.zigzag:
+        flat = _own(flat)
+        zigzag.unfold(flat)
     if _delta_axis(codec, len(shape)) == -2:
         word_shape = (word_shape[-2], *word_shape[:-2], word_shape[-1])
-    return flat.view(word).reshape(word_shape)
+    return flat.reshape(word_shape)
+
+
+def _own(block: Array) -> Array:
+    """Return an array that may be written to: a payload without compression may not."""
+    return block if block.flags.writeable else block.copy()
 
 
 def decode(payload: Any, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -197,18 +199,56 @@ def decode(payload: Any, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any
     ------
     CorruptDataError
         If the payload does not hold just this block.
+    MissingDependencyError
+        If the codec needs a package that is not installed.
 
     Examples
     --------
     >>> x = np.arange(6, dtype=np.int16).reshape(2, 3)
-    >>> codec = codec_of("delta(-2)+shuffle+zstd")
-    >>> decode(encode(x, codec), codec, x.shape, x.dtype).tolist()
+    >>> name, payload = encode(x, codec_of("delta(-2)+shuffle+zstd"))
+    >>> decode(payload, codec_of(name), x.shape, x.dtype).tolist()
     [[0, 1, 2], [3, 4, 5]]
     """
-    coded = _coded(payload, codec, shape, dtype)  # first, for a damaged row may ask for any shape
+    if codec.pco:
+        pco.check(payload, math.prod(shape))
+        whole = np.empty(tuple(shape), dtype)
+        pco.decode_to(payload, whole)
+        return whole
+    kind = _stored(codec, dtype)
+    flat = _flat(payload, codec, shape, kind)  # first, for a damaged row may ask for any shape
     out = np.empty(tuple(shape), dtype)
-    _put(coded, codec, shape, dtype, tuple(slice(0, n) for n in shape), out)
+    _put(flat, codec, shape, kind, tuple(slice(0, n) for n in shape), out)
     return out
+
+
+def decode_part(
+    payload: Any, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any], src: tuple[Any, ...]
+) -> Array:
+    """Return a part of one block that index arrays choose, one index for every axis.
+
+    Of a block that is only compressed, or shuffled as well, no more than the part is touched after decompression.
+    """
+    if not shape or codec.pco or codec.places is not None or not _is_at_most_shuffled(codec, dtype):
+        return np.asarray(decode(payload, codec, shape, dtype)[src])
+    flat = _flat(payload, codec, shape, dtype)
+    if not codec.shuffle:
+        return np.asarray(flat.view(dtype).reshape(tuple(shape))[src])
+    return byte_planes.pick(flat.view(np.uint8).reshape(dtype.itemsize, *shape), dtype, src)
+
+
+def _is_at_most_shuffled(codec: Codec, dtype: np.dtype[Any]) -> bool:
+    """Whether byte k of every element lies in byte plane k, or in the element's place, and nothing is to be undone."""
+    undone = codec.delta or codec.lorenzo or codec.zigzag or codec.bins or codec.nibbles
+    return not undone and dtype.kind != "c"
+
+
+def _stored(codec: Codec, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of what is stored: integers, where ``decimal`` made them of floats."""
+    if codec.places is None:
+        return dtype
+    if not decimals.fits(dtype):
+        raise CorruptDataError(f"codec {codec.name!r} stores floats, and dtype {dtype} is none")
+    return np.dtype(f"i{dtype.itemsize}")
 
 
 def decode_stack(
@@ -228,26 +268,65 @@ def decode_stack(
     ndarray
         Shape ``(len(payloads), *shape)``.
     """
-    word_shape, word = _word_shape(shape, dtype)
-    nbytes = math.prod(word_shape) * word.itemsize
     count = len(payloads)
-    flat: Array = np.empty((count, nbytes), np.uint8)
-    for row, payload in zip(flat, payloads, strict=True):
-        row[...] = inflate(payload, codec.compress, nbytes)
-    if codec.shuffle and word.itemsize > 1:
-        flat = np.ascontiguousarray(flat.reshape(count, word.itemsize, -1).swapaxes(1, 2))
-    stack = flat.reshape(-1).view(word)
+    if codec.pco:
+        for payload in payloads:
+            pco.check(payload, math.prod(shape))
+        blocks = np.empty((count, *shape), dtype)
+        for block, payload in zip(blocks.reshape(count, -1), payloads, strict=True):
+            pco.decode_to(payload, block)
+        return blocks
+    kind = _stored(codec, dtype)
+    stack = _stack(payloads, codec, shape, kind)
+    whole = stack.reshape(-1).view(kind).reshape(count, *shape)
+    if codec.places is None:
+        return whole
+    floats = np.empty(whole.shape, dtype)
+    decimals.put_floats(whole, codec.places, floats)
+    return floats
+
+
+def _stack(
+    payloads: Sequence[Any], codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]
+) -> Array:
+    """Return the words of many blocks, C-contiguous."""
+    word_shape, word = _word_shape(shape, dtype)
+    count, size = len(payloads), math.prod(word_shape)
+    if codec.bins:
+        stack = bin_coding.decode(payloads, size, word).reshape(-1)
+    elif codec.nibbles:
+        nbytes = nibbles.size_of(size, word)
+        stack = np.empty((count, size), word)
+        for row, payload in zip(stack, payloads, strict=True):
+            row[...] = nibbles.join(inflate(payload, codec.compress, nbytes), size, word)
+        stack = stack.reshape(-1)
+    else:
+        flat: Array = np.empty((count, size * word.itemsize), np.uint8)
+        for row, payload in zip(flat, payloads, strict=True):
+            row[...] = inflate(payload, codec.compress, flat.shape[1])
+        if codec.shuffle and word.itemsize > 1:
+            flat = byte_planes.join(flat.reshape(count, word.itemsize, -1))
+        stack = flat.reshape(-1).view(word)
+    if codec.zigzag:
+        zigzag.unfold(stack)
     axis = _delta_axis(codec, len(shape))
     if axis == -2:
         coded = stack.reshape(count, word_shape[-2], *word_shape[:-2], word_shape[-1])
-        whole = slice(0, word_shape[-1])
-        rows = _integrate_rows(np.moveaxis(coded, 1, 0), 0, word_shape[-2], whole)
-        stack = np.ascontiguousarray(np.moveaxis(rows, 0, -2))
-    elif axis == -1:
+        every = slice(0, word_shape[-1])
+        rows = deltas.add_rows(np.moveaxis(coded, 1, 0), 0, word_shape[-2], every)
+        return np.ascontiguousarray(np.moveaxis(rows, 0, -2))
+    if axis == -1:
         rows = np.moveaxis(stack.reshape(count, *word_shape), -1, 0)
         for before, row in pairwise(rows):
             np.add(row, before, out=row)
-    return stack.reshape(-1).view(dtype).reshape(count, *shape)
+    elif codec.lorenzo and shape:
+        blocks = stack.reshape(count, *word_shape)
+        with deltas.ONE_AT_A_TIME:
+            lorenzo.add(blocks, 1)
+        lorenzo.add_last(blocks, blocks)
+        if lorenzo.has_order(dtype):
+            lorenzo.turn(stack)
+    return stack
 
 
 def decode_into(
@@ -260,7 +339,7 @@ def decode_into(
 ) -> None:
     """Decode a part of one block straight into `out`.
 
-    Undoing the delta is the copy into the result: each step adds the coded row to the row that was
+    Undoing the differences is the copy into the result: each step adds the coded row to the row that was
     just written. Rows and columns that the part does not need are never added.
 
     Parameters
@@ -272,87 +351,89 @@ def decode_into(
     out : ndarray
         Where it goes: shape of the part, any strides whose last axis is contiguous.
     """
-    _put(_coded(payload, codec, shape, dtype), codec, shape, dtype, src, out)
+    if codec.pco:
+        if out.shape == tuple(shape) and out.flags.c_contiguous:
+            pco.decode_to(payload, out)
+        else:
+            out[...] = decode(payload, codec, shape, dtype)[src]
+        return
+    kind = _stored(codec, dtype)
+    _put(_flat(payload, codec, shape, kind), codec, shape, kind, src, out)
 
 
 def _put(
-    coded: Array,
+    flat: Array,
     codec: Codec,
     shape: Sequence[int],
     dtype: np.dtype[Any],
     src: tuple[slice, ...],
     out: Array,
 ) -> None:
-    axis = _delta_axis(codec, len(shape))
-    if not shape:
-        words(out)[...] = coded.reshape(-1)
-        return
-    direct = all(s.step in (None, 1) for s in src) and out.strides[-1] == out.itemsize
-    if axis and not direct:
-        whole = np.empty(tuple(shape), dtype)
-        _integrate(coded, axis, tuple(slice(0, n) for n in shape), words(whole), dtype)
-        out[...] = whole[src]
-    elif axis:
-        _integrate(coded, axis, src, words(out), dtype)
+    """Write a part of a block of `dtype`, decompressed, into `out`."""
+    if codec.places is not None:
+        part = np.empty(out.shape, dtype)
+        _put_part(flat, codec, shape, dtype, src, part)
+        decimals.put_floats(part, codec.places, out)
     else:
-        out[...] = coded.view(dtype).reshape(tuple(shape))[src]
+        _put_part(flat, codec, shape, dtype, src, out)
 
 
-def _integrate(
-    coded: Array, axis: int, src: tuple[slice, ...], out: Array, dtype: np.dtype[Any]
+def _put_part(
+    flat: Array,
+    codec: Codec,
+    shape: Sequence[int],
+    dtype: np.dtype[Any],
+    src: tuple[slice, ...],
+    out: Array,
 ) -> None:
-    """Undo a delta along `axis` for the part `src` (steps of one), writing words into `out`."""
+    word_shape, word = _word_shape(shape, dtype)
+    steps = steps_of(codec, shape, dtype)
+    dense = _compiled(steps, word_shape, word, False)
+    if dense is None and not steps.axis and not steps.lorenzo:
+        if codec.shuffle and shape and _is_at_most_shuffled(codec, dtype):
+            planes = flat.view(np.uint8).reshape(dtype.itemsize, *shape)
+            byte_planes.put(planes, src, out)
+            return
+        coded = _coded(flat, codec, shape, dtype)
+        if shape:
+            out[...] = coded.view(dtype).reshape(tuple(shape))[src]
+        else:
+            words(out)[...] = coded.reshape(-1)
+        return
+    if any(s.step not in (None, 1) for s in src) or out.strides[-1] != out.itemsize:
+        whole = np.empty(tuple(shape), dtype)
+        _put_part(flat, codec, shape, dtype, tuple(slice(0, n) for n in shape), whole)
+        out[...] = whole[src]
+        return
     if dtype.kind == "c":
         last = src[-1]
         src = (*src[:-1], slice(last.start * 2, last.stop * 2))
-    if axis == -1:
-        until = (*src[:-1], slice(0, src[-1].stop))
-        part = coded[until]
-        if src[-1].start == 0:
-            np.add.accumulate(part, axis=-1, dtype=coded.dtype, out=out)
-        else:
-            out[...] = np.add.accumulate(part, axis=-1, dtype=coded.dtype)[..., src[-1].start :]
+    if dense is not None:
+        dense.decode_into(flat.view(np.uint8), steps, word_shape, src, words(out))
+    else:
+        _undo(_coded(flat, codec, shape, dtype), codec, steps.axis, dtype, src, words(out))
+
+
+def _undo(
+    coded: Array,
+    codec: Codec,
+    axis: int,
+    dtype: np.dtype[Any],
+    src: tuple[slice, ...],
+    out: Array,
+) -> None:
+    """Undo the differences of a block for the part `src` of its words, writing words into `out`."""
+    if axis:
+        deltas.add(coded, axis, src, out)
         return
-    keep = (slice(None), *src[:-2])
-    part = coded[keep]
-    with _one_at_a_time:
-        rows = _integrate_rows(part, src[-2].start, src[-2].stop, src[-1])
-    out[...] = np.moveaxis(rows, 0, -2)
-
-
-def _integrate_rows(coded: Array, first: int, stop: int, columns: slice) -> Array:
-    """Undo ``delta(-2)`` in place for the rows ``first:stop`` and some columns, and return them.
-
-    In place, because the buffer is contiguous and still in the cache: rows of the result may lie apart.
-    """
-    inside = coded[..., columns]
-    rows = inside[first:stop]
-    band = first - first % BAND
-    inside[band:stop:BAND] = _band_starts(coded[band:stop:BAND], columns)
-    if first > band:  # begins inside of a band: go through that one row by row
-        end = min(stop, band + BAND)
-        np.add.reduce(inside[band : first + 1], axis=0, dtype=coded.dtype, out=inside[first])
-        for before, row in pairwise(inside[first:end]):
-            np.add(row, before, out=row)
-        first = end
-    for j in range(1, min(BAND, stop - first)):
-        here = inside[first + j : stop : BAND]
-        np.add(here, inside[first + j - 1 : stop : BAND][: len(here)], out=here)
-    return rows
-
-
-def _band_starts(coded: Array, columns: slice) -> Array:
-    """Return the first rows of bands, for some columns: a running sum along the last axis.
-
-    In doubling steps (Hillis and Steele): a dozen vector additions take half the time of adding bytes
-    one by one.
-    """
-    sums: Array = coded[..., : columns.stop].copy()
-    if sums.itemsize > 1:
-        np.add.accumulate(sums, axis=-1, dtype=sums.dtype, out=sums)
-        return np.asarray(sums[..., columns.start :])
-    step = 1
-    while step < sums.shape[-1]:
-        sums[..., step:] += sums[..., :-step]  # NumPy copies where operands overlap
-        step *= 2
-    return np.asarray(sums[..., columns.start :])
+    part = _own(coded[tuple(slice(0, s.stop) for s in src)])
+    with deltas.ONE_AT_A_TIME:
+        lorenzo.add(part)
+    part = part[src[:-1]]
+    if src[-1].start == 0:
+        lorenzo.add_last(part, out)
+    else:
+        lorenzo.add_last(part, part)
+        out[...] = part[..., src[-1].start :]
+    if lorenzo.has_order(dtype):
+        lorenzo.turn(out)

@@ -88,6 +88,11 @@ class LayoutLaws:
 
     layout: ClassVar[Layout]
 
+    def array(self, data: st.DataObject) -> Array:
+        """Draw an array that the layout can hold."""
+        drawn: Array = data.draw(arrays(), label="array")
+        return drawn
+
     def make(
         self, data: st.DataObject, shape: tuple[int, ...], dtype: np.dtype[Any], codec: str
     ) -> TensorSpec:
@@ -105,6 +110,10 @@ class LayoutLaws:
             codec=codec,
             params=self.params(data, len(shape)),
         )
+
+    def codec(self, data: st.DataObject, dense: Array) -> str:
+        """Return the codec of a tensor that holds an array; by default the one that a writer chooses."""
+        return self.layout.choose_codec(np.ascontiguousarray(dense))
 
     def params(self, data: st.DataObject, ndim: int) -> dict[str, Any]:
         """Draw parameters; those that the layout does not know it refuses."""
@@ -134,15 +143,14 @@ class LayoutLaws:
 
     def draw(self, data: st.DataObject) -> Case:
         """Draw a tensor of a few parts, each an append to those before it, and encode it."""
-        whole: Any = data.draw(arrays(), label="array")
+        whole: Any = self.array(data)
         if self.layout.is_sparse and data.draw(st.booleans(), label="few elements"):
             whole = data.draw(few(), label="tensor")
         dense = whole.todense() if isinstance(whole, SparseTensor) else whole
         dtype = dense.dtype.newbyteorder("=")
         sparse = whole if isinstance(whole, SparseTensor) else SparseTensor.from_dense(dense)
         cuts = self.cuts(data, dense.shape)
-        codec = self.layout.choose_codec(np.ascontiguousarray(dense))
-        spec = self.make(data, cuts[0][1].hi, dtype, codec)
+        spec = self.make(data, cuts[0][1].hi, dtype, self.codec(data, dense))
         rows: list[Row] = []
         for axis, box in cuts:
             if axis is not None:
@@ -242,9 +250,9 @@ class LayoutLaws:
     @HALF
     @given(st.data())
     def test_pure(self, data: st.DataObject) -> None:
-        array = data.draw(arrays(), label="array")
+        array = self.array(data)
         dtype = array.dtype.newbyteorder("=")
-        spec = self.make(data, array.shape, dtype, self.layout.choose_codec(array))
+        spec = self.make(data, array.shape, dtype, self.codec(data, array))
         batches = [
             data_batch(spec, range(len(rows)), rows)
             for rows in (

@@ -8,39 +8,38 @@ Of rows: `row_functions`, `slice_predicate`, `decoding`, `encoding`, `read_tenso
 from typing import TYPE_CHECKING
 
 from tensorlake_spark import moved
-from tensorlake_spark.spark.functions.sql_registration import (
-    collect_tensor,
-    metadata_rows,
-    read_tensor,
-    register,
-    slice_filter,
+from tensorlake_spark.spark.functions.aggregates import (
+    tensor_mean_agg,
+    tensor_stack,
+    tensor_sum_agg,
+)
+from tensorlake_spark.spark.functions.collect_tensor import collect_tensor
+from tensorlake_spark.spark.functions.encoding import metadata_rows, tensor_encode
+from tensorlake_spark.spark.functions.read_tensor import read_tensor
+from tensorlake_spark.spark.functions.row_functions import slice_filter, tensor_block, tensor_decode
+from tensorlake_spark.spark.functions.sql_registration import register
+from tensorlake_spark.spark.functions.tensor_functions import (
     tensor_add,
     tensor_argmax,
-    tensor_block,
     tensor_cast,
     tensor_cosine,
-    tensor_decode,
     tensor_distance,
     tensor_div,
     tensor_dot,
     tensor_dtype,
-    tensor_encode,
     tensor_from_array,
     tensor_get,
     tensor_matmul,
     tensor_max,
     tensor_mean,
-    tensor_mean_agg,
     tensor_min,
     tensor_mul,
     tensor_norm,
     tensor_reshape,
     tensor_shape,
     tensor_slice,
-    tensor_stack,
     tensor_sub,
     tensor_sum,
-    tensor_sum_agg,
     tensor_to_array,
 )
 

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch, read_meta
 from tensorlake_spark.rows.row import SCHEMA, Totals, data_batch
 from tensorlake_spark.spark.cluster.arguments import (
@@ -85,14 +86,15 @@ def tensor_encode(
         The name of the tensor, or a column of names, ``f.col("name")``.
     seq : Column or str, or int
         Place of the first row in the tensor's storage order; further rows count up. Each part needs places of its
-        own: it becomes at most as many rows as it touches blocks, or as it has elements.
+        own: it becomes at most as many rows as it touches blocks (``window``: as it has samples), or as it has
+        elements.
     layout : str
         Any but ``"auto"``, because parts do not know each other.
     block_shape : sequence of int, optional
         Shape of the chunks or blocks. It is the same for all parts, and counts from the tensor's first element.
         By default it is chosen from `shape`, or from the shape of the part.
     codec : str
-        How values are coded. ``"auto"`` tries candidates on the first part of a batch.
+        How values are coded. ``"auto"`` and ``"smallest"`` try candidates on the first part of a batch.
     shape : sequence of int, optional
         Shape of the whole tensor. By default it ends where the parts end.
 
@@ -115,7 +117,7 @@ def tensor_encode(
         rows.select("id", "seq", "lo", "nnz").collect()
     """
     known = layout_of(layout)
-    if codec != "auto":
+    if codec not in BY_TRYING:
         known.check_codec(codec)
     args = [
         tensor,

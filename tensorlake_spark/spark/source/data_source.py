@@ -11,14 +11,21 @@ from pyspark.sql.types import StructType
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
-from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.spark.cluster.s3a import settings_of_session
 from tensorlake_spark.spark.source.label_columns import labelled_schema
 from tensorlake_spark.spark.source.options import ReadOptions, SparkWriteOptions
+from tensorlake_spark.spark.source.read.feature_reader import (
+    FeatureReader,
+    feature_schema,
+    features_of,
+    rows_of,
+)
 from tensorlake_spark.spark.source.read.pushdown import FilteredReader, FilteredSparseReader
 from tensorlake_spark.spark.source.read.reader import CatalogReader, TensorReader, selection_of
 from tensorlake_spark.spark.source.read.sparse_reader import SparseReader
 from tensorlake_spark.spark.source.schemas import BLOCKS, CATALOG, cell_schema
+from tensorlake_spark.spark.source.write.feature_writer import FeatureWriter
 from tensorlake_spark.spark.source.write.writer import TensorWriter
 from tensorlake_spark.tensor.spec import TensorSpec
 
@@ -49,6 +56,10 @@ class TensorDataSource(DataSource):
         self._version = snapshot.version
         if options.view == "catalog":
             return CATALOG
+        if options.view == "features":
+            table = features_of(options, snapshot)
+            rows_of(options, len(table))
+            return feature_schema(table, options.columns)
         meta = catalog.get(snapshot, str(options.id))
         # A key that does not fit is an error of load(), not of a task an hour later.
         selection_of(meta.spec, options)
@@ -64,13 +75,16 @@ class TensorDataSource(DataSource):
         made: DataSourceReader
         if options.view == "catalog":
             made, known = CatalogReader(options, snapshot.version, schema), CATALOG
+        elif options.view == "features":
+            made = FeatureReader(options, snapshot, schema)
+            known = feature_schema(features_of(options, snapshot), options.columns)
         else:
             meta = catalog.get(snapshot, str(options.id))
             dense, sparse = TensorReader, SparseReader
             if options.push_filters:
                 # Not always these: Spark wants its setting of any reader that could take filters.
                 dense, sparse = FilteredReader, FilteredSparseReader
-            kind = sparse if layout_of(meta.spec.layout).is_sparse else dense
+            kind = sparse if stored_layout(meta.spec).is_sparse else dense
             made = kind(options, snapshot, meta, schema)
             known = _schema_of(meta.spec, options)
         for field in schema.fields:
@@ -83,7 +97,10 @@ class TensorDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer for a DataFrame's schema."""
-        return TensorWriter(SparkWriteOptions.parse(self.options, self.s3a), schema, overwrite)
+        options = SparkWriteOptions.parse(self.options, self.s3a)
+        if options.is_features:
+            return FeatureWriter(options, schema, overwrite)
+        return TensorWriter(options, schema, overwrite)
 
 
 def _schema_of(spec: TensorSpec, options: ReadOptions) -> StructType:

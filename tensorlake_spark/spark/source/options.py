@@ -18,19 +18,21 @@ from tensorlake_spark.tensor.spec import check_id, dtype_of
 from tensorlake_spark.writing.app_transaction import check_transaction
 from tensorlake_spark.writing.options import DENSE_FROM, WriteOptions, integers
 
-VIEWS = ("blocks", "cells", "catalog")
+VIEWS = ("blocks", "cells", "catalog", "features")
 STORAGE_PREFIX = "storage."
 
 _NONE: Mapping[str, str] = {}
 _SHARED = ("path", "id")
 _READ = (
     *_SHARED, "slice", "view", "labels", "pushFilters", "versionAsOf", "timestampAsOf", "maxPartitionBytes",
+    "columns",
 )  # fmt: skip
 _WRITE = (
     *_SHARED, "layout", "blockShape", "chunkRank", "codec", "fillValue", "axes", "attrs", "labels", "axis",
-    "shape", "dtype", "order", "rowAxes", "duplicates", "threshold", "txnAppId", "txnVersion", "lastChange",
-    "resumption",
+    "shape", "dtype", "order", "rowAxes", "duplicates", "threshold", "quantize", "txnAppId", "txnVersion",
+    "lastChange", "resumption", "view",
 )  # fmt: skip
+_OF_FEATURES = ("path", "id", "view", "codec", "txnAppId", "txnVersion")
 
 
 def _checked(options: Mapping[str, str], known: tuple[str, ...], doing: str) -> dict[str, str]:
@@ -98,6 +100,8 @@ class ReadOptions:
         Bytes of stored data that one partition reads at the most.
     push_filters : bool
         Whether filters on the coordinates of the view ``cells`` narrow the slice.
+    columns : tuple of str, or None
+        Of the view ``features`` which are read; None for all.
     """
 
     storage: Storage
@@ -109,6 +113,7 @@ class ReadOptions:
     timestamp: str | None
     partition_bytes: int
     push_filters: bool = False
+    columns: tuple[str, ...] | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str], s3a: Mapping[str, str] = _NONE) -> ReadOptions:
@@ -138,6 +143,10 @@ class ReadOptions:
                 f"option {odd[0]}={given[odd[0]]!r} is for one tensor, and the view 'catalog' lists all of them; "
                 f"leave it out, or .where(\"id = '...'\") afterwards"
             )
+        if view != "features" and "columns" in given:
+            raise InvalidOptionError(
+                f"option columns={given['columns']!r:.200} goes with view='features', not with {view!r}"
+            )
         size = _integer(given, "maxPartitionBytes")
         if size is not None and size < 1:
             raise InvalidOptionError(f"option maxPartitionBytes={size} is below 1")
@@ -151,6 +160,7 @@ class ReadOptions:
             timestamp=given.get("timestampAsOf"),
             partition_bytes=size or 32 << 20,
             push_filters=flags["pushFilters"] == "true",
+            columns=_names(given["columns"]) if "columns" in given else None,
         )
 
 
@@ -181,6 +191,8 @@ class SparkWriteOptions:
         write holds only if that is still so. None where nobody has looked.
     resumption : Resumption, or None
         What ``jobs/ingest.py --resume`` knows of earlier runs, for slabs of a given shape and for tensors.
+    is_features : bool
+        Whether columns are features, ``view="features"``.
     """
 
     storage: Storage
@@ -192,6 +204,7 @@ class SparkWriteOptions:
     write: WriteOptions
     last_change: int | None = None
     resumption: Resumption | None = None
+    is_features: bool = False
 
     @classmethod
     def parse(cls, options: Mapping[str, str], s3a: Mapping[str, str] = _NONE) -> SparkWriteOptions:
@@ -204,6 +217,7 @@ class SparkWriteOptions:
         if tensor_id is not None:
             check_id(tensor_id)
         axes = given.get("axes")
+        _check_view(given)
         return cls(
             storage=_storage(options, given["path"], s3a),
             id=tensor_id,
@@ -225,12 +239,54 @@ class SparkWriteOptions:
                 duplicates=given.get("duplicates", "error"),
                 labels=_json(given, "labels"),
                 threshold=_share(given, "threshold", DENSE_FROM),
+                quantize=given.get("quantize"),
             ),
             last_change=_integer(given, "lastChange"),
             resumption=(
                 Resumption.from_json(given["resumption"]) if "resumption" in given else None
             ),
+            is_features="view" in given,
         )
+
+
+def _check_view(given: Mapping[str, str]) -> None:
+    """Raise InvalidOptionError if a write has another view than ``features``, or options that go not with it."""
+    if "view" not in given:
+        return
+    if given["view"] != "features":
+        raise InvalidOptionError(
+            f"option view={given['view']!r} is not a view that can be written; leave it out for cells, slabs and "
+            "tensors, or write columns as features with view='features'"
+        )
+    if "id" not in given:
+        raise InvalidOptionError(
+            "the view 'features' needs the option id, the name of the features"
+        )
+    odd = [name for name in given if name not in _OF_FEATURES]
+    if odd:
+        raise InvalidOptionError(
+            f"option {odd[0]}={given[odd[0]]!r:.100} is not one of the view 'features', which has "
+            f"{', '.join(_OF_FEATURES)}"
+        )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Return the names that an option lists, as ``a,b,c`` or as a JSON array.
+
+    Examples
+    --------
+    >>> _names("a, b"), _names('["a, b", "c"]')
+    (('a', 'b'), ('a, b', 'c'))
+    """
+    if text.lstrip().startswith("["):
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise InvalidOptionError(f"option columns={text!r:.200} is not JSON: {error}") from None
+        if all(isinstance(name, str) for name in found):
+            return tuple(found)
+        raise InvalidOptionError(f"option columns={text!r:.200} is not a JSON array of strings")
+    return tuple(name.strip() for name in text.split(","))
 
 
 def transaction_of(options: Mapping[str, str]) -> tuple[str, int] | None:

@@ -20,6 +20,22 @@ Array = np.ndarray[Any, Any]
 
 _LONGS = t.ArrayType(t.LongType())
 
+SPARK_TYPES: dict[pa.DataType, t.DataType] = {
+    pa.bool_(): t.BooleanType(),
+    pa.int8(): t.ByteType(),
+    pa.int16(): t.ShortType(),
+    pa.int32(): t.IntegerType(),
+    pa.int64(): t.LongType(),
+    pa.uint8(): t.ShortType(),
+    pa.uint16(): t.IntegerType(),
+    pa.uint32(): t.LongType(),
+    pa.uint64(): t.DecimalType(20, 0),
+    pa.float32(): t.FloatType(),
+    pa.float64(): t.DoubleType(),
+    pa.date32(): t.DateType(),
+}
+"""Spark's types for numbers and dates of Arrow: the narrowest that hold all values."""
+
 TENSOR = t.StructType(
     [
         t.StructField("dtype", t.StringType()),

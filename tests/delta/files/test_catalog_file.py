@@ -1,17 +1,21 @@
 """The catalog file: what a listing says with it is what the data files say, and it is never needed."""
 
+import os
 import random
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from stored import forget
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog, catalog_file, footer
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store import sealed_table
 from tensorlake_spark.delta.store.storage import Storage
 
 pytestmark = pytest.mark.local_disk
@@ -23,12 +27,6 @@ def eager(monkeypatch):
     monkeypatch.setattr(catalog, "_KEPT_FROM", 1)
     monkeypatch.setattr(catalog, "_FEW", 0)
     monkeypatch.setattr(catalog, "commits_between", lambda files: 1)
-
-
-def forget():
-    """Drop what this process keeps of files, as if it had just started."""
-    footer._cache.clear()
-    catalog._cache.clear()
 
 
 def folder(lake):
@@ -137,6 +135,15 @@ def test_a_damaged_one_is_left_out_and_written_anew(lake, eager, kind, caplog):
     assert both_ways(lake)[1] == 0
 
 
+def test_one_that_is_replaced_while_it_is_looked_for(lake, eager, monkeypatch):
+    written(lake)
+    found = catalog_file.paths(Storage(lake.uri))
+    gone = catalog_file.name_of(10**6)
+    monkeypatch.setattr(catalog_file, "paths", lambda storage: [*found, gone])
+    assert catalog_file.load(Storage(lake.uri)).num_rows
+    assert listed(lake.uri)[1] == 0
+
+
 def test_one_of_a_later_format_is_left_out_without_a_word(lake, eager, caplog):
     written(lake)
     (path,) = folder(lake).iterdir()
@@ -229,6 +236,58 @@ def test_purge_takes_a_tensor_out_of_it(lake, eager):
     assert sorted(catalog_file.load(storage)["id"].to_pylist()) == [f"t/{i}" for i in range(5)]
     (ids, _), opened = both_ways(lake)
     assert (len(ids), opened) == (5, 0)
+
+
+def kept_ids(lake):
+    """Ids in all files of the folder, whatever their names."""
+    found = set()
+    for path in folder(lake).iterdir():
+        rows = sealed_table.unpack(catalog_file._KIND, catalog_file.CATALOG, path.read_bytes())
+        found |= {*rows["id"].to_pylist()}
+    return found
+
+
+@pytest.mark.parametrize("is_first", [False, True], ids=["one is there", "it is the first"])
+def test_a_writer_beside_a_purge_does_not_bring_it_back(lake, eager, monkeypatch, is_first):
+    """It has read the rows before the purge, and saves them after it."""
+    lake.write("faces", np.arange(300.0), attrs={"who": "somebody in particular"})
+    written(lake)
+    save, other = catalog_file.save, tl.open(lake.uri)
+    if is_first:
+        shutil.rmtree(folder(lake))
+
+    def late(storage, version, rows):
+        monkeypatch.setattr(catalog_file, "save", save)
+        assert "faces" in rows["id"].to_pylist()
+        with monkeypatch.context() as patch:
+            patch.setattr(catalog, "_KEPT_FROM", 10**6 if is_first else 1)
+            assert other.purge("faces", now=True).verified
+        assert folder(lake).exists() != is_first
+        return save(storage, version, rows)
+
+    monkeypatch.setattr(catalog_file, "save", late)
+    lake.write("u", np.zeros(3))
+    assert catalog_file.save is save
+    assert len(names(lake)) == 1
+    assert kept_ids(lake) == {"u", *(f"t/{i}" for i in range(6))}
+    assert both_ways(lake)[1] == 0
+
+
+def test_what_a_killed_writer_left_goes_with_a_purge_and_when_it_is_old(lake, eager):
+    lake.write("faces", np.arange(300.0))
+    written(lake)
+    left = folder(lake) / ".123e4567-e89b-12d3-a456-426614174000"
+    name = f"{catalog_file.ROOT}/{left.name}"
+    left.write_text("somebody in particular")
+    assert lake.vacuum(dry_run=True) == lake.vacuum() == []
+    then = time.time() - 8 * 86400
+    os.utime(left, (then, then))
+    assert lake.vacuum(dry_run=True) == [name]
+    assert left.exists()
+    assert lake.vacuum() == [name]
+    left.write_text("somebody in particular")
+    assert lake.purge("faces", now=True).verified
+    assert not left.exists()
 
 
 def test_on_s3(s3, eager):

@@ -40,6 +40,7 @@ def test_spark_reads_what_was_brought_together(spark, lake, x):
     assert history == lake.version + 1
 
 
+@pytest.mark.soak
 def test_appends_of_delta_spark_beside_it_survive(spark, lake, x):
     """Copies of a tensor under other ids: plain rows, appended by Spark while compaction runs."""
     fill(lake, x)

@@ -2,38 +2,18 @@
 
 import json
 import os
-from pathlib import Path
 
 import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stored import forget, only_file, write
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files import footer as footers
 from tensorlake_spark.rows.row import SCHEMA
 
 pytestmark = pytest.mark.local_disk
-
-
-def forget():
-    """Drop what is kept of files: these tests change what was thought immutable."""
-    footers._cache.clear()
-    catalog._cache.clear()
-
-
-def only_file(lake):
-    (path,) = Path(lake.uri).glob("*.parquet")
-    forget()
-    return path
-
-
-def write(lake, rows=64):
-    x = np.random.default_rng(0).integers(0, 9, (rows, 100)).astype("i4")
-    lake.write("x", x, block_shape=(8, 100), codec="zstd")
-    return x
 
 
 def test_a_changed_payload_byte_is_found(lake):

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, TableFeatures
 from deltalake.exceptions import CommitFailedError
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.log import local_commit, properties
+from tensorlake_spark.delta.log import live_files, local_commit, properties
 from tensorlake_spark.delta.log.actions import LOG, added_removed, commit_name
 from tensorlake_spark.delta.log.commit import app_of
 from tensorlake_spark.delta.log.replay import Replayed
@@ -38,7 +38,7 @@ def same(a, b):
     first, second = (np.argsort(np.array(s.files.path)) for s in (a, b))
     assert (a.version, a.schema) == (b.version, b.schema)
     assert [a.files.path[i] for i in first] == [b.files.path[i] for i in second]
-    for name in type(a.files).__slots__[1:]:
+    for name in live_files.ARRAYS:
         got, want = getattr(a.files, name)[first], getattr(b.files, name)[second]
         np.testing.assert_array_equal(got, want, err_msg=name)
     np.testing.assert_array_equal(a.first_seq[first], b.first_seq[second])
@@ -190,15 +190,28 @@ def test_checkpoints_are_as_far_apart_as_the_table_is_large(lake, monkeypatch):
     for i in range(22):
         lake.write(f"t/{i}", np.zeros(2))
     assert checkpoints(lake) == [9, 19], "as delta-spark has it"
-    monkeypatch.setattr(local_commit, "commits_between", lambda files: 40)
+    monkeypatch.setattr(local_commit, "commits_between", lambda files, share: 40)
     for i in range(22, 40):
         lake.write(f"t/{i}", np.zeros(2))
     assert checkpoints(lake) == [9, 19, 39]
     assert list(tl.open(lake.uri)) == sorted(["x", "y", *(f"t/{i}" for i in range(40))])
 
 
+def test_the_log_of_a_large_table_is_cleaned_less_often(lake, monkeypatch):
+    cleaned = []
+    monkeypatch.setattr(
+        DeltaTable, "cleanup_metadata", lambda table: cleaned.append(table.version())
+    )
+    monkeypatch.setattr(local_commit, "commits_between", lambda files, share: 20)
+    monkeypatch.setattr(local_commit, "_CLEANUPS", 2)
+    for i in range(45):
+        lake.write(f"t/{i}", np.zeros(2))
+    assert checkpoints(lake)[-2:] == [19, 39]
+    assert cleaned == [39]
+
+
 def test_an_interval_that_a_user_set_is_kept(lake, monkeypatch):
-    monkeypatch.setattr(local_commit, "commits_between", lambda files: 1000)
+    monkeypatch.setattr(local_commit, "commits_between", lambda files, share: 1000)
     DeltaTable(lake.uri).alter.set_table_properties({"delta.checkpointInterval": "4"})
     for i in range(10):
         lake.write(f"t/{i}", np.zeros(2))

@@ -155,3 +155,17 @@ def test_a_listing_with_a_gap_is_made_again(said, there):
         with pytest.raises(DeltaError, match=said):
             listed(call, there)
         assert len(tries) == 1, "an empty place is no reason to wait"
+
+
+@pytest.mark.both_stores
+def test_small_files_are_written_whole_and_found(place):
+    storage = Storage(place)
+    assert storage.find_whole("_tensorlake/a/note") is None
+    assert storage.files_in("_tensorlake/a") == []
+    for data in (b"one", b"another"):
+        storage.put_whole("_tensorlake/a/note", data)
+        assert storage.find_whole("_tensorlake/a/note") == data
+    assert [info.base_name for info in storage.files_in("_tensorlake/a")] == ["note"]
+    assert [info.base_name for info in storage.files_in("_tensorlake", recursive=True)] == ["note"]
+    with pytest.raises(tl.FormatError, match="outside of its folder"):
+        storage.put_whole("../note", b"")

@@ -1,10 +1,12 @@
 """A mistake inside a task is one line of ours: for a driver of the user's own, and for a job."""
 
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from quick import BRIEF
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.cluster.task_errors import plain_error, plain_errors
@@ -50,7 +52,11 @@ def test_a_driver_sees_one_line(tmp_path):
     whole = (tmp_path / "bad.npy").read_bytes()
     (tmp_path / "bad.npy").write_bytes(whole[:-20])
     done = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(tmp_path)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", DRIVER, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SPARK_SUBMIT_OPTS": BRIEF},  # of which Java says nothing
     )
     assert done.returncode == 0, done.stderr[-3000:]
     parts = dict(part.split("\n", 1) for part in done.stderr.split("=== ")[1:])

@@ -74,6 +74,18 @@ def test_what_is_encoded_is_decoded(slabs, x):
         np.testing.assert_array_equal(out[layout], x, layout)
 
 
+def test_samples_that_slide_are_encoded_and_decoded(spark):
+    x = np.arange(500, 600)[np.arange(60)[::-1, None] + np.arange(9)]
+    table = pa.table({"lo": [[0, 0], [30, 0]], "seq": [0, 30], "tensor": tensor_column([x[:30], x[30:]])})  # fmt: skip
+    made = tf.tensor_encode("tensor", "lo", "x", "seq", "window", shape=(60, 9))
+    rows = spark.createDataFrame(table).select(f.inline(made))
+    found = rows.select("index", tf.tensor_block(f.struct("*")).alias("b")).collect()
+    assert all(row.index is not None for row in found)
+    for block in (row.b for row in found):
+        part = np.frombuffer(block.tensor.data, "<i8").reshape(block.tensor.shape)
+        np.testing.assert_array_equal(part, x[block.lo[0] : block.lo[0] + len(part)])
+
+
 def test_rows_of_all_layouts_become_tensors(spark, table, slabs, x):
     """They are appended, then their metadata: a full read holds them against it."""
     append(functools.reduce(DataFrame.union, (rows_of(slabs, layout) for layout in LAYOUTS)), table)

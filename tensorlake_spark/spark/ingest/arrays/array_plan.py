@@ -12,6 +12,7 @@ import numpy as np
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.spark.ingest.arrays.array_discovery import Part
 from tensorlake_spark.spark.ingest.outcome import Plan
@@ -92,6 +93,8 @@ def _new(
     block = write.block_shape
     if block is None and layout.is_sparse and layout.has_blocks:
         block = usual_block(shape)
-    codec = "zstd" if write.codec == "auto" else write.codec  # a plan does not tell which is chosen
+    codec = (
+        "zstd" if write.codec in BY_TRYING else write.codec
+    )  # a plan does not tell which is chosen
     chosen = replace(write, layout=layout.name, block_shape=block, codec=codec, labels={})
     return new_spec(tensor_id, _Unread(None, shape, dtype), chosen)

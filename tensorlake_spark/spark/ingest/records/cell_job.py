@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
 from tensorlake_spark.spark.ingest.batches import check_free, last_change, state
@@ -94,7 +95,7 @@ def _plan(
     settings = {**ready.options, "id": job.tensor_id, "path": job.storage.uri}
     given = SparkWriteOptions.parse(settings)
     if ready.chunk:
-        codec = "zstd" if given.write.codec == "auto" else given.write.codec
+        codec = "zstd" if given.write.codec in BY_TRYING else given.write.codec
         nothing = ArraySource(None, ready.shape, ready.dtype)
         choices = replace(given.write, codec=codec, labels={})
         spec = new_spec(job.tensor_id, nothing, choices)

@@ -29,6 +29,7 @@ from tensorlake_spark.spark.ingest.text_lines import (
     text_lines,
 )
 from tensorlake_spark.spark.source.cell_columns import quoted
+from tensorlake_spark.spark.source.schemas import SPARK_TYPES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -241,23 +242,7 @@ def _spark_type(kind: pa.DataType, is_int96: bool) -> t.DataType | None:
         return t.DecimalType(kind.precision, kind.scale)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return t.StringType()
-    return _TYPES.get(kind)
-
-
-_TYPES: dict[pa.DataType, t.DataType] = {
-    pa.bool_(): t.BooleanType(),
-    pa.int8(): t.ByteType(),
-    pa.int16(): t.ShortType(),
-    pa.int32(): t.IntegerType(),
-    pa.int64(): t.LongType(),
-    pa.uint8(): t.ShortType(),
-    pa.uint16(): t.IntegerType(),
-    pa.uint32(): t.LongType(),
-    pa.uint64(): t.DecimalType(20, 0),
-    pa.float32(): t.FloatType(),
-    pa.float64(): t.DoubleType(),
-    pa.date32(): t.DateType(),
-}
+    return SPARK_TYPES.get(kind)
 
 
 def _in_micros(name: str, kind: pa.DataType, is_int96: bool) -> Column:

@@ -6,37 +6,11 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+from sparse_files import dense, random
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.ingest.records import matrix_market
 from tensorlake_spark.spark.ingest.records.matrices import elements_of, header_of
-
-SHAPE = (60, 84)
-
-
-def random(form, dtype=np.float32, shape=SHAPE):
-    rng = np.random.default_rng(3)
-    made = scipy.sparse.random_array(
-        shape,
-        density=0.1,
-        format="coo",
-        rng=rng,
-        data_sampler=lambda size: rng.integers(1, 99, size),
-    )
-    if form == "dia":
-        made = scipy.sparse.triu(scipy.sparse.tril(made, 20), -20)
-    return made.astype(dtype).asformat(form)
-
-
-def dense(pieces, shape, dtype):
-    """What elements make, each of them once."""
-    out, seen = np.zeros(shape, dtype), np.zeros(shape, int)
-    for coords, values in pieces:
-        assert coords.dtype == np.int64
-        out[tuple(coords)] = values
-        np.add.at(seen, tuple(coords), 1)
-    assert seen.max(initial=0) <= 1
-    return out
 
 
 @pytest.mark.parametrize(

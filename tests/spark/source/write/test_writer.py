@@ -10,6 +10,7 @@ from writing import check_apart, files_in_order, write_here
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.spark import functions as tf
 from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
 from tensorlake_spark.spark.source.write.writer import TensorWriter
@@ -56,6 +57,26 @@ def test_slabs_in_any_order_make_up_the_tensor(spark, place, dtype):
     np.testing.assert_array_equal(ref[3:17:2, ::-1, 4], x[3:17:2, ::-1, 4])
     assert ref.axes == ("t", "y", "x")
     assert ref.attrs == {"k": 1}
+
+
+def test_samples_that_slide(spark, place):
+    """Slabs become timelines; Spark reads slices of them, and refuses what window does not hold."""
+    rng = np.random.default_rng(0)
+    at = np.cumsum(rng.integers(0, 3, (4, 30)), axis=1)[..., None] + np.arange(20)
+    x = rng.integers(0, 1 << 60, (4, 200))[np.arange(4)[:, None, None], at].reshape(120, 20)
+    save(slabs(spark, x, 30), place, id="x", layout="window", shape="120,20", blockShape="60,20")
+    save(slabs(spark, x[:40], 20), place, id="x")
+    want = np.concatenate([x, x[:40]])
+    lake = tl.open(place)
+    assert lake["x"].layout == "window"
+    assert lake["x"].stored_bytes < want.nbytes / 2
+    np.testing.assert_array_equal(lake["x"][:], want)
+    assert lake.check().ok
+    got = tf.collect_tensor(tf.read_tensor(spark, str(place), "x", "50:130:3, ::-2"))
+    np.testing.assert_array_equal(got, want[50:130:3, ::-2])
+    for wrong, message in ((x / 2, "float64 is not an integer dtype"), (x.reshape(6, 20, 20), "rank 2")):  # fmt: skip
+        with pytest.raises((AnalysisException, PythonException, tl.TensorLakeError), match=message):
+            save(slabs(spark, wrong, 50), place, id="y", layout="window")
 
 
 def test_append_and_overwrite(spark, place):

@@ -1,0 +1,7 @@
+"""Wide tables: named features, kept as tensors of shape (row, feature), one for each dtype. Begin with `feature_table`.
+
+`feature_reads` is what a table shows, `feature_changes` what alters it in one commit, `feature_set` what a version of the
+lake says of it. `feature_types` says which Arrow types a tensor holds, `feature_input` what may be written;
+`feature_values` turns Arrow columns into arrays and back. `access_log` counts which features are read together. May
+import ``writing`` and what lies below it.
+"""

@@ -1,0 +1,311 @@
+"""Changes of a table of features: each of them changes the tensors of all dtypes, in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.columns.feature_set import (
+    AXES,
+    BLOCK,
+    MARK,
+    FeatureGroup,
+    FeatureSet,
+    mark_of,
+    null_id,
+    tensor_id,
+)
+from tensorlake_spark.columns.feature_types import dtype_of_type, meaning_of
+from tensorlake_spark.columns.feature_values import Columns, Nulls, StoredColumns
+from tensorlake_spark.errors import InvalidTensorError, TensorExistsError, did_you_mean
+from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts.coding.codec import codec_of, encode
+from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.tensor.spec import TensorSpec
+from tensorlake_spark.writing import write
+from tensorlake_spark.writing.options import WriteOptions
+from tensorlake_spark.writing.source import ArraySource
+from tensorlake_spark.writing.uncommitted import Uncommitted
+
+Array = np.ndarray[Any, Any]
+
+SAVING = 0.2
+"""What a codec must save of the bytes of new features."""
+
+_NULL_CODEC = "zstd"
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureChange:
+    """A change of a table of features that is not committed yet.
+
+    Attributes
+    ----------
+    changes : Uncommitted
+        What a commit will have.
+    table : str
+        Name of the table.
+    found : FeatureSet or None
+        What the table is before the change; None where there is none.
+    verify : bool
+        Whether lost rows are an error where stored values are read.
+    done : callable
+        Takes the bytes of every region that is written.
+    """
+
+    changes: Uncommitted
+    table: str
+    found: FeatureSet | None
+    verify: bool
+    done: Callable[[int], None]
+
+    def write(self, table: pa.Table, codec: str) -> None:
+        """Write a table anew; what was there is gone."""
+        for dtype in self.found.groups if self.found else ():
+            self._delete(dtype)
+        by_dtype = split(table)
+        for dtype in by_dtype:
+            for name in (tensor_id(self.table, dtype), null_id(self.table, dtype)):
+                if self.changes.find(name) is not None:
+                    raise TensorExistsError(
+                        f"tensor {name!r} exists in {self.changes.storage.uri} and is not one of features; choose "
+                        "another name for the features, or delete it"
+                    )
+        for dtype, places in by_dtype.items():
+            self._write_group(table, dtype, places, 0, codec)
+
+    def append(self, table: pa.Table) -> None:
+        """Add rows to all features; those that are deprecated and not in the table are null there."""
+        assert self.found is not None  # nosec B101 # for mypy
+        table = _fitted(table, self.found)
+        for group in self.found.groups.values():
+            columns = [_whole(table.column(name)) for name in group.names]
+            self._put(tensor_id(self.table, group.dtype), Columns(columns, group.dtype), 0)
+            self._put_nulls(group, columns, (self.found.rows, 0), 0)
+
+    def add(self, table: pa.Table, codec: str) -> None:
+        """Add features to all rows."""
+        found = self.found
+        assert found is not None  # nosec B101 # for mypy
+        if table.num_rows != found.rows:
+            raise InvalidTensorError(
+                f"{table.num_rows} rows of new features do not fit {self.table!r}, which has {found.rows}; give a "
+                "value for each row, or null"
+            )
+        taken = {*found.every_name}.intersection(table.column_names)
+        if taken:
+            name = min(taken)
+            hidden = " (it is deprecated)" if name in found.deprecated else ""
+            raise InvalidTensorError(
+                f"feature {name!r} is in {self.table!r} already{hidden}, as are {len(taken) - 1} others of these; drop "
+                "it first, or give the new one another name"
+            )
+        for dtype, places in split(table).items():
+            group = found.groups.get(dtype)
+            if group is None:
+                self._write_group(table, dtype, places, found.next_place, codec)
+                continue
+            columns, names = _columns(table, places)
+            mark = mark_of(
+                [*group.places.tolist(), *(found.next_place + k for k in places)],
+                {**group.meanings, **_meanings(table, places)},
+                group.deprecated,
+            )
+            data = Columns(columns, dtype)
+            self._put(tensor_id(self.table, dtype), data, 1, attrs=mark, labels={AXES[1]: names})
+            self._put_nulls(group, columns, (0, len(group.names)), 1)
+
+    def next(self) -> FeatureChange:
+        """Return a further change, of what this one has made of the table."""
+        return replace(self, found=FeatureSet.find(self.changes.find, self.table))
+
+    def deprecate(self, names: Collection[str], hidden: bool) -> None:
+        """Hide features, or show them again."""
+        for group, chosen in self._groups_of(names):
+            deprecated = group.deprecated | chosen if hidden else group.deprecated - chosen
+            mark = mark_of(group.places.tolist(), group.meanings, deprecated)
+            self._describe(group.meta, mark)
+
+    def drop(self, names: Collection[str]) -> None:
+        """Write the tensors that have the features anew, without them."""
+        for group, chosen in self._groups_of(names):
+            keep = np.array([k for k, n in enumerate(group.names) if n not in chosen], np.int64)
+            self._keep(group, keep)
+
+    def reorder(self, order: Sequence[str]) -> None:
+        """Lay features beside each other in an order; those that are not in it follow."""
+        assert self.found is not None  # nosec B101 # for mypy
+        for group in self.found.groups.values():
+            places = group.labels.places(order)
+            first = places[places >= 0]
+            rest = np.setdiff1d(np.arange(len(group.names)), first)
+            chosen = np.concatenate([first, rest])
+            if (chosen != np.arange(len(chosen))).any():
+                self._keep(group, chosen)
+
+    def _groups_of(self, names: Collection[str]) -> list[tuple[FeatureGroup, frozenset[str]]]:
+        assert self.found is not None  # nosec B101 # for mypy
+        names = [*names]
+        return [
+            (pick.group, frozenset(names[k] for k in pick.to.tolist()))
+            for pick in self.found.pick(names)
+        ]
+
+    def _keep(self, group: FeatureGroup, columns: Array) -> None:
+        """Write the tensor of a dtype anew with some of its features."""
+        self._delete(group.dtype)
+        if not len(columns):
+            return
+        names = [group.names[k] for k in columns.tolist()]
+        kept = {*names}
+        meanings = {name: text for name, text in group.meanings.items() if name in kept}
+        mark = mark_of(group.places[columns].tolist(), meanings, group.deprecated & kept)
+        for meta in (group.meta, group.nulls):
+            if meta is None:
+                continue
+            assert self.changes.base is not None  # nosec B101 # for mypy
+            data = StoredColumns(self.changes.base, meta, columns, self.verify)
+            is_values = meta is group.meta
+            self._put(
+                meta.spec.id, data, 0, meta.spec.codec,
+                {**meta.spec.attrs, **(mark if is_values else {})},
+                {AXES[1]: names} if is_values else {},
+            )  # fmt: skip
+
+    def _write_group(
+        self, table: pa.Table, dtype: str, places: list[int], first: int, codec: str = "auto"
+    ) -> None:
+        """Write the tensor of a dtype that the table has not had."""
+        columns, names = _columns(table, places)
+        mark = mark_of((first + k for k in places), _meanings(table, places), ())
+        data = Columns(columns, dtype)
+        self._put(tensor_id(self.table, dtype), data, 0, codec, mark, {AXES[1]: names})
+        if any(column.null_count for column in columns):
+            self._put(null_id(self.table, dtype), Nulls(columns), 0, _NULL_CODEC, _NULL_MARK)
+
+    def _put_nulls(
+        self, group: FeatureGroup, columns: list[pa.Array], before: tuple[int, int], axis: int
+    ) -> None:
+        """Continue the tensor that says what is null, or begin it where it is needed now."""
+        name = null_id(self.table, group.dtype)
+        if group.nulls is not None:
+            self._put(name, Nulls(columns), axis)
+        elif any(column.null_count for column in columns):
+            self._put(name, Nulls(columns, before), axis, _NULL_CODEC, _NULL_MARK)
+
+    def _put(
+        self,
+        name: str,
+        data: Columns | Nulls | StoredColumns,
+        axis: int,
+        codec: str = "auto",
+        attrs: dict[str, Any] | None = None,
+        labels: dict[str, Any] | None = None,
+    ) -> None:
+        """Write a tensor, or continue it along an axis where it is there."""
+        old = self.changes.find(name)
+        options = WriteOptions(
+            layout="ftsf", block_shape=BLOCK if old is None else None, codec=codec, attrs=attrs or {},
+            axes=AXES if old is None else None, labels=labels or {},
+        )  # fmt: skip
+        view = self.changes.changing(old, name)
+        source = ArraySource(data, data.shape, data.dtype)
+        if old is None and codec == "auto":
+            options = replace(options, codec=choose_codec(source.sample(BLOCK)))
+        write.write_to(view, name, old, source, "append", axis, options, self.done)
+
+    def _describe(self, meta: Meta, mark: dict[str, Any]) -> None:
+        def marked(spec: TensorSpec) -> TensorSpec:
+            return replace(spec, attrs={**spec.attrs, **mark})
+
+        write.describe_in(self.changes.changing(meta, meta.spec.id), meta, marked)
+
+    def _delete(self, dtype: str) -> None:
+        for name in (tensor_id(self.table, dtype), null_id(self.table, dtype)):
+            if self.changes.find(name) is not None:
+                write.delete_from(self.changes.changing(None, name), name)
+
+
+def choose_codec(sample: Array) -> str:
+    """Return the codec of a new tensor of features: the one that makes a sample smallest, or ``raw``.
+
+    A read of one feature decompresses all sixteen of a block. So a codec that saves less than `SAVING` is not
+    worth its time, and values that lie in the file as they are can be picked out of it.
+
+    Examples
+    --------
+    >>> choose_codec(np.random.default_rng(0).standard_normal((512, 16), np.float32))
+    'raw'
+    >>> choose_codec(np.zeros((512, 16), np.float32))
+    'zstd'
+    """
+    if not sample.size:
+        return "zstd"
+    name = layout_of("ftsf").choose_codec(sample)
+    block = np.ascontiguousarray(sample)
+    return name if len(encode(block, codec_of(name))[1]) <= (1 - SAVING) * block.nbytes else "raw"
+
+
+_NULL_MARK = {MARK: {"null": True}}
+
+
+def split(table: pa.Table) -> dict[str, list[int]]:
+    """Return by dtype which columns of a table its tensor holds."""
+    out: dict[str, list[int]] = {}
+    for place, column in enumerate(table.schema):
+        out.setdefault(dtype_of_type(column.name, column.type), []).append(place)
+    return out
+
+
+def _columns(table: pa.Table, places: Sequence[int]) -> tuple[list[pa.Array], list[str]]:
+    """Return some columns of a table whose columns are in one piece, and their names."""
+    names = table.column_names  # a list that pyarrow makes anew each time
+    return [_whole(table.column(k)) for k in places], [names[k] for k in places]
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+
+
+def _meanings(table: pa.Table, places: Sequence[int]) -> dict[str, str]:
+    fields = [*table.schema]
+    found = {fields[k].name: meaning_of(fields[k].type) for k in places}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def _fitted(table: pa.Table, found: FeatureSet) -> pa.Table:
+    """Return the columns of a table for all features, in any order.
+
+    Raises
+    ------
+    InvalidTensorError
+        If a feature is missing, one is not in the table, or the type of one is another.
+    """
+    want = found.types
+    have = {*table.column_names}
+    new = [name for name in table.column_names if name not in want]
+    if new:
+        raise InvalidTensorError(
+            f"column {new[0]!r} is not a feature of {found.table!r}{did_you_mean(new[0], want)}; .add(table) adds "
+            f"features, and .append(table) rows ({len(new)} columns of the table are new)"
+        )
+    missing = [name for name in found.names if name not in have]
+    if missing:
+        raise InvalidTensorError(
+            f"the table has no column for feature {missing[0]!r} of {found.table!r} ({len(missing)} are missing); "
+            "rows are appended to all features, with nulls where a value is not known"
+        )
+    for column in table.schema:
+        if column.type != want[column.name]:
+            raise InvalidTensorError(
+                f"column {column.name!r} has the type {column.type}, and the feature of {found.table!r} has "
+                f"{want[column.name]}; cast it: table.cast(features.schema) does so for all"
+            )
+    columns = {name: table.column(name) for name in table.column_names}
+    for name in want.keys() - have:
+        columns[name] = pa.chunked_array([pa.nulls(table.num_rows, want[name])])
+    return pa.table({name: _whole(columns[name]) for name in want})

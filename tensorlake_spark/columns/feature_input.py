@@ -1,0 +1,100 @@
+"""What may be written as features: tables of Arrow or pandas, with names that are there once and types of numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.columns.feature_types import dtype_of_type
+from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
+
+
+def table_of(data: Any) -> pa.Table:
+    """Return what a user gives as an Arrow table, if its columns can be features.
+
+    Parameters
+    ----------
+    data : pyarrow.Table, pandas.DataFrame, or any object with Arrow's C stream interface
+        Of a DataFrame the index is left out. A NaN of a NumPy column stays a NaN; what pandas counts as NA in its
+        own types is null.
+
+    Raises
+    ------
+    InvalidTensorError
+        If it is no table, has no column, or a name is empty, no string, or there twice.
+    UnsupportedDtypeError
+        If no tensor holds the type of a column.
+
+    Examples
+    --------
+    >>> table_of(pa.table({"a": [1, None]})).num_rows
+    2
+    """
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    elif _is_pandas(data):
+        data = _of_pandas(data)
+    elif not isinstance(data, pa.Table):
+        if not hasattr(data, "__arrow_c_stream__"):
+            raise InvalidTensorError(
+                f"features are written from a pyarrow Table or a pandas DataFrame, and {type(data).__name__} is not "
+                "a table; pyarrow.table({name: values, ...}) makes one"
+            )
+        data = pa.RecordBatchReader.from_stream(data).read_all()
+    _check_names(data.column_names)
+    for field in data.schema:
+        dtype_of_type(field.name, field.type)
+    return data.combine_chunks()
+
+
+def _check_names(names: Sequence[Any]) -> None:
+    if not names:
+        raise InvalidTensorError(
+            "a table without columns is not a table of features; give one at least"
+        )
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise InvalidTensorError(
+                f"{name!r} is not a name of a feature, which is a string of at least one character; rename the column"
+            )
+    check_once(names, "column", InvalidTensorError)
+
+
+def check_once(names: Sequence[str], what: str, error: type[Exception]) -> None:
+    """Raise an error if a name is there twice."""
+    if len(set(names)) != len(names):
+        name, count = Counter(names).most_common(1)[0]
+        raise error(
+            f"{what} {name!r} is there {count} times; a feature has a name of its own, so leave out or rename "
+            "the others"
+        )
+
+
+def _is_pandas(data: Any) -> bool:
+    """Whether it is a DataFrame of pandas; asked without importing pandas."""
+    kind = type(data)
+    return any(
+        base.__name__ == "DataFrame" and base.__module__.partition(".")[0] == "pandas"
+        for base in kind.__mro__
+    )
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    names = [*frame.columns]
+    _check_names(names)
+    arrays = []
+    for place, name in enumerate(names):
+        column = frame.iloc[:, place]
+        values = column.to_numpy() if isinstance(column.dtype, np.dtype) else column
+        try:
+            arrays.append(pa.array(values))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise UnsupportedDtypeError(
+                f"feature {name!r} has the dtype {column.dtype}, which is not a type of numbers ({error}); "
+                "convert it with .astype(...), or leave it out"
+            ) from error
+    return pa.Table.from_arrays(arrays, names=names)

@@ -1,0 +1,304 @@
+"""FeatureTable: named features of a lake, read by their names as Arrow tables, and their changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tensorlake_spark.columns.access_log import order_of
+from tensorlake_spark.columns.feature_changes import FeatureChange
+from tensorlake_spark.columns.feature_input import table_of
+from tensorlake_spark.columns.feature_reads import FeatureReads, checked_names, set_of
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    InvalidOptionError,
+    InvalidTensorError,
+    TableNotFoundError,
+    TensorExistsError,
+)
+from tensorlake_spark.progress import progress
+from tensorlake_spark.writing.app_transaction import check_transaction, is_repeated
+from tensorlake_spark.writing.transaction import commit_all, say_repeated
+from tensorlake_spark.writing.uncommitted import Uncommitted
+
+APPENDS = 20
+"""How often an append is made anew because another writer was faster."""
+
+
+class FeatureTable(FeatureReads):
+    """A table of named features: thousands of columns of numbers, of which a read takes only those it names.
+
+    `TensorLake.features` makes it. It shows one version of the lake; a change that is made through it moves it on. The
+    features of a dtype are one tensor of shape (row, feature), and every change is one commit.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+    >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+    >>> features.write(pa.table({"age": [31, None], "score": [0.5, 0.25]}))
+    FeatureTable('ctr', rows=2, features=2, version=1)
+    >>> features.read(["score", "age"], rows=slice(1, 2)).to_pylist()
+    [{'score': 0.25, 'age': None}]
+    """
+
+    def write(
+        self,
+        table: Any,
+        *,
+        mode: str = "error",
+        codec: str = "auto",
+        transaction: tuple[str, int] | None = None,
+    ) -> FeatureTable:
+        """Write a table of features in one commit, and return this one at the version that has it.
+
+        Parameters
+        ----------
+        table : pyarrow.Table or pandas.DataFrame
+            A column for each feature, of booleans, integers, floats, times or dates, nulls allowed. The index of a
+            DataFrame is left out.
+        mode : {"error", "overwrite"}
+            What to do if there is a table of this name. `append` and `add` continue one.
+        codec : str
+            How values are coded, as in `TensorLake.write`.
+        transaction : (str, int), optional
+            Name and number of a batch. If this number or a later one is committed already, nothing is written.
+
+        Raises
+        ------
+        TensorExistsError
+            If there is one, and the mode is ``"error"``.
+        InvalidTensorError, UnsupportedDtypeError
+            If a name is there twice, or no tensor holds the type of a column.
+        ConcurrentWriteError
+            If another writer was faster; nothing is committed then.
+        """
+        if mode not in ("error", "overwrite"):
+            raise InvalidOptionError(
+                f"mode={mode!r} is not a mode of writing features; known are 'error' and 'overwrite', and .append(table) "
+                "adds rows"
+            )
+        given = table_of(table)
+
+        def change(now: FeatureChange) -> None:
+            if now.found is not None and mode == "error":
+                raise TensorExistsError(
+                    f"features {self._name!r} exist in {self._storage.uri}; write with mode='overwrite', add rows with "
+                    ".append(table), or features with .add(table)"
+                )
+            now.write(given, codec)
+
+        return self._change("write", given.nbytes, change, transaction)
+
+    def append(self, table: Any, *, transaction: tuple[str, int] | None = None) -> FeatureTable:
+        """Add rows to all features, in one commit.
+
+        Where another writer was faster, the append is made anew on what that one has left.
+
+        Parameters
+        ----------
+        table : pyarrow.Table or pandas.DataFrame
+            A column for each feature, in any order and of the same types. Deprecated features may be left out;
+            they are null then.
+        transaction : (str, int), optional
+            Name and number of a batch, as in `write`.
+
+        Raises
+        ------
+        InvalidTensorError
+            If a feature is missing, a column is new, or a type is another.
+        TensorNotFoundError
+            If there is no such table.
+        """
+        given = table_of(table)
+        for attempt in range(APPENDS):
+            try:
+                return self._change(
+                    "append", given.nbytes, lambda now: now.append(given), transaction, True
+                )
+            except ConcurrentWriteError:
+                if attempt == APPENDS - 1:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def write_parts(
+        self,
+        tables: Iterable[Any],
+        *,
+        mode: str = "append",
+        codec: str = "auto",
+        transaction: tuple[str, int] | None = None,
+    ) -> FeatureTable:
+        """Write tables one below the other, in one commit, without having all of them in memory.
+
+        Blocks are full if each table but the last has a multiple of 4,096 rows.
+
+        Parameters
+        ----------
+        tables : iterable of pyarrow.Table or pandas.DataFrame
+            At least one; each as `write` and `append` take them.
+        mode : {"append", "overwrite"}
+            Whether they continue the table that is there, or take its place.
+        codec, transaction
+            As in `write`.
+
+        Raises
+        ------
+        InvalidTensorError
+            If there is no table among them, or one does not fit.
+        ConcurrentWriteError
+            If another writer was faster; nothing is committed then.
+        """
+        if mode not in ("append", "overwrite"):
+            raise InvalidOptionError(
+                f"mode={mode!r} is not a mode of writing parts; known are 'append' and 'overwrite'"
+            )
+
+        def change(now: FeatureChange) -> None:
+            count = 0
+            for count, table in enumerate(tables, start=1):
+                given = table_of(table)
+                if count == 1 and (now.found is None or mode == "overwrite"):
+                    now.write(given, codec)
+                else:
+                    now.append(given)
+                now = now.next()
+            if not count:
+                raise InvalidTensorError(
+                    "no table was given, so there are no names of features; give one without rows at least"
+                )
+
+        return self._change("write", None, change, transaction)
+
+    def add(
+        self, table: Any, *, codec: str = "auto", transaction: tuple[str, int] | None = None
+    ) -> FeatureTable:
+        """Add features to all rows, in one commit. What is stored of the others is not written anew.
+
+        Parameters
+        ----------
+        table : pyarrow.Table or pandas.DataFrame
+            A column for each new feature, and a row for each row of this table.
+        codec : str
+            How values of a dtype are coded that the table has not had.
+        transaction : (str, int), optional
+            Name and number of a batch, as in `write`.
+
+        Raises
+        ------
+        InvalidTensorError
+            If a name is taken, or the number of rows is another.
+        TensorNotFoundError
+            If there is no such table.
+        """
+        given = table_of(table)
+        return self._change(
+            "add", given.nbytes, lambda now: now.add(given, codec), transaction, True
+        )
+
+    def deprecate(self, names: Sequence[str], hidden: bool = True) -> FeatureTable:
+        """Hide features from `names`, `schema` and reads of all features; no data is written.
+
+        A read that names one still gets it, with a `FutureWarning`.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Which features.
+        hidden : bool
+            With False they are shown again.
+
+        Raises
+        ------
+        UnknownLabelError
+            If there is no feature of a name.
+        """
+        given = checked_names(names)
+        return self._change("deprecate", None, lambda now: now.deprecate(given, hidden), None, True)
+
+    def drop(self, names: Sequence[str]) -> FeatureTable:
+        """Remove features, in one commit. The tensors of their dtypes are written anew without them.
+
+        Old versions keep them until `TensorLake.vacuum`. When the last feature is dropped, the table is gone.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Which features.
+
+        Raises
+        ------
+        UnknownLabelError
+            If there is no feature of a name.
+        """
+        given = checked_names(names)
+        return self._change("drop", None, lambda now: now.drop(given), None, True)
+
+    def reorder(self, order: Sequence[str] | None = None) -> FeatureTable:
+        """Lay features beside each other, so that a read of them takes fewer blocks; in one commit.
+
+        The tensors of the dtypes whose order changes are written anew. Names, places in the table and values stay.
+
+        Parameters
+        ----------
+        order : sequence of str, optional
+            Which come first; the others follow. By default those that were read together, see `record`.
+
+        Raises
+        ------
+        InvalidOptionError
+            If no order is given and no read was counted.
+        UnknownLabelError
+            If there is no feature of a name.
+        """
+        found = self._found()
+        if order is None:
+            counts = self.accessed
+            if not counts:
+                raise InvalidOptionError(
+                    f"no read of features {self._name!r} was counted, so there is no order; call .record() before reads, "
+                    "or give the order"
+                )
+            given = order_of(counts, found.every_name)
+        else:
+            given = checked_names(order)
+            found.pick(given)
+        return self._change("reorder", None, lambda now: now.reorder(given), None, True)
+
+    def _change(
+        self,
+        what: str,
+        nbytes: int | None,
+        make: Callable[[FeatureChange], None],
+        transaction: tuple[str, int] | None,
+        needs_table: bool = False,
+    ) -> FeatureTable:
+        """Make a change of the newest version and commit it; show the version that has it."""
+        self._check_writable()
+        check_transaction(transaction)
+        base: Snapshot | None = None
+        try:
+            base = Snapshot.newest(self._storage)
+            base.check_writable()
+        except TableNotFoundError:
+            pass
+        if base is not None and is_repeated(base, transaction, self._name, is_group=True):
+            say_repeated(transaction)
+            return self._at(base)
+        found = None if base is None else set_of(base, self._name)
+        if found is None and needs_table:
+            raise self._absent(base)
+        changes = Uncommitted(self._storage, base)
+        try:
+            with progress(f"{what} features {self._name}", nbytes or 0) as done:
+                make(FeatureChange(changes, self._name, found, self._verify, done))
+        except BaseException:
+            changes.discard()
+            raise
+        after = commit_all(changes, transaction)
+        return self._at(Snapshot.newest(self._storage) if after is None else after)
+
+    def _at(self, snapshot: Snapshot) -> FeatureTable:
+        self._show(snapshot)
+        self._snapshot, self._set = snapshot, set_of(snapshot, self._name)
+        return self

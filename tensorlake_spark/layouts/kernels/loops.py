@@ -1,0 +1,233 @@
+"""Loops over the words of one dense block that numba compiles: from decompressed bytes to the result, and back.
+
+A line is sliced before a loop goes over it: an index that might be negative keeps numba from using vectors.
+Every loop runs without the interpreter lock. ``flat`` are the bytes of coded words, ``plain`` the same memory as
+words. With ``shuffled``, byte k of all words comes before byte k + 1 of any. An array ``out`` is memory of the
+result from its first element on, and ``places`` say where in it a line begins, so that lines may lie apart.
+
+FORMAT.md says what the steps do. Their other bodies, in NumPy, are the oracle of the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import njit
+
+from tensorlake_spark.layouts.kernels.steps import BAND
+
+Array = np.ndarray[Any, Any]
+Loop = TypeVar("Loop", bound=Callable[..., None])
+
+
+def _compiled(loop: Loop) -> Loop:
+    compiled: Any = njit(nogil=True, cache=True, error_model="numpy")(loop)
+    out: Loop = compiled
+    return out
+
+
+@_compiled
+def _load(flat: Array, plain: Array, shuffled: bool, zigzag: bool, at: int, row: Array) -> None:
+    """Put the coded words from number `at` on into a row, zigzag undone."""
+    count = plain.size
+    if shuffled:
+        lowest = flat[at : at + row.size]
+        for k in range(row.size):
+            row[k] = lowest[k]
+        for byte in range(1, row.itemsize):
+            start, shift = byte * count + at, row.dtype.type(8 * byte)
+            some = flat[start : start + row.size]
+            for k in range(row.size):
+                row[k] |= row.dtype.type(some[k]) << shift
+    else:
+        words = plain[at : at + row.size]
+        for k in range(row.size):
+            row[k] = words[k]
+    if zigzag:
+        one, zero = row.dtype.type(1), row.dtype.type(0)
+        for k in range(row.size):
+            row[k] = (row[k] >> one) ^ (zero - (row[k] & one))
+
+
+@_compiled
+def _sum(row: Array) -> None:
+    total = row.dtype.type(0)
+    for k in range(row.size):
+        total = row.dtype.type(total + row[k])
+        row[k] = total
+
+
+@_compiled
+def _turn(row: Array) -> None:
+    """Turn the order of integers into that of floats, and back: below zero all bits but the sign."""
+    one, zero, top = row.dtype.type(1), row.dtype.type(0), row.dtype.type(8 * row.itemsize - 1)
+    for k in range(row.size):
+        # numba computes in 64 bits: the mask is cut to a word before it is moved.
+        row[k] ^= row.dtype.type(zero - (row[k] >> top)) >> one
+
+
+@_compiled
+def put_plain(flat: Array, plain: Array, shuffled: bool, zigzag: bool, out: Array) -> None:
+    """Undo shuffle and zigzag."""
+    step = 4096
+    for at in range(0, out.size, step):
+        _load(flat, plain, shuffled, zigzag, at, out[at : at + step])
+
+
+@_compiled
+def put_lines(
+    flat: Array, plain: Array, shuffled: bool, zigzag: bool, columns: int, lines: Array, stop: int, out: Array, places: Array
+) -> None:  # fmt: skip
+    """Undo delta(-1) for some lines, each to `stop`."""
+    for n in range(lines.size):
+        row = out[places[n] : places[n] + stop]
+        _load(flat, plain, shuffled, zigzag, lines[n] * columns, row)
+        _sum(row)
+
+
+@_compiled
+def put_rows(
+    flat: Array, plain: Array, shuffled: bool, zigzag: bool, others: int, columns: int,
+    wanted: Array, first: int, last: int, stop: int, out: Array, places: Array, step: int,
+) -> None:  # fmt: skip
+    """Undo delta(-2) for the rows first:last of some lines, each to `stop`; `first` begins a band."""
+    for n in range(wanted.size):
+        for r in range(first, last):
+            begin = places[n] + (r - first) * step
+            row = out[begin : begin + stop]
+            _load(flat, plain, shuffled, zigzag, (r * others + wanted[n]) * columns, row)
+            if r % BAND == 0:
+                _sum(row)
+            else:
+                before = out[begin - step : begin - step + stop]
+                for k in range(stop):
+                    row[k] += before[k]
+
+
+@_compiled
+def put_lorenzo(
+    flat: Array, plain: Array, shuffled: bool, zigzag: bool, ordered: bool,
+    rows: int, columns: int, planes: int, lines: int, stop: int, out: Array, step: int, leap: int,
+) -> None:  # fmt: skip
+    """Undo lorenzo from the corner of a block on: so many planes of so many lines, each to `stop`.
+
+    Lines of the result are `step` words apart, and planes `leap`.
+    """
+    for i in range(planes):
+        for j in range(lines):
+            begin = i * leap + j * step
+            row = out[begin : begin + stop]
+            _load(flat, plain, shuffled, zigzag, (i * rows + j) * columns, row)
+            _sum(row)
+            if i and j:
+                above = out[begin - step : begin - step + stop]
+                behind = out[begin - leap : begin - leap + stop]
+                corner = out[begin - leap - step : begin - leap - step + stop]
+                for k in range(stop):
+                    row[k] += above[k] + behind[k] - corner[k]
+            elif i or j:
+                less = step if j else leap
+                near = out[begin - less : begin - less + stop]
+                for k in range(stop):
+                    row[k] += near[k]
+        if ordered and i:
+            for j in range(lines):
+                _turn(out[(i - 1) * leap + j * step : (i - 1) * leap + j * step + stop])
+    if ordered:
+        for j in range(lines):
+            begin = (planes - 1) * leap + j * step
+            _turn(out[begin : begin + stop])
+
+
+@_compiled
+def _store(row: Array, zigzag: bool, shuffled: bool, at: int, flat: Array, plain: Array) -> None:
+    """Put a row, which is spent by it, to the coded words from number `at` on."""
+    if zigzag:
+        one, zero, top = row.dtype.type(1), row.dtype.type(0), row.dtype.type(8 * row.itemsize - 1)
+        for k in range(row.size):
+            row[k] = (row[k] << one) ^ (zero - (row[k] >> top))
+    if shuffled:
+        count = plain.size
+        for byte in range(row.itemsize):
+            start, shift = byte * count + at, row.dtype.type(8 * byte)
+            some = flat[start : start + row.size]
+            for k in range(row.size):
+                some[k] = np.uint8(row[k] >> shift)
+    else:
+        words = plain[at : at + row.size]
+        for k in range(row.size):
+            words[k] = row[k]
+
+
+@_compiled
+def _differ(row: Array) -> None:
+    for k in range(row.size - 1, 0, -1):
+        row[k] -= row[k - 1]
+
+
+@_compiled
+def take_plain(words: Array, zigzag: bool, shuffled: bool, flat: Array, plain: Array) -> None:
+    """Do zigzag and shuffle."""
+    step = 4096
+    row = np.empty(step, words.dtype)
+    for at in range(0, words.size, step):
+        part = words[at : at + step]
+        row[: part.size] = part
+        _store(row[: part.size], zigzag, shuffled, at, flat, plain)
+
+
+@_compiled
+def take_lines(words: Array, zigzag: bool, shuffled: bool, flat: Array, plain: Array) -> None:
+    """Do delta(-1) for words of shape (lines, columns)."""
+    lines, columns = words.shape
+    row = np.empty(columns, words.dtype)
+    for n in range(lines):
+        row[:] = words[n]
+        _differ(row)
+        _store(row, zigzag, shuffled, n * columns, flat, plain)
+
+
+@_compiled
+def take_rows(words: Array, zigzag: bool, shuffled: bool, flat: Array, plain: Array) -> None:
+    """Do delta(-2) for words of shape (others, rows, columns)."""
+    others, rows, columns = words.shape
+    row = np.empty(columns, words.dtype)
+    for r in range(rows):
+        for o in range(others):
+            row[:] = words[o, r]
+            if r % BAND == 0:
+                _differ(row)
+            else:
+                for k in range(columns):
+                    row[k] -= words[o, r - 1, k]
+            _store(row, zigzag, shuffled, (r * others + o) * columns, flat, plain)
+
+
+@_compiled
+def take_lorenzo(
+    words: Array, ordered: bool, zigzag: bool, shuffled: bool, flat: Array, plain: Array
+) -> None:
+    """Do lorenzo for words of shape (planes, rows, columns)."""
+    planes, rows, columns = words.shape
+    turned = np.empty((2, rows, columns), words.dtype)
+    row = np.empty(columns, words.dtype)
+    for i in range(planes):
+        here, behind = turned[i % 2], turned[1 - i % 2]
+        for j in range(rows):
+            here[j] = words[i, j]
+            if ordered:
+                _turn(here[j])
+            row[:] = here[j]
+            if j:
+                for k in range(columns):
+                    row[k] -= here[j - 1, k]
+            if i:
+                for k in range(columns):
+                    row[k] -= behind[j, k]
+            if i and j:
+                for k in range(columns):
+                    row[k] += behind[j - 1, k]
+            _differ(row)
+            _store(row, zigzag, shuffled, (i * rows + j) * columns, flat, plain)

@@ -1,0 +1,4 @@
+"""Samples that slide, for the layout `window`. Begin with `timeline`, the form in which they are stored.
+
+`sliding` is the writer's search for them; a reader needs nothing of it. May import ``coding`` and ``errors``.
+"""

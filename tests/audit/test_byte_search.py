@@ -1,0 +1,104 @@
+"""The search for payloads that were deleted: in the columns of Parquet files, and in the bytes of all."""
+
+import hashlib
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tensorlake_spark.audit import byte_search
+from tensorlake_spark.audit.byte_search import WINDOW, Probes, Search, sha256_of
+from tensorlake_spark.delta.store.storage import Storage
+
+RNG = np.random.default_rng(7)
+SECRET, OTHER = RNG.bytes(500), RNG.bytes(500)
+
+
+def probes(*payloads, whole=True):
+    out = Probes()
+    for payload in payloads:
+        out.add(payload, whole)
+    return out
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return Storage(str(tmp_path))
+
+
+def written(storage, name, data):
+    with open(f"{storage.uri}/{name}", "wb") as file:
+        file.write(data)
+    return name
+
+
+@pytest.mark.parametrize("place", [0, 1, 99, 4096 - WINDOW - 200, 4096 - 250, 4096 - 234, 9000])
+def test_a_window_is_found_wherever_it_lies(storage, monkeypatch, place):
+    """The bytes are read a part at a time, and a payload may lie across two or more."""
+    data = bytearray(RNG.bytes(10_000))
+    data[place : place + 500] = SECRET
+    name = written(storage, "x.bin", bytes(data))
+    for chunk in (4 << 20, 4096, 20):
+        monkeypatch.setattr(byte_search, "_CHUNK", chunk)
+        assert Search(probes(SECRET)).in_bytes(storage, name)
+        assert not Search(probes(OTHER)).in_bytes(storage, name)
+
+
+def test_a_payload_that_is_compressed_is_found_in_its_column(storage):
+    for codec in ("zstd", "none"):
+        table = pa.table({"index": [None, OTHER], "values": [SECRET, None], "id": ["x", "y"]})
+        pq.write_table(table, f"{storage.uri}/{codec}.parquet", compression=codec)
+        name = f"{codec}.parquet"
+        assert Search(probes(SECRET)).in_columns(storage, name)
+        assert Search(probes(OTHER)).in_columns(storage, name)
+        assert not Search(probes(SECRET[1:])).in_columns(storage, name), (
+            "payloads are compared whole"
+        )
+
+
+def test_payload_of_rows_that_hold_more_are_not_looked_for_in_bytes(storage):
+    name = written(storage, "x.bin", SECRET)
+    assert not Search(probes(SECRET, whole=False)).in_bytes(storage, name)
+    assert Search(probes(SECRET)).in_bytes(storage, name)
+
+
+def test_what_identifies_nothing_is_not_looked_for():
+    short, pattern = probes(SECRET[: WINDOW - 1]), probes(bytes(range(8)) * 100)
+    assert (short.skipped, len(short.digests), short.windows) == (1, 0, [])
+    assert (pattern.skipped, len(pattern.digests), pattern.windows) == (0, 1, [])
+
+
+def test_of_many_payloads_a_sample_is_looked_for(monkeypatch):
+    monkeypatch.setattr(byte_search, "MOST_WINDOWS", 10)
+    many = probes(*(RNG.bytes(64) for _ in range(95)))
+    assert len(many.digests) == 95
+    assert 5 <= len(many.windows) <= 10
+
+
+def test_probes_of_several_tasks_come_together():
+    one, two = probes(SECRET, b"short"), probes(OTHER, SECRET, b"short")
+    one.update(two)
+    both = probes(SECRET, OTHER)
+    assert (one.digests, one.windows, one.skipped) == (both.digests, both.windows, 2)
+
+
+def test_files_that_are_gone_or_damaged_have_no_columns(storage):
+    search = Search(probes(SECRET))
+    torn = written(storage, "torn.parquet", b"PAR1" + SECRET + b"PAR1")
+    assert not search.in_columns(storage, torn)
+    assert search.in_bytes(storage, torn)
+    assert not search.in_columns(storage, "gone.parquet")
+    assert not search.in_bytes(storage, "gone.parquet")
+
+
+def test_it_can_be_sent_to_executors(storage):
+    name = written(storage, "x.bin", b"abc" + SECRET)
+    assert pickle.loads(pickle.dumps(Search(probes(SECRET)))).in_bytes(storage, name)
+
+
+def test_the_digest_of_a_file(storage, monkeypatch):
+    monkeypatch.setattr(byte_search, "_CHUNK", 7)
+    name = written(storage, "x.bin", SECRET)
+    assert sha256_of(storage, name) == hashlib.sha256(SECRET).hexdigest()

@@ -1,0 +1,108 @@
+"""Reads of features are counted beside the table, and no read depends on it."""
+
+import logging
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.columns import access_log
+from tensorlake_spark.columns.access_log import AccessLog, accessed, bounded, folder_of, order_of
+from tensorlake_spark.delta.store.storage import Storage
+
+
+@pytest.fixture
+def features(tmp_path):
+    table = pa.table({f"f{k}": np.arange(10, dtype=np.float32) + k for k in range(64)})
+    return tl.open(tmp_path / "lake").features("w").write(table)
+
+
+def test_reads_are_counted_only_if_that_is_asked_for(features):
+    features.read(["f1"])
+    assert features.accessed == {}
+    features.record()
+    for _ in range(3):
+        features.read(["f9", "f1"])
+    features.read(["f2"])
+    features.read()
+    assert features.accessed == {("f1", "f9"): 3, ("f2",): 1}
+    features.record(False)
+    features.read(["f2"])
+    assert features.accessed == {("f1", "f9"): 3, ("f2",): 1}
+
+
+def test_counts_of_all_processes_are_added_up(features):
+    for _ in range(2):
+        features.record().read(["f1"])
+    assert features.record(False).accessed == {("f1",): 2}
+
+
+def test_features_that_are_read_together_share_blocks(features, tmp_path):
+    before, names = features.read(), features.names
+    together = [f"f{k}" for k in range(0, 64, 5)]
+    features.record().read(together)
+    features.reorder()
+    assert features.names == names
+    assert features.read().equals(before)
+    ref = tl.open(tmp_path / "lake")["w/float32"]
+    assert sorted(ref.labels("feature")[:13].tolist()) == sorted(together)
+    version = features.version
+    features.reorder()  # nothing is to be done
+    assert features.version == version
+
+
+def test_an_order_may_be_given(features):
+    before = features.read()
+    features.reorder(["f63", "f0"])
+    assert features.read().equals(before)
+    with pytest.raises(tl.UnknownLabelError, match="no feature 'f64'"):
+        features.reorder(["f64"])
+
+
+def test_without_counts_there_is_no_order(features):
+    with pytest.raises(
+        tl.InvalidOptionError, match=r"no read of features 'w' was counted.*\.record"
+    ):
+        features.reorder()
+
+
+def test_a_log_that_cannot_be_written_does_not_disturb_a_read(features, tmp_path):
+    (tmp_path / "lake" / "_tensorlake").write_text("no folder")
+    features.record()
+    assert features.read(["f1"]).num_rows == 10
+    assert features.accessed == {}
+
+
+def test_a_damaged_log_is_left_out(tmp_path, caplog):
+    storage = Storage(str(tmp_path))
+    folder = tmp_path / folder_of("w")
+    folder.mkdir(parents=True)
+    (folder / "one.json").write_text("[[3, ")
+    (folder / "two.json").write_text('[[2, ["a"]]]')
+    with caplog.at_level(logging.WARNING, "tensorlake_spark"):
+        assert accessed(storage, "w") == {("a",): 2}
+    assert "one.json is damaged" in caplog.text
+
+
+def test_a_log_stays_small(monkeypatch):
+    monkeypatch.setattr(access_log, "_MOST_NAMES", 4)
+    counts = Counter({("a", "b"): 5, ("c", "d"): 3, ("e",): 1})
+    assert bounded(counts) == {("a", "b"): 5, ("c", "d"): 3}
+
+
+def test_vacuum_leaves_the_log_alone(features, tmp_path):
+    features.record().read(["f1"])
+    features.record(False)
+    tl.open(tmp_path / "lake").vacuum()
+    assert features.accessed == {("f1",): 1}
+
+
+def test_features_that_are_gone_have_no_place():
+    assert order_of({("a", "gone"): 2, ("b",): 3}, ["a", "b"]) == ["b", "a"]
+
+
+def test_a_log_of_nothing_is_no_file(tmp_path):
+    AccessLog(Storage(str(tmp_path)), "w").flush()
+    assert not [*tmp_path.iterdir()]

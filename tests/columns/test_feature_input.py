@@ -1,0 +1,91 @@
+"""What may be written as features, and what is said of all else."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from feature_examples import ALL
+
+import tensorlake_spark as tl
+
+
+def test_pandas_frames_are_taken(lake):
+    frame = pd.DataFrame(
+        {
+            "a": np.array([1.0, np.nan], np.float32),
+            "b": pd.array([1, None], "Int16"),
+            "c": pd.to_datetime(["2024-01-01", None]),
+            "d": [True, False],
+        },
+        index=[7, 9],
+    )
+    found = lake.features("p").write(frame).read()
+    assert found.schema.types == [pa.float32(), pa.int16(), pa.timestamp("ns"), pa.bool_()]
+    assert found["a"].null_count == 0  # a NaN stays one
+    assert np.isnan(found["a"][1].as_py())
+    assert found["b"].to_pylist() == [1, None]
+    assert found["c"].null_count == 1
+
+
+def test_record_batches_and_chunks_are_taken(lake):
+    chunked = pa.concat_tables([ALL, ALL.slice(1)])
+    assert lake.features("c").write(chunked).read().equals(chunked.combine_chunks())
+    batch = ALL.to_batches()[0]
+    assert lake.features("b").write(batch).read().equals(ALL)
+    assert lake.features("r").write(pa.RecordBatchReader.from_batches(ALL.schema, [batch])).read().equals(ALL)  # fmt: skip
+
+
+def test_names_that_are_there_twice(ctr, lake):
+    with pytest.raises(tl.InvalidOptionError, match="feature 'age' is there 2 times"):
+        ctr.read(["age", "score", "age"])
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    for write in (lake.features("t").write, ctr.append, ctr.add):
+        with pytest.raises(tl.InvalidTensorError, match="column 'a' is there 2 times"):
+            write(twice)
+    frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    with pytest.raises(tl.InvalidTensorError, match="column 'a' is there 2 times"):
+        lake.features("t").write(frame)
+    assert [*lake] == [n for n in lake if n.startswith("ctr/")]
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "remedy"),
+    [
+        (pa.array(["a"]), "string", "write integer codes"),
+        (pa.array([b"a"]), "binary", "write integer codes"),
+        (pa.array(["a"]).dictionary_encode(), "dictionary<", "write its codes"),
+        (pa.array([[1]]), "list<item: int64>", "a tensor of its own with lake.write"),
+        (pa.array([None]), "null", "cast it"),
+        (pa.array([1], pa.decimal128(5)), r"decimal128\(5, 0\)", "cast it to float64"),
+    ],
+)  # fmt: skip
+def test_types_that_are_no_numbers(ctr, lake, array, kind, remedy):
+    table = pa.table({"city": array})
+    for write in (lake.features("new").write, ctr.append, ctr.add):
+        with pytest.raises(
+            tl.UnsupportedDtypeError, match=f"feature 'city' has the type {kind}.*{remedy}"
+        ):
+            write(table)
+    assert "new/int64" not in lake
+
+
+def test_objects_of_pandas(lake):
+    frame = pd.DataFrame({"a": [1, "x"]}, dtype=object)
+    with pytest.raises(tl.UnsupportedDtypeError, match="feature 'a' has the dtype object"):
+        lake.features("o").write(frame)
+    with pytest.raises(tl.InvalidTensorError, match="0 is not a name of a feature"):
+        lake.features("o").write(pd.DataFrame([[1, 2]]))
+
+
+@pytest.mark.parametrize("data", [[1, 2], {"a": [1]}, "table", np.zeros((2, 2)), None])
+def test_what_is_no_table(lake, data):
+    with pytest.raises(tl.InvalidTensorError, match=r"is not a table; pyarrow.table\(.* makes one"):
+        lake.features("x").write(data)
+
+
+def test_tables_without_columns_and_empty_names(lake):
+    with pytest.raises(tl.InvalidTensorError, match="without columns"):
+        lake.features("x").write(pa.table({}))
+    with pytest.raises(tl.InvalidTensorError, match="'' is not a name of a feature"):
+        lake.features("x").write(pa.table({"": [1]}))
+    assert lake.version is None

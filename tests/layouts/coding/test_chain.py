@@ -1,0 +1,52 @@
+"""The names of codecs, and which release reads them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import tensorlake_spark
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.layouts.coding.chain import CODECS, SINCE, codec_of, reader_of, unread
+
+FIRST = {
+    "raw", "zstd", "shuffle+zstd", "delta(-1)+zstd", "delta(-1)+shuffle+zstd", "delta(-2)+zstd",
+    "delta(-2)+shuffle+zstd",
+}  # fmt: skip
+"""What release 0.1.0 reads, letter by letter."""
+
+
+def test_what_the_first_release_reads_is_still_read():
+    assert {name for name in CODECS if reader_of(name) == "release 0.1.0"} == FIRST
+
+
+def test_names_are_the_chains_of_the_grammar():
+    grammar = re.compile(
+        r"raw|pco|(decimal\([0-9]\)\+)?((delta\(-1\)|delta\(-2\)|lorenzo)\+)?(zigzag\+)?((shuffle|nibbles|bins)\+)?zstd"
+    )
+    assert all(grammar.fullmatch(name) for name in CODECS)
+    assert len(CODECS) == 2 + 11 * 4 * 2 * 4
+    for name, codec in CODECS.items():
+        assert codec.name == name
+        assert codec.pco == (name == "pco")
+        assert codec.delta == (-1 if "(-1)" in name else -2 if "(-2)" in name else 0)
+        assert codec.places == (int(name[8]) if name.startswith("decimal") else None)
+
+
+@pytest.mark.parametrize("name", ["zstd+shuffle", "zigzag", "decimal(10)+zstd", "lorenzo+delta(-1)+zstd", "pco+zstd", ""])  # fmt: skip
+def test_other_names_are_refused_with_the_grammar(name):
+    with pytest.raises(InvalidOptionError, match=f"unknown codec {re.escape(repr(name))}.*one of shuffle, nibbles and bins"):  # fmt: skip
+        codec_of(name)
+    assert reader_of(name) == "a later release"
+
+
+def test_what_is_not_read_is_named():
+    assert "(step 'wavelet(3)') is not one that this release reads" in unread("lorenzo+wavelet(3)+zstd", "ftsf")  # fmt: skip
+    assert unread("zstd+zstd", "coo").startswith("codec 'zstd+zstd' is not one")
+    assert unread(None, "ftsf").startswith("codec None")
+
+
+def test_the_format_says_since_when_each_step_is_read():
+    text = Path(tensorlake_spark.__file__).with_name("layouts").joinpath("FORMAT.md").read_text()
+    table = dict(re.findall(r"^\| `([\w]+)(?:\(k\))?` \| (\d+\.\d+\.\d+) \|", text, re.MULTILINE))
+    assert {name: table.get(name) for name in SINCE} == SINCE

@@ -1,0 +1,121 @@
+"""Which body runs: by the environment, by what is installed, and after a failure."""
+
+import logging
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.layouts.kernels import dense, switch
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+    """Leave no choice behind."""
+    monkeypatch.setattr(switch, "_off", False)
+    monkeypatch.setattr(switch, "_ready", set())
+    monkeypatch.setattr(switch, "_asked", set())
+    monkeypatch.setattr(switch, "_seen", 0)
+    monkeypatch.setattr(switch, "installed", lambda: True)
+
+
+def test_an_unknown_choice_is_named(monkeypatch):
+    monkeypatch.setenv(switch.SWITCH, "fsat")
+    with pytest.raises(
+        tl.InvalidOptionError, match=r"TENSORLAKE_KERNELS='fsat' is not one of .*'fast'"
+    ):
+        switch.compiled("rows", 4, False, 1)
+
+
+def test_numpy_is_numpy(monkeypatch):
+    monkeypatch.setenv(switch.SWITCH, "numpy")
+    assert switch.compiled("rows", 4, False, 1 << 40) is None
+
+
+def test_fast_loads_at_once_or_says_what_is_missing(monkeypatch):
+    monkeypatch.setenv(switch.SWITCH, "fast")
+    monkeypatch.setattr(dense, "warm", lambda *key: None)
+    assert switch.compiled("rows", 4, False, 1) is dense
+    assert switch.compiled("rows", 4, False, 1) is dense
+    monkeypatch.setattr(switch, "installed", lambda: False)
+    with pytest.raises(tl.MissingDependencyError, match=r"pip install 'tensorlake-spark\[fast\]'"):
+        switch.compiled("rows", 8, False, 1)
+
+
+def test_auto_loads_beside_the_work_once_there_is_enough(monkeypatch):
+    monkeypatch.setenv(switch.SWITCH, "auto")
+    monkeypatch.setattr(dense, "warm", lambda *key: None)
+    assert switch.compiled("rows", 4, False, switch.ENOUGH - 1) is None
+    assert not switch._asked
+    assert switch.compiled("rows", 4, False, 1) is None
+    switch._loader().submit(int).result()  # after the one that loads
+    assert switch.compiled("rows", 4, False, 1) is dense
+    assert switch.compiled("lines", 4, False, 1) is None, "each loop for itself"
+
+
+def test_without_a_compiler_auto_is_numpy(monkeypatch):
+    monkeypatch.setenv(switch.SWITCH, "auto")
+    monkeypatch.setattr(switch, "installed", lambda: False)
+    assert switch.compiled("rows", 4, False, switch.ENOUGH) is None
+    switch._loader().submit(int).result()
+    assert switch.compiled("rows", 4, False, switch.ENOUGH) is None
+
+
+def test_a_failure_is_a_warning_and_numpy_goes_on(monkeypatch, caplog):
+    monkeypatch.setenv(switch.SWITCH, "fast")
+
+    def broken(*key):
+        raise EOFError("Ran out of input")
+
+    monkeypatch.setattr(dense, "warm", broken)
+    with caplog.at_level(logging.WARNING, "tensorlake_spark"):
+        assert switch.compiled("rows", 4, False, 1) is None
+        assert switch.compiled("rows", 4, False, 1) is None
+    assert [r.getMessage() for r in caplog.records] == [
+        "the compiled kernels are left out, and NumPy does their work: Ran out of input; if numba's cache is "
+        "damaged, delete it (NUMBA_CACHE_DIR, or __pycache__ beside the package)"
+    ]
+
+
+READ = """
+    import numpy as np, sys, tensorlake_spark as tl
+
+    lake = tl.open(sys.argv[1])
+    x = np.add.outer(np.arange(40), np.arange(300)).astype("f4") ** 0.5
+    lake.write("x", x, mode="overwrite", layout="ftsf", codec="shuffle+zstd")
+    assert (lake["x"][3:] == x[3:]).all()
+    print(tl.environment.versions()["kernels"])
+"""
+
+
+@pytest.mark.local_disk
+def test_a_broken_cache_is_a_warning_in_a_real_process(tmp_path):
+    environment = {
+        **os.environ,
+        "NUMBA_DISABLE_JIT": "0",
+        switch.SWITCH: "fast",
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
+
+    def run(place):
+        return subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(READ), tmp_path / place],
+            capture_output=True, text=True, check=False, env=environment,
+        )  # fmt: skip
+
+    first = run("a")
+    assert (first.returncode, first.stderr) == (0, "")
+    assert "(fast)" in first.stdout
+    cached = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert cached, "a later process loads what this one compiled"
+    for path in cached:
+        path.write_bytes(b"nothing of numba's")
+    second = run("b")
+    assert second.returncode == 0, second.stderr
+    assert "the compiled kernels are left out" in second.stderr or "(fast)" in second.stdout
+    assert (tl.open(tmp_path / "a")["x"][...] == tl.open(tmp_path / "b")["x"][...]).all()
+    np.testing.assert_array_equal(tl.open(tmp_path / "a")["x"][0, :2], np.float32([0, 1]))

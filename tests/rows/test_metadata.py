@@ -1,0 +1,96 @@
+"""Metadata rows: what is written of a tensor is read of it, and nothing else."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch, meta_crc, meta_row, read_meta
+from tensorlake_spark.rows.row import SCHEMA, Totals
+from tensorlake_spark.tensor.labels import labels_of
+from tensorlake_spark.tensor.spec import TensorSpec
+
+PLAIN = TensorSpec("x", (5, 6), np.dtype("i4"), "ftsf", (2, 3))
+FULL = TensorSpec(
+    "g/y", (4, 2), np.dtype("f4"), "csr", (), codec="zstd", axes=("day", "kind"),
+    attrs={"unit": "K", "n": [1, None]}, params={"row_axes": [0], "duplicates": "sum"},
+    labels={"kind": labels_of(["a", "b"])},
+)  # fmt: skip
+TOTALS = Totals(3, 30, 77)
+
+
+def changed(row, change):
+    """A row whose checksum holds for a body that somebody else made."""
+    body = json.loads(row["attrs"])
+    change(body)
+    text = json.dumps(body)
+    head = (row[name] for name in ("layout", "dtype", "codec"))
+    return {**row, "attrs": text, "crc": meta_crc(*head, row["shape"], row["block_shape"], text)}
+
+
+@pytest.mark.parametrize(
+    "spec", [PLAIN, FULL, replace(PLAIN, shape=(), block_shape=(), segments=())]
+)
+def test_what_is_written_is_read(spec):
+    batch = meta_batch([spec], [7], [TOTALS])
+    assert batch.schema == SCHEMA
+    stored = batch.select(META_COLUMNS).to_pylist()[0]
+    for row in (stored, meta_row(spec, 7, TOTALS)):
+        found = read_meta(row)
+        assert (found.spec, found.totals, found.seq) == (spec, TOTALS, 7)
+
+
+def test_several_in_one_batch():
+    batch = meta_batch([PLAIN, FULL], [1, 9], [Totals(), TOTALS])
+    assert [read_meta(row).spec.id for row in batch.to_pylist()] == ["x", "g/y"]
+    assert batch["nnz"].to_pylist() == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["shape", "block_shape", "layout", "dtype", "codec", "attrs"])
+def test_a_changed_column_fails_the_checksum(name):
+    row = meta_row(PLAIN, 0, TOTALS)
+    other = {"shape": (5, 7), "block_shape": (2, 2), "attrs": row["attrs"].replace("77", "78")}
+    with pytest.raises(tl.CorruptDataError, match="metadata row of tensor 'x' fails its checksum"):
+        read_meta({**row, name: other.get(name, "zlib")})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: body.pop("rows"),
+        lambda body: body.update(nnz=-1),
+        lambda body: body.update(bytes=True),
+        lambda body: body.update(fill="xyz"),
+        lambda body: body.update(segments=[[0]]),
+        lambda body: body.update(segments=[[1], [0]]),
+        lambda body: body.update(params={"order": [0, 0]}),
+        lambda body: body.update(params={"row_axes": [2]}),
+        lambda body: body.update(attrs=5),
+    ],
+)
+def test_what_somebody_made_up_is_not_believed_though_its_checksum_holds(change):
+    with pytest.raises(tl.CorruptDataError, match="metadata row of tensor 'x' is not readable"):
+        read_meta(changed(meta_row(PLAIN, 0, TOTALS), change))
+
+
+@pytest.mark.parametrize("attrs", [None, "", "{", "[]", "{}", '{"format": "one"}'])
+def test_a_text_that_is_no_body(attrs):
+    with pytest.raises(tl.CorruptDataError, match="is not readable"):
+        read_meta({**meta_row(PLAIN, 0, TOTALS), "attrs": attrs})
+
+
+def test_a_later_format_is_told_before_its_checksum_is_looked_at():
+    row = meta_row(PLAIN, 0, TOTALS)
+    later = {**row, "attrs": row["attrs"].replace('"format":1', '"format":9')}
+    with pytest.raises(tl.FormatError, match=r"row format version 9; .* up to version 1: upgrade"):
+        read_meta(later)
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])
+def test_attributes_are_json(value):
+    with pytest.raises(
+        tl.InvalidTensorError, match=r"attributes of tensor 'x' are not JSON: .* use str"
+    ):
+        meta_row(replace(PLAIN, attrs={"a": value}), 0, TOTALS)

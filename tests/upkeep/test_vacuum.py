@@ -1,0 +1,79 @@
+"""What a vacuum takes besides data files that no version needs; the rest is in tests/writing/test_restore_vacuum.py."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta.log.actions import LOG
+from tensorlake_spark.upkeep.vacuum import check_retention
+
+pytestmark = pytest.mark.local_disk
+
+KILLED = """
+import os, sys
+import numpy as np
+import tensorlake_spark as tl
+
+os.link = lambda *_: os._exit(9)
+tl.open(sys.argv[1]).write("x", np.zeros(3), mode="append")
+"""
+
+
+def unfinished(lake):
+    return sorted(
+        path.relative_to(lake.uri).as_posix() for path in Path(lake.uri, LOG).glob("*.tmp")
+    )
+
+
+def age(lake, name, hours):
+    then = time.time() - hours * 3600
+    os.utime(Path(lake.uri, name), (then, then))
+
+
+def test_commits_of_killed_writers_are_taken_when_they_are_old(lake):
+    lake.write("x", np.arange(3.0))
+    for _ in range(2):
+        killed = subprocess.run([sys.executable, "-c", KILLED, lake.uri], check=False)
+        assert killed.returncode == 9
+    old, young = unfinished(lake)
+    age(lake, old, hours=24 * 7 + 1)
+    age(lake, young, hours=24 * 7 - 1)
+    assert lake.vacuum(dry_run=True) == [old]
+    assert unfinished(lake) == [old, young]
+    assert lake.vacuum() == [old]
+    assert unfinished(lake) == [young]
+    assert young in lake.vacuum(24 * 7 - 2)
+    assert unfinished(lake) == []
+    assert lake.version == 1
+    assert lake.check().ok
+    np.testing.assert_array_equal(lake["x"][:], np.arange(3.0))
+
+
+def test_nothing_else_of_the_log_is_taken(lake):
+    lake.write("x", np.arange(3.0))
+    for name in ("00000000000000000001.json.tmp", "_commit_1.json", "_commits.tmp"):
+        Path(lake.uri, LOG, name).write_text("{}")
+    before = sorted(path.name for path in Path(lake.uri, LOG).iterdir())
+    for name in before:
+        age(lake, f"{LOG}/{name}", hours=24 * 30)
+    assert lake.vacuum() == []
+    assert sorted(path.name for path in Path(lake.uri, LOG).iterdir()) == before
+
+
+@pytest.mark.parametrize("hours", [None, 0, 0.5, 168])
+def test_retentions_that_are_taken(hours):
+    check_retention(hours)
+
+
+@pytest.mark.parametrize("hours", [-1, float("nan"), "a week", 24 * 365 * 1001])
+def test_retentions_that_are_not(hours):
+    with pytest.raises(
+        tl.InvalidOptionError, match=r"is a number of hours .* or None for the table's"
+    ):
+        check_retention(hours)
