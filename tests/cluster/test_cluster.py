@@ -233,7 +233,8 @@ def test_a_tensor_larger_than_the_memory_of_an_executor(driver, tmp_path):
     job = driver.do("add up", tmp_path / "lake")
     total, most = json.loads((job.notes / "found").read_text())
     assert total == 3 * np.prod(shape)
-    assert most < 400 << 20, "a task's Python holds a few row groups"
+    # The process may be the one that wrote; Arrow keeps what it had. All of a task's half would be 500 MiB and more.
+    assert most < 480 << 20, "a task's Python holds a few batches"
 
 
 @pytest.mark.parametrize("form", ["slabs", "cells"])
