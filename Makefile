@@ -69,7 +69,7 @@ test-lowest: $(LOWEST)/.ready ## The tests that need no Spark, with the oldest v
 	$(LOWEST)/bin/python -m pytest -n 2 --dist loadfile -k "not spark" tests/indexing tests/layouts tests/golden tests/tensor tests/upkeep \
 		tests/properties/test_lake_machine.py tests/delta/log/test_rules.py tests/delta/log/test_actions.py \
 		tests/delta/files/test_corruption.py tests/lake/test_lake.py tests/lake/test_lake_sparse.py \
-		tests/writing/test_estimate.py --ignore tests/tensor/test_torch.py $(PYTEST_ARGS)
+		tests/writing/test_estimate.py --ignore tests/tensor/sparse/test_interchange.py $(PYTEST_ARGS)
 
 $(LOWEST)/.ready: setup.cfg tests/lowest.txt
 	$(call environment,$(LOWEST))

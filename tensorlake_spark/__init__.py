@@ -5,7 +5,7 @@ NumPy array. The interface to Spark is `tensorlake_spark.spark`. A name is impor
 the package loads neither pyspark nor NumPy, pyarrow or deltalake.
 
 The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``lake``; ``columns``; ``audit`` and
-``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``indexing``. All may import
+``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``ops``; ``indexing``. All may import
 ``errors``, ``html_table``, ``progress``, ``threads`` and ``moved`` (old import paths). ``__main__`` is the command line,
 ``environment`` prints the versions for a bug report. docs/architecture.md has a picture.
 """
@@ -18,6 +18,7 @@ from tensorlake_spark import moved
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     CorruptDataError,
+    DenseResultError,
     FormatError,
     InvalidKeyError,
     InvalidKeyTypeError,
@@ -34,6 +35,7 @@ from tensorlake_spark.errors import (
     UnknownLabelError,
     UnsupportedDtypeError,
     UnsupportedFeatureError,
+    UnsupportedFunctionError,
 )
 
 if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOMES`
@@ -83,6 +85,7 @@ __all__ = [
     "CheckReport",
     "ConcurrentWriteError",
     "CorruptDataError",
+    "DenseResultError",
     "Digest",
     "DigestNode",
     "FeatureTable",
@@ -111,6 +114,7 @@ __all__ = [
     "UnknownLabelError",
     "UnsupportedDtypeError",
     "UnsupportedFeatureError",
+    "UnsupportedFunctionError",
     "WrittenFile",
     "estimate",
     "open",

@@ -10,6 +10,8 @@ caller would expect::
     |-- InvalidOptionError(ValueError)         an option, mode, layout or codec is unknown or out of range
     |-- InvalidTensorError(ValueError)         shapes, ids or values that cannot be written as asked
     |   `-- UnsupportedDtypeError(TypeError)   a dtype that no row can hold
+    |-- DenseResultError(ValueError)           an operation would make most zeros of a sparse tensor non-zero
+    |-- UnsupportedFunctionError(TypeError)    a function of NumPy that a sparse or stored tensor does not have
     |-- UnknownLabelError(KeyError)            no index of an axis has that label
     |-- TensorNotFoundError(KeyError)          no tensor of that id in this version
     |-- TensorExistsError(FileExistsError)     mode="error" and the id is taken
@@ -62,6 +64,14 @@ class InvalidTensorError(TensorLakeError, ValueError):
 
 class UnsupportedDtypeError(InvalidTensorError, TypeError):
     """No row can hold this dtype, such as object or a structured dtype."""
+
+
+class DenseResultError(TensorLakeError, ValueError):
+    """What this would give is not sparse: zeros of a sparse tensor would become something else."""
+
+
+class UnsupportedFunctionError(TensorLakeError, TypeError):
+    """NumPy has this function, and sparse or stored tensors do not."""
 
 
 class UnknownLabelError(TensorLakeError, KeyError):

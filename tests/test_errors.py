@@ -13,6 +13,8 @@ TREE = {
     "InvalidOptionError": ValueError,
     "InvalidTensorError": ValueError,
     "UnsupportedDtypeError": TypeError,
+    "DenseResultError": ValueError,
+    "UnsupportedFunctionError": TypeError,
     "UnknownLabelError": KeyError,
     "TensorNotFoundError": KeyError,
     "TensorExistsError": FileExistsError,

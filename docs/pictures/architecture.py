@@ -44,6 +44,8 @@ ROOMS = (
     "delta/store",
     "rows",
     "tensor",
+    "tensor/sparse",
+    "ops",
     "indexing",
 )
 

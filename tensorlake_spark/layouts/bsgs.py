@@ -30,8 +30,8 @@ from tensorlake_spark.layouts.coding.integer_sequences import gaps
 from tensorlake_spark.layouts.sparse.blocks import block_sides, gather, widths
 from tensorlake_spark.layouts.sparse.elements import Rows, SparseLayout, checked_order
 from tensorlake_spark.layouts.sparse.offsets import MAX_BITS, Fields, fields_of, pick_offsets
+from tensorlake_spark.ops.elements import nonzero_bits
 from tensorlake_spark.rows.row import Row
-from tensorlake_spark.tensor.sparse import nonzero
 from tensorlake_spark.tensor.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
@@ -111,7 +111,7 @@ class Bsgs(SparseLayout):
     @staticmethod
     def _dense(row: Row, offset: Array, values: Array, fields: Fields) -> Row | None:
         """Return the row stored as an array, if that is smaller and loses no explicit zero."""
-        if not nonzero(values).all():
+        if not nonzero_bits(values).all():
             return None
         block = np.zeros(tuple(h - a for a, h in zip(row.lo, row.hi, strict=True)), values.dtype)
         block[tuple(fields.unpack(offset))] = values
@@ -163,7 +163,7 @@ def _pick_dense(
         if is_same(payload.values) and volume != count:
             raise CorruptDataError(f"a block of {volume} equal cells says that it holds {count}")
     cells = unpack_values([p.values for p in rows.payloads], volumes, spec.dtype)
-    stored = np.flatnonzero(nonzero(cells))
+    stored = np.flatnonzero(nonzero_bits(cells))
     ends = np.cumsum(volumes)
     row = np.searchsorted(ends, stored, side="right")
     if (np.bincount(row, minlength=len(volumes)) != rows.counts).any():

@@ -13,9 +13,10 @@ from tensorlake_spark.errors import CorruptDataError, InvalidTensorError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import check_shape, order
 from tensorlake_spark.indexing.read_plan import size_text
+from tensorlake_spark.ops.elements import nonzero_bits
 from tensorlake_spark.spark.cluster.arguments import FLAG, FRAME, INTEGERS, NOTHING, TEXT, takes
 from tensorlake_spark.spark.source.schemas import tensors_of
-from tensorlake_spark.tensor.sparse import SparseTensor, nonzero
+from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import dtype_of
 
 if TYPE_CHECKING:
@@ -163,8 +164,8 @@ def _dense(
             part[...] = block
             continue
         # Boxes of sparse rows may overlap, elements do not.
-        stored = nonzero(block)
-        if (nonzero(part) & stored).any():
+        stored = nonzero_bits(block)
+        if (nonzero_bits(part) & stored).any():
             raise _twice()
         np.copyto(part, block, where=stored)
     return out

@@ -9,9 +9,9 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from tensorlake_spark.ops.elements import nonzero_bits
 from tensorlake_spark.spark.ingest.limits import LINE_BYTES, bounded_lines, check_bytes
 from tensorlake_spark.spark.ingest.text_lines import opened
-from tensorlake_spark.tensor.sparse import nonzero
 
 Array = np.ndarray[Any, Any]
 
@@ -110,7 +110,7 @@ def _dense(
         if not count:
             continue
         values = _parsed(f"array {sizes.field} general\n{count} 1", chunk, number).ravel()
-        place = seen + np.flatnonzero(nonzero(values))
+        place = seen + np.flatnonzero(nonzero_bits(values))
         values = values[place - seen]
         column = np.searchsorted(ends, place, "right")
         row = place - ends[column] + sizes.rows

@@ -11,10 +11,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from tensorlake_spark.ops.elements import nonzero_bits
 from tensorlake_spark.spark.ingest.limits import check_archive
 from tensorlake_spark.spark.ingest.npy import read_header
 from tensorlake_spark.spark.ingest.source_files import seekable
-from tensorlake_spark.tensor.sparse import nonzero
 from tensorlake_spark.tensor.spec import dtype_name, native
 
 Array = np.ndarray[Any, Any]
@@ -69,7 +69,7 @@ class SparseArchive:
         if shape.ndim != 1 or (shape.dtype.kind not in "iu" and shape.size):
             raise ValueError(f"its shape is {shape!r}, not some integers")
         self.shape = tuple(int(n) for n in shape)
-        if "fill_value" in sizes and nonzero(fill := self._small("fill_value")).any():
+        if "fill_value" in sizes and nonzero_bits(fill := self._small("fill_value")).any():
             raise ValueError(f"its fill value is {fill!r}, and only zero can be left out")
         self.width = math.prod(data.shape[1:]) if len(data.shape) == 3 else 1
         self.count = math.prod(data.shape[:1] if len(data.shape) == 3 else data.shape)
@@ -203,7 +203,9 @@ class SparseArchive:
         order: Any = "F" if self._data.is_fortran else "C"
         which, column = np.unravel_index(place, self._data.shape, order)
         row = column - offsets[which]
-        inside = (row >= 0) & (row < self.shape[0]) & (column < self.shape[1]) & nonzero(values)
+        inside = (
+            (row >= 0) & (row < self.shape[0]) & (column < self.shape[1]) & nonzero_bits(values)
+        )
         return np.stack([row[inside], column[inside]]), values[inside]
 
     def _member(self, name: str) -> _Member:

@@ -19,7 +19,8 @@ from tensorlake_spark.errors import (
     UnsupportedDtypeError,
 )
 from tensorlake_spark.layouts.testing.laws import DTYPES, arrays, bits, keys
-from tensorlake_spark.tensor.sparse import SparseTensor, nonzero, sparse_of
+from tensorlake_spark.ops.elements import nonzero_bits
+from tensorlake_spark.tensor.sparse import SparseTensor, sparse_of
 from tensorlake_spark.tensor.spec import dtype_of
 
 
@@ -58,7 +59,7 @@ def test_dense_there_and_back(array):
     assert bits(np.asarray(tensor)) == bits(array)
     words = np.frombuffer(bits(array)[2], np.uint8).reshape(array.size, array.itemsize)
     assert tensor.nnz == words.any(axis=1).sum(), "what is left out is zero in all bits"
-    assert bits(nonzero(array).reshape(-1)) == bits(words.any(axis=1))
+    assert bits(nonzero_bits(array).reshape(-1)) == bits(words.any(axis=1))
     assert tensor.size == array.size
     assert tensor.density == (tensor.nnz / array.size if array.size else 0)
     assert tensor.nbytes == tensor.nnz * (8 * array.ndim + array.itemsize)

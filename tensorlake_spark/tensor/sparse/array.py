@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import importlib
-import math
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorLakeError
+from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
 from tensorlake_spark.html_table import html_table
 from tensorlake_spark.indexing import PointSelection, Selection, locate, place
-from tensorlake_spark.indexing.coords import check_coords, check_shape, order, ravel
+from tensorlake_spark.indexing.coords import check_coords, check_shape, order
 from tensorlake_spark.indexing.key import Indexer, select, select_orthogonal, select_points
 from tensorlake_spark.indexing.read_plan import size_text
-from tensorlake_spark.tensor.spec import dtype_name, dtype_of, native
+from tensorlake_spark.ops.elements import nonzero_bits
+from tensorlake_spark.tensor.sparse.array_functions import ArrayFunctions
+from tensorlake_spark.tensor.sparse.interchange import (
+    Interchange,
+    array_of_torch,
+    is_sparse_torch,
+    is_torch,
+)
+from tensorlake_spark.tensor.spec import dtype_name, native
 
 Array = np.ndarray[Any, Any]
 
-# Old versions of SciPy take others too, and then fail at what one does with them.
-_SCIPY_DTYPES = "?" + np.typecodes["AllInteger"] + "fdFD"
 
-
-class SparseTensor:
+class SparseTensor(Interchange, ArrayFunctions):
     """A tensor of which only some elements are stored; the others are zero. It cannot be changed.
 
     An explicit zero is a stored element like any other. Indexing works as for a `TensorRef`. It returns a
@@ -68,12 +71,8 @@ class SparseTensor:
     ([[7.0, 0.0], [0.0, 0.0], [0.0, 5.0]], np.float64(5.0))
     """
 
-    __slots__ = ("__weakref__", "_coords", "_shape", "_values")
+    __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
-
-    _coords: Array
-    _values: Array
-    _shape: tuple[int, ...]
 
     def __init__(
         self, coords: Any, values: Any, shape: Sequence[int], *, duplicates: str = "error"
@@ -88,68 +87,8 @@ class SparseTensor:
             )
         self._set(*order(places, native(data), lengths, duplicates), lengths)
 
-    @classmethod
-    def _trusted(cls, coords: Array, values: Array, shape: tuple[int, ...]) -> SparseTensor:
-        """Make one of what is known to be right: sorted int64 coordinates, native values, Python ints."""
-        out = object.__new__(cls)
-        out._set(coords, values, shape)
-        return out
-
-    def _set(self, coords: Array, values: Array, shape: tuple[int, ...]) -> None:
-        # Views, for the flag belongs to the caller's arrays.
-        self._coords = np.ascontiguousarray(coords).view()
-        self._values = np.ascontiguousarray(values).view()
-        self._coords.flags.writeable = self._values.flags.writeable = False
-        self._shape = shape
-
     def __reduce__(self) -> tuple[Any, ...]:
         return SparseTensor._trusted, (self._coords, self._values, self._shape)
-
-    @property
-    def coords(self) -> Array:
-        """Coordinates of the stored elements: int64, shape (ndim, nnz), in C order, read-only."""
-        return self._coords
-
-    @property
-    def values(self) -> Array:
-        """Values of the stored elements, shape (nnz,), read-only."""
-        return self._values
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Length of every axis."""
-        return self._shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self._shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Element type, in the machine's byte order."""
-        dtype: np.dtype[Any] = self._values.dtype
-        return dtype
-
-    @property
-    def nnz(self) -> int:
-        """Number of stored elements, explicit zeros among them."""
-        return len(self._values)
-
-    @property
-    def size(self) -> int:
-        """Number of elements, stored or not."""
-        return math.prod(self._shape)
-
-    @property
-    def density(self) -> float:
-        """Share of the elements that are stored; 0 for a tensor without elements."""
-        return self.nnz / self.size if self.size else 0.0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory of coordinates and values."""
-        return self._coords.nbytes + self._values.nbytes
 
     def __len__(self) -> int:
         if not self._shape:
@@ -198,7 +137,7 @@ class SparseTensor:
         # Index arrays that repeat indices can ask for more elements than the tensor has.
         shape = check_shape(selection.result_shape)
         values = self._values if out is self._coords else self._values[take]
-        return SparseTensor._trusted(*order(place(selection, out), values, shape), shape)
+        return self._trusted(*order(place(selection, out), values, shape), shape)
 
     def astype(self, dtype: Any) -> SparseTensor:
         """Return the tensor with its values converted. Values that become zero stay stored.
@@ -210,7 +149,7 @@ class SparseTensor:
         """
         dtype_name(np.dtype(dtype))
         values = native(self._values.astype(dtype, copy=False))
-        return SparseTensor._trusted(self._coords, values, self._shape)
+        return self._trusted(self._coords, values, self._shape)
 
     def todense(self) -> Array:
         """Return the tensor as one array.
@@ -221,7 +160,7 @@ class SparseTensor:
         array([0, 7, 0])
         """
         out = np.zeros(self._shape, self.dtype)
-        out.reshape(-1)[ravel(self._coords, self._shape)] = self._values
+        out.reshape(-1)[self.places] = self._values
         return out
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -241,87 +180,12 @@ class SparseTensor:
         """
         array = array_of(array)
         dtype_name(array.dtype)
-        mask = nonzero(array)
+        mask = nonzero_bits(array)
         found = np.flatnonzero(mask)  # and then their coordinates: four times as fast as np.nonzero
         coords = np.empty((array.ndim, len(found)), np.int64)
         if len(found) and array.ndim:
             coords[...] = np.unravel_index(found, array.shape)
         return cls._trusted(coords, native(array[mask]), array.shape)
-
-    @classmethod
-    def from_scipy(cls, matrix: Any) -> SparseTensor:
-        """Convert a SciPy sparse matrix or array of any format. Duplicates are summed, as in SciPy.
-
-        Examples
-        --------
-        >>> import scipy.sparse
-        >>> SparseTensor.from_scipy(scipy.sparse.csr_array(np.eye(2))).coords.tolist()
-        [[0, 1], [0, 1]]
-        """
-        if not _package("scipy").sparse.issparse(matrix):
-            raise InvalidTensorError(f"{type(matrix).__name__} is not a sparse array of SciPy")
-        coo = matrix.tocoo()
-        return cls(np.stack(coo.coords), coo.data, coo.shape, duplicates="sum")
-
-    def to_scipy(self) -> Any:
-        """Return a ``scipy.sparse.coo_array`` that shares no memory. Only for tensors of rank 2.
-
-        Examples
-        --------
-        >>> SparseTensor([[1], [0]], [7], (2, 2)).to_scipy().toarray().tolist()
-        [[0, 0], [7, 0]]
-        """
-        if self.ndim != 2:
-            raise InvalidTensorError(f"a SciPy matrix has rank 2, this tensor has {self.ndim}")
-        if self.dtype.char not in _SCIPY_DTYPES:
-            raise InvalidTensorError(
-                f"scipy.sparse has no matrices of dtype {self.dtype}; convert it with .astype(...)"
-            )
-        parts = self._values, tuple(self._coords)
-        return _package("scipy").sparse.coo_array(parts, self._shape, copy=True)
-
-    @classmethod
-    def from_pydata(cls, array: Any) -> SparseTensor:
-        """Convert an array of the package ``sparse``, of any format. What it does not store has to be zero."""
-        if not isinstance(array, _package("sparse").SparseArray):
-            raise InvalidTensorError(
-                f"{type(array).__name__} is not an array of the package sparse"
-            )
-        if nonzero(np.asarray(array.fill_value)).any():
-            raise InvalidTensorError(f"fill value {array.fill_value!r}: only zero can be left out")
-        coo = array.asformat("coo")
-        return cls(coo.coords, coo.data, coo.shape, duplicates="sum")
-
-    def to_pydata(self) -> Any:
-        """Return a ``sparse.COO`` that shares no memory."""
-        parts = self._coords.copy(), self._values.copy(), self._shape
-        return _package("sparse").COO(*parts, has_duplicates=False, sorted=True)
-
-    @classmethod
-    def from_torch(cls, tensor: Any) -> SparseTensor:
-        """Convert a sparse PyTorch tensor of any layout. Duplicates are summed, as in PyTorch."""
-        torch = _package("torch")
-        if not isinstance(tensor, torch.Tensor) or not _is_sparse_torch(tensor):
-            raise InvalidTensorError(f"{type(tensor).__name__} is not a sparse tensor of PyTorch")
-        coo = tensor.detach().to_sparse_coo()
-        if coo.dense_dim():
-            raise InvalidTensorError(
-                f"the last {coo.dense_dim()} axes of the tensor are dense; "
-                "tensor.to_dense().to_sparse() makes all of them sparse"
-            )
-        # Not by coalesce(), which refuses some dtypes and believes every index.
-        return cls(array_of(coo._indices()), array_of(coo._values()), coo.shape, duplicates="sum")
-
-    def to_torch(self) -> Any:
-        """Return a coalesced ``torch.sparse_coo_tensor`` that shares no memory."""
-        torch, name = _package("torch"), self.dtype.name
-        if not isinstance(getattr(torch, name, None), torch.dtype):
-            raise InvalidTensorError(f"PyTorch has no dtype {name}; convert it with .astype(...)")
-        values = torch.from_numpy(self._values.copy().view(np.uint8)).view(getattr(torch, name))
-        indices = torch.from_numpy(self._coords.copy())
-        return torch.sparse_coo_tensor(
-            indices, values, self._shape, is_coalesced=True, check_invariants=False
-        )
 
     def __repr__(self) -> str:
         return (
@@ -360,7 +224,7 @@ def sparse_of(data: Any) -> SparseTensor | None:
         return SparseTensor.from_scipy(data)
     if isinstance(data, getattr(pydata, "SparseArray", ())):
         return SparseTensor.from_pydata(data)
-    if is_torch(data) and _is_sparse_torch(data):
+    if is_torch(data) and is_sparse_torch(data):
         return SparseTensor.from_torch(data)
     return None
 
@@ -390,43 +254,3 @@ def array_of(data: Any, purpose: str = "") -> Array:
         raise InvalidTensorError(
             f"cannot make an array of {type(data).__name__}{purpose}: {error}"
         ) from error
-
-
-def array_of_torch(tensor: Any, force: bool = True) -> Array:
-    """Return the array over a dense tensor of PyTorch, by force a copy from any device and without its gradient."""
-    torch, dtype = sys.modules["torch"], dtype_of(str(tensor.dtype).removeprefix("torch."))
-    # bfloat16 and float8 as integers: NumPy knows them through ml_dtypes only, PyTorch not even so.
-    if dtype.isbuiltin != 1:
-        tensor = tensor.view(torch.uint8 if dtype.itemsize == 1 else torch.int16)
-    array: Array = tensor.numpy(force=force)
-    return array.view(dtype)
-
-
-def is_torch(data: Any) -> bool:
-    """Return whether data is a tensor of PyTorch; no package is imported for it."""
-    return isinstance(data, getattr(sys.modules.get("torch"), "Tensor", ()))
-
-
-def _is_sparse_torch(tensor: Any) -> bool:
-    return str(tensor.layout).startswith("torch.sparse_")
-
-
-def _package(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingDependencyError(f"this needs {name}: pip install {name}") from error
-
-
-def nonzero(array: Array) -> Array:
-    """Return for each element whether its bits are not all zero: NaN's are not, and -0.0's neither.
-
-    Examples
-    --------
-    >>> nonzero(np.array([0.0, -0.0, 3.0])).tolist()
-    [False, True, True]
-    """
-    # Each part of a complex number by itself: views of those need no array without gaps.
-    parts = (array.real, array.imag) if array.dtype.kind == "c" else (array,)
-    first, *second = (part.view(f"u{part.itemsize}") != 0 for part in parts)
-    return np.asarray(first | second[0] if second else first)

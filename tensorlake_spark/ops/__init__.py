@@ -1,0 +1,4 @@
+"""Operations on sparse tensors in memory, as pure functions of coordinates and values. Begin with `elements`.
+
+May import ``indexing`` and ``errors``; `SparseTensor` in ``tensor`` has them as methods.
+"""

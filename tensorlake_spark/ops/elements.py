@@ -1,0 +1,182 @@
+"""Elements: the stored elements of a sparse tensor, which every operation takes and gives."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorlake_spark.indexing.coords import order, ravel, unravel
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Array = np.ndarray[Any, Any]
+
+
+class Elements:
+    """Coordinates and values of a tensor's stored elements, in C order, no coordinate twice; the others are zero.
+
+    It is the base of `SparseTensor`, so that an operation takes one of those as it is. It cannot be changed.
+    What an operation returns is *canonical*: also without explicit zeros (`canonical` drops them).
+
+    Examples
+    --------
+    >>> some = Elements._trusted(np.array([[0, 2], [1, 0]]), np.array([5.0, 7.0]), (3, 2))
+    >>> some.places.tolist(), some.nnz
+    ([1, 4], 2)
+    """
+
+    __slots__ = ("__weakref__", "_cached", "_coords", "_places", "_shape", "_values")
+
+    _coords: Array
+    _values: Array
+    _shape: tuple[int, ...]
+    _places: Array | None
+    _cached: dict[Any, Any]
+
+    @classmethod
+    def _trusted(
+        cls, coords: Array, values: Array, shape: tuple[int, ...], places: Array | None = None
+    ) -> Self:
+        """Make one of what is known to be right: sorted int64 coordinates, native values, Python ints."""
+        out = object.__new__(cls)
+        out._set(coords, values, shape, places)
+        return out
+
+    def _set(
+        self, coords: Array, values: Array, shape: tuple[int, ...], places: Array | None = None
+    ) -> None:
+        # Views, for the flag belongs to the caller's arrays.
+        self._coords = np.ascontiguousarray(coords).view()
+        self._values = np.ascontiguousarray(values).view()
+        self._coords.flags.writeable = self._values.flags.writeable = False
+        self._shape = shape
+        self._places = places
+        self._cached = {}
+
+    @property
+    def coords(self) -> Array:
+        """Coordinates of the stored elements: int64, shape (ndim, nnz), in C order, read-only."""
+        return self._coords
+
+    @property
+    def values(self) -> Array:
+        """Values of the stored elements, shape (nnz,), read-only."""
+        return self._values
+
+    @property
+    def places(self) -> Array:
+        """Places of the stored elements in C order: int64, shape (nnz,), ascending; computed once."""
+        if self._places is None:
+            self._places = ravel(self._coords, self._shape)
+        return self._places
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of every axis."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, in the machine's byte order."""
+        dtype: np.dtype[Any] = self._values.dtype
+        return dtype
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored elements, explicit zeros among them."""
+        return len(self._values)
+
+    @property
+    def size(self) -> int:
+        """Number of elements, stored or not."""
+        return math.prod(self._shape)
+
+    @property
+    def density(self) -> float:
+        """Share of the elements that are stored; 0 for a tensor without elements."""
+        return self.nnz / self.size if self.size else 0.0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory of coordinates and values."""
+        return self._coords.nbytes + self._values.nbytes
+
+    def _wrapped(self, result: Any) -> Any:
+        """Return the elements of a result as an object of this class, also in tuples and lists; all else as it is."""
+        if isinstance(result, (tuple, list)) and any(isinstance(r, Elements) for r in result):
+            return type(result)(self._wrapped(r) for r in result)
+        if not isinstance(result, Elements) or isinstance(result, type(self)):
+            return result
+        return self._trusted(result._coords, result._values, result._shape, result._places)
+
+
+def canonical(
+    coords: Array,
+    values: Array,
+    shape: tuple[int, ...],
+    duplicates: str = "error",
+    places: Array | None = None,
+) -> Elements:
+    """Return elements in C order, each coordinate once, without zeros. NaN stays, -0.0 goes: it equals zero.
+
+    Parameters
+    ----------
+    coords : int64 ndarray, shape (ndim, n)
+        Within `shape`, in any order.
+    values : ndarray, shape (n,)
+        What belongs to them.
+    shape : tuple of int
+        Fewer than 2**63 elements.
+    duplicates : {"error", "sum", "last"}
+        What becomes of a coordinate that is given twice.
+    places : int64 ndarray, optional
+        Their places in C order, ascending, each once. Given, `coords` are known to be in that order.
+
+    Examples
+    --------
+    >>> canonical(np.array([[4, 1, 4]]), np.array([5, 3, -5]), (9,), "sum").coords.tolist()
+    [[1]]
+    """
+    if places is None:
+        coords, values = order(coords, values, shape, duplicates)
+    kept = values != 0
+    if not kept.all():
+        coords, values = coords[:, kept], values[kept]
+        places = None if places is None else places[kept]
+    return Elements._trusted(coords, values, shape, places)
+
+
+def elements_at(places: Array, values: Array, shape: tuple[int, ...]) -> Elements:
+    """Return the canonical elements of ascending places in C order, each of them once.
+
+    Examples
+    --------
+    >>> elements_at(np.array([1, 4]), np.array([5, 0]), (3, 2)).coords.tolist()
+    [[0], [1]]
+    """
+    kept = values != 0
+    if not kept.all():
+        places, values = places[kept], values[kept]
+    return Elements._trusted(unravel(places, shape), values, shape, places)
+
+
+def nonzero_bits(array: Array) -> Array:
+    """Return for each element whether its bits are not all zero: NaN's are not, and -0.0's neither.
+
+    Examples
+    --------
+    >>> nonzero_bits(np.array([0.0, -0.0, 3.0])).tolist()
+    [False, True, True]
+    """
+    # Each part of a complex number by itself: views of those need no array without gaps.
+    parts = (array.real, array.imag) if array.dtype.kind == "c" else (array,)
+    first, *second = (part.view(f"u{part.itemsize}") != 0 for part in parts)
+    return np.asarray(first | second[0] if second else first)
