@@ -45,7 +45,7 @@ from tensorlake_spark.errors import (
     InvalidSliceError,
     UnsupportedFeatureError,
 )
-from tensorlake_spark.indexing import format_key, parse_key, select, select_points
+from tensorlake_spark.indexing import format_key, parse_key, select_points, select_simple
 from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.writing.assignment import assign
@@ -221,7 +221,7 @@ def _target(
         digest = hashlib.sha256(points.astype("<i8").tobytes()).hexdigest()
         return Target(tensor_id, spec, selection), f"{selection.size} elements, sha256 {digest}"
     key = parse_key(region, spec.axes) if isinstance(region, str) else region
-    return Target(tensor_id, spec, select(key, spec.shape), key), format_key(key)
+    return Target(tensor_id, spec, select_simple(key, spec.shape), key), format_key(key)
 
 
 def _check_readable(snapshot: Snapshot, traces: Traces) -> None:

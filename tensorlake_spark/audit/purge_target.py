@@ -37,7 +37,7 @@ class Target:
         The tensor.
     spec : TensorSpec, or None
         The tensor as it is now; needed for a part.
-    selection : Selection or PointSelection, or None
+    selection : Selection, PointSelection or MixedSelection, or None
         The part; None for the whole tensor, its metadata included.
     key : object
         What the selection was made from, where that is a key.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tensorlake_spark.columns.feature_types import type_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.indexing import select
+from tensorlake_spark.indexing import select_simple
 from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
 
@@ -110,7 +110,9 @@ def values_of(
     """
     first, count = int(columns[0]), len(columns)
     adjoin = count == 1 or bool((np.diff(columns) == 1).all())
-    selection = select((rows, slice(first, first + count) if adjoin else columns), meta.spec.shape)
+    selection = select_simple(
+        (rows, slice(first, first + count) if adjoin else columns), meta.spec.shape
+    )
     store: Array = np.empty(selection.storage_shape[::-1], meta.spec.dtype)
     read(snapshot, meta, selection, verify, store.T)
     return np.ascontiguousarray(store[:, ::-1]) if 0 in selection.flips else store

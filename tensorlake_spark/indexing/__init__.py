@@ -4,8 +4,10 @@
 ``grid``       the cells on which a tensor's boxes lie;
 ``selection``  the normal form of a key, and how NumPy's answer is shaped from it;
 ``point_selection``  the same for single elements;
+``mixed_selection``  points on some axes, crossed with runs on the others;
 ``key``        what the user typed -> selection, and square brackets that take other keys;
 ``key_parts``  one part of a key; the only place that knows negatives and Ellipsis;
+``key_arrays``  the index arrays of a key: masks, broadcasting, the place of their axes;
 ``key_text``   the same keys as text;
 ``predicate``  which rows a selection needs;
 ``read_plan``  what a read will touch;
@@ -25,8 +27,10 @@ from tensorlake_spark.indexing.key import (
     select_blocks,
     select_orthogonal,
     select_points,
+    select_simple,
 )
 from tensorlake_spark.indexing.key_text import format_key, named_key, parse_key
+from tensorlake_spark.indexing.mixed_selection import AnySelection, MixedSelection
 from tensorlake_spark.indexing.morton import morton_order
 from tensorlake_spark.indexing.picking import lift, locate, place
 from tensorlake_spark.indexing.point_selection import PointSelection
@@ -35,10 +39,12 @@ from tensorlake_spark.indexing.read_plan import FilePlan, ReadPlan
 from tensorlake_spark.indexing.selection import Points, Run, Selection
 
 __all__ = [
+    "AnySelection",
     "Box",
     "FilePlan",
     "Grid",
     "Indexer",
+    "MixedSelection",
     "PointSelection",
     "Points",
     "Predicate",
@@ -57,4 +63,5 @@ __all__ = [
     "select_blocks",
     "select_orthogonal",
     "select_points",
+    "select_simple",
 ]

@@ -135,6 +135,19 @@ class Box:
                 hi[axis] = b
         return out
 
+    def ranges(self, shape: Sequence[int]) -> tuple[tuple[int, int, int], ...]:
+        """Return ``(axis, lo, hi)`` for every axis of a tensor that the box does not cover whole.
+
+        Examples
+        --------
+        >>> Box((1, 0), (8, 4)).ranges((9, 4))
+        ((0, 1, 8),)
+        """
+        sides = zip(self.lo, self.hi, shape, strict=True)
+        return tuple(
+            (k, a, b) for k, (a, b, n) in enumerate(sides) if (a, b) != (0, n) or self.is_empty
+        )
+
     def shift(self, offset: Sequence[int]) -> Box:
         """Return the box moved by `offset`.
 

@@ -1,6 +1,6 @@
-"""From what the user typed to a `Selection`: NumPy's keys, Zarr's ``oindex``, ``vindex`` and ``blocks``.
+"""From what the user typed to a selection: NumPy's keys, Zarr's ``oindex``, ``vindex`` and ``blocks``.
 
-With `key_parts` the only place that knows negatives, Ellipsis and masks.
+With `key_parts` and `key_arrays` the only place that knows negatives, Ellipsis and masks.
 """
 
 from __future__ import annotations
@@ -13,23 +13,70 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError
 from tensorlake_spark.indexing.grid import Grid
+from tensorlake_spark.indexing.key_arrays import (
+    broadcast,
+    kept,
+    place_of_arrays,
+    points_of,
+    true_places,
+)
 from tensorlake_spark.indexing.key_parts import (
+    check_masks,
     expand,
     index_array,
     indices_of,
     integer,
-    of_axes,
+    is_array,
+    is_mask,
     part_of,
     run_of,
+    with_axes,
 )
+from tensorlake_spark.indexing.mixed_selection import AnySelection, MixedSelection
 from tensorlake_spark.indexing.point_selection import PointSelection
 from tensorlake_spark.indexing.selection import Points, Run, Selection
 
 Array = np.ndarray[Any, Any]
 
 
-def select(key: Any, shape: Sequence[int]) -> Selection:
-    """Return the normal form of a NumPy key: basic indexing, and at most one index array.
+def select(key: Any, shape: Sequence[int]) -> AnySelection:
+    """Return the normal form of a NumPy key: basic and advanced indexing, whole.
+
+    Several index arrays pair, so they become points on their axes. With slices beside them they are a
+    `MixedSelection`, else a `PointSelection`. All other keys are a `Selection`, as of `select_simple`.
+
+    Parameters
+    ----------
+    key : object
+        Integers, slices, Ellipsis, ``None``, integer arrays that broadcast and masks of any rank, in a tuple
+        or alone. A sparse mask is not made dense.
+    shape : sequence of int
+        The tensor's.
+
+    Raises
+    ------
+    InvalidKeyError
+        Where NumPy raises IndexError.
+    InvalidSliceError
+        For a step of zero, where NumPy raises ValueError.
+
+    Examples
+    --------
+    >>> select((-1, slice(None, None, -2)), (3, 5)).axes
+    (Run(start=2, stop=3, step=1), Run(start=0, stop=5, step=2))
+    >>> select(([0, 2], slice(None), [1, 3]), (3, 9, 4)).result_shape
+    (2, 9)
+    """
+    shape = tuple(shape)
+    items = expand(key, shape)
+    arrays = [item for item in items if is_array(item)]
+    if len(arrays) < 2 and not any(is_mask(item) and item.ndim != 1 for item in arrays):
+        return _simple(items, shape)
+    return _paired(items, shape)
+
+
+def select_simple(key: Any, shape: Sequence[int]) -> Selection:
+    """Return the normal form of a NumPy key that picks from every axis on its own, as text and names do.
 
     Parameters
     ----------
@@ -41,33 +88,24 @@ def select(key: Any, shape: Sequence[int]) -> Selection:
 
     Raises
     ------
-    InvalidKeyError
-        Where NumPy raises IndexError; also for two index arrays, which `select_orthogonal` and
-        `select_points` tell apart, and for a bool in the place of an axis.
-    InvalidSliceError
-        For a step of zero, where NumPy raises ValueError.
+    InvalidKeyError, InvalidSliceError
+        As `select`; also for two index arrays, of which NumPy pairs the elements.
 
     Examples
     --------
-    >>> select((-1, slice(None, None, -2)), (3, 5)).axes
-    (Run(start=2, stop=3, step=1), Run(start=0, stop=5, step=2))
+    >>> select_simple(([0, 2, 0], slice(1, None)), (3, 5)).storage_shape
+    (3, 4)
     """
     shape = tuple(shape)
     items = expand(key, shape)
-    array = _only_array(items)
-    axes, flips, drops = _picks(items, shape)
-    newaxes = _newaxes(items)
-    if array is None:
-        scalar = len(drops) == len(axes) and not newaxes and Ellipsis not in items
-        return Selection(shape, axes, flips, drops, newaxes, is_scalar=scalar)
-    place = _place_of_array(items)
-    before = tuple(n for n in newaxes if n < place)
-    after = tuple(n + array.ndim for n in newaxes if n >= place)
-    axis = next(k for k, pick in enumerate(axes) if isinstance(pick, Points))
-    source, target = axis - sum(d < axis for d in drops), place - len(before)
-    points_shape = None if array.ndim == 1 else array.shape
-    moved = None if source == target and points_shape is None else (source, target)
-    return Selection(shape, axes, flips, drops, before + after, moved, points_shape)
+    check_masks(items)
+    count = sum(map(is_array, items))
+    if count > 1:
+        raise InvalidKeyError(
+            f"{count} index arrays in one key; ref.oindex[...] takes one for every axis, and "
+            "ref[...] pairs them as NumPy does"
+        )
+    return _simple(items, shape)
 
 
 def extend(key: Any, selection: Selection, shape: Sequence[int]) -> Selection:
@@ -78,26 +116,25 @@ def extend(key: Any, selection: Selection, shape: Sequence[int]) -> Selection:
     Parameters
     ----------
     key : object
-        As `select` takes it.
+        As `select_simple` takes it.
     selection : Selection
-        What `select` made of it.
+        What `select_simple` made of it.
     shape : sequence of int
         On no axis shorter than the selection's.
 
     Examples
     --------
     >>> key = (slice(-1, None), slice(1, None, 2), slice(0, 7), -1)
-    >>> extend(key, select(key, (3, 3, 3, 3)), (9, 9, 9, 9)).axes[:2]
+    >>> extend(key, select_simple(key, (3, 3, 3, 3)), (9, 9, 9, 9)).axes[:2]
     (Run(start=2, stop=9, step=1), Run(start=1, stop=9, step=2))
-    >>> extend(key, select(key, (3, 3, 3, 3)), (9, 9, 9, 9)).axes[2:]
+    >>> extend(key, select_simple(key, (3, 3, 3, 3)), (9, 9, 9, 9)).axes[2:]
     (Run(start=0, stop=7, step=1), Run(start=2, stop=3, step=1))
     """
-    items = (i for i in expand(key, selection.shape) if i is not None and i is not Ellipsis)
     axes = (
-        _extended(item, size, longer) if isinstance(item, slice) else pick
-        for item, pick, size, longer in zip(
-            items, selection.axes, selection.shape, shape, strict=True
-        )
+        _extended(item, selection.shape[axis], shape[axis])
+        if isinstance(item, slice)
+        else selection.axes[axis]
+        for axis, item in with_axes(expand(key, selection.shape))
     )
     return Selection(tuple(shape), tuple(axes))
 
@@ -126,9 +163,10 @@ def select_orthogonal(key: Any, shape: Sequence[int]) -> Selection:
     items = expand(key, shape)
     if _newaxes(items):
         raise InvalidKeyError("oindex takes no newaxis; index the result with it")
+    check_masks(items)
     axes, flips, drops = _picks(items, shape)
-    for axis, item in enumerate(of_axes(items)):
-        if isinstance(item, np.ndarray) and item.ndim != 1:
+    for axis, item in with_axes(items):
+        if is_array(item) and item.ndim != 1:
             raise InvalidKeyError(
                 f"axis {axis}: oindex takes index arrays of rank 1, this has rank {item.ndim}"
             )
@@ -160,8 +198,9 @@ def select_blocks(key: Any, grid: Grid) -> Selection:
     items = expand(key, grid.shape)
     if _newaxes(items):
         raise InvalidKeyError("blocks take no newaxis; index the result with it")
+    check_masks(items)
     return Selection(
-        grid.shape, tuple(_block_run(item, axis, grid) for axis, item in enumerate(of_axes(items)))
+        grid.shape, tuple(_block_run(item, axis, grid) for axis, item in with_axes(items))
     )
 
 
@@ -191,9 +230,9 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
     items = key if isinstance(key, tuple) else (key,)
     if len(items) == 1 and not isinstance(items[0], (slice, type(None), type(Ellipsis))):
         mask = index_array(items[0], 0)
-        if mask.dtype == bool and mask.shape == shape:
-            found = np.stack(np.nonzero(mask)) if shape else np.zeros((0, int(mask)), np.int64)
-            return PointSelection(shape, found.astype(np.int64), (found.shape[1],))
+        if mask.dtype == bool and mask.ndim == len(shape):
+            _, coords, points_shape = points_of([mask], shape)
+            return PointSelection(shape, coords, points_shape)
         if mask.dtype == bool:
             raise InvalidKeyError(f"a mask of shape {mask.shape} for a tensor of shape {shape}")
     if len(items) != len(shape):
@@ -214,17 +253,11 @@ def select_points(key: Any, shape: Sequence[int]) -> PointSelection:
             )
         else:
             arrays.append(indices_of(part, axis, size))
-    try:
-        grids = np.broadcast_arrays(*arrays)
-    except ValueError:
-        shapes = ", ".join(str(a.shape) for a in arrays)
-        raise InvalidKeyError(
-            f"index arrays of shapes {shapes} do not broadcast together"
-        ) from None
+    points_shape = broadcast(arrays)
     if not shape:
         return PointSelection(shape, np.zeros((0, 1), np.int64), ())
-    coords = np.array([g.reshape(-1) for g in grids], np.int64)
-    return PointSelection(shape, coords, grids[0].shape)
+    coords = np.array([np.broadcast_to(a, points_shape).reshape(-1) for a in arrays], np.int64)
+    return PointSelection(shape, coords, points_shape)
 
 
 class Indexer:
@@ -248,7 +281,7 @@ class Indexer:
 
     def __init__(
         self,
-        choose: Callable[[Any], Selection | PointSelection],
+        choose: Callable[[Any], AnySelection],
         read: Callable[[Any], Any],
         write: Callable[[Any, Any], None] | None = None,
     ) -> None:
@@ -265,15 +298,47 @@ class Indexer:
         self._write(self._choose(key), values)
 
 
-def _only_array(items: list[Any]) -> Array | None:
-    """Return the index array of a key, None where it has none; raise where it has several."""
-    arrays = [item for item in items if isinstance(item, np.ndarray)]
-    if len(arrays) > 1:
-        raise InvalidKeyError(
-            f"{len(arrays)} index arrays in one key; ref.oindex[...] takes one for every axis, and "
-            "ref.vindex[...] takes them as the coordinates of single elements"
-        )
-    return arrays[0] if arrays else None
+def _simple(items: list[Any], shape: tuple[int, ...]) -> Selection:
+    """Return the selection of a key that has at most one index array, which stands for one axis."""
+    array = next(filter(is_array, items), None)
+    axes, flips, drops = _picks(items, shape)
+    newaxes = _newaxes(items)
+    if array is None:
+        scalar = len(drops) == len(axes) and not newaxes and Ellipsis not in items
+        return Selection(shape, axes, flips, drops, newaxes, is_scalar=scalar)
+    place = place_of_arrays(items)
+    before = tuple(n for n in newaxes if n < place)
+    after = tuple(n + array.ndim for n in newaxes if n >= place)
+    axis = next(k for k, pick in enumerate(axes) if isinstance(pick, Points))
+    source, target = axis - sum(d < axis for d in drops), place - len(before)
+    points_shape = None if array.ndim == 1 else array.shape
+    moved = None if source == target and points_shape is None else (source, target)
+    return Selection(shape, axes, flips, drops, before + after, moved, points_shape)
+
+
+def _paired(items: list[Any], shape: tuple[int, ...]) -> AnySelection:
+    """Return the selection of a key whose index arrays name points together."""
+    slices = [(axis, item) for axis, item in with_axes(items) if isinstance(item, slice)]
+    runs = [run_of(item, axis, shape[axis]) for axis, item in slices]
+    axes, coords, points_shape = points_of(items, shape)
+    place, newaxes = place_of_arrays(items), _newaxes(items)
+    if not axes and points_shape == (1,):  # ``x[True]``: a new axis, and all else is slices
+        before = tuple(n for n in newaxes if n < place)
+        newaxes = (*before, place, *(n + 1 for n in newaxes[len(before) :]))
+    rest = Selection(
+        tuple(shape[axis] for axis, _ in slices),
+        tuple(run for run, _ in runs),
+        tuple(k for k, (_, is_flipped) in enumerate(runs) if is_flipped),
+        newaxes=newaxes,
+    )
+    if not axes and points_shape == (1,):
+        return rest
+    points = PointSelection(tuple(shape[k] for k in axes), coords, points_shape)
+    if slices:
+        return MixedSelection(shape, axes, points, rest, place)
+    lengths = [*rest.result_shape]
+    lengths[place:place] = points_shape
+    return PointSelection(shape, coords, tuple(lengths))
 
 
 def _picks(
@@ -282,12 +347,15 @@ def _picks(
     """Return what is picked on every axis, which axes the key walks backwards, and which it drops."""
     axes: list[Run | Points] = []
     flips, drops = [], []
-    for axis, (item, size) in enumerate(zip(of_axes(items), shape, strict=True)):
+    for axis, item in with_axes(items):
+        size = shape[axis]
         if isinstance(item, slice):
             run, flipped = run_of(item, axis, size)
             axes.append(run)
             flips += [axis] if flipped else []
-        elif isinstance(item, np.ndarray):
+        elif is_mask(item):
+            axes.append(Points(true_places(item, shape, axis)[0]))
+        elif is_array(item):
             axes.append(Points(indices_of(item, axis, size).reshape(-1)))
         else:
             index = integer(item, axis, size)
@@ -297,28 +365,8 @@ def _picks(
 
 
 def _newaxes(items: list[Any]) -> tuple[int, ...]:
-    """Return where in the result new axes stand, the axes of an index array not counted."""
-    return tuple(_kept(items[:place]) for place, item in enumerate(items) if item is None)
-
-
-def _kept(items: list[Any]) -> int:
-    """Return how many axes of the result come from slices and from ``None``."""
-    return sum(item is None or isinstance(item, slice) for item in items)
-
-
-def _place_of_array(items: list[Any]) -> int:
-    """Return where in the result the axes of the index array begin.
-
-    NumPy: integers beside an index array count as index arrays too. Where all of them stand together
-    their axes take that place in the result, else they come first.
-    """
-    places = [
-        place
-        for place, item in enumerate(items)
-        if not (item is None or item is Ellipsis or isinstance(item, slice))
-    ]
-    together = places == list(range(places[0], places[-1] + 1))
-    return _kept(items[: places[0]]) if together else 0
+    """Return where in the result new axes stand, the axes of index arrays not counted."""
+    return tuple(kept(items[:place]) for place, item in enumerate(items) if item is None)
 
 
 def _extended(item: slice, size: int, longer: int) -> Run:

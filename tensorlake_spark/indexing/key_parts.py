@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import reprlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ Array = np.ndarray[Any, Any]
 def expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
     """Return a key's parts, lists as arrays, with a slice or an index for every axis.
 
-    An Ellipsis stays in its place in front of the slices that it stands for: NumPy lets it keep apart
-    what stands on its two sides even where it stands for no axis.
+    A mask stands for as many axes as it has; a bool for none, and becomes an array without axes. An
+    Ellipsis stays in its place in front of the slices that it stands for: NumPy lets it keep apart what
+    stands on its two sides even where it stands for no axis.
     """
     parts = key if isinstance(key, tuple) else (key,)
-    named = sum(1 for part in parts if part is not None and part is not Ellipsis)
+    widths = [_width(part) for part in parts]
+    named = sum(widths)
     if named > len(shape):
         raise InvalidKeyError(
             f"too many indices: the tensor has {len(shape)} axes (its shape is {shape}), but {named} were "
@@ -32,12 +35,10 @@ def expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
         )
     items: list[Any] = []
     axis = 0
-    for part in parts:
-        items.append(part_of(part, axis))
-        if part is Ellipsis:
-            axis = len(shape) - sum(1 for rest in parts[len(items) :] if rest is not None)
-        elif part is not None:
-            axis += 1
+    for place, (part, width) in enumerate(zip(parts, widths, strict=True)):
+        is_bool = not width and part is not None and part is not Ellipsis
+        items.append(np.array(bool(part)) if is_bool else part_of(part, axis))
+        axis = len(shape) - sum(widths[place:]) if part is Ellipsis else axis + width
     if sum(item is Ellipsis for item in items) > 1:
         raise InvalidKeyError("an index can only have a single Ellipsis ('...')")
     rest = [slice(None)] * (len(shape) - named)
@@ -45,6 +46,33 @@ def expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
         if item is Ellipsis:
             return [*items[: place + 1], *rest, *items[place + 1 :]]
     return [*items, *rest]
+
+
+def is_array(item: Any) -> bool:
+    """Whether a part of a key is an index array, a mask among them."""
+    return not (item is None or item is Ellipsis or isinstance(item, (slice, int)))
+
+
+def is_mask(item: Any) -> bool:
+    """Whether a part of a key is a mask."""
+    return is_array(item) and item.dtype == bool
+
+
+def with_axes(items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield the parts that stand for axes, each with the first of its axes; also masks without axes."""
+    axis = 0
+    for item in items:
+        if item is not None and item is not Ellipsis:
+            yield axis, item
+            axis += item.ndim if is_mask(item) else 1
+
+
+def check_masks(items: Sequence[Any]) -> None:
+    """Raise InvalidKeyError for a mask that does not stand for one axis, a bool among them."""
+    for axis, item in with_axes(items):
+        if is_mask(item) and item.ndim != 1:
+            what = f"a mask of rank {item.ndim}" if item.ndim else str(bool(item))
+            raise InvalidKeyError(f"axis {axis}: {what} is not an index here; a mask of rank 1 is")
 
 
 def part_of(item: Any, axis: int) -> Any:
@@ -74,7 +102,12 @@ def part_of(item: Any, axis: int) -> Any:
 
 
 def index_array(item: Any, axis: int) -> Array:
-    """Return an index array; an empty list names no index, though NumPy makes floats of it."""
+    """Return an index array; an empty list names no index, though NumPy makes floats of it.
+
+    A sparse mask stays as it is: an array of its shape may be more than memory holds.
+    """
+    if _is_sparse_mask(item):
+        return item  # type: ignore[no-any-return]
     try:
         array = np.asarray(item)
     except ValueError:
@@ -94,15 +127,7 @@ def integer(index: int, axis: int, size: int) -> int:
 
 
 def indices_of(array: Array, axis: int, size: int) -> Array:
-    """Return the non-negative int64 indices that an index array names on one axis."""
-    if array.dtype == bool:
-        if array.shape != (size,):
-            remedy = "; a mask of the whole tensor goes through ref.vindex[mask]"
-            raise InvalidKeyError(
-                f"a boolean index of shape {array.shape} does not match axis {axis} with size {size}"
-                + (remedy if array.ndim > 1 else "")
-            )
-        return np.flatnonzero(array)
+    """Return the non-negative int64 indices that an array of integers names on one axis."""
     if array.size:
         for bound in (array.min(), array.max()):
             integer(int(bound), axis, size)
@@ -126,6 +151,20 @@ def run_of(item: slice, axis: int, size: int) -> tuple[Run, bool]:
     return Run(start + (count - 1) * step, start + 1, -step) if count else Run(0, 0), True
 
 
-def of_axes(items: list[Any]) -> list[Any]:
-    """Return the parts that each stand for an axis."""
-    return [item for item in items if item is not None and item is not Ellipsis]
+def _width(item: Any) -> int:
+    """Return for how many axes a part of a key stands."""
+    if item is None or item is Ellipsis or isinstance(item, (bool, np.bool_)):
+        return 0
+    try:
+        if isinstance(item, (list, tuple)) and not any(np.ndim(first) for first in item[:1]):
+            return 1  # a list of rank 1, which may be long, is looked at once
+        array = item if _is_sparse_mask(item) else np.asarray(item)
+    except ValueError:
+        return 1  # `part_of` has the words for it
+    return array.ndim if array.dtype == bool else 1
+
+
+def _is_sparse_mask(item: Any) -> bool:
+    """Whether an object is a sparse array of bools: it has a shape, and tells where it is true."""
+    is_sparse = hasattr(item, "nonzero") and hasattr(item, "nnz")
+    return is_sparse and getattr(item, "dtype", None) == np.dtype(bool)

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.indexing.coords import ravel, unravel
+from tensorlake_spark.indexing.mixed_selection import AnySelection, MixedSelection
 from tensorlake_spark.indexing.point_selection import PointSelection
 from tensorlake_spark.indexing.selection import Points, Run, Selection
 
 Array = np.ndarray[Any, Any]
 
 
-def locate(selection: Selection | PointSelection, coords: Array) -> tuple[Array, Array]:
+def locate(selection: AnySelection, coords: Array) -> tuple[Array, Array]:
     """Return which of the stored elements are picked, and where storage puts them.
 
     Axes that pick the smallest share go first, and each looks only at what those before it left over;
@@ -24,7 +25,7 @@ def locate(selection: Selection | PointSelection, coords: Array) -> tuple[Array,
 
     Parameters
     ----------
-    selection : Selection or PointSelection
+    selection : Selection, PointSelection or MixedSelection
         What is picked.
     coords : int64 ndarray, shape (ndim, n)
         Coordinates of the stored elements, within the tensor's shape, in any order. Fastest where the
@@ -46,6 +47,8 @@ def locate(selection: Selection | PointSelection, coords: Array) -> tuple[Array,
     """
     if selection.is_empty or not coords.shape[1]:
         return np.zeros(0, np.int64), np.zeros((len(selection.storage_shape), 0), np.int64)
+    if isinstance(selection, MixedSelection):
+        return _locate_mixed(selection, coords)
     if isinstance(selection, PointSelection):
         return _locate_points(selection, coords)
     take = None
@@ -73,12 +76,12 @@ def locate(selection: Selection | PointSelection, coords: Array) -> tuple[Array,
     return take, out
 
 
-def place(selection: Selection | PointSelection, out: Array) -> Array:
+def place(selection: AnySelection, out: Array) -> Array:
     """Return coordinates in the answer for those in storage: `Selection.finish` for sparse elements.
 
     Parameters
     ----------
-    selection : Selection or PointSelection
+    selection : Selection, PointSelection or MixedSelection
         What is picked.
     out : int64 ndarray, shape (len(selection.storage_shape), m)
         Coordinates in ``selection.storage_shape``, as `locate` returns them.
@@ -97,6 +100,10 @@ def place(selection: Selection | PointSelection, out: Array) -> Array:
     """
     if isinstance(selection, PointSelection):
         return unravel(out[0], selection.result_shape)
+    if isinstance(selection, MixedSelection):
+        rest = place(selection.rest, np.delete(out, selection.place, axis=0))
+        number = unravel(out[selection.place], selection.points.result_shape)
+        return np.insert(rest, [selection.target] * len(number), number, axis=0)
     if not (selection.flips or selection.drops or selection.moved or selection.newaxes):
         return out
     sizes = selection.storage_shape
@@ -114,14 +121,14 @@ def place(selection: Selection | PointSelection, out: Array) -> Array:
     return _stack(rows, out.shape[1])
 
 
-def lift(selection: Selection | PointSelection, coords: Array) -> tuple[Array, Array]:
+def lift(selection: AnySelection, coords: Array) -> tuple[Array, Array]:
     """Return where elements of the answer lie in the tensor: the way back of `locate` and `place`.
 
     Of elements that an index array puts in one place, the last one is kept, as an assignment does.
 
     Parameters
     ----------
-    selection : Selection or PointSelection
+    selection : Selection, PointSelection or MixedSelection
         What was picked.
     coords : int64 ndarray, shape (len(selection.result_shape), m)
         Coordinates in ``selection.result_shape``.
@@ -144,6 +151,8 @@ def lift(selection: Selection | PointSelection, coords: Array) -> tuple[Array, A
         last = _last(ravel(selection.coords, selection.shape))
         take = np.flatnonzero(last[places])
         return take, selection.coords[:, places[take]]
+    if isinstance(selection, MixedSelection):
+        return _lift_mixed(selection, coords)
     rows = [row for k, row in enumerate(coords) if k not in selection.newaxes]
     if selection.moved is not None:
         source, target = selection.moved
@@ -169,6 +178,17 @@ def lift(selection: Selection | PointSelection, coords: Array) -> tuple[Array, A
             out[k] = axis.start + row * axis.step
     take = np.flatnonzero(kept)
     return take, out[:, take]
+
+
+def _lift_mixed(selection: MixedSelection, coords: Array) -> tuple[Array, Array]:
+    """Take the axes of the points and the others back on their own."""
+    span = selection.target, selection.target + len(selection.points.result_shape)
+    take, points = lift(selection.points, coords[slice(*span)])
+    _, rest = lift(selection.rest, np.delete(coords[:, take], slice(*span), axis=0))
+    out = np.empty((len(selection.shape), len(take)), np.int64)
+    out[list(selection.axes)] = points
+    out[list(selection.others)] = rest
+    return take, out
 
 
 def _last(values: Array) -> Array:
@@ -257,6 +277,13 @@ def _locate_points(selection: PointSelection, coords: Array) -> tuple[Array, Arr
     kept[kept] = _is_in(points, values[kept])
     again, places = _join(points, order, values[kept])
     return take[kept][again], places[None]
+
+
+def _locate_mixed(selection: MixedSelection, coords: Array) -> tuple[Array, Array]:
+    """Runs first, which give no element twice; then the points among what they leave."""
+    take, rest = locate(selection.rest, coords[list(selection.others)])
+    again, number = locate(selection.points, coords[list(selection.axes)][:, take])
+    return take[again], np.insert(rest[:, again], selection.place, number, axis=0)
 
 
 def _stack(rows: list[Array], count: int) -> Array:

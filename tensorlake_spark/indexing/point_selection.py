@@ -101,10 +101,7 @@ class PointSelection:
 
     def ranges(self) -> tuple[tuple[int, int, int], ...]:
         """Return ``(axis, lo, hi)`` of `box` for every axis that it does not cover whole."""
-        sides = zip(self.box.lo, self.box.hi, self.shape, strict=True)
-        return tuple(
-            (k, a, b) for k, (a, b, n) in enumerate(sides) if (a, b) != (0, n) or self.is_empty
-        )
+        return self.box.ranges(self.shape)
 
     @cached_property
     def _ascending(self) -> tuple[tuple[Array, Array], ...]:
@@ -170,3 +167,7 @@ class PointSelection:
         """Return the answer in its shape: a view of `out`, or a scalar."""
         out = out.reshape(self.result_shape)
         return out[()] if self.is_scalar else out
+
+    def staged(self, answer: Array) -> Array | None:
+        """Return the view of the answer that has `storage_shape`, None where no view can be."""
+        return answer if answer.ndim == 1 else None

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidKeyError
-from tensorlake_spark.indexing.point_selection import PointSelection
-from tensorlake_spark.indexing.selection import Selection
+from tensorlake_spark.indexing.mixed_selection import AnySelection
 
 Array = np.ndarray[Any, Any]
 
@@ -100,7 +99,7 @@ class Predicate:
             )
 
     @classmethod
-    def of(cls, tensor_id: str, selection: Selection | PointSelection) -> Predicate:
+    def of(cls, tensor_id: str, selection: AnySelection) -> Predicate:
         """Return the predicate of a selection.
 
         Examples

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorlake_spark.indexing.point_selection import PointSelection
+from tensorlake_spark.indexing.mixed_selection import AnySelection
 from tensorlake_spark.indexing.predicate import Predicate
-from tensorlake_spark.indexing.selection import Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class ReadPlan:
     ----------
     predicate : Predicate
         The condition on rows. It may let through too many rows, never too few.
-    selection : Selection or PointSelection
+    selection : Selection, PointSelection or MixedSelection
         What the decoder keeps: exactly the slice.
     files : tuple of FilePlan
         What is read.
@@ -63,7 +62,7 @@ class ReadPlan:
     """
 
     predicate: Predicate
-    selection: Selection | PointSelection
+    selection: AnySelection
     files: tuple[FilePlan, ...]
     total_files: int
     total_bytes: int

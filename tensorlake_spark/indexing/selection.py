@@ -250,13 +250,7 @@ class Selection:
         >>> Selection((9, 4), (Run(1, 8, 3), Run(0, 4))).ranges()
         ((0, 1, 8),)
         """
-        return tuple(
-            (axis, lo, hi)
-            for axis, (lo, hi, size) in enumerate(
-                zip(self.box.lo, self.box.hi, self.shape, strict=True)
-            )
-            if (lo, hi) != (0, size) or self.is_empty
-        )
+        return self.box.ranges(self.shape)
 
     def hits(self, lo: Array, hi: Array) -> Array:
         """Return for each box whether it holds a picked element; exact, no loop over boxes.

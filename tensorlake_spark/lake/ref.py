@@ -29,6 +29,7 @@ from tensorlake_spark.indexing import (
     select_blocks,
     select_orthogonal,
     select_points,
+    select_simple,
 )
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts import AnySelection, grid_of, stored_layout
@@ -230,7 +231,7 @@ class TensorRef:
         InvalidSliceError
             If no axis has this name; the message offers the nearest one.
         """
-        return self[named_key(self.axes, picks)]
+        return self._read(select_simple(named_key(self.axes, picks), self.shape))
 
     def labels(self, axis: str) -> np.ndarray[Any, Any]:
         """Return the labels of an axis; for bins, the start of each.
@@ -278,7 +279,7 @@ class TensorRef:
         InvalidSliceError
             If the text cannot be read.
         """
-        return self[parse_key(text, self.axes)]
+        return self._read(select_simple(parse_key(text, self.axes), self.shape))
 
     def read(self, key: Any = ..., out: Any = None, native: bool | str = False) -> Any:
         """Read like ``ref[key]``, or into memory that you give.
@@ -340,10 +341,13 @@ class TensorRef:
 
         With `native` it is that of ``ref.read(key, native=native)``, whose bytes are those of the columns it needs.
         """
-        key = parse_key(key, self.axes) if isinstance(key, str) else key
+        if isinstance(key, str):
+            selection: AnySelection = select_simple(parse_key(key, self.axes), self.shape)
+        else:
+            selection = select(key, self.shape)
         is_native = native_dtype(self._meta.spec, native) is not None
         columns = native_columns(self._meta.spec) if is_native else None
-        found = scan.plan(self._snapshot, self.id, select(key, self.shape), columns)
+        found = scan.plan(self._snapshot, self.id, selection, columns)
         stored = stored_layout(self._meta.spec).arrangement(self._meta.spec)
         known = self.quantization
         return replace(found, stored=stored if known is None else f"{stored}; {known}")

@@ -7,7 +7,8 @@
 lies below.
 """
 
-from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of
+from tensorlake_spark.indexing import AnySelection
+from tensorlake_spark.layouts.base import Layout, grid_of
 from tensorlake_spark.layouts.registry import LAYOUTS, layout_of, stored_layout
 
 __all__ = ["LAYOUTS", "AnySelection", "Layout", "grid_of", "layout_of", "stored_layout"]

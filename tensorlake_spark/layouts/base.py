@@ -23,11 +23,9 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.indexing import Box, Grid, PointSelection, Selection
+from tensorlake_spark.indexing import AnySelection, Box, Grid
 from tensorlake_spark.rows.row import Row, Totals
 from tensorlake_spark.tensor.spec import TensorSpec
-
-AnySelection = Selection | PointSelection
 
 
 def grid_of(spec: TensorSpec) -> Grid:
@@ -155,7 +153,7 @@ class Layout(ABC):
             Data rows of this tensor, with `columns` at least.
         spec : TensorSpec
             The tensor.
-        selection : Selection or PointSelection
+        selection : Selection, PointSelection or MixedSelection
             What is asked for.
         result : object
             What `new_result` returned; batches may be decoded into it from several threads.

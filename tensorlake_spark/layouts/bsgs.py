@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
-from tensorlake_spark.indexing import locate
+from tensorlake_spark.indexing import AnySelection, locate
 from tensorlake_spark.indexing.coords import ravel
-from tensorlake_spark.layouts.base import AnySelection, grid_of
+from tensorlake_spark.layouts.base import grid_of
 from tensorlake_spark.layouts.coding.buffers import (
     MAX_ELEMENTS,
     is_same,

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.indexing import Box
-from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of
+from tensorlake_spark.indexing import AnySelection, Box
+from tensorlake_spark.layouts.base import Layout, grid_of
 from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.coding.chain import KNOWN, parted
 from tensorlake_spark.layouts.coding.codec_choice import choose_codec, smallest_codec

@@ -37,7 +37,7 @@ def read(
         The version of the table.
     meta : Meta
         The tensor in it.
-    selection : Selection or PointSelection
+    selection : Selection, PointSelection or MixedSelection
         What is picked.
     verify : bool
         Whether lost rows are an error.

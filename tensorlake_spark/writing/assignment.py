@@ -50,7 +50,7 @@ def assign(snapshot: Snapshot, meta: Meta, selection: AnySelection, values: Any)
         The version that the caller saw; the tensor must not have changed since.
     meta : Meta
         The tensor in it.
-    selection : Selection or PointSelection
+    selection : Selection, PointSelection or MixedSelection
         Which elements.
     values : array-like
         Of the selection's result shape, or what NumPy stretches to it.

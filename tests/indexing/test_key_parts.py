@@ -18,7 +18,19 @@ def test_an_ellipsis_stays_in_front_of_the_slices_that_it_stands_for():
     assert key_parts.expand((1, ...), (3,)) == [1, ...]
     assert key_parts.expand(1, (3, 4)) == [1, FULL]
     assert key_parts.expand((None, 1, None), (3, 4)) == [None, 1, None, FULL]
-    assert key_parts.of_axes([None, 1, ..., FULL]) == [1, FULL]
+    assert [*key_parts.with_axes([None, 1, ..., FULL])] == [(0, 1), (1, FULL)]
+
+
+def test_a_mask_stands_for_as_many_axes_as_it_has_and_a_bool_for_none():
+    for mask in (np.ones((3, 4), bool), np.ones((3, 4), bool).tolist()):
+        found = key_parts.expand((True, mask, ..., 1.0 > 2), (3, 4, 5))
+        axes = [axis for axis, _ in key_parts.with_axes(found)]
+        assert axes == [0, 0, 2, 3]
+        assert [part.shape for part in (found[0], found[1], found[4])] == [(), (3, 4), ()]
+    with pytest.raises(tl.InvalidKeyError, match="axis 2: 0.5 is not an index"):
+        key_parts.expand((np.ones((3, 4), bool), 0.5), (3, 4, 5))
+    with pytest.raises(tl.InvalidKeyError, match="3 axes .* but 4 were indexed"):
+        key_parts.expand((np.ones((3, 4), bool), 0, 0), (3, 4, 5))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +41,6 @@ def test_an_ellipsis_stays_in_front_of_the_slices_that_it_stands_for():
             r"too many indices: the tensor has 2 axes \(its shape is \(3, 4\)\), but 3 were indexed",
         ),
         ((..., ...), r"an index can only have a single Ellipsis"),
-        ((0, True), r"axis 1: True is not an index; a boolean array is"),
         ((..., "1:2"), r"axis 1: '1:2' is not an index; text keys go through ref\.slice\('1:2'\)"),
         (([0, 1.5],), r"axis 0: \[0, 1\.5\] is not an index; only integers, slices"),
         ((0, [[1], [2, 3]]), r"axis 1: .* is not an index array: its parts differ in length"),
@@ -66,16 +77,6 @@ def test_an_integer_counts_from_either_end(index, size):
 def test_an_index_array_counts_from_either_end(indices):
     array = np.array(indices, np.int8)
     np.testing.assert_array_equal(key_parts.indices_of(array, 0, 6), np.arange(6)[array])
-
-
-def test_a_mask_has_the_length_of_its_axis():
-    assert key_parts.indices_of(np.array([True, False, True]), 0, 3).tolist() == [0, 2]
-    with pytest.raises(
-        tl.InvalidKeyError, match=r"shape \(2,\) does not match axis 1 with size 3$"
-    ):
-        key_parts.indices_of(np.array([True, False]), 1, 3)
-    with pytest.raises(tl.InvalidKeyError, match=r"goes through ref\.vindex\[mask\]$"):
-        key_parts.indices_of(np.ones((3, 3), bool), 1, 3)
 
 
 @given(BOUND, BOUND, BOUND.filter(lambda step: step != 0), st.integers(0, 9))

@@ -12,7 +12,7 @@ from tensorlake_spark.delta.files.footer import footer_at, footer_of, reading
 from tensorlake_spark.delta.files.scan import leaves, pieces, plan, read_piece
 from tensorlake_spark.delta.files.writer import FileWriter, widen
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.indexing import PointSelection, Selection
+from tensorlake_spark.indexing import AnySelection
 from tensorlake_spark.rows.row import corners
 
 Array = np.ndarray[Any, Any]
@@ -55,7 +55,7 @@ def live_batches(
 
 
 def boxes(
-    snapshot: Snapshot, tensor_id: str, selection: Selection | PointSelection
+    snapshot: Snapshot, tensor_id: str, selection: AnySelection
 ) -> list[tuple[str, Array, Array]]:
     """Return ``(file, lo, hi)`` for the rows of a tensor in the row groups that a selection needs.
 

@@ -18,7 +18,7 @@ from tensorlake_spark.delta.files.payload import over
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.ranges import Part, overlapped
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.indexing import FilePlan, PointSelection, Predicate, ReadPlan, Selection
+from tensorlake_spark.indexing import AnySelection, FilePlan, Predicate, ReadPlan
 from tensorlake_spark.rows.row import PAYLOAD
 from tensorlake_spark.tensor.spec import STORED_AXES
 from tensorlake_spark.threads import IO_THREADS, THREADS, io_threads, threads
@@ -56,7 +56,7 @@ class ScanPiece:
 def plan(
     snapshot: Snapshot,
     tensor_id: str,
-    selection: Selection | PointSelection,
+    selection: AnySelection,
     columns: Sequence[str] | None = None,
 ) -> ReadPlan:
     """Return which files and row groups hold the rows that a selection needs.

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.indexing import Box, locate
+from tensorlake_spark.indexing import AnySelection, Box, locate
 from tensorlake_spark.indexing.coords import ravel, sort_places
-from tensorlake_spark.layouts.base import AnySelection
 from tensorlake_spark.layouts.coding.buffers import MAX_ELEMENTS, pack_values, unpack_values
 from tensorlake_spark.layouts.sparse.elements import Rows, SparseLayout
 from tensorlake_spark.rows.row import Row

@@ -24,9 +24,9 @@ from tensorlake_spark.errors import (
     InvalidTensorError,
     did_you_mean,
 )
-from tensorlake_spark.indexing import Box, Selection, place
+from tensorlake_spark.indexing import AnySelection, Box, Selection, place
 from tensorlake_spark.indexing.coords import combine, sort_places, unravel
-from tensorlake_spark.layouts.base import AnySelection, Layout
+from tensorlake_spark.layouts.base import Layout
 from tensorlake_spark.layouts.verification import Payload, boxes, checked, integers, naming
 from tensorlake_spark.rows.row import Row, Totals
 from tensorlake_spark.tensor.sparse import SparseTensor

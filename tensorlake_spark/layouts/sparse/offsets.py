@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.indexing import Run, Selection, locate
+from tensorlake_spark.indexing import AnySelection, Run, Selection, locate
 from tensorlake_spark.indexing.coords import ravel
-from tensorlake_spark.layouts.base import AnySelection
 from tensorlake_spark.layouts.coding.buffers import check_ints, unpack_ints, unpack_values
 from tensorlake_spark.layouts.coding.integer_sequences import ascending
 from tensorlake_spark.layouts.sparse.elements import Rows, axis_order

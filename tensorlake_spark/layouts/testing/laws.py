@@ -23,13 +23,14 @@ from hypothesis import strategies as st
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import (
+    AnySelection,
     Box,
     Predicate,
     select,
     select_orthogonal,
     select_points,
 )
-from tensorlake_spark.layouts.base import AnySelection, Layout, grid_of
+from tensorlake_spark.layouts.base import Layout, grid_of
 from tensorlake_spark.layouts.testing.oracle import (
     assert_picked,
     bits,

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.indexing import PointSelection, Run
-from tensorlake_spark.layouts.base import AnySelection
+from tensorlake_spark.indexing import AnySelection, PointSelection, Run
 from tensorlake_spark.tensor.sparse import SparseTensor
 
 Array = np.ndarray[Any, Any]

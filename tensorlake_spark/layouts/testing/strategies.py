@@ -118,3 +118,52 @@ def _points(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Array, ...]:
 
 points = st.composite(_points)
 """Draw coordinates of single elements, for a shape of rank 1 or more."""
+
+
+def _mixed_keys(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    # By numbers of NumPy: of the draws that this takes, Hypothesis would make few keys, and empty ones.
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    together = [(1,), (2,), (3,), (3,), (2, 3), (2, 1), (), (0,)][
+        rng.choice(8, p=[0.15] * 6 + [0.05] * 2)
+    ]
+    key: list[Any] = []
+    axis = 0
+    while axis < len(shape):
+        size = shape[axis]
+        kind = rng.choice(
+            ["slice", "mask", "array", "array", "integer"] if size else ["slice", "mask"]
+        )
+        sides = shape[axis : axis + rng.integers(1, 4)] if kind == "mask" else (size,)
+        axis += len(sides)
+        if kind == "slice":
+            steps = slice(None, None, rng.choice([1, 1, 2, 3, -1, -2]))
+            key.append(
+                slice(*map(int, sorted(rng.integers(-1, size + 2, 2))))
+                if rng.random() < 0.3
+                else steps
+            )
+        elif kind == "integer":
+            key.append(int(rng.integers(-size, size)))
+        elif kind == "mask":
+            cells = math.prod(sides)
+            count = min(cells, rng.choice([1, *together[-1:] * 6, 5]))
+            key.append(np.zeros(sides, bool))
+            key[-1].flat[rng.choice(cells, count, replace=False)] = True
+        else:
+            grid = (
+                together[rng.integers(0, len(together) + 1) :] if rng.random() < 0.3 else together
+            )
+            grid = tuple(1 if rng.random() < 0.2 else n for n in grid)
+            slack = int(rng.random() < 0.03)
+            key.append(rng.integers(-size - slack, size + slack, grid))
+    if rng.random() < 0.4:  # what an Ellipsis stands for, it may be nothing
+        spans = [k for k, part in enumerate(key) if isinstance(part, slice)]
+        first = rng.choice([*spans, *spans, 0, len(key)])
+        key[first : first + (first in spans)] = [...]
+    for part in rng.choice(np.array([None, None, None, True, False]), rng.choice([0, 0, 1, 2])):
+        key.insert(rng.integers(0, len(key) + 1), part)
+    return tuple(key)
+
+
+mixed_keys = st.composite(_mixed_keys)
+"""Draw a key of any kind: index arrays and masks, most of which broadcast, slices, integers, None, Ellipsis, bools."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError
-from tensorlake_spark.indexing import select
+from tensorlake_spark.indexing import select_simple
 from tensorlake_spark.spark.functions.decoding import check_runs
 from tensorlake_spark.spark.functions.slice_predicate import parts_of
 from tensorlake_spark.spark.functions.tensor_stacks import Numbers
@@ -196,7 +196,7 @@ def matmul(x: Array, y: Array) -> Array:
 def take_slice(x: Array, text: str) -> Array:
     """Return a slice of each tensor."""
     key = parts_of(text)
-    check_runs(select(key, x.shape[1:]))
+    check_runs(select_simple(key, x.shape[1:]))
     every: tuple[Any, ...] = (slice(None), *key)
     return np.asarray(x[every])
 
@@ -205,7 +205,7 @@ def get(x: Array, index: Sequence[int]) -> Array:
     """Return one element of each tensor."""
     if len(index) != x.ndim - 1 or None in index:
         raise InvalidTensorError(f"one index for each of {x.ndim - 1} axes, not {tuple(index)}")
-    select(tuple(index), x.shape[1:])
+    select_simple(tuple(index), x.shape[1:])
     every: tuple[Any, ...] = (slice(None), *index)
     return _real(np.asarray(x[every]))
 

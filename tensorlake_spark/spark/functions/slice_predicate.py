@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidKeyError, InvalidSliceError
-from tensorlake_spark.indexing import Selection, parse_key, predicate, select
+from tensorlake_spark.indexing import Selection, parse_key, predicate, select_simple
 from tensorlake_spark.tensor.spec import check_id
 
 OPEN = 2**63 - 1
@@ -68,7 +68,7 @@ def select_parts(
             raise InvalidKeyError(
                 f"shape {tuple(shape)} has {len(shape)} axes, and the tensor has {ndim}"
             )
-        return select(tuple(parts), shape)
+        return select_simple(tuple(parts), shape)
     for place, part in enumerate(parts):
         if _needs_shape(part) or (part is Ellipsis and place < len(parts) - 1):
             raise InvalidKeyError(
@@ -78,7 +78,7 @@ def select_parts(
     named = sum(1 for part in parts if part is not None and part is not Ellipsis)
     if ndim is not None and named > ndim:
         raise InvalidKeyError(f"too many indices: {named} for a tensor of {ndim} axes")
-    return select(tuple(parts), (OPEN,) * (named if ndim is None else ndim))
+    return select_simple(tuple(parts), (OPEN,) * (named if ndim is None else ndim))
 
 
 def _needs_shape(part: Any) -> bool:
@@ -89,7 +89,7 @@ def _needs_shape(part: Any) -> bool:
         array = np.asarray(part if numbers is None else [n for n in numbers if n is not None])
         return array.dtype == bool or bool((array < 0).any())
     except (TypeError, ValueError):
-        return False  # no numbers, or no array; select() has the words for it
+        return False  # no numbers, or no array; select_simple() has the words for it
 
 
 def rows_sql(

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
 from tensorlake_spark.html_table import html_table
-from tensorlake_spark.indexing import PointSelection, Selection, locate, place
+from tensorlake_spark.indexing import AnySelection, locate, place
 from tensorlake_spark.indexing.coords import check_coords, check_shape, order
 from tensorlake_spark.indexing.key import Indexer, select, select_orthogonal, select_points
 from tensorlake_spark.indexing.read_plan import size_text
@@ -130,7 +130,7 @@ class SparseTensor(Interchange, ArrayFunctions):
         """
         return Indexer(lambda key: select_points(key, self._shape), self._pick)
 
-    def _pick(self, selection: Selection | PointSelection) -> Any:
+    def _pick(self, selection: AnySelection) -> Any:
         take, out = locate(selection, self._coords)
         if selection.is_scalar:
             return self._values[take[0]] if len(take) else np.zeros((), self.dtype)[()]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidTensorError
-from tensorlake_spark.indexing import select
+from tensorlake_spark.indexing import select_simple
 from tensorlake_spark.spark.cluster.tasks import numbers, share
 from tensorlake_spark.spark.ingest.records.matrix_market import read_pieces, read_sizes
 from tensorlake_spark.spark.ingest.records.record_files import WRONG, Records
@@ -73,7 +73,9 @@ def matrix_records(
                 for start in range(0, len(values), _ROWS):
                     some = slice(start, start + _ROWS)
                     piece = values[some].astype(dtype, copy=False)
-                    cells = coordinate_batch(coords[:, some], piece, select(..., shape), spec)
+                    cells = coordinate_batch(
+                        coords[:, some], piece, select_simple(..., shape), spec
+                    )
                     columns = [*cells.columns, pa.repeat(path, cells.num_rows)]
                     yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
 

@@ -18,7 +18,7 @@ from tensorlake_spark.delta.files.footer import reading
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidSliceError
-from tensorlake_spark.indexing import Box, Run, Selection, parse_key, select
+from tensorlake_spark.indexing import Box, Run, Selection, parse_key, select_simple
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.reading.gaps import gaps, stored_boxes, touched_cells
 from tensorlake_spark.reading.read import is_full
@@ -254,7 +254,7 @@ def selection_of(spec: TensorSpec, options: ReadOptions) -> Selection:
     InvalidKeyError
         If it does not fit the tensor.
     """
-    selection = select(parse_key(options.slice, spec.axes), spec.shape)
+    selection = select_simple(parse_key(options.slice, spec.axes), spec.shape)
     if options.view == "cells" and layout_of(spec.layout).is_sparse:
         return selection
     if not all(isinstance(axis, Run) for axis in selection.axes):
