@@ -93,6 +93,9 @@ def _given(spec: TensorSpec, selection: AnySelection, values: Any) -> SparseTens
         converted(sparse.values, spec.dtype, f"tensor {spec.id!r}")
         return sparse.astype(spec.dtype)
     given = fitting(spec, values)
+    spare = given.ndim - len(shape)
+    if spare > 0 and given.shape[:spare] == (1,) * spare:  # NumPy assigns those too
+        given = given.reshape(given.shape[spare:])
     try:
         stretched = np.broadcast_to(given, shape)
     except ValueError as error:

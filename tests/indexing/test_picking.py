@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 from examples import times
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
+from tensorlake_spark.errors import InvalidKeyError, InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing import (
+    lift,
     locate,
     place,
     select,
@@ -17,6 +18,7 @@ from tensorlake_spark.indexing import (
     select_points,
 )
 from tensorlake_spark.indexing.coords import check_coords, check_shape, order, ravel
+from tensorlake_spark.layouts.testing.strategies import mixed_keys
 
 
 def numpy_orthogonal(x, key):
@@ -44,7 +46,13 @@ def index_arrays(n):
 @st.composite
 def picks(draw, shape):
     """A selection of any kind, and the same pick by NumPy."""
-    kind = draw(st.sampled_from(["basic", "array", "oindex", "vindex", "mask"]))
+    kind = draw(st.sampled_from(["basic", "array", "oindex", "vindex", "mask", "mixed", "mixed"]))
+    if kind == "mixed":
+        key = draw(mixed_keys(shape))
+        try:
+            return select(key, shape), lambda x: x[key]
+        except InvalidKeyError:
+            assume(False)
     if kind == "mask" and shape:
         mask = np.random.default_rng(draw(st.integers(0, 99))).random(shape) < 0.3
         return select_points(mask, shape), lambda x: x[mask]
@@ -109,8 +117,12 @@ def test_what_numpy_picks_goes_where_numpy_puts_it(data):
     stored = dense(selection.storage_shape, out, values[take])
     if hasattr(selection, "finish"):
         np.testing.assert_array_equal(selection.finish(stored), numpy_picks(x))
-    result = dense(selection.result_shape, place(selection, out), values[take])
+    coords_in_result = place(selection, out)
+    result = dense(selection.result_shape, coords_in_result, values[take])
     np.testing.assert_array_equal(result, numpy_picks(x))
+    kept, back = lift(selection, coords_in_result)
+    np.testing.assert_array_equal(back, coords[:, take[kept]])
+    assert sorted(set(take.tolist())) == sorted(take[kept].tolist()), "each element comes back once"
 
 
 def test_the_whole_costs_no_copy():

@@ -21,7 +21,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidKeyError, InvalidOptionError
 from tensorlake_spark.indexing import (
     AnySelection,
     Box,
@@ -45,6 +45,7 @@ from tensorlake_spark.layouts.testing.strategies import (
     elements,
     few,
     keys,
+    mixed_keys,
     points,
 )
 from tensorlake_spark.rows.row import Row, Totals, corners, data_batch
@@ -227,6 +228,17 @@ class LayoutLaws:
             got, _ = self.read([case.batch], case.spec, selection)
             rest = tuple(map(np.arange, shape[2:]))
             assert_picked(got, case.dense[np.ix_(*each, *rest)], case.stored[np.ix_(*each, *rest)])
+
+    @given(st.data())
+    def test_mixed_keys(self, data: st.DataObject) -> None:
+        """Several index arrays and masks, with slices, integers, newaxis and Ellipsis beside them."""
+        case = self.draw(data)
+        key = data.draw(mixed_keys(case.dense.shape), label="key")
+        try:
+            selection = select(key, case.dense.shape)
+        except InvalidKeyError:
+            return
+        self.check(case, selection, key)
 
     @HALF
     @given(st.data())
