@@ -115,13 +115,12 @@ def true_places(mask: Any, shape: Sequence[int], axis: int = 0) -> tuple[Array, 
                 f"boolean index did not match indexed array along axis {k}; size of axis is {size} but size "
                 f"of corresponding boolean axis is {count}"
             )
-    found: tuple[Array, ...] = mask.nonzero()
-    if isinstance(mask, np.ndarray):
-        return found
-    # What is sparse may have its elements in any order, and some packages some of them twice.
     sides = mask.shape
-    places = ravel(np.array(found, np.int64).reshape(len(sides), -1), sides)
-    return tuple(unravel(np.unique(places), sides))
+    if isinstance(mask, np.ndarray):
+        return tuple(unravel(np.flatnonzero(mask), sides))  # NumPy is quick along one axis alone
+    # What is sparse may have its elements in any order, and some packages some of them twice.
+    found = np.array(mask.nonzero(), np.int64).reshape(len(sides), -1)
+    return tuple(unravel(np.unique(ravel(found, sides)), sides))
 
 
 def place_of_arrays(items: Sequence[Any]) -> int:

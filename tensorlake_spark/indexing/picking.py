@@ -17,7 +17,9 @@ from tensorlake_spark.indexing.selection import Points, Run, Selection
 Array = np.ndarray[Any, Any]
 
 
-def locate(selection: AnySelection, coords: Array) -> tuple[Array, Array]:
+def locate(
+    selection: AnySelection, coords: Array, places: Array | None = None
+) -> tuple[Array, Array]:
     """Return which of the stored elements are picked, and where storage puts them.
 
     Axes that pick the smallest share go first, and each looks only at what those before it left over;
@@ -30,6 +32,8 @@ def locate(selection: AnySelection, coords: Array) -> tuple[Array, Array]:
     coords : int64 ndarray, shape (ndim, n)
         Coordinates of the stored elements, within the tensor's shape, in any order. Fastest where the
         coordinates of one axis lie side by side (C order).
+    places : int64 ndarray, shape (n,), optional
+        Their places in C order, ascending and each once: points are searched among them.
 
     Returns
     -------
@@ -50,6 +54,8 @@ def locate(selection: AnySelection, coords: Array) -> tuple[Array, Array]:
     if isinstance(selection, MixedSelection):
         return _locate_mixed(selection, coords)
     if isinstance(selection, PointSelection):
+        if places is not None:
+            return _search_points(selection, places)
         return _locate_points(selection, coords)
     take = None
     for k in _narrowing(selection):
@@ -269,14 +275,20 @@ def _locate_points(selection: PointSelection, coords: Array) -> tuple[Array, Arr
     )
     for at, (k, lo, hi) in enumerate(sides):
         take = _inside((lo, hi), coords[k], take if at else None)
-    points = ravel(selection.coords, selection.shape)
-    order = np.argsort(points, kind="stable")
-    points = points[order]
+    points, order = selection._in_order
     values = ravel(coords[:, take], selection.shape)
     kept = values <= points[-1]
     kept[kept] = _is_in(points, values[kept])
     again, places = _join(points, order, values[kept])
     return take[kept][again], places[None]
+
+
+def _search_points(selection: PointSelection, places: Array) -> tuple[Array, Array]:
+    """Search each point among elements in C order."""
+    points, order = selection._in_order
+    take = np.searchsorted(places, points)
+    found = np.flatnonzero(places[np.minimum(take, len(places) - 1)] == points)
+    return take[found], order[found][None]
 
 
 def _locate_mixed(selection: MixedSelection, coords: Array) -> tuple[Array, Array]:

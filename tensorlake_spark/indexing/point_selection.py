@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +13,12 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidKeyError
 from tensorlake_spark.indexing.box import Box
+from tensorlake_spark.indexing.coords import ravel, sort_places
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK = 1 << 20  # pairs of a box and a point that are held against each other at a time
+_CELLS = 1 << 16  # a table of so many is always made
+_SEARCH = 8  # points are looked at in the time of one search
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +26,7 @@ class PointSelection:
     """Single elements, each named by one index for every axis (Zarr's ``vindex``).
 
     It has the members of `tensorlake_spark.indexing.selection.Selection`. Rows are many and points are
-    many, so a row is held only against the points of its range on one axis, the axis with the fewest.
+    many, so points are sorted once, by their place in C order, and no row is held against all of them.
 
     Attributes
     ----------
@@ -104,12 +108,11 @@ class PointSelection:
         return self.box.ranges(self.shape)
 
     @cached_property
-    def _ascending(self) -> tuple[tuple[Array, Array], ...]:
-        """For every axis its coordinates in ascending order, and the points that they belong to."""
+    def _in_order(self) -> tuple[Array, Array]:
+        """The points' places in C order, ascending, and which points they are of."""
         # Stable: of a point that is given twice, the later one still comes last, and so is what an
         # assignment leaves there.
-        orders = [np.argsort(axis, kind="stable") for axis in self.coords]
-        return tuple((axis[o], o) for axis, o in zip(self.coords, orders, strict=True))
+        return sort_places(ravel(self.coords, self.shape))
 
     def hits(self, lo: Array, hi: Array) -> Array:
         """Return for each box whether it holds a point; exact, no loop over boxes.
@@ -123,24 +126,79 @@ class PointSelection:
         -------
         bool ndarray, shape (n,)
         """
-        if not self.shape or not len(lo):
+        if not self.shape or self.is_empty:
             return np.full(len(lo), not self.is_empty)
-        sides = [axis for axis, _ in self._ascending]
-        first = np.stack([np.searchsorted(a, lo[:, k]) for k, a in enumerate(sides)])
-        stop = np.stack([np.searchsorted(a, hi[:, k]) for k, a in enumerate(sides)])
-        nearest = (stop - first).argmin(axis=0)
-        out = np.zeros(len(lo), bool)
-        for k, (_, order) in enumerate(self._ascending):
-            rows = np.flatnonzero((nearest == k) & (stop[k] > first[k]))
-            ends = np.cumsum(stop[k, rows] - first[k, rows])
-            for begin in range(0, int(ends[-1]) if len(rows) else 0, _BLOCK):
-                pairs = np.arange(begin, min(begin + _BLOCK, int(ends[-1])))
-                place = np.searchsorted(ends, pairs, side="right")
-                row = rows[place]
-                point = self.coords[:, order[stop[k, row] - (ends[place] - pairs)]]
-                inside = (point >= lo[row].T) & (point < hi[row].T)
-                out[row[inside.all(axis=0)]] = True
+        lo, hi = np.maximum(lo, self.box.lo), np.minimum(hi, self.box.hi)
+        out = np.asarray((lo < hi).all(axis=1))
+        if out.any():
+            out[out] = self._hits(lo[out], hi[out])
         return out
+
+    def _hits(self, lo: Array, hi: Array) -> Array:
+        """As `hits`, by a table of sums over the cells that the corners of the boxes make up.
+
+        Boxes mostly lie on a grid, so these cells are about as many as they. Where they do not, the boxes
+        are parted until that is so.
+        """
+        numbers = self._inside(lo.min(axis=0).tolist(), hi.max(axis=0).tolist())
+        inner = [k for k in range(len(self.shape)) if np.ptp(lo[:, k]) or np.ptp(hi[:, k])]
+        if not len(numbers) or not inner:
+            return np.full(len(lo), len(numbers) > 0)
+        edges = [np.unique(np.concatenate((lo[:, k], hi[:, k]))) for k in inner]
+        sides = [len(edge) for edge in edges]
+        if math.prod(sides) > max(_CELLS, 4 * (len(lo) + len(numbers))):
+            by = np.argsort(lo[:, inner[int(np.argmax(sides))]], kind="stable")
+            out = np.empty(len(lo), bool)
+            for half in np.array_split(by, 2):
+                out[half] = self._hits(lo[half], hi[half])
+            return out
+        # What lies in the hull lies between the first and the last edge of every axis.
+        cells = [
+            np.searchsorted(edge, self.coords[k, numbers], side="right")
+            for k, edge in zip(inner, edges, strict=True)
+        ]
+        count = np.bincount(ravel(np.array(cells), sides), minlength=math.prod(sides))
+        below = count.reshape(sides)  # at edge i, after the sums: the points that lie before it
+        for axis in range(len(sides)):
+            np.cumsum(below, axis=axis, out=below)
+        ends = [
+            (np.searchsorted(edge, lo[:, k]), np.searchsorted(edge, hi[:, k]))
+            for k, edge in zip(inner, edges, strict=True)
+        ]
+        found = np.zeros(len(lo), np.int64)
+        for corner in itertools.product((0, 1), repeat=len(inner)):
+            index = tuple(pair[end] for pair, end in zip(ends, corner, strict=True))
+            found += (-1) ** (len(inner) - sum(corner)) * below[index]
+        return found > 0
+
+    def _inside(self, lo: Sequence[int], hi: Sequence[int]) -> Array:
+        """Return the numbers of the points in a box, in C order, those of one place as they were given.
+
+        Points in C order lie side by side for each index of the leading axes. Axes lead as long as there are
+        many points for each such index; on the others every point that is left is looked at.
+        """
+        places, numbers = self._in_order
+        heads, inner = np.zeros(1, np.int64), math.prod(self.shape)
+        box = Box(tuple(lo), tuple(hi)).intersect(self.box)
+        sides = zip(box.lo, box.hi, self.box.lo, self.box.hi, strict=True)
+        whole = [(a, b) == (first, stop) for a, b, first, stop in sides]
+        for k, (a, b, n) in enumerate(zip(box.lo, box.hi, self.shape, strict=True)):
+            inner //= n
+            first = np.searchsorted(places, (heads * n + a) * inner)
+            stop = np.searchsorted(places, (heads * n + b) * inner)
+            some = stop > first
+            heads, first, stop = heads[some], first[some], stop[some]
+            counts = stop - first
+            if all(whole[k + 1 :]) or len(heads) * (b - a) * _SEARCH > counts.sum():
+                break
+            heads = (heads[:, None] * n + np.arange(a, b)).reshape(-1)
+        starts = first - (np.cumsum(counts) - counts)
+        found = numbers[np.arange(counts.sum()) + np.repeat(starts, counts)]
+        for j in range(k + 1, len(whole)):
+            if not whole[j]:
+                axis = self.coords[j, found]
+                found = found[(axis >= box.lo[j]) & (axis < box.hi[j])]
+        return np.asarray(found)
 
     def project(
         self, lo: Sequence[int], hi: Sequence[int]
@@ -153,15 +211,10 @@ class PointSelection:
         >>> src[0].tolist(), dst[0].tolist()
         ([1, 2], [2, 0])
         """
-        near: Array = np.arange(self.size)
-        for (axis, order), a, b in zip(self._ascending, lo, hi, strict=True):
-            first, stop = np.searchsorted(axis, (a, b))
-            if stop - first < len(near):
-                near = order[first:stop]
-        begin, end = np.asarray(lo)[:, None], np.asarray(hi)[:, None]
-        points = self.coords[:, near]
-        inside = ((points >= begin) & (points < end)).all(axis=0)
-        return tuple(points[:, inside] - begin), (near[inside],)
+        if not self.shape or self.is_empty:
+            return (np.zeros(self.size, np.int64),) * len(self.shape), (np.arange(self.size),)
+        near = self._inside(lo, hi)
+        return tuple(self.coords[:, near] - np.asarray(lo)[:, None]), (near,)
 
     def finish(self, out: Array) -> Any:
         """Return the answer in its shape: a view of `out`, or a scalar."""

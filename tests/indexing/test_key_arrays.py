@@ -55,7 +55,7 @@ def test_a_mask_is_as_long_as_its_axes():
     mask = np.array([[True, False, True], [False, False, True]])
     assert [axis.tolist() for axis in true_places(mask, (9, 2, 3), 1)] == [[0, 0, 1], [0, 2, 2]]
     for axis, size, count in ((1, 9, 2), (2, 7, 3)):
-        shape = (9, 2, 3)[:axis] + (size,) + (9, 2, 3)[axis + 1 :]
+        shape = (9, *(size if k == axis else n for k, n in ((1, 2), (2, 3))))
         said = f"along axis {axis}; size of axis is {size} but size of corresponding boolean axis is {count}"
         with pytest.raises(InvalidKeyError, match=said):
             true_places(mask, shape, 1)

@@ -27,9 +27,9 @@ def test_a_mask_stands_for_as_many_axes_as_it_has_and_a_bool_for_none():
         axes = [axis for axis, _ in key_parts.with_axes(found)]
         assert axes == [0, 0, 2, 3]
         assert [part.shape for part in (found[0], found[1], found[4])] == [(), (3, 4), ()]
-    with pytest.raises(tl.InvalidKeyError, match="axis 2: 0.5 is not an index"):
+    with pytest.raises(tl.InvalidKeyError, match=r"axis 2: 0\.5 is not an index"):
         key_parts.expand((np.ones((3, 4), bool), 0.5), (3, 4, 5))
-    with pytest.raises(tl.InvalidKeyError, match="3 axes .* but 4 were indexed"):
+    with pytest.raises(tl.InvalidKeyError, match=r"3 axes .* but 4 were indexed"):
         key_parts.expand((np.ones((3, 4), bool), 0, 0), (3, 4, 5))
 
 

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -51,6 +52,49 @@ def test_the_box_is_the_smallest_one(case):
     named = {axis: (a, b) for axis, a, b in points.ranges()}
     for axis, (a, b) in enumerate(zip(points.box.lo, points.box.hi)):
         assert named.get(axis, (0, shape[axis])) == (a, b)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0, 9, 1 << 16]))
+def test_boxes_of_any_corners_are_hit_where_a_point_lies(seed, cells):
+    """Also where so small a table is made that the boxes have to be parted, and beyond the tensor."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(1, 12, rng.integers(1, 4)).tolist())
+    count = int(rng.choice([1, 3, 40, 400]))
+    coords = np.array([rng.integers(0, n, count) for n in shape])
+    corners = np.sort([[rng.integers(0, n + 3, 30) for n in shape] for _ in range(2)], axis=0)
+    lo, hi = corners.transpose(0, 2, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tensorlake_spark.indexing.point_selection._CELLS", cells)
+        got = PointSelection(shape, coords, (count,)).hits(lo, hi)
+    points = coords.T
+    inside = (points >= lo[:, None]) & (points < hi[:, None])
+    assert got.tolist() == inside.all(axis=2).any(axis=1).tolist()
+
+
+def test_a_point_that_is_given_twice_comes_in_the_order_of_the_caller():
+    coords = np.array([[5, 2, 5, 2, 5], [1, 1, 1, 1, 1]])
+    _, dst = PointSelection((9, 3), coords, (5,)).project((0, 0), (9, 3))
+    assert dst[0].tolist() == [1, 3, 0, 2, 4]
+
+
+def test_a_million_points_are_held_against_a_thousand_boxes_at_once():
+    rng = np.random.default_rng(0)
+    shape = (256, 256, 256)
+    points = PointSelection(
+        shape, np.array([rng.integers(0, 64, 1 << 20) for _ in shape]), (1 << 20,)
+    )
+    steps = np.meshgrid(*[np.arange(0, 256, 25)] * 3, indexing="ij")
+    lo = np.stack(steps, axis=-1).reshape(-1, 3)
+    before = time.process_time()
+    hits = points.hits(lo, lo + 25)
+    spent = time.process_time() - before
+    assert (hits == (lo < 64).all(axis=1)).all()
+    box_by_box = time.process_time()
+    for a in lo[:100]:
+        ((points.coords >= a[:, None]) & (points.coords < a[:, None] + 25)).all(axis=0).any()
+    assert spent < time.process_time() - box_by_box, (
+        "all boxes take less than a hundred of them one by one"
+    )
 
 
 def test_one_point_is_a_scalar_and_travels():

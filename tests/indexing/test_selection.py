@@ -210,14 +210,6 @@ def test_one_index_array_stands_among_slices():
     assert dst[1].tolist() == [0, 2]
 
 
-def test_points_are_held_against_boxes_in_blocks(monkeypatch):
-    monkeypatch.setattr("tensorlake_spark.indexing.point_selection._BLOCK", 7)
-    selection = select_points(([0, 4, 8], [1, 1, 2]), (9, 3))
-    lo = np.array([(a, b) for a in range(9) for b in range(3)])
-    hits = selection.hits(lo, lo + 1)
-    assert lo[hits].tolist() == [[0, 1], [4, 1], [8, 2]]
-
-
 def test_answers_are_views_of_what_storage_returned():
     """Assignment writes through them."""
     for key in [np.s_[::-1, None, 2], np.s_[1:, ...], np.s_[2, :, [[0, 1]]], np.s_[[[0], [1]], 1]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
 from tensorlake_spark.html_table import html_table
-from tensorlake_spark.indexing import AnySelection, locate, place
+from tensorlake_spark.indexing import AnySelection, PointSelection, locate, place
 from tensorlake_spark.indexing.coords import check_coords, check_shape, order
 from tensorlake_spark.indexing.key import Indexer, select, select_orthogonal, select_points
 from tensorlake_spark.indexing.read_plan import size_text
@@ -131,7 +131,8 @@ class SparseTensor(Interchange, ArrayFunctions):
         return Indexer(lambda key: select_points(key, self._shape), self._pick)
 
     def _pick(self, selection: AnySelection) -> Any:
-        take, out = locate(selection, self._coords)
+        is_points = isinstance(selection, PointSelection)
+        take, out = locate(selection, self._coords, self.places if is_points else None)
         if selection.is_scalar:
             return self._values[take[0]] if len(take) else np.zeros((), self.dtype)[()]
         # Index arrays that repeat indices can ask for more elements than the tensor has.
