@@ -63,16 +63,16 @@ def locate(
     if take is None and not any(isinstance(axis, Points) for axis in selection.axes):
         return np.arange(coords.shape[1]), coords
     take = np.arange(coords.shape[1]) if take is None else take
-    places: dict[int, Array] = {}
+    joined: dict[int, Array] = {}
     for k, axis in enumerate(selection.axes):
         if isinstance(axis, Points):
-            again, places[k] = _join(*axis._ascending, coords[k][take])
+            again, joined[k] = _join(*axis._ascending, coords[k][take])
             take = take[again]
-            places.update({j: places[j][again] for j in places if j < k})
+            joined.update({j: joined[j][again] for j in joined if j < k})
     out = np.empty((len(selection.axes), len(take)), np.int64)
     for k, axis in enumerate(selection.axes):
         if isinstance(axis, Points):
-            out[k] = places[k]
+            out[k] = joined[k]
             continue
         np.take(coords[k], take, out=out[k], mode="clip")  # "raise" would go through a buffer
         if axis.start:

@@ -48,9 +48,9 @@ from tensorlake_spark.writing.sparse_assignment import assign_elements
 class TensorRef:
     """A tensor of a lake at one version. It reads nothing before you index it.
 
-    Indexing follows NumPy's basic indexing: integers, slices with steps of either sign, Ellipsis and
-    newaxis; one integer or boolean array may take the place of one axis. `oindex` and `vindex` mean what
-    they mean in Zarr. Only the chunks that a key needs are read.
+    Indexing is NumPy's: integers, slices with steps of either sign, Ellipsis, newaxis, integer arrays that
+    broadcast and masks of any rank. `oindex` and `vindex` mean what they mean in Zarr. Only the chunks that a
+    key needs are read.
 
     Examples
     --------
@@ -59,6 +59,8 @@ class TensorRef:
     >>> ref = lake.write("x", np.arange(12).reshape(3, 4))
     >>> ref[1:, ::-1].tolist()
     [[7, 6, 5, 4], [11, 10, 9, 8]]
+    >>> ref[[0, 2], [1, 3]].tolist(), ref[ref[...] % 5 == 0].tolist()
+    ([1, 11], [0, 5, 10])
     """
 
     def __init__(self, snapshot: Snapshot, meta: Meta, verify: bool = True) -> None:

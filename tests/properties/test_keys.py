@@ -1,5 +1,7 @@
 """A key picks and puts what NumPy's does: in memory and stored, of every layout, also inside of a transaction."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from examples import times
@@ -51,7 +53,7 @@ def test_reading(lake, layout):
     x = array_of(0, SHAPE)
     ref = lake.write(layout, x, **options_of(layout))
 
-    @times(0.5)
+    @times(1)
     @given(mixed_keys(SHAPE))
     def picks(key):
         want = answer(lambda: x[key])
@@ -100,7 +102,7 @@ def test_assignment(lake, layout):
     x = array_of(1, SHAPE)
     lake.write(layout, x, **options_of(layout))
 
-    @times(0.25)
+    @times(0.5)
     @given(mixed_keys(SHAPE), st.integers(0, 2**31))
     def puts(key, seed):
         if isinstance(answer(lambda: x[key]), type):
@@ -146,3 +148,85 @@ def test_values_that_do_not_fit_change_nothing(lake, layout):
             with pytest.raises(error, match="cannot be assigned to a selection of shape"):
                 ref[key] = values
     assert lake.version == version
+
+
+def few_true(shape, *places):
+    mask = np.zeros(shape, bool)
+    mask[tuple(np.transpose(places))] = True
+    return mask
+
+
+SLABS = (40, 6, 8)
+FEW = {
+    "a mask": few_true(SLABS, (9, 0, 7), (31, 5, 0)),
+    "a mask of two axes": np.s_[few_true(SLABS[:2], (9, 0), (31, 5)), ::2],
+    "arrays that pair": np.s_[[31, 9, 31], [5, 0, 1]],
+    "arrays around a slice": np.s_[[[9], [31]], :, [0, 3]],
+    "an array after a slice": np.s_[8:10, few_true(SLABS[1:], (0, 7), (5, 0))],
+}
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs", "csf"])
+@pytest.mark.parametrize("what", FEW)
+def test_files_without_a_picked_element_are_neither_read_nor_written(tmp_path, layout, what):
+    key, x = FEW[what], array_of(4, SLABS)
+    lake = tl.open(tmp_path)
+    block = {"block_shape": (2, 6, 8)} if LAYOUTS[layout].has_blocks else {}
+    for i in range(0, 40, 4):
+        more = {"mode": "append"} if i else {"layout": layout, **block}
+        lake.write("x", x[i : i + 4], **more)
+    ref, wanted = lake["x"], {2} if what == "an array after a slice" else {2, 7}
+    assert ref.explain(key).n_files == len(wanted)
+    paths = {
+        f.path: i
+        for f in ref.explain().files
+        for i in range(10)
+        if f in ref.explain(np.s_[4 * i]).files
+    }
+    assert {paths[f.path] for f in ref.explain(key).files} == wanted
+    ref[key] = 7
+    x[key] = 7
+    assert {i for path, i in paths.items() if path not in set(ref._snapshot.files.path)} == wanted
+    for path in set(ref._snapshot.files.path) - {f.path for f in ref.explain(key).files}:
+        lake._storage.delete(path)
+    assert same(ref[key], x[key])
+    with pytest.raises(tl.MissingDataError):
+        ref[...]
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+def test_rows_without_a_picked_element_are_not_decoded(lake, layout, monkeypatch):
+    """They may lie between others, in the box around all that is picked."""
+    x = np.arange(1, 8 * 8 * 8 + 1).reshape(8, 8, 8)
+    ref = lake.write("rows", x, layout=layout, block_shape=(2, 2, 8), mode="overwrite")
+    kind = type(LAYOUTS[layout])
+    decode, decoded = kind.decode, []
+
+    def spy(self, *args):
+        decoded.append(decode(self, *args))
+        return decoded[-1]
+
+    monkeypatch.setattr(kind, "decode", spy)
+    for key, rows in [
+        (few_true((8, 8, 8), (0, 0, 0), (7, 7, 7)), 2),
+        (np.s_[[0, 7, 3], [0, 7, 0], 2:5], 3),
+        (np.s_[[0, 7], :, [1, 1]], 8),
+        (np.s_[few_true((8, 8), (0, 0), (1, 1), (6, 0))], 2),
+    ]:
+        decoded.clear()
+        assert same(ref[key], x[key])
+        assert sum(done.rows for done in decoded) == rows
+
+
+def test_a_mask_costs_memory_for_what_it_picks(lake):
+    x = np.ones((64, 256, 256), "u1")
+    ref = lake.write("large", x, mode="overwrite")
+    mask = x[:] == 0
+    mask[::16, 5, 7] = True
+    ref[mask]
+    tracemalloc.start()
+    assert ref[mask].tolist() == [1] * 4
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < x.nbytes, "not so much as the tensor"

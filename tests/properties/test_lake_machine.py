@@ -27,6 +27,7 @@ from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.testing.laws import bits
+from tensorlake_spark.layouts.testing.strategies import mixed_keys
 from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.pipeline import encode
 from tensorlake_spark.writing.source import source_of
@@ -44,6 +45,19 @@ def random_array(seed, shape, dtype="i4"):
     rng = np.random.default_rng(seed)
     x = rng.integers(-3, 4, shape).astype(dtype)
     return np.where(rng.random(shape) < 0.3, 0, x).astype(dtype) if seed % 3 else x * 0
+
+
+def keys(x):
+    """Keys that NumPy takes: slices alone, or of any kind."""
+    return st.tuples(*map(st.slices, x.shape)) | mixed_keys(x.shape).filter(lambda k: takes(x, k))
+
+
+def takes(x, key):
+    try:
+        x[key]
+    except IndexError:
+        return False
+    return True
 
 
 class LakeMachine(RuleBasedStateMachine):
@@ -147,7 +161,7 @@ class LakeMachine(RuleBasedStateMachine):
     def assign(self, name, seed, data):
         name = self.there(name)
         x = self.model[name]
-        key = tuple(data.draw(st.slices(n)) for n in x.shape)
+        key = data.draw(keys(x))
         values = random_array(seed, x[key].shape)
         self.lake[name][key] = values
         x = x.copy()
@@ -274,7 +288,7 @@ class LakeMachine(RuleBasedStateMachine):
     def slice(self, name, data):
         name = self.there(name)
         x = self.model[name]
-        key = tuple(data.draw(st.slices(n)) for n in x.shape)
+        key = data.draw(keys(x))
         assert bits(self.lake[name][key]) == bits(x[key])
 
     @invariant()

@@ -370,4 +370,8 @@ def long_selections(data: st.DataObject, tensor: SparseTensor) -> Iterator[AnySe
     yield select(tuple(key), shape)
     axis = data.draw(st.integers(0, len(shape) - 1))
     yield select((*key[:axis], at[axis][::-1], *key[axis + 1 :]), shape)
+    if len(shape) > 1:
+        other = axis - 1 if axis else len(shape) - 1
+        key[axis], key[other] = at[axis], at[other][::-1]
+        yield select(tuple(key), shape)
     yield select_points(tuple(at[:, ::-1]), shape)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.indexing import AnySelection, PointSelection, Run
+from tensorlake_spark.indexing import AnySelection, MixedSelection, PointSelection, Run
 from tensorlake_spark.tensor.sparse import SparseTensor
 
 Array = np.ndarray[Any, Any]
@@ -31,13 +31,21 @@ def plain_pick(tensor: SparseTensor, selection: AnySelection) -> dict[tuple[int,
     """
     out = {}
     for coord, value in zip(tensor.coords.T.tolist(), tensor.values, strict=True):
-        if isinstance(selection, PointSelection):
-            hits = (coord == selection.coords.T).all(axis=1)
-            places: Any = [(int(n),) for n in np.flatnonzero(hits)]
-        else:
-            places = product(*map(_places, selection.axes, coord))
-        out.update(dict.fromkeys(places, value.tobytes()))
+        out.update(dict.fromkeys(_where(selection, coord), value.tobytes()))
     return out
+
+
+def _where(selection: AnySelection, coord: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return where in ``selection.storage_shape`` an element goes."""
+    if isinstance(selection, PointSelection):
+        hits = (np.array(coord, np.int64) == selection.coords.T).all(axis=1)
+        return [(int(n),) for n in np.flatnonzero(hits)]
+    if isinstance(selection, MixedSelection):
+        points = _where(selection.points, [coord[k] for k in selection.axes])
+        rest = _where(selection.rest, [coord[k] for k in selection.others])
+        k = selection.place
+        return [(*at[:k], *number, *at[k:]) for number, at in product(points, rest)]
+    return list(product(*map(_places, selection.axes, coord)))
 
 
 def _places(axis: Any, index: int) -> list[int]:

@@ -30,7 +30,7 @@ Array = np.ndarray[Any, Any]
 class SparseTensor(Interchange, ArrayFunctions):
     """A tensor of which only some elements are stored; the others are zero. It cannot be changed.
 
-    An explicit zero is a stored element like any other. Indexing works as for a `TensorRef`. It returns a
+    An explicit zero is a stored element like any other. Indexing is NumPy's, as for a `TensorRef`. It returns a
     sparse tensor, or a scalar if the key has an integer for every axis.
 
     Parameters
