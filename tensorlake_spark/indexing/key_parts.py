@@ -83,7 +83,7 @@ def part_of(item: Any, axis: int) -> Any:
         raise InvalidKeyError(f"axis {axis}: {item} is not an index; a boolean array is")
     try:
         return operator.index(item)
-    except TypeError:
+    except (TypeError, ValueError):  # the latter of arrays of other packages
         pass
     if isinstance(item, (str, bytes)):
         raise InvalidKeyError(
@@ -113,6 +113,13 @@ def index_array(item: Any, axis: int) -> Array:
     except ValueError:
         raise InvalidKeyError(
             f"axis {axis}: {reprlib.repr(item)} is not an index array: its parts differ in length"
+        ) from None
+    except (
+        TypeError,
+        RuntimeError,
+    ) as error:  # of arrays of other packages, such as sparse ones of integers
+        raise InvalidKeyError(
+            f"axis {axis}: {reprlib.repr(item)} is not an index array: {error}"
         ) from None
     if array.size == 0 and not isinstance(item, np.ndarray):
         return array.astype(np.int64)
@@ -155,11 +162,13 @@ def _width(item: Any) -> int:
     """Return for how many axes a part of a key stands."""
     if item is None or item is Ellipsis or isinstance(item, (bool, np.bool_)):
         return 0
+    if isinstance(item, (slice, int)):
+        return 1
     try:
         if isinstance(item, (list, tuple)) and not any(np.ndim(first) for first in item[:1]):
             return 1  # a list of rank 1, which may be long, is looked at once
         array = item if _is_sparse_mask(item) else np.asarray(item)
-    except ValueError:
+    except (ValueError, TypeError, RuntimeError):
         return 1  # `part_of` has the words for it
     return array.ndim if array.dtype == bool else 1
 

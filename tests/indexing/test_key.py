@@ -221,13 +221,22 @@ def test_the_keys_of_hypothesis(data):
 def test_a_sparse_mask_is_a_mask():
     x = np.arange(12).reshape(3, 4)
     for mask in (x % 5 == 0, x > 99, x >= 0):
-        for sparse in (scipy.sparse.coo_array(mask[::-1])[::-1], scipy.sparse.csc_array(mask)):
-            selection = select(sparse, x.shape)
+        for some in (scipy.sparse.csc_array(mask), scipy.sparse.coo_array(mask)):
+            selection = select(some, x.shape)
             np.testing.assert_array_equal(x[tuple(selection.coords)], x[mask])
     twice = scipy.sparse.coo_array((np.ones(2, bool), ([1, 1], [2, 2])), (3, 4))
     assert select(twice, (3, 4)).coords.tolist() == [[1], [2]]
     with pytest.raises(InvalidKeyError, match="along axis 1; size of axis is 5 but size of corr"):
         select(twice, (3, 5))
+
+
+def test_what_will_not_become_an_array_is_no_index():
+    class Sparse:
+        def __array__(self, *_, **__):
+            raise RuntimeError("call todense()")
+
+    with pytest.raises(InvalidKeyError, match=r"axis 0: .* is not an index array: call todense"):
+        select(Sparse(), (3, 3))
 
 
 def test_names_and_text_take_one_index_array():
