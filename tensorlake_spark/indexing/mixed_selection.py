@@ -148,7 +148,7 @@ class MixedSelection:
         >>> from tensorlake_spark.indexing import select
         >>> src, dst = select(([8, 1], [0, 0], slice(2)), (9, 3, 5)).project((6, 0, 0), (9, 3, 5))
         >>> src[0].tolist(), src[2], dst[0].tolist(), dst[1]
-        ([2], slice(0, 2, 1), [0], slice(0, 2, 1))
+        ([2], slice(0, 2, 1), [0], slice(0, 2, None))
         """
         index, number = self.points.project([lo[k] for k in self.axes], [hi[k] for k in self.axes])
         there, here = self.rest.project([lo[k] for k in self.others], [hi[k] for k in self.others])
