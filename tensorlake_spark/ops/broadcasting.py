@@ -69,6 +69,8 @@ def broadcast_to(x: Elements, shape: Sequence[int]) -> Elements:
 
 def repeated(x: Elements, shape: Shape) -> Array:
     """Return the places in a larger shape of every element's repetitions, which come one after the other."""
+    if not x.nnz:
+        return np.zeros(0, np.int64)
     strides, own = _strides(shape), _own_axes(x, shape)
     first = _places(x, own, strides)
     more = np.zeros(1, np.int64)

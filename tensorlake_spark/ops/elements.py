@@ -142,7 +142,7 @@ class Elements:
 
 def _locked(array: Array) -> Array:
     """Return a view that cannot be written to, for the flag belongs to the caller's array."""
-    view = np.ascontiguousarray(array).view()
+    view: Array = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
 
