@@ -170,8 +170,8 @@ def _of_zeros(call: Call, sparse: Iterable[Elements], *dense: Array) -> Values:
 def _check_zeros(
     ufunc: np.ufunc, call: Call, sparse: list[Elements], shape: tuple[int, ...], given: list[Any]
 ) -> None:
-    """Raise DenseResultError if a function makes something else of zeros."""
-    for found in _of_zeros(call, sparse):
+    """Raise DenseResultError if a function makes something else of zeros; also if all elements are stored."""
+    for found in _of_zeros(call, sparse) if math.prod(shape) else ():
         if nonzero(found).any():
             zeros = " and ".join("0" if isinstance(x, Elements) else str(x) for x in given)
             size = math.prod(shape) * found.dtype.itemsize

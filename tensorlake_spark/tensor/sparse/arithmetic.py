@@ -80,7 +80,7 @@ class Arithmetic(Interchange, ArrayFunctions):
     def __pow__(self, other: Any) -> Any:
         # As for arrays, whose operator is not np.power for these either.
         if type(other) in (int, float) and self.dtype.kind in (
-            "fc" if type(other) is float else "iufc"
+            "fc" if type(other) is float else "biufc"
         ):
             if other == 2:
                 return self._power_as(np.square)
