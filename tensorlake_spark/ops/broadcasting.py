@@ -93,11 +93,16 @@ def matches(a: Elements, b: Elements, shape: Shape) -> tuple[Array, Array, Array
     both = own_a.keys() & own_b.keys()
     key_a = _places(a, {axis: own_a[axis] for axis in both}, strides)
     key_b, by = sort_places(_places(b, {axis: own_b[axis] for axis in both}, strides))
-    first = np.searchsorted(key_b, key_a)
-    counts = np.searchsorted(key_b, key_a, side="right") - first
-    of_a = np.repeat(np.arange(a.nnz), counts)
-    within = np.arange(len(of_a)) - np.repeat(np.cumsum(counts) - counts, counts)
-    of_b = by[first[of_a] + within]
+    keys, starts, counts = np.unique(key_b, return_index=True, return_counts=True)
+    group = np.searchsorted(keys, key_a)
+    group[group == len(keys)] = 0
+    of_a = np.flatnonzero(keys[group] == key_a) if len(keys) else group[:0]
+    of_b = starts[group[of_a]]
+    if len(keys) < len(key_b):  # several elements of b meet one of a
+        repeats = counts[group[of_a]]
+        within = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        of_a, of_b = np.repeat(of_a, repeats), np.repeat(of_b, repeats) + within
+    of_b = by[of_b]
     places = _places(a, own_a, strides)[of_a]
     only_b = {axis: own_b[axis] for axis in own_b.keys() - both}
     if only_b:

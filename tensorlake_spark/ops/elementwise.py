@@ -171,7 +171,9 @@ def _check_zeros(
     ufunc: np.ufunc, call: Call, sparse: list[Elements], shape: tuple[int, ...], given: list[Any]
 ) -> None:
     """Raise DenseResultError if a function makes something else of zeros; also if all elements are stored."""
-    for found in _of_zeros(call, sparse) if math.prod(shape) else ():
+    with np.errstate(all="ignore"):
+        outputs = call(*(np.zeros(min(1, math.prod(shape)), x.dtype) for x in sparse))
+    for found in outputs:
         if nonzero(found).any():
             zeros = " and ".join("0" if isinstance(x, Elements) else str(x) for x in given)
             size = math.prod(shape) * found.dtype.itemsize
@@ -186,11 +188,12 @@ def _of_pattern(x: Elements, outputs: Values) -> tuple[Elements, ...]:
     """Return values at the places of a tensor, without zeros."""
     out = []
     for values in outputs:
-        kept = nonzero(values)
+        mask = nonzero(values)
         coords, places = x._coords, x._places
-        if not kept.all():
+        if not mask.all():
+            kept = np.flatnonzero(mask)  # numbers are quicker to take than those of a mask
             values = values[kept]
-            coords = None if coords is None else coords[:, kept]
+            coords = None if coords is None else coords.take(kept, axis=1)
             places = None if places is None else places[kept]
         out.append(Elements._trusted(coords, values, x.shape, places))
     return tuple(out)
@@ -251,35 +254,40 @@ def _with_dense(
     call: Call, x: Elements, dense: list[Array], shape: tuple[int, ...]
 ) -> tuple[Any, ...]:
     """Return a function of a sparse tensor and of dense arrays."""
+    ones = _of_zeros(call, [x], *(np.ones(1, y.dtype) for y in dense))
+    beside = None if any(nonzero(one).any() for one in ones) else _nan_beside(call, x, dense)
     wide = broadcast_to(x, shape)
     values = call(wide.values, *(values_at(y, wide, shape) for y in dense))
-    ones = _of_zeros(call, [x], *(np.ones(1, y.dtype) for y in dense))
-    beside = _beside_dense(call, x, dense)
-    out: list[Any] = []
-    for k, (one, some) in enumerate(zip(ones, values, strict=True)):
-        rest = beside[k]
-        if nonzero(one).any() or (rest.values == rest.values).any():
-            array = np.array(np.broadcast_to(_of_zeros(call, [x], *dense)[k], shape), order="C")
-            array.reshape(-1)[wide.places] = some
-            out.append(array)
-        elif rest.nnz:
-            out.append(_overlaid([rest], wide.places, some, shape))
-        else:
-            out += _of_pattern(wide, (some,))
+    if beside is not None:
+        pairs = zip(beside, values, strict=True)
+        return tuple(
+            _overlaid([nan], wide.places, some, shape) if nan.nnz else _of_pattern(wide, (some,))[0]
+            for nan, some in pairs
+        )
+    out = []
+    for zeros, some in zip(_of_zeros(call, [x], *dense), values, strict=True):
+        fresh = zeros.shape == shape and zeros.flags.c_contiguous and zeros.flags.owndata
+        array = zeros if fresh else np.array(np.broadcast_to(zeros, shape), order="C")
+        array.reshape(-1)[wide.places] = some
+        out.append(array)
     return tuple(out)
 
 
-def _beside_dense(call: Call, x: Elements, dense: list[Array]) -> list[Elements]:
-    """Return what a function makes of zeros beside dense arrays, where that is not zero; never all at once."""
+def _nan_beside(call: Call, x: Elements, dense: list[Array]) -> list[Elements] | None:
+    """Return the NaN that a function makes of zeros beside dense arrays; None if it makes numbers of them too."""
     shape = broadcast_shapes(*(y.shape for y in dense))
     flat = [np.broadcast_to(y, shape).reshape(-1) for y in dense]
     found: list[list[tuple[Array, Array]]] = []
+    # A part at a time: what is not kept stays in the cache.
     for first in range(0, max(1, len(flat[0])), _AT_ONCE):
         outputs = _of_zeros(call, [x], *(y[first : first + _AT_ONCE] for y in flat))
         found = found or [[] for _ in outputs]
         for parts, zeros in zip(found, outputs, strict=True):
             odd = np.flatnonzero(nonzero(zeros))
-            parts.append((odd + first, zeros[odd]))
+            values = zeros[odd]
+            if (values == values).any():
+                return None
+            parts.append((odd + first, values))
     columns = [[np.concatenate(column) for column in zip(*parts, strict=True)] for parts in found]
     return [Elements._trusted(None, values, shape, places) for places, values in columns]
 

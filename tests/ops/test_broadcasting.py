@@ -38,7 +38,9 @@ def test_elements_are_repeated(data, shapes):
     got = broadcast_to(sparse_of(x), shapes.result_shape)
     assert isinstance(got, Elements)
     assert (np.diff(got.places) > 0).all()
-    np.testing.assert_array_equal(got.todense(), np.broadcast_to(x, shapes.result_shape), strict=True)
+    np.testing.assert_array_equal(
+        got.todense(), np.broadcast_to(x, shapes.result_shape), strict=True
+    )
 
 
 def test_a_shape_that_is_smaller_is_refused():

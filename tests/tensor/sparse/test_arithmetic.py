@@ -113,7 +113,9 @@ def one():
 
 def test_what_would_be_dense_says_so():
     x = one()
-    with pytest.raises(tl.DenseResultError, match=r"np\.exp of 0 is 1\.0.* takes 48 bytes; todense\(\)"):
+    with pytest.raises(
+        tl.DenseResultError, match=r"np\.exp of 0 is 1\.0.* takes 48 bytes; todense\(\)"
+    ):
         np.exp(x)
     with pytest.raises(tl.DenseResultError, match=r"np\.add of 0 and 1 is 1\.0"):
         x + 1
@@ -208,7 +210,12 @@ def test_one_element_is_a_number():
     x = tl.SparseTensor([[0], [0]], [2.5], (1, 1))
     assert (bool(x), int(x), float(x), complex(x)) == (True, 2, 2.5, 2.5 + 0j)
     assert not tl.SparseTensor([[]], [], (1,))
-    for function, error in ((bool, ValueError), (int, TypeError), (float, TypeError), (complex, TypeError)):
+    for function, error in (
+        (bool, ValueError),
+        (int, TypeError),
+        (float, TypeError),
+        (complex, TypeError),
+    ):
         with pytest.raises(error, match="it has 6 elements, not one"):
             function(one())
     with pytest.raises(ValueError, match="it has 0 elements"):
