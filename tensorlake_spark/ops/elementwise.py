@@ -6,7 +6,7 @@ The function itself says what it makes of zeros: it is computed once for the zer
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,8 @@ def apply(
     Elements or ndarray, or a tuple of them
         Sparse and canonical if zeros stay zero. With a dense operand that is not a scalar: sparse if the function
         makes zero or NaN of zero beside each of its elements, and zero beside one, as a product does; the NaN,
-        such as those of ``0 * inf``, are stored. Otherwise an ndarray, as of a sum.
+        such as those of ``0 * inf``, are stored. Otherwise an ndarray, as of a sum. To find NaN, and in no other
+        case, the whole dense operand is read.
 
     Raises
     ------
@@ -122,8 +123,8 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, **options: Any) -> Any:
     Examples
     --------
     >>> x = Elements._trusted(np.array([[1]]), np.array([5]), (3,))
-    >>> apply_to = outer(np.multiply, x, [1, 2])
-    >>> apply_to.shape, apply_to.coords.tolist(), apply_to.values.tolist()
+    >>> table = outer(np.multiply, x, [1, 2])
+    >>> table.shape, table.coords.tolist(), table.values.tolist()
     ((3, 2), [[1, 1], [0, 1]], [5, 10])
     """
     ones = (1,) * (b.ndim if isinstance(b, Elements) else np.ndim(b))
@@ -161,10 +162,10 @@ def _bound(
     return call, [given[k] for k in sparse], [given[k] for k in dense]
 
 
-def _of_zeros(call: Call, sparse: Iterable[Elements], *dense: Array) -> Values:
-    """Return what a function makes of zeros, without warnings."""
+def _of_zeros(call: Call, x: Elements, *dense: Array) -> Values:
+    """Return what a function makes of a tensor's zeros beside dense arrays, without warnings."""
     with np.errstate(all="ignore"):
-        return call(*(np.zeros(1, x.dtype) for x in sparse), *dense)
+        return call(np.zeros(1, x.dtype), *dense)
 
 
 def _check_zeros(
@@ -254,7 +255,7 @@ def _with_dense(
     call: Call, x: Elements, dense: list[Array], shape: tuple[int, ...]
 ) -> tuple[Any, ...]:
     """Return a function of a sparse tensor and of dense arrays."""
-    ones = _of_zeros(call, [x], *(np.ones(1, y.dtype) for y in dense))
+    ones = _of_zeros(call, x, *(np.ones(1, y.dtype) for y in dense))
     beside = None if any(nonzero(one).any() for one in ones) else _nan_beside(call, x, dense)
     wide = broadcast_to(x, shape)
     values = call(wide.values, *(values_at(y, wide, shape) for y in dense))
@@ -265,7 +266,7 @@ def _with_dense(
             for nan, some in pairs
         )
     out = []
-    for zeros, some in zip(_of_zeros(call, [x], *dense), values, strict=True):
+    for zeros, some in zip(_of_zeros(call, x, *dense), values, strict=True):
         fresh = zeros.shape == shape and zeros.flags.c_contiguous and zeros.flags.owndata
         array = zeros if fresh else np.array(np.broadcast_to(zeros, shape), order="C")
         array.reshape(-1)[wide.places] = some
@@ -280,7 +281,7 @@ def _nan_beside(call: Call, x: Elements, dense: list[Array]) -> list[Elements] |
     found: list[list[tuple[Array, Array]]] = []
     # A part at a time: what is not kept stays in the cache.
     for first in range(0, max(1, len(flat[0])), _AT_ONCE):
-        outputs = _of_zeros(call, [x], *(y[first : first + _AT_ONCE] for y in flat))
+        outputs = _of_zeros(call, x, *(y[first : first + _AT_ONCE] for y in flat))
         found = found or [[] for _ in outputs]
         for parts, zeros in zip(found, outputs, strict=True):
             odd = np.flatnonzero(nonzero(zeros))

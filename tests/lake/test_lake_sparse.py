@@ -281,7 +281,9 @@ def test_slabs_and_array_likes(lake, layout):
     ref = lake.write("slabs", (x[i : i + 1] for i in range(5, 7)), layout=layout, mode="append")
     assert ref[...].equals(tl.SparseTensor.from_dense(x))
     assert ref.nnz == np.count_nonzero(x)
-    assert lake.write("like", ArrayLike(x), layout=layout)[...].equals(tl.SparseTensor.from_dense(x))
+    assert lake.write("like", ArrayLike(x), layout=layout)[...].equals(
+        tl.SparseTensor.from_dense(x)
+    )
     assert tl.estimate(ArrayLike(x), layouts=[layout]).rows[0] > 0
     ref = lake.write("empty", np.zeros((0,), "int16"), layout=layout)
     ref = lake.write("empty", iter([x[0, 0], x[1, 1]]), mode="append")

@@ -46,7 +46,7 @@ def test_elements_are_repeated(data, shapes):
 def test_a_shape_that_is_smaller_is_refused():
     x = sparse_of(np.eye(3))
     for shape in ((3,), (1, 3), (2, 3, 4)):
-        with pytest.raises(ValueError, match="do(es)? not broadcast"):
+        with pytest.raises(ValueError, match=r"do(es)? not broadcast"):
             broadcast_to(x, shape)
 
 

@@ -48,3 +48,42 @@ def check_same(got, want):
         got = got.todense()
     assert isinstance(got, np.ndarray)
     np.testing.assert_array_equal(got, want, strict=True)
+
+
+def outcome(function, *operands):
+    """Return what a function gives, or the error that it raises."""
+    with np.errstate(all="ignore"):
+        try:
+            return function(*operands)
+        except (TypeError, ValueError, OverflowError) as error:
+            return error
+
+
+def zeros_stay(function, *operands):
+    found = outcome(function, *operands)
+    return not any(np.any(part != 0) for part in (found if isinstance(found, tuple) else (found,)))
+
+
+def hold(function, dense, ours, zeros):
+    """Hold a function of our operands to that of dense ones; a DenseResultError to what it makes of zeros."""
+    got, want = outcome(function, *ours), outcome(function, *dense)
+    if isinstance(got, tl.DenseResultError):
+        assert not zeros_stay(function, *zeros), got
+    elif isinstance(want, Exception):
+        assert isinstance(got, type(want)), (got, want)
+    else:
+        assert not isinstance(got, Exception), got
+        if isinstance(want, tuple):
+            for one, other in zip(got, want, strict=True):
+                check_same(one, np.asarray(other))
+        else:
+            check_same(got, np.asarray(want))
+
+
+def zero(x):
+    return np.zeros(1, x.dtype)
+
+
+def one():
+    """A tensor of two elements: 4 and 9."""
+    return tl.SparseTensor([[0, 2], [1, 0]], [4.0, 9.0], (3, 2))

@@ -5,13 +5,13 @@ import operator
 import numpy as np
 import pytest
 import scipy.sparse
+from examples import times
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sparse_operands import DTYPES, arrays, check_canonical, check_same, sparse_of
+from sparse_operands import DTYPES, arrays, check_same, hold, one, outcome, sparse_of, zero
 
 import tensorlake_spark as tl
-from tensorlake_spark.tensor.spec import dtype_of
 
 BINARY = [
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
@@ -19,10 +19,6 @@ BINARY = [
     operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, divmod,
 ]  # fmt: skip
 UNARY = [operator.neg, operator.pos, operator.abs, operator.invert]
-UFUNCS = sorted(
-    {f for f in vars(np).values() if isinstance(f, np.ufunc) and f.signature is None},
-    key=lambda f: f.__name__,
-)
 SCALARS = st.sampled_from(
     [0, 1, 2, -1, 300, 0.5, 2.0, -0.0, np.inf, np.nan, 1j, True, np.int8(3), np.float32(2), np.uint64(5),
      np.array(2.0), np.array(3, "i2"), np.complex64(1j), np.bool_(True)]
@@ -30,41 +26,8 @@ SCALARS = st.sampled_from(
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 
 
-def outcome(function, *operands):
-    """Return what a function gives, or the error that it raises."""
-    with np.errstate(all="ignore"):
-        try:
-            return function(*operands)
-        except (TypeError, ValueError, OverflowError) as error:
-            return error
-
-
-def zeros_stay(function, *operands):
-    found = outcome(function, *operands)
-    return not any(np.any(part != 0) for part in (found if isinstance(found, tuple) else (found,)))
-
-
-def hold(function, dense, ours, zeros):
-    """Hold a function of our operands to that of dense ones; a DenseResultError to what it makes of zeros."""
-    got, want = outcome(function, *ours), outcome(function, *dense)
-    if isinstance(got, tl.DenseResultError):
-        assert not zeros_stay(function, *zeros), got
-    elif isinstance(want, Exception):
-        assert isinstance(got, type(want)), (got, want)
-    else:
-        assert not isinstance(got, Exception), got
-        if isinstance(want, tuple):
-            for one, other in zip(got, want, strict=True):
-                check_same(one, np.asarray(other))
-        else:
-            check_same(got, np.asarray(want))
-
-
-def zero(x):
-    return np.zeros(1, x.dtype)
-
-
 @pytest.mark.parametrize("function", UNARY)
+@times(0.4)
 @given(data=st.data(), dtype=st.sampled_from(DTYPES), shape=SHAPES)
 def test_an_operator_of_one_tensor(function, data, dtype, shape):
     x = data.draw(arrays(shape, dtype))
@@ -72,6 +35,7 @@ def test_an_operator_of_one_tensor(function, data, dtype, shape):
 
 
 @pytest.mark.parametrize("function", BINARY)
+@times(0.4)
 @given(
     data=st.data(),
     dtypes=st.lists(st.sampled_from(DTYPES), min_size=2, max_size=2),
@@ -90,6 +54,7 @@ def test_an_operator_of_two_tensors(function, data, dtypes, shapes):
 
 
 @pytest.mark.parametrize("function", BINARY)
+@times(0.4)
 @given(data=st.data(), dtype=st.sampled_from(DTYPES), shape=SHAPES, scalar=SCALARS)
 def test_an_operator_of_a_tensor_and_a_scalar(function, data, dtype, shape, scalar):
     # A zero-dimensional array of NumPy's is a scalar; here it stays a tensor.
@@ -98,54 +63,12 @@ def test_an_operator_of_a_tensor_and_a_scalar(function, data, dtype, shape, scal
     hold(function, [scalar, x], [scalar, sparse_of(x)], [scalar, zero(x)])
 
 
-@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda f: f.__name__)
-@given(
-    data=st.data(), dtypes=st.lists(st.sampled_from(DTYPES), min_size=2, max_size=2), shape=SHAPES
-)
-def test_every_ufunc(ufunc, data, dtypes, shape):
-    dense = [data.draw(arrays(shape or (1,), dtype)) for dtype in dtypes[: ufunc.nin]]
-    hold(ufunc, dense, [sparse_of(x, k) for k, x in enumerate(dense)], [*map(zero, dense)])
-
-
-def one():
-    return tl.SparseTensor([[0, 2], [1, 0]], [4.0, 9.0], (3, 2))
-
-
-def test_what_would_be_dense_says_so():
-    x = one()
-    with pytest.raises(
-        tl.DenseResultError, match=r"np\.exp of 0 is 1\.0.* takes 48 bytes; todense\(\)"
-    ):
-        np.exp(x)
-    with pytest.raises(tl.DenseResultError, match=r"np\.add of 0 and 1 is 1\.0"):
-        x + 1
-    for function in (lambda: x / 0, lambda: 0 / x, lambda: x**0, lambda: x / x, lambda: x * np.nan):
-        with pytest.raises(tl.DenseResultError):
-            function()
-    for function in (lambda: x == x, lambda: x == 0):
-        with pytest.raises(tl.DenseResultError, match=r"x\.equals\(y\) compares whole tensors"):
-            function()
-
-
 def test_comparisons_are_sparse():
     x = one()
     assert (x == 9).coords.tolist() == [[2], [0]]
     assert (x != 2 * x).nnz == 2
     assert (x != x).nnz == 0
     assert (x > 5).dtype == bool
-
-
-def test_a_sum_with_an_array_is_an_array_and_a_product_is_sparse():
-    x, y = one(), np.array([[1, np.inf], [np.nan, 2], [3, 4]])
-    assert isinstance(x + np.zeros((3, 2)), np.ndarray)
-    assert isinstance(np.zeros(2) - x, np.ndarray)
-    got = x * y
-    check_same(got, x.todense() * y)
-    assert got.coords.tolist() == [[0, 1, 2], [1, 0, 0]], "NaN beside infinity and NaN is stored"
-    got = x / np.array([[2.0], [0.0], [4.0]])
-    assert got.nnz == 4, "so is that of 0 / 0"
-    assert isinstance(x ** np.array([2.0, 0.0]), np.ndarray), "0 ** 0 is one"
-    assert (x ** np.array([2, 3])).nnz == 2
 
 
 def test_scipy_sparse_arrays_are_operands():
@@ -158,23 +81,6 @@ def test_scipy_sparse_arrays_are_operands():
         check_same(x > y, x.todense() > y.toarray())
 
 
-def test_tensors_of_the_largest_shapes():
-    n = 2**61
-    far = tl.SparseTensor([[n - 1, 2], [1, 1]], [2.0, 3.0], (n, 2))
-    assert (far + far).values.tolist() == [6.0, 4.0]
-    assert (far * tl.SparseTensor([[1]], [5.0], (2,))).values.tolist() == [15.0, 10.0]
-    with pytest.raises(tl.InvalidTensorError, match=r"2\*\*63"):
-        far * tl.SparseTensor([[0], [0], [0]], [1.0], (4, 1, 1))
-    assert np.multiply.outer(tl.SparseTensor([[n]], [2.0], (2**62,)), [0.0]).shape == (2**62, 1)
-
-
-def test_shapes_that_do_not_broadcast():
-    x = one()
-    for y in (np.ones(3), tl.SparseTensor([[0]], [1.0], (4,)), np.ones((2, 2, 2))):
-        with pytest.raises(ValueError, match=r"do not broadcast: axis -\d has lengths"):
-            x * y
-
-
 def test_what_is_no_operand():
     x = one()
     for other in ("a", None, object(), np.array([object(), None])):
@@ -182,7 +88,7 @@ def test_what_is_no_operand():
             x + other
         with pytest.raises(TypeError):
             other * x
-    with pytest.raises(np.exceptions._UFuncNoLoopError if False else TypeError):
+    with pytest.raises(TypeError, match="did not contain a loop"):
         x + np.array(["a", "b"])
     with pytest.raises(TypeError, match="not supported for the input types"):
         x & 1
@@ -222,55 +128,6 @@ def test_one_element_is_a_number():
         bool(one()[:0])
 
 
-def test_out_is_a_dense_array():
-    x, out = one(), np.full((3, 2), 7.0)
-    assert np.exp(x, out=out) is out
-    check_same(out, np.exp(x.todense()))
-    array = np.ones((3, 2))
-    array += x
-    check_same(array, x.todense() + 1)
-    with pytest.raises(TypeError, match="sparse tensors cannot be changed"):
-        np.add(x, x, out=x)
-
-
-def test_where_leaves_zeros():
-    x, y = one(), tl.SparseTensor([[0, 1], [1, 0]], [2.0, 5.0], (3, 2))
-    got = np.divide(x, y, where=y != 0)
-    check_same(got, np.array([[0, 2.0], [0, 0], [0, 0]]))
-    mask = np.array([[True], [False], [True]])
-    check_same(np.add(x, 1, where=mask), np.where(mask, x.todense() + 1, 0))
-    check_same(np.add(x, [1, 2], where=mask), np.where(mask, x.todense() + [1, 2], 0))
-    check_same(np.multiply(x, 2, where=False), np.zeros((3, 2)))
-    out = np.full((3, 2), -1.0)
-    np.add(x, 1, where=mask, out=out)
-    check_same(out, np.where(mask, x.todense() + 1, -1))
-    with pytest.raises(TypeError, match="where= has dtype int64"):
-        np.add(x, 1, where=np.array([1, 0]))
-
-
-def test_dtype_and_casting():
-    x = one()
-    assert np.add(x, x, dtype="f4").dtype == np.float32
-    assert np.multiply(x, 2, dtype=complex).dtype == complex
-    with pytest.raises(TypeError, match="Cannot cast"):
-        np.add(x, x, dtype="i4")
-    assert np.add(x, x, dtype="i4", casting="unsafe").dtype == np.int32
-    with pytest.raises(OverflowError):
-        x.astype("u1") * 300
-
-
-@given(
-    data=st.data(), dtypes=st.lists(st.sampled_from(DTYPES), min_size=2, max_size=2),
-    shapes=st.lists(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3), min_size=2, max_size=2),
-)  # fmt: skip
-def test_outer(data, dtypes, shapes):
-    x, y = (data.draw(arrays(*p)) for p in zip(shapes, dtypes, strict=True))
-    hold(np.multiply.outer, [x, y], [sparse_of(x), sparse_of(y, 1)], [zero(x), zero(y)])
-    if y.ndim:
-        hold(np.multiply.outer, [x, y], [sparse_of(x), y], [zero(x), y])
-        hold(np.multiply.outer, [y, x], [y, sparse_of(x)], [y, zero(x)])
-
-
 def test_methods_of_ufuncs_that_are_not_there():
     x = one()
     for function in (np.add.accumulate, np.add.reduceat, np.subtract.reduce):
@@ -278,35 +135,3 @@ def test_methods_of_ufuncs_that_are_not_there():
             function(x, *([[0]] if function.__name__ == "reduceat" else []))
     with pytest.raises(TypeError):
         np.add.at(x, 0, 1)
-
-
-def test_three_operands():
-    x = one()
-    clip = np._core.umath.clip
-    check_same(clip(x, -1, 5), np.clip(x.todense(), -1, 5))
-    check_same(clip(x, [-1, 0], [5.0, 6.0]), np.clip(x.todense(), [-1, 0], [5, 6]))
-    check_same(clip(x, -1, 2 * x), x.todense())
-    with pytest.raises(TypeError, match="or of three"):
-        clip(x, x, x)
-
-
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn"])
-def test_dtypes_of_ml_dtypes(name):
-    x = one().astype(dtype_of(name))
-    check_same(x + x, x.todense() + x.todense())
-    check_same(x * 2, x.todense() * 2)
-    check_same(x > 5, x.todense() > 5)
-    check_same(-x, -x.todense())
-
-
-def test_dates_and_spans():
-    x = tl.SparseTensor([[1, 2]], np.array([5, 7], "m8[s]"), (4,))
-    check = lambda got, want: np.testing.assert_array_equal(got.todense(), want)  # noqa: E731
-    check(x + x, x.todense() * 2)
-    check(x * 3, x.todense() * 3)
-    check(-x, -x.todense())
-    days = tl.SparseTensor([[1]], np.array([5], "M8[D]"), (4,))
-    check(days - days, days.todense() - days.todense())
-    check_canonical(days - tl.SparseTensor([[2]], np.array([5], "M8[D]"), (4,)))
-    with pytest.raises(TypeError):
-        days + days
