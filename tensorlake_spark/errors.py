@@ -8,7 +8,7 @@ caller would expect::
     |   `-- InvalidKeyTypeError(TypeError)     a slice whose bounds are not integers
     |-- InvalidSliceError(ValueError)          the text or the step of a slice makes no sense
     |-- InvalidOptionError(ValueError)         an option, mode, layout or codec is unknown or out of range
-    |-- InvalidTensorError(ValueError)         shapes, ids or values that cannot be written as asked
+    |-- InvalidTensorError(ValueError)         shapes, ids or values that cannot be written, or do not fit
     |   `-- UnsupportedDtypeError(TypeError)   a dtype that no row can hold
     |-- DenseResultError(ValueError)           an operation would make most zeros of a sparse tensor non-zero
     |-- UnsupportedFunctionError(TypeError)    a function of NumPy that a sparse or stored tensor does not have
@@ -59,7 +59,7 @@ class InvalidOptionError(TensorLakeError, ValueError):
 
 
 class InvalidTensorError(TensorLakeError, ValueError):
-    """This cannot be written: the shape or the id is wrong, or values do not fit."""
+    """This cannot be written, or computed: the shape or the id is wrong, or values or shapes do not fit."""
 
 
 class UnsupportedDtypeError(InvalidTensorError, TypeError):

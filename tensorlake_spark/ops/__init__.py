@@ -1,4 +1,5 @@
 """Operations on sparse tensors in memory, as pure functions of coordinates and values. Begin with `elements`.
 
+`elementwise` has the ufuncs, and `broadcasting` repeats their operands.
 May import ``indexing`` and ``errors``; `SparseTensor` in ``tensor`` has them as methods.
 """

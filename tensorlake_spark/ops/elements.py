@@ -30,35 +30,44 @@ class Elements:
 
     __slots__ = ("__weakref__", "_cached", "_coords", "_places", "_shape", "_values")
 
-    _coords: Array
+    # One of the two may be missing until it is asked for: many operations need only places, which are cheaper.
+    _coords: Array | None
+    _places: Array | None
     _values: Array
     _shape: tuple[int, ...]
-    _places: Array | None
     _cached: dict[Any, Any]
 
     @classmethod
     def _trusted(
-        cls, coords: Array, values: Array, shape: tuple[int, ...], places: Array | None = None
+        cls,
+        coords: Array | None,
+        values: Array,
+        shape: tuple[int, ...],
+        places: Array | None = None,
     ) -> Self:
-        """Make one of what is known to be right: sorted int64 coordinates, native values, Python ints."""
+        """Make one of what is known to be right: sorted int64 coordinates or places, native values, Python ints."""
         out = object.__new__(cls)
         out._set(coords, values, shape, places)
         return out
 
     def _set(
-        self, coords: Array, values: Array, shape: tuple[int, ...], places: Array | None = None
+        self,
+        coords: Array | None,
+        values: Array,
+        shape: tuple[int, ...],
+        places: Array | None = None,
     ) -> None:
-        # Views, for the flag belongs to the caller's arrays.
-        self._coords = np.ascontiguousarray(coords).view()
-        self._values = np.ascontiguousarray(values).view()
-        self._coords.flags.writeable = self._values.flags.writeable = False
+        self._coords = None if coords is None else _locked(coords)
+        self._places = None if places is None else _locked(places)
+        self._values = _locked(values)
         self._shape = shape
-        self._places = places
         self._cached = {}
 
     @property
     def coords(self) -> Array:
         """Coordinates of the stored elements: int64, shape (ndim, nnz), in C order, read-only."""
+        if self._coords is None:
+            self._coords = _locked(unravel(self.places, self._shape))
         return self._coords
 
     @property
@@ -68,9 +77,9 @@ class Elements:
 
     @property
     def places(self) -> Array:
-        """Places of the stored elements in C order: int64, shape (nnz,), ascending; computed once."""
+        """Places of the stored elements in C order: int64, shape (nnz,), ascending, read-only; computed once."""
         if self._places is None:
-            self._places = ravel(self._coords, self._shape)
+            self._places = _locked(ravel(self.coords, self._shape))
         return self._places
 
     @property
@@ -107,7 +116,20 @@ class Elements:
     @property
     def nbytes(self) -> int:
         """Bytes in memory of coordinates and values."""
-        return self._coords.nbytes + self._values.nbytes
+        return 8 * self.ndim * self.nnz + self._values.nbytes
+
+    def todense(self) -> Array:
+        """Return the tensor as one array.
+
+        Examples
+        --------
+        >>> import tensorlake_spark as tl
+        >>> tl.SparseTensor([[1]], [7], (3,)).todense()
+        array([0, 7, 0])
+        """
+        out: Array = np.zeros(self._shape, self.dtype)
+        out.reshape(-1)[self.places] = self._values
+        return out
 
     def _wrapped(self, result: Any) -> Any:
         """Return the elements of a result as an object of this class, also in tuples and lists; all else as it is."""
@@ -116,6 +138,13 @@ class Elements:
         if not isinstance(result, Elements) or isinstance(result, type(self)):
             return result
         return self._trusted(result._coords, result._values, result._shape, result._places)
+
+
+def _locked(array: Array) -> Array:
+    """Return a view that cannot be written to, for the flag belongs to the caller's array."""
+    view: Array = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def canonical(
@@ -147,7 +176,7 @@ def canonical(
     """
     if places is None:
         coords, values = order(coords, values, shape, duplicates)
-    kept = values != 0
+    kept = nonzero(values)
     if not kept.all():
         coords, values = coords[:, kept], values[kept]
         places = None if places is None else places[kept]
@@ -157,15 +186,29 @@ def canonical(
 def elements_at(places: Array, values: Array, shape: tuple[int, ...]) -> Elements:
     """Return the canonical elements of ascending places in C order, each of them once.
 
+    Their coordinates are computed when they are asked for.
+
     Examples
     --------
     >>> elements_at(np.array([1, 4]), np.array([5, 0]), (3, 2)).coords.tolist()
     [[0], [1]]
     """
-    kept = values != 0
+    kept = nonzero(values)
     if not kept.all():
         places, values = places[kept], values[kept]
-    return Elements._trusted(unravel(places, shape), values, shape, places)
+    return Elements._trusted(None, values, shape, places)
+
+
+def nonzero(array: Array) -> Array:
+    """Return for each element whether it differs from zero: NaN and NaT do, -0.0 does not.
+
+    Examples
+    --------
+    >>> nonzero(np.array([0.0, -0.0, np.nan])).tolist()
+    [False, False, True]
+    """
+    # A zero of the dtype: a date is unlike every number, and booleans need not become integers.
+    return np.asarray(array != np.zeros((), array.dtype))
 
 
 def nonzero_bits(array: Array) -> Array:

@@ -187,7 +187,7 @@ def test_elements_of_a_sparse_tensor(lake, layout, how):
         assert list(lake) == ["other"]
     else:
         np.testing.assert_array_equal(lake["s"][...].todense(), want)
-    assert lake["other"][...] == other
+    assert lake["other"][...].equals(other)
     report = lake.check()
     assert report.findings == (), str(report)
 

@@ -70,7 +70,7 @@ def test_daily_appends(lake, layout, days):
             if layout == "ftsf":
                 np.testing.assert_array_equal(got, want[0])
             else:
-                assert got == want[0]
+                assert got.equals(want[0])
 
     check()
     assert len(Snapshot.open(Storage(lake.uri)).files.path) == days

@@ -70,7 +70,7 @@ def test_an_example_is_the_command_line_that_it_names(job, inputs, example):
     one, two = (tl.open(table)[name] for table in "xy")
     assert one._meta.spec == two._meta.spec
     a, b = one[...], two[...]
-    assert a == b if isinstance(a, tl.SparseTensor) else np.array_equal(a, b)
+    assert a.equals(b) if isinstance(a, tl.SparseTensor) else np.array_equal(a, b)
     assert done[0].json["tensors"][0]["shape"] == plans[0].json["tensors"][0]["shape"]
 
 

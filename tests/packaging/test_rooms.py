@@ -43,6 +43,7 @@ ALIKE = {
     "runner": "who does work on files: this process, or executors (its counterpart)",
     "source": "what is written, and Spark's word for a data source",
     "sparse": "SparseTensor, and what the sparse layouts share",
+    "arithmetic": "operators of SparseTensor, and functions of Spark for columns of tensors",
     "elements": "of a sparse tensor in memory, and of the rows of a sparse layout",
 }
 

@@ -1,6 +1,6 @@
 """`SparseTensor`, an array of which only some elements are stored. Begin with `array`.
 
-`array_functions` is NumPy's protocol; `interchange` has what comes from other packages and goes to them. May import ``spec``, ``ops`` and ``indexing``.
+`arithmetic` has operators and NumPy's ufuncs; `array_functions` is the protocol of its functions; `interchange` has what comes from other packages and goes to them. May import ``spec``, ``ops`` and ``indexing``.
 """
 
 from tensorlake_spark.tensor.sparse.array import SparseTensor, array_of, sparse_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +14,11 @@ from tensorlake_spark.indexing.coords import check_coords, check_shape, order
 from tensorlake_spark.indexing.key import Indexer, select, select_orthogonal, select_points
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.ops.elements import nonzero_bits
+from tensorlake_spark.tensor.sparse.arithmetic import Arithmetic
 from tensorlake_spark.tensor.sparse.array_functions import ArrayFunctions
 from tensorlake_spark.tensor.sparse.interchange import (
     Interchange,
     array_of_torch,
-    is_sparse_torch,
     is_torch,
 )
 from tensorlake_spark.tensor.spec import dtype_name, native
@@ -27,7 +26,7 @@ from tensorlake_spark.tensor.spec import dtype_name, native
 Array = np.ndarray[Any, Any]
 
 
-class SparseTensor(Interchange, ArrayFunctions):
+class SparseTensor(Arithmetic, Interchange, ArrayFunctions):
     """A tensor of which only some elements are stored; the others are zero. It cannot be changed.
 
     An explicit zero is a stored element like any other. Indexing is NumPy's, as for a `TensorRef`. It returns a
@@ -88,20 +87,29 @@ class SparseTensor(Interchange, ArrayFunctions):
         self._set(*order(places, native(data), lengths, duplicates), lengths)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SparseTensor._trusted, (self._coords, self._values, self._shape)
+        return SparseTensor._trusted, (self.coords, self._values, self._shape)
 
     def __len__(self) -> int:
         if not self._shape:
             raise TypeError("len() of a sparse tensor without axes")
         return self._shape[0]
 
-    def __eq__(self, other: object) -> Any:
-        """Compare shape, dtype, stored elements and their bits: NaN equals NaN, and 0.0 does not equal -0.0."""
+    def equals(self, other: Any) -> bool:
+        """Return whether shape, dtype, stored elements and their bits are the same.
+
+        NaN equals NaN, and 0.0 does not equal -0.0. ``x == y`` is NumPy's, and compares element with element.
+
+        Examples
+        --------
+        >>> x = SparseTensor([[1]], [2.5], (3,))
+        >>> x.equals(SparseTensor.from_dense([0, 2.5, 0])), x.equals(2 * x)
+        (True, False)
+        """
         if not isinstance(other, SparseTensor):
-            return NotImplemented
+            return False
         return (
             (self.shape, self.dtype, self.nnz) == (other.shape, other.dtype, other.nnz)
-            and np.array_equal(self._coords, other._coords)
+            and np.array_equal(self.coords, other.coords)
             and np.array_equal(self._values.view(np.uint8), other._values.view(np.uint8))
         )
 
@@ -132,12 +140,12 @@ class SparseTensor(Interchange, ArrayFunctions):
 
     def _pick(self, selection: AnySelection) -> Any:
         is_points = isinstance(selection, PointSelection)
-        take, out = locate(selection, self._coords, self.places if is_points else None)
+        take, out = locate(selection, self.coords, self.places if is_points else None)
         if selection.is_scalar:
             return self._values[take[0]] if len(take) else np.zeros((), self.dtype)[()]
         # Index arrays that repeat indices can ask for more elements than the tensor has.
         shape = check_shape(selection.result_shape)
-        values = self._values if out is self._coords else self._values[take]
+        values = self._values if out is self.coords else self._values[take]
         return self._trusted(*order(place(selection, out), values, shape), shape)
 
     def astype(self, dtype: Any) -> SparseTensor:
@@ -150,19 +158,7 @@ class SparseTensor(Interchange, ArrayFunctions):
         """
         dtype_name(np.dtype(dtype))
         values = native(self._values.astype(dtype, copy=False))
-        return self._trusted(self._coords, values, self._shape)
-
-    def todense(self) -> Array:
-        """Return the tensor as one array.
-
-        Examples
-        --------
-        >>> SparseTensor([[1]], [7], (3,)).todense()
-        array([0, 7, 0])
-        """
-        out = np.zeros(self._shape, self.dtype)
-        out.reshape(-1)[self.places] = self._values
-        return out
+        return self._trusted(self.coords, values, self._shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -218,16 +214,7 @@ def sparse_of(data: Any) -> SparseTensor | None:
     >>> sparse_of(np.eye(2)) is None
     True
     """
-    if isinstance(data, SparseTensor):
-        return data
-    scipy_sparse, pydata = map(sys.modules.get, ("scipy.sparse", "sparse"))
-    if scipy_sparse is not None and scipy_sparse.issparse(data):
-        return SparseTensor.from_scipy(data)
-    if isinstance(data, getattr(pydata, "SparseArray", ())):
-        return SparseTensor.from_pydata(data)
-    if is_torch(data) and is_sparse_torch(data):
-        return SparseTensor.from_torch(data)
-    return None
+    return SparseTensor._sparse_of(data)
 
 
 def array_of(data: Any, purpose: str = "") -> Array:

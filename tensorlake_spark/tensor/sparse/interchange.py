@@ -27,6 +27,20 @@ class Interchange(Elements):
     __slots__ = ()
 
     @classmethod
+    def _sparse_of(cls, data: Any) -> Self | None:
+        """Return sparse data of any package that we know, and None for anything else."""
+        if isinstance(data, cls):
+            return data
+        scipy_sparse, pydata = map(sys.modules.get, ("scipy.sparse", "sparse"))
+        if scipy_sparse is not None and scipy_sparse.issparse(data):
+            return cls.from_scipy(data)
+        if isinstance(data, getattr(pydata, "SparseArray", ())):
+            return cls.from_pydata(data)
+        if is_torch(data) and is_sparse_torch(data):
+            return cls.from_torch(data)
+        return None
+
+    @classmethod
     def from_scipy(cls, matrix: Any) -> Self:
         """Convert a SciPy sparse matrix or array of any format. Duplicates are summed, as in SciPy.
 
@@ -57,7 +71,7 @@ class Interchange(Elements):
             raise InvalidTensorError(
                 f"scipy.sparse has no matrices of dtype {self.dtype}; convert it with .astype(...)"
             )
-        parts = self._values, tuple(self._coords)
+        parts = self._values, tuple(self.coords)
         return package("scipy").sparse.coo_array(parts, self._shape, copy=True)
 
     @classmethod
@@ -75,7 +89,7 @@ class Interchange(Elements):
 
     def to_pydata(self) -> Any:
         """Return a ``sparse.COO`` that shares no memory."""
-        parts = self._coords.copy(), self._values.copy(), self._shape
+        parts = self.coords.copy(), self._values.copy(), self._shape
         return package("sparse").COO(*parts, has_duplicates=False, sorted=True)
 
     @classmethod
@@ -105,7 +119,7 @@ class Interchange(Elements):
         if not isinstance(getattr(torch, name, None), torch.dtype):
             raise InvalidTensorError(f"PyTorch has no dtype {name}; convert it with .astype(...)")
         values = torch.from_numpy(self._values.copy().view(np.uint8)).view(getattr(torch, name))
-        indices = torch.from_numpy(self._coords.copy())
+        indices = torch.from_numpy(self.coords.copy())
         return torch.sparse_coo_tensor(
             indices, values, self._shape, is_coalesced=True, check_invariants=False
         )

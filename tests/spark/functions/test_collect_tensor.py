@@ -30,8 +30,8 @@ def path(tmp_path_factory, thin):
 def test_a_sparse_tensor_stays_one(spark, path, thin):
     ref = tl.open(path)["huge"]
     frame = tf.read_tensor(spark, path, "huge")
-    assert tf.collect_tensor(frame) == ref[...]
-    assert tf.collect_tensor(tf.read_tensor(spark, path, "huge", "::-1, 3")) == ref[::-1, 3]
+    assert tf.collect_tensor(frame).equals(ref[...])
+    assert tf.collect_tensor(tf.read_tensor(spark, path, "huge", "::-1, 3")).equals(ref[::-1, 3])
     none = tf.collect_tensor(tf.read_tensor(spark, path, "huge", "5:9"))
     assert (none.nnz, none.shape, none.dtype) == (0, (4, 10**6), np.float64)
     with pytest.raises(tl.InvalidTensorError, match=r"takes 7\.3 TiB.*sparse=True"):
@@ -43,7 +43,7 @@ def test_a_sparse_tensor_stays_one(spark, path, thin):
 def test_blocks_of_the_data_source_become_either(spark, path, thin):
     blocks = spark.read.format("tensor").option("id", "thin").load(path)
     np.testing.assert_array_equal(tf.collect_tensor(blocks, shape=SHAPE), thin, strict=True)
-    assert tf.collect_tensor(blocks, SHAPE, sparse=True) == tl.SparseTensor.from_dense(thin)
+    assert tf.collect_tensor(blocks, SHAPE, sparse=True).equals(tl.SparseTensor.from_dense(thin))
 
 
 def test_no_row_is_pickled(spark, path, thin, monkeypatch):
@@ -55,13 +55,13 @@ def test_no_row_is_pickled(spark, path, thin, monkeypatch):
 
     for name in ("collect", "toLocalIterator", "take", "head", "first", "toPandas", "foreach"):
         monkeypatch.setattr(type(frame), name, pickled)
-    assert tf.collect_tensor(frame) == tl.SparseTensor.from_dense(thin)
+    assert tf.collect_tensor(frame).equals(tl.SparseTensor.from_dense(thin))
     np.testing.assert_array_equal(tf.collect_tensor(frame, sparse=False), thin, strict=True)
 
 
 def test_a_dense_tensor_becomes_sparse_where_zeros_are_left_out(spark, path):
     want = tl.SparseTensor.from_dense(np.where(np.arange(9) < 4, 0, np.arange(9)))
-    assert tf.collect_tensor(tf.read_tensor(spark, path, "filled"), sparse=True) == want
+    assert tf.collect_tensor(tf.read_tensor(spark, path, "filled"), sparse=True).equals(want)
     with pytest.raises(tl.InvalidTensorError, match="is not zero, so no SparseTensor holds it"):
         tf.collect_tensor(tf.read_tensor(spark, path, "ones"), sparse=True)
 

@@ -1,0 +1,355 @@
+"""Functions of one element of each operand: every ufunc of NumPy, and what else is one, such as of `scipy.special`.
+
+The function itself says what it makes of zeros: it is computed once for the zeros of the operands' dtypes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import DenseResultError, UnsupportedFunctionError
+from tensorlake_spark.indexing.coords import sort_places
+from tensorlake_spark.ops.broadcasting import (
+    broadcast_shapes,
+    broadcast_to,
+    matches,
+    repeated,
+    values_at,
+)
+from tensorlake_spark.ops.elements import Elements, elements_at, nonzero
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]  # one for each output
+Call = Callable[..., Values]
+
+# What SciPy merges with compiled code as NumPy computes it, for these dtypes.
+_COMPILED: dict[np.ufunc, str] = {
+    np.add: "__add__",
+    np.subtract: "__sub__",
+    np.multiply: "__mul__",
+    np.maximum: "maximum",
+    np.minimum: "minimum",
+    np.not_equal: "__ne__",
+    np.less: "__lt__",
+    np.greater: "__gt__",
+}
+_COMPILED_DTYPES = "?bBhHiIlLqQfd"
+
+_AT_ONCE = (
+    1 << 16
+)  # elements of a dense operand that are looked at together, so that they stay in the cache
+
+
+def apply(
+    ufunc: np.ufunc, *operands: Any, out: Any = None, where: Any = True, **options: Any
+) -> Any:
+    """Return a function of each element of the operands, of which one or two are sparse.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+        The function.
+    *operands : Elements, array_like, scalar
+        They broadcast. The dtype of the result is NumPy's: scalars of Python are weak.
+    out : ndarray or tuple of ndarray, optional
+        Where a dense result is written; the operands become dense for it.
+    where : array_like or Elements of bool
+        Where the function is computed, broadcast with the operands. Anywhere else the result is zero, or what `out`
+        holds. With it the result is sparse, whatever the function makes of zeros.
+    **options
+        ``dtype``, ``casting`` and ``signature``.
+
+    Returns
+    -------
+    Elements or ndarray, or a tuple of them
+        Sparse and canonical if zeros stay zero. With a dense operand that is not a scalar: sparse if the function
+        makes zero or NaN of zero beside each of its elements, and zero beside one, as a product does; the NaN,
+        such as those of ``0 * inf``, are stored. Otherwise an ndarray, as of a sum. To find NaN, and in no other
+        case, the whole dense operand is read.
+
+    Raises
+    ------
+    DenseResultError
+        If the result is not sparse, and no operand is a dense array.
+    InvalidTensorError
+        If the shapes do not broadcast, or if they do to 2**63 elements or more.
+    UnsupportedFunctionError
+        For an `out` that is sparse, and for two sparse operands beside a dense array, or three.
+
+    Examples
+    --------
+    >>> x = Elements._trusted(np.array([[0, 2], [1, 0]]), np.array([4.0, 9.0]), (3, 2))
+    >>> apply(np.sqrt, x).values.tolist(), apply(np.multiply, x, 2).values.tolist()
+    ([2.0, 3.0], [8.0, 18.0])
+    >>> apply(np.add, x, [1, 0]).tolist()
+    [[1.0, 4.0], [1.0, 0.0], [10.0, 0.0]]
+    """
+    given = [
+        x if isinstance(x, (Elements, int, float, complex)) else np.asarray(x) for x in operands
+    ]
+    if out is not None:
+        return _into(ufunc, given, out, where, options)
+    shape = broadcast_shapes(
+        *(np.shape(x) if not isinstance(x, Elements) else x.shape for x in given)
+    )
+    if where is not True:
+        return _single(_masked(ufunc, given, where, shape, options))
+    call, sparse, dense = _bound(ufunc, given, options)
+    if len(sparse) == 1 and dense:
+        return _single(_with_dense(call, sparse[0], dense, shape))
+    if len(sparse) > 2 or dense:
+        raise UnsupportedFunctionError(
+            f"{_name(ufunc)} of two sparse operands beside a dense array, or of three, is not there; "
+            "todense() makes arrays of them"
+        )
+    _check_zeros(ufunc, call, sparse, shape, given)
+    if len(sparse) == 1 or sparse[0] is sparse[1]:
+        return _single(_of_pattern(sparse[0], call(*(x.values for x in sparse))))
+    a, b = sparse
+    if a.shape != b.shape:
+        return _single(_broadcast(call, a, b, shape))
+    if len(given) == 2 and not options and _is_compiled(ufunc, a, b):
+        return _compiled(_COMPILED[ufunc], a, b)
+    return _single(_merged(call, a, b))
+
+
+def outer(ufunc: np.ufunc, a: Any, b: Any, **options: Any) -> Any:
+    """Return a function of every pair of elements, as ``ufunc.outer`` does.
+
+    Examples
+    --------
+    >>> x = Elements._trusted(np.array([[1]]), np.array([5]), (3,))
+    >>> table = outer(np.multiply, x, [1, 2])
+    >>> table.shape, table.coords.tolist(), table.values.tolist()
+    ((3, 2), [[1, 1], [0, 1]], [5, 10])
+    """
+    ones = (1,) * (b.ndim if isinstance(b, Elements) else np.ndim(b))
+    if isinstance(a, Elements):
+        a = Elements._trusted(None, a.values, a.shape + ones, a.places)
+    else:
+        a = np.reshape(a, np.shape(a) + ones)
+    return apply(ufunc, a, b, **options)
+
+
+def _single(outputs: tuple[Any, ...]) -> Any:
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _name(ufunc: np.ufunc) -> str:
+    """Return the name under which a function is called."""
+    name = ufunc.__name__
+    return f"np.{name}" if getattr(np, name, None) is ufunc else name
+
+
+def _bound(
+    ufunc: np.ufunc, given: list[Any], options: dict[str, Any]
+) -> tuple[Call, list[Elements], list[Array]]:
+    """Return the function of the operands that are no scalars, sparse ones first, and those operands."""
+    sparse = [k for k, x in enumerate(given) if isinstance(x, Elements)]
+    dense = [k for k, x in enumerate(given) if isinstance(x, np.ndarray) and x.ndim]
+
+    def call(*some: Array) -> Values:
+        inputs = list(given)
+        for k, x in zip(sparse + dense, some, strict=True):
+            inputs[k] = x
+        found = ufunc(*inputs, **options)
+        return found if isinstance(found, tuple) else (found,)
+
+    return call, [given[k] for k in sparse], [given[k] for k in dense]
+
+
+def _of_zeros(call: Call, x: Elements, *dense: Array) -> Values:
+    """Return what a function makes of a tensor's zeros beside dense arrays, without warnings."""
+    with np.errstate(all="ignore"):
+        return call(np.zeros(1, x.dtype), *dense)
+
+
+def _check_zeros(
+    ufunc: np.ufunc, call: Call, sparse: list[Elements], shape: tuple[int, ...], given: list[Any]
+) -> None:
+    """Raise DenseResultError if a function makes something else of zeros; also if all elements are stored."""
+    with np.errstate(all="ignore"):
+        outputs = call(*(np.zeros(min(1, math.prod(shape)), x.dtype) for x in sparse))
+    for found in outputs:
+        if nonzero(found).any():
+            zeros = " and ".join("0" if isinstance(x, Elements) else str(x) for x in given)
+            size = math.prod(shape) * found.dtype.itemsize
+            raise DenseResultError(
+                f"{_name(ufunc)} of {zeros} is {found[0]}, so that the result is dense and takes {size} bytes; "
+                "todense() of the operand computes it"
+                + ("; x.equals(y) compares whole tensors" if ufunc is np.equal else "")
+            )
+
+
+def _of_pattern(x: Elements, outputs: Values) -> tuple[Elements, ...]:
+    """Return values at the places of a tensor, without zeros."""
+    out = []
+    for values in outputs:
+        mask = nonzero(values)
+        coords, places = x._coords, x._places
+        if not mask.all():
+            kept = np.flatnonzero(mask)  # numbers are quicker to take than those of a mask
+            values = values[kept]
+            coords = None if coords is None else coords.take(kept, axis=1)
+            places = None if places is None else places[kept]
+        out.append(Elements._trusted(coords, values, x.shape, places))
+    return tuple(out)
+
+
+def _beside_zero(call: Call, a: Elements, b: Elements) -> tuple[Values, Values]:
+    """Return the function of each tensor's elements beside a zero of the other; warnings are of what is kept."""
+    with np.errstate(all="ignore"):
+        of_a = call(a.values, np.zeros(1, b.dtype))
+        of_b = call(np.zeros(1, a.dtype), b.values)
+    return of_a, of_b
+
+
+def _merged(call: Call, a: Elements, b: Elements) -> tuple[Elements, ...]:
+    """Return a function of two tensors of one shape."""
+    places, by = sort_places(np.concatenate((a.places, b.places)))
+    twice = np.flatnonzero(places[1:] == places[:-1])
+    both = call(a.values[by[twice]], b.values[by[twice + 1] - a.nnz])
+    out = []
+    for of_a, of_b, of_both in zip(*_beside_zero(call, a, b), both, strict=True):
+        values = np.concatenate((of_a, of_b))[by]
+        values[twice] = of_both
+        kept = nonzero(values)
+        kept[twice + 1] = False
+        out.append(Elements._trusted(None, values[kept], a.shape, places[kept]))
+    return tuple(out)
+
+
+def _broadcast(
+    call: Call, a: Elements, b: Elements, shape: tuple[int, ...]
+) -> tuple[Elements, ...]:
+    """Return a function of two tensors of different shapes; only what does not become zero is repeated."""
+    of_a, of_b, places = matches(a, b, shape)
+    both = call(a.values[of_a], b.values[of_b])
+    out = []
+    for alone_a, alone_b, of_both in zip(*_beside_zero(call, a, b), both, strict=True):
+        alone = [_of_pattern(x, (v,))[0] for x, v in ((a, alone_a), (b, alone_b))]
+        out.append(_overlaid(alone, places, of_both, shape))
+    return tuple(out)
+
+
+def _overlaid(
+    under: list[Elements], places: Array, values: Array, shape: tuple[int, ...]
+) -> Elements:
+    """Return values at places, and tensors that are repeated to a shape where there are none."""
+    at, found = [], []
+    for x in under:
+        some = repeated(x, shape)
+        at.append(some)
+        found.append(np.repeat(x.values, len(some) // max(1, x.nnz)))
+    ordered, by = sort_places(np.concatenate([*at, places]))
+    last = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=last[:-1])
+    return elements_at(ordered[last], np.concatenate([*found, values])[by[last]], shape)
+
+
+def _with_dense(
+    call: Call, x: Elements, dense: list[Array], shape: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """Return a function of a sparse tensor and of dense arrays."""
+    ones = _of_zeros(call, x, *(np.ones(1, y.dtype) for y in dense))
+    beside = None if any(nonzero(one).any() for one in ones) else _nan_beside(call, x, dense)
+    wide = broadcast_to(x, shape)
+    values = call(wide.values, *(values_at(y, wide, shape) for y in dense))
+    if beside is not None:
+        pairs = zip(beside, values, strict=True)
+        return tuple(
+            _overlaid([nan], wide.places, some, shape) if nan.nnz else _of_pattern(wide, (some,))[0]
+            for nan, some in pairs
+        )
+    out = []
+    for zeros, some in zip(_of_zeros(call, x, *dense), values, strict=True):
+        fresh = zeros.shape == shape and zeros.flags.c_contiguous and zeros.flags.owndata
+        array = zeros if fresh else np.array(np.broadcast_to(zeros, shape), order="C")
+        array.reshape(-1)[wide.places] = some
+        out.append(array)
+    return tuple(out)
+
+
+def _nan_beside(call: Call, x: Elements, dense: list[Array]) -> list[Elements] | None:
+    """Return the NaN that a function makes of zeros beside dense arrays; None if it makes numbers of them too."""
+    shape = broadcast_shapes(*(y.shape for y in dense))
+    flat = [np.broadcast_to(y, shape).reshape(-1) for y in dense]
+    found: list[list[tuple[Array, Array]]] = []
+    # A part at a time: what is not kept stays in the cache.
+    for first in range(0, max(1, len(flat[0])), _AT_ONCE):
+        outputs = _of_zeros(call, x, *(y[first : first + _AT_ONCE] for y in flat))
+        found = found or [[] for _ in outputs]
+        for parts, zeros in zip(found, outputs, strict=True):
+            odd = np.flatnonzero(nonzero(zeros))
+            values = zeros[odd]
+            if (values == values).any():
+                return None
+            parts.append((odd + first, values))
+    columns = [[np.concatenate(column) for column in zip(*parts, strict=True)] for parts in found]
+    return [Elements._trusted(None, values, shape, places) for places, values in columns]
+
+
+def _masked(
+    ufunc: np.ufunc, given: list[Any], where: Any, shape: tuple[int, ...], options: dict[str, Any]
+) -> tuple[Elements, ...]:
+    """Return a function that is computed only where a mask is true."""
+    mask = where if isinstance(where, Elements) else np.asarray(where)
+    if mask.dtype != bool:
+        raise UnsupportedFunctionError(f"where= has dtype {mask.dtype}; it is an array of bool")
+    shape = broadcast_shapes(shape, mask.shape)
+    if not isinstance(mask, Elements):
+        mask = Elements._trusted(None, mask[mask], mask.shape, np.flatnonzero(mask))
+    wide = broadcast_to(_of_pattern(mask, (mask.values,))[0], shape)
+    call, sparse, dense = _bound(ufunc, given, options)
+    inputs = [_looked_up(x, wide) for x in sparse] + [values_at(x, wide, shape) for x in dense]
+    outputs = call(*inputs)
+    return _of_pattern(wide, tuple(np.broadcast_to(values, wide.nnz) for values in outputs))
+
+
+def _looked_up(x: Elements, at: Elements) -> Array:
+    """Return the values of a sparse tensor that broadcasts at the elements of another one."""
+    out = np.zeros(at.nnz, x.dtype)
+    of_at, of_x, _ = matches(at, x, at.shape)
+    out[of_at] = x.values[of_x]
+    return out
+
+
+def _into(ufunc: np.ufunc, given: list[Any], out: Any, where: Any, options: dict[str, Any]) -> Any:
+    """Write a result into arrays of the caller."""
+    if any(isinstance(x, Elements) for x in (out if isinstance(out, tuple) else (out,))):
+        raise UnsupportedFunctionError(
+            f"{_name(ufunc)} with a sparse out=: sparse tensors cannot be changed; a builder of one can"
+        )
+    inputs = [x.todense() if isinstance(x, Elements) else x for x in given]
+    mask = where.todense() if isinstance(where, Elements) else where
+    return ufunc(*inputs, out=out, where=mask, **options)
+
+
+def _is_compiled(ufunc: np.ufunc, a: Elements, b: Elements) -> bool:
+    """Return whether SciPy's merge of two tensors gives what NumPy would."""
+    if ufunc not in _COMPILED or a.dtype != b.dtype or a.dtype.char not in _COMPILED_DTYPES:
+        return False
+    # Its larger one of a number and NaN is the first.
+    ordered = ufunc not in (np.maximum, np.minimum) or a.dtype.kind != "f"
+    return ordered or not any(np.isnan(x.values).any() for x in (a, b))
+
+
+def _compiled(name: str, a: Elements, b: Elements) -> Elements:
+    """Return a function of two tensors by SciPy, for which they are matrices of one row: columns are places."""
+    first, second = map(_one_row, (a, b))
+    found = getattr(first, name)(second)
+    places = found.indices.astype(np.int64, copy=False)
+    return elements_at(places, found.data, a.shape)
+
+
+def _one_row(x: Elements) -> Any:
+    from scipy.sparse import csr_array
+
+    ends = np.array([0, x.nnz])
+    row = csr_array((x.values, x.places, ends), shape=(1, x.size))
+    row.has_canonical_format = True
+    return row
