@@ -211,6 +211,20 @@ def nonzero(array: Array) -> Array:
     return np.asarray(array != np.zeros((), array.dtype))
 
 
+def without_zeros(elements: Elements) -> Elements:
+    """Return elements without those that are stored and zero; themselves where there is none.
+
+    Examples
+    --------
+    >>> without_zeros(Elements._trusted(np.array([[0, 2]]), np.array([0, 7]), (3,))).coords.tolist()
+    [[2]]
+    """
+    kept = nonzero(elements.values)
+    if kept.all():
+        return elements
+    return elements_at(elements.places, elements.values, elements.shape)
+
+
 def nonzero_bits(array: Array) -> Array:
     """Return for each element whether its bits are not all zero: NaN's are not, and -0.0's neither.
 
