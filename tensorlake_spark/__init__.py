@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark import moved
 from tensorlake_spark.errors import (
+    AxisError,
     ConcurrentWriteError,
     CorruptDataError,
     DenseResultError,
     FormatError,
     InvalidKeyError,
-    AxisError,
     InvalidKeyTypeError,
     InvalidOptionError,
     InvalidSliceError,
@@ -83,6 +83,7 @@ _HOMES = {
 """Where a name that is imported late is from."""
 
 __all__ = [
+    "AxisError",
     "CheckReport",
     "ConcurrentWriteError",
     "CorruptDataError",
@@ -93,7 +94,6 @@ __all__ = [
     "Finding",
     "FormatError",
     "InvalidKeyError",
-    "AxisError",
     "InvalidKeyTypeError",
     "InvalidOptionError",
     "InvalidSliceError",

@@ -13,7 +13,7 @@ from tensorlake_spark.indexing.coords import check_shape, unravel
 from tensorlake_spark.ops.arguments import axes_of
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.joining import elements_of, union
-from tensorlake_spark.ops.lookup import values_at
+from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.shaping import broadcast_to
 
 Array = np.ndarray[Any, Any]
@@ -72,7 +72,9 @@ def unique(
     (array([-5,  0,  7]), array([1, 3, 2]))
     """
     if axis is not None:
-        raise UnsupportedFunctionError("unique slices of a sparse tensor are not there; axis is None")
+        raise UnsupportedFunctionError(
+            "unique slices of a sparse tensor are not there; axis is None"
+        )
     if return_inverse:
         raise DenseResultError(
             f"the inverse has an index for each element, {8 * x.size} bytes; np.unique(x.todense(), "
@@ -147,11 +149,11 @@ def allclose(
     # A scalar is everywhere: beside what is stored, it is compared with zero once.
     places = union(*(broadcast_to(x, shape) for x in pair if isinstance(x, Elements)))
     coords = unravel(places, shape)
-    stored = [np.broadcast_to(values_at(x, coords), places.shape) for x in pair]
+    stored = [np.broadcast_to(look_up(x, coords), places.shape) for x in pair]
     if len(places) < math.prod(shape):
         rest = [np.zeros(1, x.dtype) if isinstance(x, Elements) else np.reshape(x, 1) for x in pair]
         stored = [np.append(some, zero) for some, zero in zip(stored, rest, strict=True)]
-    return bool(np.allclose(*stored, rtol=rtol, atol=atol, equal_nan=equal_nan))
+    return bool(np.allclose(stored[0], stored[1], rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
 def zeros_like(

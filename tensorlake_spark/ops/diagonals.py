@@ -9,9 +9,9 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidKeyTypeError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
+from tensorlake_spark.ops import reductions
 from tensorlake_spark.ops.arguments import axes_of, refuse_out
-from tensorlake_spark.ops.elements import Elements, canonical
-from tensorlake_spark.ops.reductions import sum
+from tensorlake_spark.ops.elements import Elements, canonical, elements_at
 from tensorlake_spark.ops.shaping import arranged, broadcast_to
 
 Array = np.ndarray[Any, Any]
@@ -88,7 +88,12 @@ def triu(m: Elements, k: int = 0) -> Elements:
 
 
 def trace(
-    x: Elements, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+    x: Elements,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: None = None,
 ) -> Any:
     """Return the sums of the diagonals of the matrices in two axes, as `numpy.trace`. It raises as `diagonal`.
 
@@ -98,7 +103,7 @@ def trace(
     np.int64(7)
     """
     refuse_out(out)
-    return sum(diagonal(x, offset, axis1, axis2), -1, dtype)
+    return reductions.sum(diagonal(x, offset, axis1, axis2), -1, dtype)
 
 
 def _triangle(x: Elements, chosen: Callable[[Array], Array]) -> Elements:
@@ -106,8 +111,8 @@ def _triangle(x: Elements, chosen: Callable[[Array], Array]) -> Elements:
         raise InvalidKeyTypeError("a triangle needs an axis, and this tensor has none")
     if x.ndim == 1:  # each row of a square matrix is it
         x = broadcast_to(x, x.shape * 2)
-    kept = chosen(x.coords[-1] - x.coords[-2]) & x.values.astype(bool)
-    return Elements._trusted(x.coords[:, kept], x.values[kept], x.shape)
+    kept = chosen(x.coords[-1] - x.coords[-2])
+    return elements_at(x.places[kept], x.values[kept], x.shape)
 
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {

@@ -222,7 +222,7 @@ def without_zeros(elements: Elements) -> Elements:
     kept = nonzero(elements.values)
     if kept.all():
         return elements
-    return elements_at(elements.places, elements.values, elements.shape)
+    return Elements._trusted(None, elements.values[kept], elements.shape, elements.places[kept])
 
 
 def nonzero_bits(array: Array) -> Array:

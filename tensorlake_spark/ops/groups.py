@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
-from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
+from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.ops.arguments import axes_of
-from tensorlake_spark.ops.elements import Elements
-from tensorlake_spark.ops.lookup import values_at
+from tensorlake_spark.ops.elements import Elements, elements_at
+from tensorlake_spark.ops.lookup import look_up
 
 Array = np.ndarray[Any, Any]
 
@@ -44,8 +44,8 @@ class Groups:
         What is stored and takes part, in C order within a group.
     length : int or int64 ndarray
         Elements for a group, stored or not.
-    shape, lengths : tuple of int
-        Lengths of the axes that stay, and of those that go.
+    shape : tuple of int
+        Lengths of the axes that stay.
 
     Examples
     --------
@@ -64,32 +64,37 @@ class Groups:
         counted: bool = True,
     ) -> None:
         self.dtype = x.dtype
-        self._reduced = sorted(axes_of(axis, x.ndim))
+        # NumPy lets a scalar have one axis to reduce.
+        no_axis = x.ndim == 0 and axis in (0, -1)
+        self._reduced = sorted(axes_of(None if no_axis else axis, x.ndim))
         self._kept = [k for k in range(x.ndim) if k not in self._reduced]
         self.shape = tuple(x.shape[k] for k in self._kept)
-        self.lengths = tuple(x.shape[k] for k in self._reduced)
-        self.length: Any = math.prod(self.lengths)
+        self.length: Any = math.prod(x.shape[k] for k in self._reduced)
         self.is_masked = where is not True
-        self._keepdims = keepdims
-        self._counts: Array | None = None
-        self._starts: Array | None = None  # of the groups that are adjacent
-        self._coords, self.values = x.coords, x.values
+        self._framed = tuple(1 if k in self._reduced else n for k, n in enumerate(x.shape))
+        if not keepdims:
+            self._framed = self.shape
         if self.is_masked:
             mask = _mask(where, x.shape)
-            chosen = np.broadcast_to(values_at(mask, self._coords), self.values.shape)
-            self._coords, self.values = self._coords[:, chosen], self.values[chosen]
+            chosen = np.broadcast_to(look_up(mask, x.coords), x.values.shape)
+            x = Elements._trusted(None, x.values[chosen], x.shape, x.places[chosen])
             if counted:
                 self.length = self._chosen(mask, x.shape)
-        if self._kept == [*range(len(self._kept))] and not np.ndim(self.length):
-            self._starts = _starts(self._coords[: len(self._kept)])
-        else:
-            cells = ravel(self._coords[self._kept], self.shape)
-            if math.prod(self.shape) > _SPREAD * len(cells) and not np.ndim(self.length):
-                cells, by = sort_places(cells)
-                self._coords, self.values = self._coords[:, by], self.values[by]
-                self._starts = _starts(cells[None])
-            else:
-                self._cells = cells
+        self._x, self.values = x, x.values
+        self._order: Array | None = None  # of elements that are not side by side
+        self._starts: Array | None = None  # of the groups that are
+        self._counts: Array | None = None
+        self._cells = _among(x, self._kept)
+        if np.ndim(self.length):
+            return
+        if self._kept != [*range(len(self._kept))]:
+            if math.prod(self.shape) <= _SPREAD * len(self._cells):
+                return
+            self._cells, self._order = sort_places(self._cells)
+            self.values = self.values[self._order]
+        self._starts = np.flatnonzero(self._cells[1:] != self._cells[:-1])
+        self._starts = np.concatenate((np.zeros(min(1, x.nnz), np.int64), self._starts + 1))
+        self._cells = self._cells[self._starts]
 
     def _chosen(self, mask: Any, shape: tuple[int, ...]) -> Array:
         """Return how many elements of each cell a mask chooses."""
@@ -124,7 +129,8 @@ class Groups:
     @property
     def positions(self) -> Array:
         """Place of each element among those of its cell, stored or not, in C order of the axes that go."""
-        return ravel(self._coords[self._reduced], self.lengths)
+        positions = _among(self._x, self._reduced)
+        return positions if self._order is None else positions[self._order]
 
     @property
     def numbers(self) -> Array:
@@ -168,42 +174,19 @@ class Groups:
     def dense(self, found: Array, empty: Any = 0) -> Array:
         """Return what was computed as an array, with one value for all cells that have no group."""
         if self._starts is not None:
-            out = np.full(math.prod(self.shape), empty, found.dtype)
-            out[ravel(self._cells_at(self._starts), self.shape)] = found
-            found = out
-        return found.reshape(self._framed(self.shape))
+            groups, found = found, np.full(math.prod(self.shape), empty, found.dtype)
+            found[self._cells] = groups
+        return found.reshape(self._framed)
 
     def result(self, found: Array, empty: Any = 0) -> Any:
         """Return what was computed as canonical elements, or as a scalar if no axes are left."""
-        if not self.shape and not self._keepdims:
-            return found[0] if len(found) else np.asarray(empty).astype(found.dtype)[()]
-        if self._starts is not None and empty:
+        if not self._framed:
+            return self.dense(found, empty)[()]
+        if self._starts is None or empty:
             found = self.dense(found, empty).reshape(-1)
-        stored = np.flatnonzero(found.astype(bool))
-        if len(found) == math.prod(self.shape) and (self._starts is None or empty):
-            coords = unravel(stored, self.shape)
-        else:
-            assert self._starts is not None
-            coords = self._cells_at(self._starts[stored])
-        if self._keepdims:
-            coords, some = np.zeros((len(self._kept) + len(self._reduced), len(stored)), np.int64), coords
-            coords[self._kept] = some
-        return Elements._trusted(coords, found[stored], self._framed(self.shape))
-
-    def _cells_at(self, elements: Array) -> Array:
-        """Return the coordinates of the cells of some elements."""
-        out = np.empty((len(self._kept), len(elements)), np.int64)
-        for row, k in zip(out, self._kept, strict=True):
-            np.take(self._coords[k], elements, out=row)
-        return out
-
-    def _framed(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the result from that of the axes that stay."""
-        if not self._keepdims:
-            return shape
-        stay = iter(shape)
-        ndim = len(self._kept) + len(self._reduced)
-        return tuple(1 if k in self._reduced else next(stay) for k in range(ndim))
+            places = np.flatnonzero(found)
+            return Elements._trusted(None, found[places], self._framed, places)
+        return elements_at(self._cells, found, self._framed)
 
 
 def _mask(where: Any, shape: tuple[int, ...]) -> Any:
@@ -220,10 +203,13 @@ def _mask(where: Any, shape: tuple[int, ...]) -> Any:
     return mask
 
 
-def _starts(rows: Array) -> Array:
-    """Return where columns differ from those before them."""
-    fresh = np.zeros(rows.shape[1], bool)
-    fresh[:1] = True
-    for row in rows:
-        fresh[1:] |= row[1:] != row[:-1]
-    return np.flatnonzero(fresh)
+def _among(x: Elements, axes: list[int]) -> Array:
+    """Return for each element its place among those of some axes, in C order."""
+    lengths = [x.shape[k] for k in axes]
+    others = x.size // max(1, math.prod(lengths))
+    if axes == [*range(len(axes))]:
+        return x.places // max(1, others)
+    if axes == [*range(x.ndim - len(axes), x.ndim)]:
+        own = max(1, math.prod(lengths))
+        return np.asarray(x.places - x.places // own * own)
+    return ravel(x.coords[axes], lengths)

@@ -30,7 +30,9 @@ CONDITIONS: dict[str, np.ufunc] = {
 _NEVER = np.iinfo(np.int64).max
 
 
-def argmax(x: Elements, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+def argmax(
+    x: Elements, axis: int | None = None, out: None = None, *, keepdims: bool = False
+) -> Any:
     """Return the index of the largest element along an axis, as `numpy.argmax`: the first of several, or of NaN.
 
     Parameters
@@ -59,7 +61,9 @@ def argmax(x: Elements, axis: int | None = None, out: None = None, *, keepdims: 
     return _arg_extreme("argmax", np.maximum, np.greater, x, axis, out, keepdims)
 
 
-def argmin(x: Elements, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+def argmin(
+    x: Elements, axis: int | None = None, out: None = None, *, keepdims: bool = False
+) -> Any:
     """Return the index of the smallest element along an axis, as `numpy.argmin`. Else it is `argmax`.
 
     Examples
@@ -139,7 +143,7 @@ def argwhere(x: Elements) -> Array:
     array([[0, 1],
            [2, 1]])
     """
-    return without_zeros(x).coords.T
+    return np.asarray(without_zeros(x).coords.T)
 
 
 def flatnonzero(x: Elements) -> Array:
@@ -165,12 +169,18 @@ def _arg_extreme(
     refuse_out(out)
     groups = Groups(x, None if axis is None else axis_of(axis, x.ndim), keepdims)
     if not groups.length:
-        raise InvalidTensorError(f"attempt to get {name} of an empty sequence: the tensor's shape is {x.shape}")
+        raise InvalidTensorError(
+            f"attempt to get {name} of an empty sequence: the tensor's shape is {x.shape}"
+        )
     best = groups.reduce(extreme, groups.values)
     spread = groups.spread(best)
     best_ones = groups.values == spread
     if x.dtype.kind not in "biu":
-        best_ones |= np.isnat(spread) & np.isnat(groups.values) if x.dtype.kind in "mM" else (spread != spread) & (groups.values != groups.values)
+        best_ones |= (
+            np.isnat(spread) & np.isnat(groups.values)
+            if x.dtype.kind in "mM"
+            else (spread != spread) & (groups.values != groups.values)
+        )
     found = _first(groups, np.flatnonzero(best_ones))
     zero = np.zeros((), x.dtype)
     # Zeros that are not stored are as good as the best, or better: they take part.

@@ -13,7 +13,7 @@ from tensorlake_spark.indexing.coords import check_shape, unravel
 from tensorlake_spark.ops.arguments import axis_of, refuse_out
 from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
 from tensorlake_spark.ops.index_reductions import nonzero
-from tensorlake_spark.ops.lookup import values_at
+from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.shaping import arranged, atleast, broadcast_to, expand_dims, ravel_of
 
 Array = np.ndarray[Any, Any]
@@ -127,7 +127,9 @@ def stack(
     """
     tensors = [elements_of(x) for x in arrays]
     if len({x.shape for x in tensors}) > 1:
-        raise InvalidTensorError(f"tensors to stack have one shape, not {[x.shape for x in tensors]}")
+        raise InvalidTensorError(
+            f"tensors to stack have one shape, not {[x.shape for x in tensors]}"
+        )
     return concatenate(
         [expand_dims(x, axis) for x in tensors], axis, out, dtype=dtype, casting=casting
     )
@@ -186,7 +188,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         return nonzero(condition)
     if x is None or y is None:
         raise InvalidTensorError("where takes a condition alone, or x and y too")
-    operands = [o if isinstance(o, Elements) or np.isscalar(o) else np.asarray(o) for o in (condition, x, y)]
+    operands = [
+        o if isinstance(o, Elements) or np.isscalar(o) else np.asarray(o) for o in (condition, x, y)
+    ]
     shape = check_shape(np.broadcast_shapes(*map(np.shape, operands)))
     condition, x, y = operands
     if isinstance(condition, Elements):
@@ -194,10 +198,12 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         sources, fills = [condition, *([y] if isinstance(y, Elements) else [])], [y]
     else:
         sources, fills = [o for o in (x, y) if isinstance(o, Elements)], [x, y]
-    dtype = np.result_type(*(np.empty(0, o.dtype) if isinstance(o, Elements) else o for o in (x, y)))
+    dtype = np.result_type(
+        *(np.empty(0, o.dtype) if isinstance(o, Elements) else o for o in (x, y))
+    )
     for fill in fills:
         if isinstance(fill, np.ndarray) and fill.ndim:
-            return np.where(*(_dense(o) for o in operands))
+            return np.where(*(o.todense() if isinstance(o, Elements) else o for o in operands))
         if not isinstance(fill, Elements) and np.any(fill):
             raise DenseResultError(
                 f"where with {fill!r} for what is not stored makes zeros something else; np.where of dense "
@@ -205,17 +211,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
             )
     places = union(*(broadcast_to(o, shape) for o in sources))
     coords = unravel(places, shape)
-    chosen = np.where(*(values_at(o, coords) for o in operands)).astype(dtype, copy=False)
+    chosen = np.where(*(look_up(o, coords) for o in operands)).astype(dtype, copy=False)
     return elements_at(places, np.broadcast_to(chosen, places.shape), shape)
-
-
-def _dense(x: Any) -> Any:
-    """Return a sparse operand as an array, and any other as it is."""
-    if not isinstance(x, Elements):
-        return x
-    out = np.zeros(x.shape, x.dtype)
-    out.reshape(-1)[x.places] = x.values
-    return out
 
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {

@@ -12,7 +12,7 @@ from tensorlake_spark.ops.elements import Elements
 Array = np.ndarray[Any, Any]
 
 
-def values_at(operand: Any, coords: Array) -> Array:
+def look_up(operand: Any, coords: Array) -> Array:
     """Return the values of an operand at coordinates, shape (ndim, n), of a shape to which it broadcasts.
 
     Parameters
@@ -24,7 +24,7 @@ def values_at(operand: Any, coords: Array) -> Array:
 
     Examples
     --------
-    >>> values_at(np.array([[5], [6]]), np.array([[0, 1, 1], [0, 0, 2]])).tolist()
+    >>> look_up(np.array([[5], [6]]), np.array([[0, 1, 1], [0, 0, 2]])).tolist()
     [5, 6, 6]
     """
     shape = np.shape(operand)

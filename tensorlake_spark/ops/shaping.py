@@ -19,9 +19,10 @@ from tensorlake_spark.errors import (
     InvalidOptionError,
     InvalidTensorError,
 )
-from tensorlake_spark.indexing.coords import check_shape, ravel, sort_places, unravel
+from tensorlake_spark.indexing.coords import check_shape, sort_places
+from tensorlake_spark.ops import broadcasting
 from tensorlake_spark.ops.arguments import axes_of, axis_of
-from tensorlake_spark.ops.elements import Elements, canonical, elements_at, without_zeros
+from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
 
 Array = np.ndarray[Any, Any]
 
@@ -62,9 +63,7 @@ def reshape(x: Elements, shape: Any, order: str = "C", *, copy: Any = None) -> E
     if order == "F":
         return transpose(reshape(transpose(x), lengths[::-1]))
     x = without_zeros(x)
-    if lengths == x.shape:
-        return x
-    return Elements._trusted(_reshaped(x, lengths), x.values, lengths, x._places)
+    return x if lengths == x.shape else Elements._trusted(None, x.values, lengths, x.places)
 
 
 def ravel_of(x: Elements, order: str = "C") -> Elements:
@@ -129,7 +128,9 @@ def moveaxis(x: Elements, source: Any, destination: Any) -> Elements:
     """
     sources, goals = axes_of(source, x.ndim), axes_of(destination, x.ndim)
     if len(sources) != len(goals):
-        raise InvalidTensorError(f"{len(sources)} axes to move to {len(goals)} places; one for each")
+        raise InvalidTensorError(
+            f"{len(sources)} axes to move to {len(goals)} places; one for each"
+        )
     order = [k for k in range(x.ndim) if k not in sources]
     for goal, axis in sorted(zip(goals, sources, strict=True)):
         order.insert(goal, axis)
@@ -207,7 +208,7 @@ def atleast(ndim: int, *tensors: Any) -> Any:
     >>> atleast(3, Elements._trusted(np.array([[2]]), np.array([5]), (3,))).shape
     (1, 3, 1)
     """
-    out = []
+    out: list[Any] = []
     for x in tensors:
         missing = ndim - np.ndim(x) if not isinstance(x, Elements) else ndim - x.ndim
         if not isinstance(x, Elements):
@@ -271,9 +272,12 @@ def roll(x: Elements, shift: Any, axis: Any = None) -> Elements:
     if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
         raise InvalidTensorError(f"{len(shifts)} shifts along {len(axes)} axes; one for each")
     by = [0] * x.ndim
-    for k, (distance, along) in enumerate(np.broadcast(shifts, axes)):
+    for distance, along in np.broadcast(shifts, axes):
         by[axis_of(along, x.ndim)] += operator.index(distance)
-    rows = [(row + d % max(n, 1)) % max(n, 1) if d else row for d, (n, row) in zip(by, _axes(x), strict=True)]
+    rows = [
+        (row + d % max(n, 1)) % max(n, 1) if d else row
+        for d, (n, row) in zip(by, _axes(x), strict=True)
+    ]
     return arranged(rows, x.values, x.shape)
 
 
@@ -293,27 +297,9 @@ def broadcast_to(x: Elements, shape: Any, subok: bool = False) -> Elements:
     >>> broadcast_to(x, (3, 2)).coords.tolist()
     [[0, 1, 2], [1, 1, 1]]
     """
-    lengths = check_shape((shape,) if hasattr(shape, "__index__") else shape)
-    own = (1,) * (len(lengths) - x.ndim) + x.shape
-    if len(own) != len(lengths) or any(n not in (1, m) for n, m in zip(own, lengths, strict=True)):
-        raise InvalidTensorError(f"a tensor of shape {x.shape} does not broadcast to {lengths}")
-    x = reshape(x, own)
-    if own == lengths:
-        return x
-    steps = np.cumprod((1, *lengths[:0:-1]), dtype=np.int64)[::-1]
-    again = np.zeros(1, np.int64)
-    for n, m, step in zip(own, lengths, steps, strict=True):
-        if n != m:
-            again = (again[:, None] + np.arange(m) * step).reshape(-1)
-    places = (again[:, None] + ravel(x.coords, lengths)).reshape(-1)
-    values = np.broadcast_to(x.values, (len(again), x.nnz)).reshape(-1)
-    if not bool((places[1:] > places[:-1]).all()):
-        places, by = sort_places(places)
-        values = values[by]
-    return elements_at(places, values, lengths)
-
-
-# ------------------------------------------------------------------------------ parts of these
+    return broadcasting.broadcast_to(
+        without_zeros(x), (shape,) if hasattr(shape, "__index__") else shape
+    )
 
 
 def arranged(rows: Sequence[Array], values: Array, shape: tuple[int, ...]) -> Elements:
@@ -329,23 +315,10 @@ def arranged(rows: Sequence[Array], values: Array, shape: tuple[int, ...]) -> El
     for row, size in zip(rows, shape, strict=True):
         places *= size
         places += row
-    if bool((places[1:] > places[:-1]).all()):
-        coords = np.stack(rows) if rows else np.zeros((0, len(values)), np.int64)
-        return canonical(coords, values, shape, places=places)
-    places, by = sort_places(places)
-    return elements_at(places, values[by], shape)
-
-
-def _reshaped(x: Elements, shape: tuple[int, ...]) -> Array:
-    """Return the coordinates in another shape of as many elements."""
-    old, new = (tuple(n for n in lengths if n != 1) for lengths in (x.shape, shape))
-    if old != new:
-        return unravel(x.places, shape)
-    rows = (row for n, row in _axes(x) if n != 1)  # only axes of length 1 come or go
-    coords = np.zeros((len(shape), x.nnz), np.int64)
-    for k in (k for k, n in enumerate(shape) if n != 1):
-        coords[k] = next(rows)
-    return coords
+    if not bool((places[1:] > places[:-1]).all()):
+        places, by = sort_places(places)
+        values = values[by]
+    return elements_at(places, values, shape)
 
 
 def _lengths(shape: Any, x: Elements) -> tuple[int, ...]:
@@ -361,7 +334,9 @@ def _lengths(shape: Any, x: Elements) -> tuple[int, ...]:
         if others > 0 and x.size % others == 0:
             lengths[lengths.index(-1)] = x.size // others
     if any(n < 0 for n in lengths) or math.prod(lengths) != x.size:
-        raise InvalidTensorError(f"a tensor of shape {x.shape} and size {x.size} has no shape {shape}")
+        raise InvalidTensorError(
+            f"a tensor of shape {x.shape} and size {x.size} has no shape {shape}"
+        )
     return tuple(lengths)
 
 

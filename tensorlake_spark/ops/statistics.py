@@ -205,7 +205,7 @@ def norm(x: Elements, ord: Any = None, axis: Any = None, keepdims: bool = False)
     np.float64(5.0)
     """
     if x.dtype.kind not in "fc":
-        x = Elements._trusted(x.coords, x.values.astype(np.float64), x.shape, x._places)
+        x = Elements._trusted(x._coords, x.values.astype(np.float64), x.shape, x._places)
     axes = axes_of(axis, x.ndim)
     if ord is None or (ord in ("fro", "f") and len(axes) == 2) or (ord == 2 and len(axes) == 1):
         return _root(reductions.sum(_mapped(x, _squares), axes, keepdims=keepdims))
@@ -218,7 +218,7 @@ def norm(x: Elements, ord: Any = None, axis: Any = None, keepdims: bool = False)
 
 def _vector_norm(x: Elements, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if order == math.inf:
-        return reductions.max(_mapped(x, np.abs), axes, keepdims=keepdims)
+        return reductions.max(_mapped(x, np.abs), axes, keepdims=keepdims, initial=0)
     if order == -math.inf:
         return reductions.min(_mapped(x, np.abs), axes, keepdims=keepdims)
     if isinstance(order, str):
@@ -241,7 +241,10 @@ def _matrix_norm(x: Elements, order: Any, axes: tuple[int, ...], keepdims: bool)
     if order in (1, -1, math.inf, -math.inf):
         inner, outer = axes if abs(order) == 1 else axes[::-1]
         sums = reductions.sum(_mapped(x, np.abs), inner, keepdims=True)
-        found = (reductions.max if order > 0 else reductions.min)(sums, outer, keepdims=True)
+        if order > 0:
+            found = reductions.max(sums, outer, keepdims=True, initial=0)
+        else:
+            found = reductions.min(sums, outer, keepdims=True)
         return reductions.sum(found, axes, keepdims=keepdims)
     if order == 2 and x.ndim == 2:
         found = _largest_singular_value(x)
@@ -253,7 +256,9 @@ def _matrix_norm(x: Elements, order: Any, axes: tuple[int, ...], keepdims: bool)
             "np.linalg.norm(x.todense(), ...) takes "
             f"{x.size * x.dtype.itemsize} bytes"
         )
-    raise InvalidTensorError(f"there is no norm {order!r} of matrices; None, 'fro', 1, -1, 2, inf and -inf are")
+    raise InvalidTensorError(
+        f"there is no norm {order!r} of matrices; None, 'fro', 1, -1, 2, inf and -inf are"
+    )
 
 
 def _largest_singular_value(x: Elements) -> Any:
@@ -268,7 +273,7 @@ def _largest_singular_value(x: Elements) -> Any:
     matrix = coo_array((values, tuple(x.coords)), x.shape).tocsr()
     # Always from the same vector, so that the same tensor has the same norm.
     start = np.random.default_rng(0).standard_normal(min(x.shape)).astype(values.dtype)
-    found = svds(matrix, k=1, return_singular_vectors=False, v0=start)
+    found: Any = svds(matrix, k=1, return_singular_vectors=False, v0=start)
     return found.astype(x.values.real.dtype)[0]
 
 
@@ -350,7 +355,7 @@ def _mapped(found: Any, function: Callable[[Array], Array]) -> Any:
     """Return elements, or a scalar, with a function applied that keeps zero."""
     if not isinstance(found, Elements):
         return function(found)
-    return Elements._trusted(found.coords, function(found.values), found.shape, found._places)
+    return Elements._trusted(found._coords, function(found.values), found.shape, found._places)
 
 
 def _root(found: Any) -> Any:

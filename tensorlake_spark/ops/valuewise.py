@@ -10,7 +10,7 @@ import numpy as np
 from tensorlake_spark.errors import DenseResultError, InvalidOptionError
 from tensorlake_spark.ops.arguments import refuse_out
 from tensorlake_spark.ops.elements import Elements, without_zeros
-from tensorlake_spark.ops.lookup import values_at
+from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.shaping import broadcast_to
 
 Array = np.ndarray[Any, Any]
@@ -63,8 +63,8 @@ def clip(
                 f"clip with {'a lower bound above' if bound is low else 'an upper bound below'} zero makes zeros "
                 f"something else; np.clip(x.todense(), ...) takes {x.size * x.dtype.itemsize} bytes"
             )
-    bounds = [None if b is None else values_at(b, x.coords) for b in (low, high)]
-    return mapped(x, lambda values: np.clip(values, *bounds))
+    bounds = [None if b is None else look_up(b, x.coords) for b in (low, high)]
+    return mapped(x, lambda values: np.asarray(np.clip(values, bounds[0], bounds[1])))
 
 
 def mapped(x: Elements, function: Callable[[Array], Array]) -> Elements:
@@ -76,7 +76,7 @@ def mapped(x: Elements, function: Callable[[Array], Array]) -> Elements:
     [5, 7]
     """
     found = np.asarray(function(x.values))
-    return without_zeros(Elements._trusted(x.coords, found, x.shape, x._places))
+    return without_zeros(Elements._trusted(x._coords, found, x.shape, x._places))
 
 
 def real(x: Elements) -> Elements:
@@ -99,6 +99,28 @@ def imag(x: Elements) -> Elements:
     [[0]]
     """
     return mapped(x, np.imag)
+
+
+def conj(x: Elements) -> Elements:
+    """Return the complex conjugates, as `numpy.conj`.
+
+    Examples
+    --------
+    >>> conj(Elements._trusted(np.array([[0]]), np.array([5j]), (2,))).values.tolist()
+    [-5j]
+    """
+    return mapped(x, np.conj)
+
+
+def isnan(x: Elements) -> Elements:
+    """Return which elements are NaN, or NaT, as `numpy.isnan`.
+
+    Examples
+    --------
+    >>> isnan(Elements._trusted(np.array([[0, 1]]), np.array([5, np.nan]), (2,))).coords.tolist()
+    [[1]]
+    """
+    return mapped(x, np.isnan)
 
 
 def nan_to_num(
