@@ -2,6 +2,6 @@
 
 `elementwise` has the ufuncs, and `broadcasting` repeats their operands.
 `shaping`, `joining` and `diagonals` rearrange, `valuewise` changes values, `comparing` looks at all of them.
-`reductions`, `statistics` and `index_reductions` go by `groups`; `arguments` and `lookup` are shared.
+`reductions`, `moments` and `index_reductions` go by `groups`; `numpy_arguments` and `lookup` are shared.
 May import ``indexing`` and ``errors``; `SparseTensor` in ``tensor`` has them as methods.
 """

@@ -9,9 +9,9 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.indexing.coords import ravel, sort_places
-from tensorlake_spark.ops.arguments import axes_of
 from tensorlake_spark.ops.elements import Elements, elements_at
 from tensorlake_spark.ops.lookup import look_up
+from tensorlake_spark.ops.numpy_arguments import axes_of
 
 Array = np.ndarray[Any, Any]
 

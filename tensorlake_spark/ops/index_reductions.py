@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
-from tensorlake_spark.ops.arguments import axis_of, refuse_out
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.groups import Groups
+from tensorlake_spark.ops.numpy_arguments import axis_of, refuse_out
 
 Array = np.ndarray[Any, Any]
 
@@ -172,22 +172,14 @@ def _arg_extreme(
         raise InvalidTensorError(
             f"attempt to get {name} of an empty sequence: the tensor's shape is {x.shape}"
         )
-    best = groups.reduce(extreme, groups.values)
-    spread = groups.spread(best)
-    best_ones = groups.values == spread
-    if x.dtype.kind not in "biu":
-        best_ones |= (
-            np.isnat(spread) & np.isnat(groups.values)
-            if x.dtype.kind in "mM"
-            else (spread != spread) & (groups.values != groups.values)
-        )
-    found = _first(groups, np.flatnonzero(best_ones))
     zero = np.zeros((), x.dtype)
-    # Zeros that are not stored are as good as the best, or better: they take part.
-    to_zero = ~beats(best, zero)
-    if x.dtype.kind not in "biu":
-        to_zero &= ~np.isnat(best) if x.dtype.kind in "mM" else best == best
-    to_zero &= groups.counts < groups.length
+    with np.errstate(invalid="ignore"):
+        best = groups.reduce(extreme, groups.values)
+        # NaN, of which NumPy makes the extreme, and NaT differ from themselves.
+        is_best = (groups.values == groups.spread(best)) | (groups.values != groups.values)
+        # Zeros that are not stored take part where none of the group is better.
+        to_zero = (best == best) & ~beats(best, zero) & (groups.counts < groups.length)
+    found = _first(groups, np.flatnonzero(is_best))
     if to_zero.any():
         holes = _first_hole(groups)
         ties = best == zero

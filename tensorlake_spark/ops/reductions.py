@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.ops.arguments import refuse_out
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.groups import Groups
+from tensorlake_spark.ops.numpy_arguments import refuse_out
 
 Array = np.ndarray[Any, Any]
 

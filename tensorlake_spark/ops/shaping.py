@@ -21,8 +21,8 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.indexing.coords import check_shape, sort_places
 from tensorlake_spark.ops import broadcasting
-from tensorlake_spark.ops.arguments import axes_of, axis_of
 from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
+from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of
 
 Array = np.ndarray[Any, Any]
 

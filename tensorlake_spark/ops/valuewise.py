@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import DenseResultError, InvalidOptionError
-from tensorlake_spark.ops.arguments import refuse_out
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.lookup import look_up
+from tensorlake_spark.ops.numpy_arguments import refuse_out
 from tensorlake_spark.ops.shaping import broadcast_to
 
 Array = np.ndarray[Any, Any]
@@ -109,7 +109,7 @@ def conj(x: Elements) -> Elements:
     >>> conj(Elements._trusted(np.array([[0]]), np.array([5j]), (2,))).values.tolist()
     [-5j]
     """
-    return mapped(x, np.conj)
+    return mapped(x, lambda values: values.conj())
 
 
 def isnan(x: Elements) -> Elements:

@@ -11,9 +11,9 @@ from tensorlake_spark.ops import (
     diagonals,
     index_reductions,
     joining,
+    moments,
     reductions,
     shaping,
-    statistics,
     valuewise,
 )
 from tensorlake_spark.ops.elements import Elements
@@ -25,7 +25,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     **joining.FUNCTIONS,
     **reductions.FUNCTIONS,
     **shaping.FUNCTIONS,
-    **statistics.FUNCTIONS,
+    **moments.FUNCTIONS,
     **valuewise.FUNCTIONS,
 }
 """What computes a function of NumPy: each family of ``ops`` has a table, and this is all of them."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorlake_spark.ops import index_reductions, reductions, statistics
+from tensorlake_spark.ops import index_reductions, moments, reductions
 from tensorlake_spark.ops.elements import Elements
 
 
@@ -180,7 +180,7 @@ class ReductionMethods(Elements):
         >>> x.mean()
         np.float64(-0.5)
         """
-        return self._wrapped(statistics.mean(self, axis, dtype, None, keepdims, where=where))
+        return self._wrapped(moments.mean(self, axis, dtype, None, keepdims, where=where))
 
     def var(
         self,
@@ -200,7 +200,7 @@ class ReductionMethods(Elements):
         >>> x.var()
         np.float64(18.25)
         """
-        return self._wrapped(statistics.var(self, axis, dtype, None, ddof, keepdims, where=where))
+        return self._wrapped(moments.var(self, axis, dtype, None, ddof, keepdims, where=where))
 
     def std(
         self,
@@ -220,7 +220,7 @@ class ReductionMethods(Elements):
         >>> x.std(axis=1).values.tolist()
         [2.5, 3.5]
         """
-        return self._wrapped(statistics.std(self, axis, dtype, None, ddof, keepdims, where=where))
+        return self._wrapped(moments.std(self, axis, dtype, None, ddof, keepdims, where=where))
 
     def norm(self, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -> Any:  # noqa: A002
         """Return a norm of vectors or of matrices, as `numpy.linalg.norm`.
@@ -232,7 +232,7 @@ class ReductionMethods(Elements):
         >>> x.norm(axis=0).values.tolist()
         [7.0, 5.0]
         """
-        return self._wrapped(statistics.norm(self, ord, axis, keepdims))
+        return self._wrapped(moments.norm(self, ord, axis, keepdims))
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Return the index of the largest element, the first of several, as `numpy.argmax`: an array.

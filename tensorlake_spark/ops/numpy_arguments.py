@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from tensorlake_spark.errors import AxisError, InvalidKeyTypeError, UnsupportedFunctionError
 
@@ -47,8 +48,7 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
     """
     if axes is None:
         return tuple(range(ndim))
-    several = isinstance(axes, Iterable) and not hasattr(axes, "__index__")
-    found = tuple(axis_of(axis, ndim) for axis in (axes if several else (axes,)))
+    found = tuple(axis_of(axis, ndim) for axis in (axes if np.ndim(axes) else (axes,)))
     for axis in found:
         if found.count(axis) > 1:
             raise AxisError(f"axis {axis} is given twice in {axes}; each axis may be given once")

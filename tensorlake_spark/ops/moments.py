@@ -14,9 +14,9 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.ops import reductions
-from tensorlake_spark.ops.arguments import axes_of, refuse_out
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.groups import Groups
+from tensorlake_spark.ops.numpy_arguments import axes_of, refuse_out
 from tensorlake_spark.ops.reductions import total
 
 Array = np.ndarray[Any, Any]
@@ -234,7 +234,8 @@ def _vector_norm(x: Elements, order: Any, axes: tuple[int, ...], keepdims: bool)
     groups = Groups(powers, axes, keepdims)
     found = groups.reduce(np.add, groups.values) ** (1 / order)
     empty = real.type(0 if groups.length else np.inf)
-    return groups.result(np.where(groups.counts < groups.length, 0, found).astype(real), empty)
+    is_zero = (groups.counts < groups.length) & ~np.isnan(found)
+    return groups.result(np.where(is_zero, 0, found).astype(real), empty)
 
 
 def _matrix_norm(x: Elements, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
