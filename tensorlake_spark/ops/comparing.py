@@ -81,6 +81,11 @@ def unique(
             "return_inverse=True) returns it"
         )
     x = without_zeros(x)
+    if not return_index and not return_counts:
+        zero = np.zeros(int(x.nnz < x.size), x.dtype)
+        return np.unique(
+            np.concatenate((zero, np.unique(x.values, equal_nan=False))), equal_nan=equal_nan
+        )
     values, index, counts = np.unique(
         x.values, return_index=True, return_counts=True, equal_nan=equal_nan
     )

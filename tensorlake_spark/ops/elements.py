@@ -219,8 +219,11 @@ def without_zeros(elements: Elements) -> Elements:
     >>> without_zeros(Elements._trusted(np.array([[0, 2]]), np.array([0, 7]), (3,))).coords.tolist()
     [[2]]
     """
+    if elements._cached.get("canonical"):
+        return elements
     kept = nonzero(elements.values)
     if kept.all():
+        elements._cached["canonical"] = True
         return elements
     return Elements._trusted(None, elements.values[kept], elements.shape, elements.places[kept])
 

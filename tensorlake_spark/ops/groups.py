@@ -84,16 +84,23 @@ class Groups:
         self._order: Array | None = None  # of elements that are not side by side
         self._starts: Array | None = None  # of the groups that are
         self._counts: Array | None = None
+        if not self._kept and not np.ndim(self.length):  # all of it is one group
+            self._starts = self._cells = np.zeros(min(1, x.nnz), np.int64)
+            return
+        is_adjacent = self._kept == [*range(len(self._kept))] and not np.ndim(self.length)
+        if is_adjacent and x._coords is not None:
+            self._starts = _runs(*x.coords[: len(self._kept)])
+            self._cells = _among(x, self._kept, self._starts)
+            return
         self._cells = _among(x, self._kept)
         if np.ndim(self.length):
             return
-        if self._kept != [*range(len(self._kept))]:
+        if not is_adjacent:
             if math.prod(self.shape) <= _SPREAD * len(self._cells):
                 return
             self._cells, self._order = sort_places(self._cells)
             self.values = self.values[self._order]
-        self._starts = np.flatnonzero(self._cells[1:] != self._cells[:-1])
-        self._starts = np.concatenate((np.zeros(min(1, x.nnz), np.int64), self._starts + 1))
+        self._starts = _runs(self._cells)
         self._cells = self._cells[self._starts]
 
     def _chosen(self, mask: Any, shape: tuple[int, ...]) -> Array:
@@ -126,18 +133,17 @@ class Groups:
                 self._counts = np.diff(self._starts, append=len(self.values))
         return self._counts
 
-    @property
-    def positions(self) -> Array:
-        """Place of each element among those of its cell, stored or not, in C order of the axes that go."""
-        positions = _among(self._x, self._reduced)
-        return positions if self._order is None else positions[self._order]
+    def positions(self, elements: Array) -> Array:
+        """Return the places of some elements among those of their cell, stored or not, in C order."""
+        return _among(
+            self._x, self._reduced, elements if self._order is None else self._order[elements]
+        )
 
-    @property
-    def numbers(self) -> Array:
-        """Number of the group of each element."""
+    def numbers(self, elements: Array) -> Array:
+        """Return the numbers of the groups of some elements."""
         if self._starts is None:
-            return self._cells
-        return np.repeat(np.arange(len(self._starts)), self.counts)
+            return self._cells[elements]
+        return np.repeat(np.arange(len(self._starts)), self.counts)[elements]
 
     def reduce(self, ufunc: np.ufunc, values: Array, dtype: Any = None) -> Array:
         """Return one value for each group: ``np.add`` of nothing is 0, of any other ufunc it is undefined.
@@ -165,7 +171,7 @@ class Groups:
         elif ufunc is not np.add:
             out[self._cells] = values  # any of them, to begin with
         ufunc.at(out, self._cells, values)
-        return out
+        return np.asarray(out)
 
     def spread(self, found: Array) -> Array:
         """Return for each element what was computed for its group."""
@@ -203,13 +209,27 @@ def _mask(where: Any, shape: tuple[int, ...]) -> Any:
     return mask
 
 
-def _among(x: Elements, axes: list[int]) -> Array:
-    """Return for each element its place among those of some axes, in C order."""
-    lengths = [x.shape[k] for k in axes]
-    others = x.size // max(1, math.prod(lengths))
-    if axes == [*range(len(axes))]:
-        return x.places // max(1, others)
-    if axes == [*range(x.ndim - len(axes), x.ndim)]:
-        own = max(1, math.prod(lengths))
-        return np.asarray(x.places - x.places // own * own)
-    return ravel(x.coords[axes], lengths)
+def _runs(*rows: Array) -> Array:
+    """Return the numbers of the elements that differ in one of the rows from the element before."""
+    fresh = np.zeros(len(rows[0]), bool)
+    fresh[:1] = True
+    for row in rows:
+        fresh[1:] |= row[1:] != row[:-1]
+    return np.flatnonzero(fresh)
+
+
+def _among(x: Elements, axes: list[int], elements: Any = slice(None)) -> Array:
+    """Return the places of elements among those of some axes, in C order."""
+    own = max(1, math.prod(x.shape[k] for k in axes))
+    if x._coords is None:  # then places save their computation
+        if axes == [*range(len(axes))]:
+            return np.asarray(x.places[elements] // max(1, x.size // own))
+        if axes == [*range(x.ndim - len(axes), x.ndim)]:
+            places = x.places[elements]
+            return np.asarray(places - places // own * own)
+    rows = x.coords
+    out = rows[axes[0]][elements] if axes else np.zeros(x.nnz, np.int64)[elements]
+    for number, k in enumerate(axes[1:]):
+        out = np.multiply(out, x.shape[k], out=out if number else None)
+        out += rows[k][elements]
+    return np.asarray(out)

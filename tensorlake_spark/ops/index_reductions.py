@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
+from tensorlake_spark.indexing.coords import sort_places
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.groups import Groups
 from tensorlake_spark.ops.numpy_arguments import axis_of, refuse_out
@@ -111,7 +112,7 @@ def first_index(
     zero = bool(holds(np.zeros(1, x.dtype))[0])
     found = _first(groups, np.flatnonzero(holds(groups.values)))
     if zero:
-        found = np.minimum(found, _first_hole(groups))
+        found = np.minimum(found, _first_hole(groups, groups.counts < groups.length))
     found = np.where(found == _NEVER, -1, found)
     return _array(groups, found, 0 if zero and groups.length else -1)
 
@@ -181,34 +182,32 @@ def _arg_extreme(
         to_zero = (best == best) & ~beats(best, zero) & (groups.counts < groups.length)
     found = _first(groups, np.flatnonzero(is_best))
     if to_zero.any():
-        holes = _first_hole(groups)
-        ties = best == zero
-        found = np.where(to_zero, np.where(ties, np.minimum(found, holes), holes), found)
+        holes = _first_hole(groups, to_zero)
+        found = np.where(to_zero, np.where(best == zero, np.minimum(found, holes), holes), found)
     return _array(groups, found, 0)
 
 
 def _first(groups: Groups, chosen: Array) -> Array:
     """Return for each group the position of its first chosen element, `_NEVER` where none is."""
-    numbers, positions = groups.numbers[chosen], groups.positions[chosen]
     out = np.full(len(groups.counts), _NEVER, np.int64)
     # The last assignment holds, and in a group positions ascend.
-    out[numbers[::-1]] = positions[::-1]
+    out[groups.numbers(chosen)[::-1]] = groups.positions(chosen)[::-1]
     return out
 
 
-def _first_hole(groups: Groups) -> Array:
-    """Return for each group the first position that is not stored, `_NEVER` where all are."""
-    numbers, positions = groups.numbers, groups.positions
-    # Positions ascend in a group: until the first hole, each is the number of those before it.
+def _first_hole(groups: Groups, wanted: Array) -> Array:
+    """Return for each wanted group the first position that is not stored, and `_NEVER` for the others."""
+    elements = np.flatnonzero(groups.spread(wanted))
+    numbers, positions = groups.numbers(elements), groups.positions(elements)
     if not groups.is_adjacent:
-        by = np.argsort(numbers, kind="stable")
-        numbers, positions = numbers[by], positions[by]
-    starts = np.cumsum(groups.counts) - groups.counts
-    late = np.flatnonzero(positions != np.arange(len(positions)) - np.repeat(starts, groups.counts))
-    out = groups.counts.astype(np.int64)
-    out[out == groups.length] = _NEVER
-    first = numbers[late][::-1]
-    out[first] = (late - starts[numbers[late]])[::-1]
+        numbers, by = sort_places(numbers)
+        positions = positions[by]
+    out = np.where(wanted, groups.counts, _NEVER)
+    # Positions ascend in a group: before the first hole each is the number of those before it.
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    ranks = np.arange(len(numbers)) - np.repeat(starts, np.diff(starts, append=len(numbers)))
+    late = np.flatnonzero(positions != ranks)[::-1]
+    out[numbers[late]] = ranks[late]
     return out
 
 

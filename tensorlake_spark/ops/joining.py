@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import DenseResultError, InvalidTensorError
-from tensorlake_spark.indexing.coords import check_shape, unravel
+from tensorlake_spark.indexing.coords import check_shape, sort_places, unravel
 from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
 from tensorlake_spark.ops.index_reductions import nonzero
 from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.numpy_arguments import axis_of, refuse_out
-from tensorlake_spark.ops.shaping import arranged, atleast, broadcast_to, expand_dims, ravel_of
+from tensorlake_spark.ops.shaping import atleast, broadcast_to, expand_dims, ravel_of
 
 Array = np.ndarray[Any, Any]
 
@@ -102,12 +102,27 @@ def concatenate(
             )
     empty = [np.empty(0, x.dtype) for x in tensors]
     dtype = np.concatenate(empty, dtype=dtype, casting=casting).dtype
-    values = np.concatenate([x.values.astype(dtype, copy=False) for x in tensors])
-    rows = list(np.concatenate([x.coords for x in tensors], axis=1))
-    starts = np.cumsum([0] + [x.shape[axis] for x in tensors])
-    rows[axis] = rows[axis] + np.repeat(starts[:-1], [x.nnz for x in tensors])
-    lengths = (*first.shape[:axis], int(starts[-1]), *first.shape[axis + 1 :])
-    return arranged(rows, values, lengths)
+    length = sum(x.shape[axis] for x in tensors)
+    shape = check_shape((*first.shape[:axis], length, *first.shape[axis + 1 :]))
+    values = np.concatenate([x.values for x in tensors]).astype(dtype, copy=False)
+    if not axis and all(x._coords is not None for x in tensors):
+        coords, before = np.concatenate([x.coords for x in tensors], axis=1), 0
+        for x, end in zip(tensors, np.cumsum([x.nnz for x in tensors]), strict=True):
+            coords[0, end - x.nnz : end] += before
+            before += x.shape[0]
+        return without_zeros(Elements._trusted(coords, values, shape))
+    inner = math.prod(first.shape[axis + 1 :])
+    places, before = [], 0
+    for x in tensors:
+        block = max(1, x.shape[axis] * inner)
+        # Each block of a tensor moves by the blocks of the others that come before it.
+        outer = x.places // block if axis else 0
+        places.append(x.places + (outer * (length * inner - block) + before))
+        before += x.shape[axis] * inner
+    if not axis:
+        return elements_at(np.concatenate(places), values, shape)
+    merged, by = sort_places(np.concatenate(places))
+    return elements_at(merged, values[by], shape)
 
 
 def stack(

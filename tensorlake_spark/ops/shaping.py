@@ -268,12 +268,12 @@ def roll(x: Elements, shift: Any, axis: Any = None) -> Elements:
     """
     if axis is None:
         return reshape(roll(ravel_of(x), shift, 0), x.shape)
-    shifts, axes = _several(shift), _several(axis)
+    shifts, axes = _several(shift), tuple(axis_of(k, x.ndim) for k in _several(axis))
     if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
         raise InvalidTensorError(f"{len(shifts)} shifts along {len(axes)} axes; one for each")
     by = [0] * x.ndim
     for distance, along in np.broadcast(shifts, axes):
-        by[axis_of(along, x.ndim)] += operator.index(distance)
+        by[along] += operator.index(distance)
     rows = [
         (row + d % max(n, 1)) % max(n, 1) if d else row
         for d, (n, row) in zip(by, _axes(x), strict=True)
@@ -297,9 +297,15 @@ def broadcast_to(x: Elements, shape: Any, subok: bool = False) -> Elements:
     >>> broadcast_to(x, (3, 2)).coords.tolist()
     [[0, 1, 2], [1, 1, 1]]
     """
-    return broadcasting.broadcast_to(
-        without_zeros(x), (shape,) if hasattr(shape, "__index__") else shape
-    )
+    lengths = check_shape((shape,) if hasattr(shape, "__index__") else shape)
+    x = without_zeros(x)
+    fresh = len(lengths) - x.ndim
+    if fresh <= 0 or lengths[fresh:] != x.shape:
+        return broadcasting.broadcast_to(x, lengths)
+    # Only new axes in front: the whole comes again and again.
+    again = math.prod(lengths[:fresh])
+    places = (np.arange(again)[:, None] * x.size + x.places).reshape(-1)
+    return Elements._trusted(None, np.tile(x.values, again), lengths, places)
 
 
 def arranged(rows: Sequence[Array], values: Array, shape: tuple[int, ...]) -> Elements:

@@ -21,8 +21,10 @@ def test_scattered_groups_are_sorted_ones(data, case):
             these = Groups(x, axis)
             total = these.reduce(np.add, these.values)
             spread = these.spread(these.counts)
-            assert (spread == these.counts[these.numbers]).all()
-            found.append((these.dense(total), these.dense(these.counts), sorted(these.positions)))
+            every = np.arange(len(these.values))
+            assert (spread == these.counts[these.numbers(every)]).all()
+            positions = sorted(these.positions(every))
+            found.append((these.dense(total), these.dense(these.counts), positions))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
 
