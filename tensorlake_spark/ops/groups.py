@@ -87,19 +87,14 @@ class Groups:
         if not self._kept and not np.ndim(self.length):  # all of it is one group
             self._starts = self._cells = np.zeros(min(1, x.nnz), np.int64)
             return
-        is_adjacent = self._kept == [*range(len(self._kept))] and not np.ndim(self.length)
-        if is_adjacent and x._coords is not None:
-            self._starts = _runs(*x.coords[: len(self._kept)])
-            self._cells = _among(x, self._kept, self._starts)
+        if self._kept == [*range(len(self._kept))] and not np.ndim(self.length):
+            self._starts, self._cells = _adjacent(x, len(self._kept))
             return
         self._cells = _among(x, self._kept)
-        if np.ndim(self.length):
+        if np.ndim(self.length) or math.prod(self.shape) <= _SPREAD * len(self._cells):
             return
-        if not is_adjacent:
-            if math.prod(self.shape) <= _SPREAD * len(self._cells):
-                return
-            self._cells, self._order = sort_places(self._cells)
-            self.values = self.values[self._order]
+        self._cells, self._order = sort_places(self._cells)
+        self.values = self.values[self._order]
         self._starts = _runs(self._cells)
         self._cells = self._cells[self._starts]
 
@@ -207,6 +202,22 @@ def _mask(where: Any, shape: tuple[int, ...]) -> Any:
     if not fits:
         raise InvalidTensorError(f"where of shape {mask.shape} does not broadcast to {shape}")
     return mask
+
+
+def _adjacent(x: Elements, kept: int) -> tuple[Array, Array]:
+    """Return where the groups of the first axes start, and their cells; what row pointers are to a matrix."""
+    found = x._cached.get(("groups", kept))
+    if found is None:
+        if x._coords is None:
+            cells = _among(x, [*range(kept)])
+            starts = _runs(cells)
+            found = starts, cells[starts]
+        else:
+            starts = _runs(*x.coords[:kept])
+            found = starts, _among(x, [*range(kept)], starts)
+        if len(starts) <= x.nnz // 4:  # else they would take as much as the elements
+            x._cached["groups", kept] = found
+    return found[0], found[1]
 
 
 def _runs(*rows: Array) -> Array:
