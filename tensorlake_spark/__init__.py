@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark import moved
 from tensorlake_spark.errors import (
+    AxisError,
     ConcurrentWriteError,
     CorruptDataError,
     DenseResultError,
@@ -82,6 +83,7 @@ _HOMES = {
 """Where a name that is imported late is from."""
 
 __all__ = [
+    "AxisError",
     "CheckReport",
     "ConcurrentWriteError",
     "CorruptDataError",

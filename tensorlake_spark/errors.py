@@ -5,7 +5,8 @@ caller would expect::
 
     TensorLakeError
     |-- InvalidKeyError(IndexError)            the key does not fit the tensor's shape
-    |   `-- InvalidKeyTypeError(TypeError)     a slice whose bounds are not integers
+    |   |-- InvalidKeyTypeError(TypeError)     a slice whose bounds are not integers
+    |   `-- AxisError(ValueError)              an axis that the tensor does not have, or named twice
     |-- InvalidSliceError(ValueError)          the text or the step of a slice makes no sense
     |-- InvalidOptionError(ValueError)         an option, mode, layout or codec is unknown or out of range
     |-- InvalidTensorError(ValueError)         shapes, ids or values that cannot be written, or do not fit
@@ -48,6 +49,10 @@ class InvalidKeyError(TensorLakeError, IndexError):
 
 class InvalidKeyTypeError(InvalidKeyError, TypeError):
     """A slice has bounds that are not integers."""
+
+
+class AxisError(InvalidKeyError, ValueError):
+    """The tensor has no such axis, or an axis is named twice. NumPy's AxisError is the same two built-in errors."""
 
 
 class InvalidSliceError(TensorLakeError, ValueError):

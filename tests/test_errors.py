@@ -9,6 +9,7 @@ from tensorlake_spark import errors
 TREE = {
     "InvalidKeyError": IndexError,
     "InvalidKeyTypeError": TypeError,
+    "AxisError": ValueError,
     "InvalidSliceError": ValueError,
     "InvalidOptionError": ValueError,
     "InvalidTensorError": ValueError,

@@ -211,6 +211,23 @@ def nonzero(array: Array) -> Array:
     return np.asarray(array != np.zeros((), array.dtype))
 
 
+def without_zeros(elements: Elements) -> Elements:
+    """Return elements without those that are stored and zero; themselves where there is none.
+
+    Examples
+    --------
+    >>> without_zeros(Elements._trusted(np.array([[0, 2]]), np.array([0, 7]), (3,))).coords.tolist()
+    [[2]]
+    """
+    if elements._cached.get("canonical"):
+        return elements
+    kept = nonzero(elements.values)
+    if kept.all():
+        elements._cached["canonical"] = True
+        return elements
+    return Elements._trusted(None, elements.values[kept], elements.shape, elements.places[kept])
+
+
 def nonzero_bits(array: Array) -> Array:
     """Return for each element whether its bits are not all zero: NaN's are not, and -0.0's neither.
 

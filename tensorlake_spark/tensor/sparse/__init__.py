@@ -1,6 +1,8 @@
 """`SparseTensor`, an array of which only some elements are stored. Begin with `array`.
 
-`arithmetic` has operators and NumPy's ufuncs; `array_functions` is the protocol of its functions; `interchange` has what comes from other packages and goes to them. May import ``spec``, ``ops`` and ``indexing``.
+`arithmetic` has operators and NumPy's ufuncs; `shape_methods`
+and `reduction_methods` are its other methods. `array_functions` is the protocol of NumPy's functions,
+`array_namespace` that of the array API; `interchange` has what comes from other packages and goes to them. May import ``spec``, ``ops`` and ``indexing``.
 """
 
 from tensorlake_spark.tensor.sparse.array import SparseTensor, array_of, sparse_of

@@ -16,17 +16,22 @@ from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.ops.elements import nonzero_bits
 from tensorlake_spark.tensor.sparse.arithmetic import Arithmetic
 from tensorlake_spark.tensor.sparse.array_functions import ArrayFunctions
+from tensorlake_spark.tensor.sparse.array_namespace import ArrayNamespaceMethods
 from tensorlake_spark.tensor.sparse.interchange import (
     Interchange,
     array_of_torch,
     is_torch,
 )
+from tensorlake_spark.tensor.sparse.reduction_methods import ReductionMethods
+from tensorlake_spark.tensor.sparse.shape_methods import ShapeMethods
 from tensorlake_spark.tensor.spec import dtype_name, native
 
 Array = np.ndarray[Any, Any]
 
 
-class SparseTensor(Arithmetic, Interchange, ArrayFunctions):
+class SparseTensor(
+    Arithmetic, ShapeMethods, ReductionMethods, ArrayNamespaceMethods, Interchange, ArrayFunctions
+):
     """A tensor of which only some elements are stored; the others are zero. It cannot be changed.
 
     An explicit zero is a stored element like any other. Indexing is NumPy's, as for a `TensorRef`. It returns a
@@ -147,18 +152,6 @@ class SparseTensor(Arithmetic, Interchange, ArrayFunctions):
         shape = check_shape(selection.result_shape)
         values = self._values if out is self.coords else self._values[take]
         return self._trusted(*order(place(selection, out), values, shape), shape)
-
-    def astype(self, dtype: Any) -> SparseTensor:
-        """Return the tensor with its values converted. Values that become zero stay stored.
-
-        Examples
-        --------
-        >>> SparseTensor([[1]], [2.5], (3,)).astype("int8").values
-        array([2], dtype=int8)
-        """
-        dtype_name(np.dtype(dtype))
-        values = native(self._values.astype(dtype, copy=False))
-        return self._trusted(self.coords, values, self._shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:

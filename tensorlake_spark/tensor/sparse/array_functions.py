@@ -6,9 +6,28 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tensorlake_spark.errors import UnsupportedFunctionError
+from tensorlake_spark.ops import (
+    comparing,
+    diagonals,
+    index_reductions,
+    joining,
+    moments,
+    reductions,
+    shaping,
+    valuewise,
+)
 from tensorlake_spark.ops.elements import Elements
 
-FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    **comparing.FUNCTIONS,
+    **diagonals.FUNCTIONS,
+    **index_reductions.FUNCTIONS,
+    **joining.FUNCTIONS,
+    **reductions.FUNCTIONS,
+    **shaping.FUNCTIONS,
+    **moments.FUNCTIONS,
+    **valuewise.FUNCTIONS,
+}
 """What computes a function of NumPy: each family of ``ops`` has a table, and this is all of them."""
 
 

@@ -1,0 +1,246 @@
+"""Groups: the stored elements of a tensor, by the cell of the result of a reduction to which they belong."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
+from tensorlake_spark.indexing.coords import ravel, sort_places
+from tensorlake_spark.ops.elements import Elements, elements_at
+from tensorlake_spark.ops.lookup import look_up
+from tensorlake_spark.ops.numpy_arguments import axes_of
+
+Array = np.ndarray[Any, Any]
+
+_SPREAD = 8  # a result of at most so many cells for each stored element is computed as an array
+
+
+class Groups:
+    """What a reduction over axes reduces. A cell is an element of the result, and what is stored for it its group.
+
+    What is computed has one entry for each group. Groups are *adjacent* where the last axes go, or where the
+    result has too many cells to hold them all; then only cells with stored elements have a group. Otherwise they
+    are *scattered*, and every cell of the result has a group, in C order, which may be empty.
+
+    Parameters
+    ----------
+    x : Elements
+        The tensor.
+    axis : None, int or tuple of int
+        The axes that go.
+    keepdims : bool
+        Whether they stay in the result, with length 1.
+    where : array_like or Elements of bool
+        Which elements take part; it broadcasts to the tensor's shape.
+    counted : bool
+        Whether `length` is needed; it takes an array of the result's shape if there is a `where`.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n,)
+        What is stored and takes part, in C order within a group.
+    length : int or int64 ndarray
+        Elements for a group, stored or not.
+    shape : tuple of int
+        Lengths of the axes that stay.
+
+    Examples
+    --------
+    >>> x = Elements._trusted(np.array([[0, 1, 1], [1, 0, 1]]), np.array([5, 6, 7]), (3, 2))
+    >>> rows = Groups(x, 1)
+    >>> rows.counts.tolist(), rows.length, rows.reduce(np.add, rows.values).tolist()
+    ([1, 2], 2, [5, 13])
+    """
+
+    def __init__(
+        self,
+        x: Elements,
+        axis: Any,
+        keepdims: bool = False,
+        where: Any = True,
+        counted: bool = True,
+    ) -> None:
+        self.dtype = x.dtype
+        # NumPy lets a scalar have one axis to reduce.
+        no_axis = x.ndim == 0 and axis in (0, -1)
+        self._reduced = sorted(axes_of(None if no_axis else axis, x.ndim))
+        self._kept = [k for k in range(x.ndim) if k not in self._reduced]
+        self.shape = tuple(x.shape[k] for k in self._kept)
+        self.length: Any = math.prod(x.shape[k] for k in self._reduced)
+        self.is_masked = where is not True
+        self._framed = tuple(1 if k in self._reduced else n for k, n in enumerate(x.shape))
+        if not keepdims:
+            self._framed = self.shape
+        if self.is_masked:
+            mask = _mask(where, x.shape)
+            chosen = np.broadcast_to(look_up(mask, x.coords), x.values.shape)
+            x = Elements._trusted(None, x.values[chosen], x.shape, x.places[chosen])
+            if counted:
+                self.length = self._chosen(mask, x.shape)
+        self._x, self.values = x, x.values
+        self._order: Array | None = None  # of elements that are not side by side
+        self._starts: Array | None = None  # of the groups that are
+        self._counts: Array | None = None
+        if not self._kept and not np.ndim(self.length):  # all of it is one group
+            self._starts = self._cells = np.zeros(min(1, x.nnz), np.int64)
+            return
+        if self._kept == [*range(len(self._kept))] and not np.ndim(self.length):
+            self._starts, self._cells = _adjacent(x, len(self._kept))
+            return
+        self._cells = _among(x, self._kept)
+        if np.ndim(self.length) or math.prod(self.shape) <= _SPREAD * len(self._cells):
+            return
+        self._cells, self._order = sort_places(self._cells)
+        self.values = self.values[self._order]
+        self._starts = _runs(self._cells)
+        self._cells = self._cells[self._starts]
+
+    def _chosen(self, mask: Any, shape: tuple[int, ...]) -> Array:
+        """Return how many elements of each cell a mask chooses."""
+        own = (1,) * (len(shape) - mask.ndim) + tuple(mask.shape)
+        if isinstance(mask, Elements):
+            true = mask.values.astype(bool)
+            coords = np.zeros((len(shape), np.count_nonzero(true)), np.int64)
+            coords[len(shape) - mask.ndim :] = mask.coords[:, true]
+            left = tuple(own[k] for k in self._kept)
+            cells = ravel(coords[self._kept], left)
+            counts = np.bincount(cells, minlength=math.prod(left)).reshape(left)
+        else:
+            counts = np.asarray(np.count_nonzero(mask.reshape(own), axis=tuple(self._reduced)))
+        repeats = math.prod(shape[k] for k in self._reduced if own[k] == 1)
+        return np.broadcast_to(counts * repeats, self.shape).reshape(-1)
+
+    @property
+    def is_adjacent(self) -> bool:
+        """Whether the elements of a group lie side by side."""
+        return self._starts is not None
+
+    @property
+    def counts(self) -> Array:
+        """Stored elements of each group."""
+        if self._counts is None:
+            if self._starts is None:
+                self._counts = np.bincount(self._cells, minlength=math.prod(self.shape))
+            else:
+                self._counts = np.diff(self._starts, append=len(self.values))
+        return self._counts
+
+    def positions(self, elements: Array) -> Array:
+        """Return the places of some elements among those of their cell, stored or not, in C order."""
+        return _among(
+            self._x, self._reduced, elements if self._order is None else self._order[elements]
+        )
+
+    def numbers(self, elements: Array) -> Array:
+        """Return the numbers of the groups of some elements."""
+        if self._starts is None:
+            return self._cells[elements]
+        return np.repeat(np.arange(len(self._starts)), self.counts)[elements]
+
+    def reduce(self, ufunc: np.ufunc, values: Array, dtype: Any = None) -> Array:
+        """Return one value for each group: ``np.add`` of nothing is 0, of any other ufunc it is undefined.
+
+        Parameters
+        ----------
+        ufunc : numpy.ufunc
+            Of two arguments, such as ``np.add``, and it does not matter in which order it meets values.
+        values : ndarray, shape (n,)
+            A value for each element of `values`.
+        dtype : dtype, optional
+            In which it is computed, by default that of `values`.
+        """
+        values = values.astype(values.dtype if dtype is None else dtype, copy=False)
+        if self._starts is not None:
+            # Of times NumPy knows the dtype, and takes none.
+            dtype = None if values.dtype.kind in "mM" else values.dtype
+            return np.asarray(ufunc.reduceat(values, self._starts, dtype=dtype))
+        size = math.prod(self.shape)
+        if ufunc is np.add and values.dtype.kind == "f":
+            return np.bincount(self._cells, values, size).astype(values.dtype, copy=False)
+        out = np.zeros(size, values.dtype)
+        if ufunc is np.multiply:
+            out[...] = 1
+        elif ufunc is not np.add:
+            out[self._cells] = values  # any of them, to begin with
+        ufunc.at(out, self._cells, values)
+        return np.asarray(out)
+
+    def spread(self, found: Array) -> Array:
+        """Return for each element what was computed for its group."""
+        return np.repeat(found, self.counts) if self._starts is not None else found[self._cells]
+
+    def dense(self, found: Array, empty: Any = 0) -> Array:
+        """Return what was computed as an array, with one value for all cells that have no group."""
+        if self._starts is not None:
+            groups, found = found, np.full(math.prod(self.shape), empty, found.dtype)
+            found[self._cells] = groups
+        return found.reshape(self._framed)
+
+    def result(self, found: Array, empty: Any = 0) -> Any:
+        """Return what was computed as canonical elements, or as a scalar if no axes are left."""
+        if not self._framed:
+            return self.dense(found, empty)[()]
+        if self._starts is None or empty:
+            found = self.dense(found, empty).reshape(-1)
+            places = np.flatnonzero(found)
+            return Elements._trusted(None, found[places], self._framed, places)
+        return elements_at(self._cells, found, self._framed)
+
+
+def _mask(where: Any, shape: tuple[int, ...]) -> Any:
+    """Return a mask that broadcasts to a shape."""
+    mask = where if isinstance(where, Elements) else np.asarray(where)
+    if mask.dtype != bool:
+        raise UnsupportedDtypeError(f"where is an array of bools, not of {mask.dtype}")
+    try:
+        fits = np.broadcast_shapes(mask.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InvalidTensorError(f"where of shape {mask.shape} does not broadcast to {shape}")
+    return mask
+
+
+def _adjacent(x: Elements, kept: int) -> tuple[Array, Array]:
+    """Return where the groups of the first axes start, and their cells; what row pointers are to a matrix."""
+    found = x._cached.get(("groups", kept))
+    if found is None:
+        if x._coords is None:
+            cells = _among(x, [*range(kept)])
+            starts = _runs(cells)
+            found = starts, cells[starts]
+        else:
+            starts = _runs(*x.coords[:kept])
+            found = starts, _among(x, [*range(kept)], starts)
+        if len(starts) <= x.nnz // 4:  # else they would take as much as the elements
+            x._cached["groups", kept] = found
+    return found[0], found[1]
+
+
+def _runs(*rows: Array) -> Array:
+    """Return the numbers of the elements that differ in one of the rows from the element before."""
+    fresh = np.zeros(len(rows[0]), bool)
+    fresh[:1] = True
+    for row in rows:
+        fresh[1:] |= row[1:] != row[:-1]
+    return np.flatnonzero(fresh)
+
+
+def _among(x: Elements, axes: list[int], elements: Any = slice(None)) -> Array:
+    """Return the places of elements among those of some axes, in C order."""
+    own = max(1, math.prod(x.shape[k] for k in axes))
+    if x._coords is None:  # then places save their computation
+        if axes == [*range(len(axes))]:
+            return np.asarray(x.places[elements] // max(1, x.size // own))
+        if axes == [*range(x.ndim - len(axes), x.ndim)]:
+            places = x.places[elements]
+            return np.asarray(places - places // own * own)
+    rows = x.coords
+    out = rows[axes[0]][elements] if axes else np.zeros(x.nnz, np.int64)[elements]
+    for number, k in enumerate(axes[1:]):
+        out = np.multiply(out, x.shape[k], out=out if number else None)
+        out += rows[k][elements]
+    return np.asarray(out)

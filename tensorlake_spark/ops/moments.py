@@ -1,0 +1,394 @@
+"""Means, variances and norms over axes of a sparse tensor, as NumPy defines them of the dense array.
+
+What is returned is a scalar or canonical `Elements`, as from ``reductions``.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
+from tensorlake_spark.ops import reductions
+from tensorlake_spark.ops.elements import Elements, without_zeros
+from tensorlake_spark.ops.groups import Groups
+from tensorlake_spark.ops.numpy_arguments import axes_of, refuse_out
+from tensorlake_spark.ops.reductions import total
+
+Array = np.ndarray[Any, Any]
+
+
+def mean(
+    x: Elements,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Any:
+    """Return the arithmetic mean over axes, as `numpy.mean`: NaN, and a warning, of nothing.
+
+    Raises
+    ------
+    AxisError, InvalidTensorError, UnsupportedDtypeError, UnsupportedFunctionError
+        As `reductions.sum` does.
+
+    Examples
+    --------
+    >>> mean(Elements._trusted(np.array([[0, 2]]), np.array([5, 7]), (3,)))
+    np.float64(4.0)
+    """
+    refuse_out(out)
+    groups = Groups(x, axis, keepdims, where)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        empty = np.mean(np.zeros(1, x.dtype), dtype=dtype)
+    found = _mean(groups, groups.values, groups.length, _between(x.dtype, dtype))
+    _warn("Mean of empty slice", groups.length)
+    return _finished(groups, found, empty.dtype)
+
+
+def nanmean(
+    x: Elements,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Any:
+    """Return the mean of what is not NaN, as `numpy.nanmean`. It raises as `mean`.
+
+    Examples
+    --------
+    >>> nanmean(Elements._trusted(np.array([[0, 1]]), np.array([5, np.nan]), (3,)))
+    np.float64(2.5)
+    """
+    if x.dtype.kind not in "fc":
+        return mean(x, axis, dtype, out, keepdims, where=where)
+    refuse_out(out)
+    groups = Groups(x, axis, keepdims, where)
+    valid, lengths, _ = _valid(groups)
+    found = _mean(groups, np.where(valid, groups.values, 0), lengths, _between(x.dtype, dtype))
+    _warn("Mean of empty slice", lengths)
+    return _finished(groups, found, dtype or x.dtype)
+
+
+def var(
+    x: Elements,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: None = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the variance over axes, as `numpy.var`, from the differences from the mean.
+
+    Raises
+    ------
+    ValueError
+        For a `ddof` and a `correction`. AxisError, InvalidTensorError, UnsupportedDtypeError and
+        UnsupportedFunctionError as from `reductions.sum`; the last also for a `mean`.
+
+    Examples
+    --------
+    >>> var(Elements._trusted(np.array([[0, 2]]), np.array([3, 3]), (3,)))
+    np.float64(2.0)
+    """
+    return _var(x, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+def std(
+    x: Elements,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: None = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the standard deviation over axes, as `numpy.std`. It raises as `var`.
+
+    Examples
+    --------
+    >>> std(Elements._trusted(np.array([[0, 2]]), np.array([4, 4]), (4,)))
+    np.float64(2.0)
+    """
+    return _var(x, axis, dtype, out, ddof, keepdims, where, mean, correction, root=True)
+
+
+def nanvar(
+    x: Elements,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: None = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the variance of what is not NaN, as `numpy.nanvar`. It raises as `var`.
+
+    Examples
+    --------
+    >>> nanvar(Elements._trusted(np.array([[0, 2]]), np.array([4, np.nan]), (3,)))
+    np.float64(4.0)
+    """
+    return _var(x, axis, dtype, out, ddof, keepdims, where, mean, correction, skip_nan=True)
+
+
+def nanstd(
+    x: Elements,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: None = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the standard deviation of what is not NaN, as `numpy.nanstd`. It raises as `var`.
+
+    Examples
+    --------
+    >>> nanstd(Elements._trusted(np.array([[0, 2]]), np.array([4, np.nan]), (3,)))
+    np.float64(2.0)
+    """
+    return _var(
+        x, axis, dtype, out, ddof, keepdims, where, mean, correction, skip_nan=True, root=True
+    )
+
+
+def norm(x: Elements, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
+    """Return a norm of vectors, or of matrices, as `numpy.linalg.norm`.
+
+    Parameters
+    ----------
+    x : Elements
+        The tensor.
+    ord : None, int, float, inf, -inf, "fro" or "nuc"
+        Which norm. None is the root of the sum of squares, over any axes. 2 of a matrix is its largest
+        singular value, which SciPy finds without a dense array; of several matrices there is none.
+    axis : None, int or tuple of two ints
+        Along which axis the vectors lie, or in which axes the matrices; None is all.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Raises
+    ------
+    ValueError
+        InvalidTensorError if there is no such norm of so many axes.
+    AxisError
+        If there is no such axis, or one is given twice.
+    UnsupportedFunctionError
+        For "nuc" and -2 of matrices, and for 2 of more than one.
+
+    Examples
+    --------
+    >>> norm(Elements._trusted(np.array([[0, 2]]), np.array([3, 4]), (3,)))
+    np.float64(5.0)
+    """
+    if x.dtype.kind not in "fc":
+        x = Elements._trusted(x._coords, x.values.astype(np.float64), x.shape, x._places)
+    axes = axes_of(axis, x.ndim)
+    if ord is None or (ord in ("fro", "f") and len(axes) == 2) or (ord == 2 and len(axes) == 1):
+        return _root(reductions.sum(_mapped(x, _squares), axes, keepdims=keepdims))
+    if len(axes) == 1:
+        return _vector_norm(x, ord, axes, keepdims)
+    if len(axes) != 2:
+        raise InvalidTensorError(f"the norm {ord!r} is of one axis or two, not of {len(axes)}")
+    return _matrix_norm(x, ord, axes, keepdims)
+
+
+def _vector_norm(x: Elements, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if order == math.inf:
+        return reductions.max(_mapped(x, np.abs), axes, keepdims=keepdims, initial=0)
+    if order == -math.inf:
+        return reductions.min(_mapped(x, np.abs), axes, keepdims=keepdims)
+    if isinstance(order, str):
+        raise InvalidTensorError(f"there is no norm {order!r} of vectors")
+    real = np.empty(0, x.dtype).real.dtype
+    if order == 0:
+        return _converted(reductions.count_nonzero(x, axes, keepdims=keepdims), real)
+    powers = _mapped(x, lambda values: np.abs(values) ** order)
+    if order > 0:
+        return _mapped(reductions.sum(powers, axes, keepdims=keepdims), lambda v: v ** (1 / order))
+    # A zero to a negative power is infinite, and so is the sum, whose root is zero.
+    powers = _mapped(without_zeros(x), lambda values: np.abs(values) ** order)
+    groups = Groups(powers, axes, keepdims)
+    found = groups.reduce(np.add, groups.values) ** (1 / order)
+    empty = real.type(0 if groups.length else np.inf)
+    is_zero = (groups.counts < groups.length) & ~np.isnan(found)
+    return groups.result(np.where(is_zero, 0, found).astype(real), empty)
+
+
+def _matrix_norm(x: Elements, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if order in (1, -1, math.inf, -math.inf):
+        inner, outer = axes if abs(order) == 1 else axes[::-1]
+        sums = reductions.sum(_mapped(x, np.abs), inner, keepdims=True)
+        if order > 0:
+            found = reductions.max(sums, outer, keepdims=True, initial=0)
+        else:
+            found = reductions.min(sums, outer, keepdims=True)
+        return reductions.sum(found, axes, keepdims=keepdims)
+    if order == 2 and x.ndim == 2:
+        found = _largest_singular_value(x)
+        coords = np.zeros((2, 1), np.int64)
+        return Elements._trusted(coords, found[None], (1, 1)) if keepdims else found
+    if order in ("nuc", 2, -2):
+        raise UnsupportedFunctionError(
+            f"the norm {order!r} needs all singular values of dense matrices; "
+            "np.linalg.norm(x.todense(), ...) takes "
+            f"{x.size * x.dtype.itemsize} bytes"
+        )
+    raise InvalidTensorError(
+        f"there is no norm {order!r} of matrices; None, 'fro', 1, -1, 2, inf and -inf are"
+    )
+
+
+def _largest_singular_value(x: Elements) -> Any:
+    from scipy.sparse import coo_array
+    from scipy.sparse.linalg import svds
+
+    if not x.nnz or min(x.shape) == 1:
+        return norm(x)
+    values = x.values.astype(np.promote_types(x.dtype, np.float32), copy=False)
+    if not np.isfinite(values).all():
+        return values.real.dtype.type(np.nan)
+    matrix = coo_array((values, tuple(x.coords)), x.shape).tocsr()
+    # Always from the same vector, so that the same tensor has the same norm.
+    start = np.random.default_rng(0).standard_normal(min(x.shape)).astype(values.dtype)
+    found: Any = svds(matrix, k=1, return_singular_vectors=False, v0=start)
+    return found.astype(x.values.real.dtype)[0]
+
+
+def _var(
+    x: Elements,
+    axis: Any,
+    dtype: Any,
+    out: None,
+    ddof: float,
+    keepdims: bool,
+    where: Any,
+    mean: None,
+    correction: float | None,
+    skip_nan: bool = False,
+    root: bool = False,
+) -> Any:
+    refuse_out(out)
+    if mean is not None:
+        raise UnsupportedFunctionError("mean= is not there for sparse tensors; leave it out")
+    if correction is not None:
+        if ddof:
+            raise InvalidTensorError("ddof and correction mean the same; give one of them")
+        ddof = correction
+    groups = Groups(x, axis, keepdims, where)
+    result_dtype = np.var(np.zeros(1, x.dtype), dtype=dtype).dtype
+    between = _between(x.dtype, dtype)
+    values = groups.values.astype(between, copy=False)
+    counts, lengths = groups.counts, groups.length
+    with np.errstate(all="ignore"):
+        if skip_nan and x.dtype.kind in "fc":
+            valid, lengths, counts = _valid(groups)
+            center = _mean(groups, np.where(valid, values, 0), lengths, between)
+            apart = np.where(valid, values - groups.spread(center), 0)
+        else:
+            center = _mean(groups, values, lengths, between)
+            apart = values - groups.spread(center)
+        holes = lengths - counts
+        apart_all = groups.reduce(np.add, _squares(apart))
+        # What is not stored is as far from the mean as zero is.
+        apart_all = apart_all + np.where(holes > 0, holes * _squares(center), 0)
+        freedom = np.maximum(lengths - ddof, 0)
+        found = np.true_divide(apart_all, freedom)
+        if skip_nan:
+            found = np.where(lengths - ddof <= 0, np.nan, found)
+        found = np.sqrt(found) if root else found
+    _warn("Degrees of freedom <= 0 for slice", freedom)
+    return _finished(groups, found, result_dtype, groups.length - ddof > 0)
+
+
+def _between(dtype: np.dtype[Any], wanted: Any) -> np.dtype[Any]:
+    """Return the dtype in which sums of a mean or of a variance are computed."""
+    if wanted is not None:
+        dtype = np.dtype(wanted)
+    elif dtype.kind in "biu":
+        return np.dtype(np.float64)
+    is_small = dtype.itemsize <= 2 and dtype.kind not in "biu"
+    return np.dtype(np.float32) if is_small else dtype
+
+
+def _mean(groups: Groups, values: Array, lengths: Any, dtype: Any) -> Array:
+    with np.errstate(all="ignore"):
+        return np.asarray(np.true_divide(total(groups, values, dtype), lengths))
+
+
+def _valid(groups: Groups) -> tuple[Array, Any, Array]:
+    """Return which stored elements are not NaN, how many elements of each cell are not, and how many stored ones."""
+    valid = ~np.isnan(groups.values)
+    counts = groups.reduce(np.add, valid, np.int64)
+    return valid, groups.length - (groups.counts - counts), counts
+
+
+def _squares(values: Array) -> Array:
+    if values.dtype.kind == "c":
+        return np.asarray(values.real**2 + values.imag**2)
+    return np.asarray(values * values)
+
+
+def _mapped(found: Any, function: Callable[[Array], Array]) -> Any:
+    """Return elements, or a scalar, with a function applied that keeps zero."""
+    if not isinstance(found, Elements):
+        return function(found)
+    return Elements._trusted(found._coords, function(found.values), found.shape, found._places)
+
+
+def _root(found: Any) -> Any:
+    return _mapped(found, np.sqrt)
+
+
+def _converted(found: Any, dtype: np.dtype[Any]) -> Any:
+    return _mapped(found, lambda values: values.astype(dtype))
+
+
+def _finished(groups: Groups, found: Array, dtype: Any, is_there: Any = None) -> Any:
+    """Return the result, where cells of nothing are NaN."""
+    is_there = groups.length > 0 if is_there is None else is_there
+    dtype = np.dtype(dtype)
+    nothing = "NaT" if dtype.kind == "m" else np.nan
+    empty = np.array(0 if np.all(is_there) else nothing).astype(dtype)[()]
+    return groups.result(found.astype(dtype, copy=False), empty)
+
+
+def _warn(text: str, lengths: Any) -> None:
+    """Warn as NumPy does of cells with nothing to divide by."""
+    if np.any(np.asarray(lengths) <= 0):
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.mean: mean,
+    np.nanmean: nanmean,
+    np.var: var,
+    np.nanvar: nanvar,
+    np.std: std,
+    np.nanstd: nanstd,
+    np.linalg.norm: norm,
+}
+"""Functions of NumPy, and what computes them."""

@@ -1,0 +1,68 @@
+"""Arguments that functions of NumPy share: axes, named from the front or from the end, and ``out``."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import AxisError, InvalidKeyTypeError, UnsupportedFunctionError
+
+
+def axis_of(axis: Any, ndim: int) -> int:
+    """Return an axis counted from the front.
+
+    Raises
+    ------
+    AxisError
+        If a tensor of `ndim` axes has no such axis. InvalidKeyTypeError if `axis` is not an integer.
+
+    Examples
+    --------
+    >>> axis_of(-1, 3)
+    2
+    """
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise InvalidKeyTypeError(f"an axis is an integer, not {axis!r}") from None
+    if not -ndim <= number < ndim:
+        raise AxisError(f"axis {number} is out of bounds for a tensor of {ndim} axes")
+    return number % ndim
+
+
+def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
+    """Return one axis or several, counted from the front, in the order in which they are given; None is all.
+
+    Raises
+    ------
+    AxisError
+        If a tensor of `ndim` axes has not all of them, or if one is given twice. InvalidKeyTypeError if one is
+        not an integer.
+
+    Examples
+    --------
+    >>> axes_of((-1, 0), 3), axes_of(1, 3), axes_of(None, 3)
+    ((2, 0), (1,), (0, 1, 2))
+    """
+    if axes is None:
+        return tuple(range(ndim))
+    found = tuple(axis_of(axis, ndim) for axis in (axes if np.ndim(axes) else (axes,)))
+    for axis in found:
+        if found.count(axis) > 1:
+            raise AxisError(f"axis {axis} is given twice in {axes}; each axis may be given once")
+    return found
+
+
+def refuse_out(out: Any) -> None:
+    """Raise UnsupportedFunctionError if there is an array to write to.
+
+    Examples
+    --------
+    >>> refuse_out(None)
+    """
+    if out is not None:
+        raise UnsupportedFunctionError(
+            "out= is not there for sparse tensors, which cannot be changed; use what is returned"
+        )

@@ -1,0 +1,117 @@
+"""Means, variances and norms over axes; NumPy is the oracle."""
+
+import numpy as np
+import pytest
+from examples import times
+from hypothesis import given
+from hypothesis import strategies as st
+from reduced import axes, cases, check_like_numpy, dense_of, masks
+
+import tensorlake_spark as tl
+
+NUMBERS = ["int8", "int64", "uint8", "float32", "float64", "complex64", "complex128", "bool"]
+
+
+@times(2)
+@given(st.data(), cases(NUMBERS), st.sampled_from(["mean", "nanmean"]))
+def test_a_mean_is_numpys(data, case, name):
+    dense, x = case
+    options = {"axis": data.draw(axes(x.ndim)), "keepdims": data.draw(st.booleans())}
+    where, function = data.draw(masks(x.shape)), getattr(np, name)
+    if dense.dtype.kind != "c" and data.draw(st.booleans()):
+        options["dtype"] = data.draw(st.sampled_from(["float32", "float64", "complex128"]))
+    size = float(np.abs(np.nan_to_num(dense, posinf=0, neginf=0).astype(complex)).max(initial=1))
+    check_like_numpy(
+        lambda: function(x, where=where, **options),
+        lambda: function(dense, where=dense_of(where), **options),
+        rough=size,
+    )
+
+
+@times(2)
+@given(st.data(), cases(NUMBERS), st.sampled_from(["var", "std", "nanvar", "nanstd"]))
+def test_a_variance_is_numpys(data, case, name):
+    dense, x = case
+    if dense.dtype == np.int64:
+        dense, x = dense.clip(-9, 9), np.clip(x, -9, 9)
+    options = {"axis": data.draw(axes(x.ndim)), "keepdims": data.draw(st.booleans())}
+    options[data.draw(st.sampled_from(["ddof", "correction"]))] = data.draw(
+        st.sampled_from([0, 1, 1.5, 3])
+    )
+    where, function = data.draw(masks(x.shape)), getattr(np, name)
+    check_like_numpy(
+        lambda: function(x, where=where, **options),
+        lambda: function(dense, where=dense_of(where), **options),
+        rough=1e5,
+    )
+
+
+def test_a_variance_is_precise_far_from_zero():
+    dense = np.zeros((3, 1000))
+    dense[:2] = 1e8 + np.arange(2000).reshape(2, 1000) % 7
+    x = tl.SparseTensor.from_dense(dense)
+    np.testing.assert_allclose(x.var(axis=1).todense(), dense.var(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(x.var(axis=0).todense(), dense.var(axis=0), rtol=1e-12)
+
+
+def test_a_mean_of_halves_does_not_overflow():
+    dense = np.zeros((400, 3), np.float16)
+    dense[:, 1] = 1000
+    found = tl.SparseTensor.from_dense(dense).mean(axis=0)
+    assert found.dtype == np.float16
+    assert found.todense().tolist() == [0, 1000, 0]
+
+
+def test_times_have_a_mean():
+    dense = np.array([[3, 0, 6], [0, 0, 0], ["NaT", 0, 1]], "m8[s]")
+    x = tl.SparseTensor.from_dense(dense)
+    check_like_numpy(lambda: x.mean(axis=1), lambda: dense.mean(axis=1))
+    with pytest.raises(TypeError):
+        x.var()
+
+
+@times(2)
+@given(
+    st.data(), cases(["int8", "int64", "float32", "float64", "complex128"], min_dims=1, min_side=1)
+)
+def test_a_norm_is_numpys(data, case):
+    dense, x = case
+    count = data.draw(st.sampled_from([1, 2]))
+    axis = tuple(data.draw(st.permutations(range(-x.ndim, 0)))[:count])
+    axis = data.draw(st.sampled_from([None, axis, axis[0]]))
+    one = [None, 0, 1, 2, 3, -1, 0.5, np.inf, -np.inf]
+    two = [None, "fro", 1, -1, np.inf, -np.inf]
+    is_pair = x.ndim == 2 if axis is None else isinstance(axis, tuple) and len(axis) == 2
+    order = data.draw(st.sampled_from(two if is_pair else one))
+    keepdims = data.draw(st.booleans())
+    check_like_numpy(
+        lambda: np.linalg.norm(x, order, axis, keepdims),
+        lambda: np.linalg.norm(dense, order, axis, keepdims),
+        rough=9,
+    )
+
+
+def test_the_spectral_norm_of_a_matrix_is_found_without_a_dense_one():
+    dense = np.where(np.random.default_rng(3).random((40, 30)) < 0.1, 1.5, 0)
+    x = tl.SparseTensor.from_dense(dense)
+    np.testing.assert_allclose(x.norm(2), np.linalg.norm(dense, 2), rtol=1e-9)
+    assert tl.SparseTensor.from_dense(np.zeros((3, 3))).norm(2) == 0
+    assert x.norm(2, keepdims=True).shape == (1, 1)
+
+
+@pytest.mark.parametrize("order", ["nuc", -2])
+def test_norms_that_need_every_singular_value_name_the_way_out(order):
+    with pytest.raises(TypeError, match=r"x\.todense\(\), \.\.\.\) takes 72 bytes"):
+        tl.SparseTensor.from_dense(np.eye(3)).norm(order)
+
+
+def test_norms_that_are_none_say_so():
+    x = tl.SparseTensor([[1], [1], [1]], [2.0], (3, 3, 3))
+    for order, axis in ((3, (0, 1)), (2, None), ("fro", 0), ("other", 0)):
+        with pytest.raises(ValueError, match="norm"):
+            x.norm(order, axis)
+
+
+def test_a_mean_that_is_given_is_refused():
+    with pytest.raises(TypeError, match="mean="):
+        np.var(tl.SparseTensor([[1]], [2.0], (3,)), mean=0)

@@ -1,0 +1,57 @@
+"""Values one by one; NumPy is the oracle."""
+
+import numpy as np
+import pytest
+from examples import times
+from hypothesis import given
+from hypothesis import strategies as st
+from reduced import cases, check_like_numpy, sparse_of
+
+import tensorlake_spark as tl
+
+
+@times(2)
+@given(cases(min_dims=1), st.integers(-1, 2))
+def test_changed_values_are_numpys(case, decimals):
+    dense, x = case
+    check_like_numpy(lambda: np.round(x, decimals), lambda: np.round(dense, decimals))
+    check_like_numpy(lambda: np.real(x), lambda: np.real(dense))
+    check_like_numpy(lambda: np.imag(x), lambda: np.imag(dense))
+    check_like_numpy(lambda: x.conj(), lambda: dense.conj())
+    check_like_numpy(lambda: x.isnan(), lambda: np.isnan(dense))
+    check_like_numpy(lambda: np.nan_to_num(x), lambda: np.nan_to_num(dense))
+
+
+@given(cases(min_dims=1), st.sampled_from(["bool", "int8", "float32", "complex64"]))
+def test_converted_values_are_numpys(case, dtype):
+    dense, _ = case
+    if dense.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+        return
+    dense = np.nan_to_num(dense, posinf=1, neginf=-1)
+    check_like_numpy(lambda: sparse_of(dense).astype(dtype), lambda: dense.astype(dtype))
+
+
+@given(st.data(), cases(["int16", "float64"], min_dims=1, min_side=1))
+def test_clipped_values_are_numpys(data, case):
+    dense, x = case
+    low, high = (
+        data.draw(st.sampled_from([None, -2, 0, -1.5])),
+        data.draw(st.sampled_from([None, 2, 0])),
+    )
+    if data.draw(st.booleans()):
+        high = np.full((2, *x.shape), 2)
+        high[0] = 1
+    if low is high is None:
+        return
+    check_like_numpy(lambda: np.clip(x, low, high), lambda: np.clip(dense, low, high))
+
+
+@pytest.mark.parametrize("bounds", [(1, None), (None, -1), (np.array([0, 0, 1]), 3)])
+def test_bounds_without_zero_name_the_way_out(bounds):
+    with pytest.raises(tl.DenseResultError, match=r"x\.todense\(\), \.\.\.\) takes 24 bytes"):
+        np.clip(tl.SparseTensor([[1]], [2.0], (3,)), *bounds)
+
+
+def test_what_cannot_be_stored_is_no_dtype():
+    with pytest.raises(tl.UnsupportedDtypeError, match="object cannot be stored"):
+        tl.SparseTensor([[1]], [2.0], (3,)).astype(object)

@@ -1,0 +1,68 @@
+"""Reductions as methods are the functions of NumPy."""
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+
+DENSE = np.array([[[0, 2.5, 0], [0, 0, -1]], [[4, 0, 0], [0, 0, 3]]])
+X = tl.SparseTensor.from_dense(DENSE)
+
+REDUCTIONS = [
+    "sum",
+    "prod",
+    "mean",
+    "var",
+    "std",
+    "min",
+    "max",
+    "any",
+    "all",
+    "count_nonzero",
+    "nansum",
+    "nanmin",
+    "nanmax",
+    "norm",
+]
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
+def test_a_method_is_numpys(name, axis):
+    function = np.linalg.norm if name == "norm" else getattr(np, name)
+    if name == "norm" and axis is None:
+        axis = (0, 1)
+    got, want = (
+        getattr(X, name)(axis=axis, keepdims=True),
+        function(DENSE, axis=axis, keepdims=True),
+    )
+    assert isinstance(got, tl.SparseTensor)
+    np.testing.assert_allclose(got.todense(), want)
+    assert got.dtype == want.dtype
+
+
+def test_without_axes_left_it_is_a_scalar_and_else_sparse():
+    for name in REDUCTIONS:
+        assert isinstance(getattr(X, name)(), np.generic)
+        assert isinstance(getattr(X, name)(axis=0), tl.SparseTensor)
+    assert isinstance(np.sum(X), np.float64)
+    # Also where every cell is stored, for the type does not depend on values or on lengths.
+    ones = X[:, :0].prod(axis=1)
+    assert isinstance(ones, tl.SparseTensor)
+    assert ones.nnz == ones.size == 6
+
+
+def test_masks_and_first_values_are_taken():
+    mask = np.array([True, False, True])
+    assert X.sum(where=mask, initial=10) == DENSE.sum(where=mask, initial=10)
+    assert X.mean(where=mask) == DENSE.mean(where=mask)
+    assert X.max(where=mask, initial=-5) == DENSE.max(where=mask, initial=-5)
+    assert X.var(where=X > 0, ddof=1) == DENSE.var(where=DENSE > 0, ddof=1)
+
+
+def test_indices_are_arrays():
+    np.testing.assert_array_equal(X.argmax(axis=2), DENSE.argmax(axis=2), strict=True)
+    np.testing.assert_array_equal(X.argmin(axis=0, keepdims=True), DENSE.argmin(0, keepdims=True))
+    np.testing.assert_array_equal(X.argwhere(), np.argwhere(DENSE))
+    assert X.first_index((">", 2)) == 1
+    assert [row.tolist() for row in X.nonzero()] == [row.tolist() for row in DENSE.nonzero()]
