@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark import moved
 from tensorlake_spark.errors import (
+    BuilderClosedError,
     ConcurrentWriteError,
     CorruptDataError,
     DenseResultError,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.indexing.read_plan import ReadPlan
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
-    from tensorlake_spark.tensor.sparse import SparseTensor
+    from tensorlake_spark.tensor.sparse import SparseBuilder, SparseTensor
     from tensorlake_spark.tensor.spec import TensorSpec
     from tensorlake_spark.writing.estimate import estimate
 
@@ -69,6 +70,7 @@ _HOMES = {
     "PurgeReceipt": "audit.receipt",
     "PurgedFile": "audit.receipt",
     "ReadPlan": "indexing.read_plan",
+    "SparseBuilder": "tensor.sparse",
     "SparseTensor": "tensor.sparse",
     "TensorLake": "lake.lake",
     "TensorRef": "lake.ref",
@@ -82,6 +84,7 @@ _HOMES = {
 """Where a name that is imported late is from."""
 
 __all__ = [
+    "BuilderClosedError",
     "CheckReport",
     "ConcurrentWriteError",
     "CorruptDataError",
@@ -102,6 +105,7 @@ __all__ = [
     "PurgeReceipt",
     "PurgedFile",
     "ReadPlan",
+    "SparseBuilder",
     "SparseTensor",
     "StorageError",
     "TableNotFoundError",

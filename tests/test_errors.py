@@ -25,6 +25,7 @@ TREE = {
     "CorruptDataError": OSError,
     "MissingDataError": FileNotFoundError,
     "ConcurrentWriteError": RuntimeError,
+    "BuilderClosedError": RuntimeError,
     "MissingDependencyError": ImportError,
 }
 
