@@ -67,7 +67,9 @@ def part(x: Elements, selection: Selection | PointSelection) -> Elements:
     run, bounded = stretch(selection, x.coords)
     coords, values = x.coords[:, run], x.values[run]
     if isinstance(selection, Selection) and _is_run(selection, bounded):
-        return x if shape == x.shape else Elements._trusted(_placed(selection, coords), values, shape)
+        return (
+            x if shape == x.shape else Elements._trusted(_placed(selection, coords), values, shape)
+        )
     take, out = locate(selection, coords)
     values = values if out is coords else values[take]
     return Elements._trusted(*order(place(selection, out), values, shape), shape)

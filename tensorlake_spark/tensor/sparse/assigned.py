@@ -60,7 +60,7 @@ def assigned(
     """
     given = sparse_of(values)
     if given is None:
-        dense = np.asarray(array_of_torch(values) if is_torch(values) else values, dtype)
+        dense = _converted(values, dtype)
         _check_stretches(dense.shape, shape)
         found = np.flatnonzero(dense != np.zeros((), dtype))
         every = zeros and _is_full(math.prod(shape), len(found), dense.size)
@@ -75,6 +75,17 @@ def assigned(
         given.coords, given.values.astype(dtype, copy=False), given.shape, given.places
     )
     return _stretched(some, shape), False
+
+
+def _converted(values: Any, dtype: np.dtype[Any]) -> Array:
+    """Return values as an array of a dtype, as NumPy's assignment converts them."""
+    if isinstance(
+        values, np.generic
+    ):  # of an int64 it asks whether it fits, of an array it does not
+        out = np.empty((), dtype)
+        out[...] = values
+        return out
+    return np.asarray(array_of_torch(values) if is_torch(values) else values, dtype)
 
 
 def _is_full(size: int, count: int, of: int) -> bool:
@@ -101,7 +112,7 @@ def _stretched(x: Elements, shape: Shape) -> Elements:
     lead = len(shape) - x.ndim
     own = {lead + k: k for k, n in enumerate(x.shape) if lead + k >= 0 and n == shape[lead + k]}
     others = [k for k in range(len(shape)) if k not in own]
-    times = math.prod(shape[k] for k in others)
+    times = math.prod(shape[k] for k in others) if x.nnz else 0
     if x.nnz * times > _MOST:
         raise DenseResultError(
             f"{x.nnz * times} elements would be stored, of {x.nnz * times * (8 + x.dtype.itemsize)} bytes with "

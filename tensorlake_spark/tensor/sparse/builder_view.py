@@ -216,6 +216,10 @@ class BuilderView(NDArrayOperatorsMixin):
             if values._buffer is self._buffer and values._steps == (*self._steps, selection):
                 return
             values = values[...]
+        if selection.is_scalar and np.ndim(values):
+            raise InvalidTensorError(
+                f"one element takes one value, not values of shape {np.shape(values)}"
+            )
         whole = not self._steps and _is_whole(selection)
         given, every = assigned(values, selection.result_shape, self.dtype, zeros=not whole)
         if whole:
