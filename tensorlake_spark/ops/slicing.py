@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from tensorlake_spark.indexing import Points, PointSelection, Selection, locate, place
-from tensorlake_spark.indexing.coords import check_shape, order
+from tensorlake_spark.indexing.coords import check_shape, order, unravel
 from tensorlake_spark.ops.elements import Elements
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +36,8 @@ def part(x: Elements, selection: Selection | PointSelection) -> Elements:
     Elements lie in C order, so those between two bounds of the first axis are a run of them, and of these those
     between two bounds of the second if the first names one index: they are found by bisection. A slice of leading
     axes is such a run. It shares `values` with `x`. It shares `coords` too where one row of them is left and its
-    numbers stay: ``x[:10]`` of a vector, ``x[5]`` of a matrix, ``x[5, 2]`` of a tensor of rank 3.
+    numbers stay: ``x[:10]`` of a vector, ``x[5]`` of a matrix, ``x[5, 2]`` of a tensor of rank 3. If `x` has only
+    places so far, so has its slice; they are shared where they stay, as in ``x[:10]``.
 
     Parameters
     ----------
@@ -64,41 +66,64 @@ def part(x: Elements, selection: Selection | PointSelection) -> Elements:
     """
     # Index arrays that repeat indices can ask for more elements than the tensor has.
     shape = check_shape(selection.result_shape)
-    run, bounded = stretch(selection, x.coords)
-    coords, values = x.coords[:, run], x.values[run]
-    if isinstance(selection, Selection) and _is_run(selection, bounded):
-        return (
-            x if shape == x.shape else Elements._trusted(_placed(selection, coords), values, shape)
+    run, bounded = stretch(selection, x)
+    values = x.values[run]
+    is_run = _is_run(selection, bounded)
+    if is_run and shape == x.shape:
+        return x
+    if is_run and x._coords is None:
+        before = _place(selection.box.lo, x.shape)
+        return Elements._trusted(
+            None, values, shape, x.places[run] - before if before else x.places[run]
         )
+    # Of coordinates that nobody knows yet, no more than the run's are computed.
+    known = x._coords is not None or len(values) == x.nnz
+    coords = x.coords[:, run] if known else unravel(x.places[run], x.shape)
+    if _is_run(selection, bounded):
+        return Elements._trusted(_placed(selection, coords), values, shape)
     take, out = locate(selection, coords)
     values = values if out is coords else values[take]
     return Elements._trusted(*order(place(selection, out), values, shape), shape)
 
 
-def stretch(selection: Selection | PointSelection, coords: Array) -> tuple[slice, int]:
+def stretch(selection: Selection | PointSelection, x: Elements) -> tuple[slice, int]:
     """Return the run of elements in C order that holds all that is picked, and how many axes bound it.
 
     Examples
     --------
     >>> from tensorlake_spark.indexing import select
-    >>> stretch(select(np.s_[2, 1:], (3, 4)), np.array([[0, 2, 2], [1, 0, 3]]))
+    >>> x = Elements._trusted(np.array([[0, 2, 2], [1, 0, 3]]), np.array([5.0, 7.0, 9.0]), (3, 4))
+    >>> stretch(select(np.s_[2, 1:], x.shape), x)
     (slice(2, 3, None), 2)
     """
-    first, stop = 0, coords.shape[1]
-    bounded = 0
-    for row, lo, hi, size in zip(
-        coords, selection.box.lo, selection.box.hi, selection.shape, strict=True
-    ):
-        if (lo, hi) != (0, size):
-            first, stop = (first + np.searchsorted(row[first:stop], (lo, hi))).tolist()
-        bounded += 1
-        if hi - lo > 1:
-            break
+    lo, hi = selection.box.lo, selection.box.hi
+    several = (k for k in range(x.ndim) if hi[k] - lo[k] > 1)
+    bounded = min(next(several, x.ndim) + 1, x.ndim)
+    first, stop = 0, x.nnz
+    if selection.is_empty:
+        return slice(0, 0), bounded
+    if x._coords is None:
+        ends = _place(lo, x.shape), _place([n - 1 for n in hi], x.shape) + 1
+        return slice(*np.searchsorted(x.places, ends).tolist()), bounded
+    for k in range(bounded):
+        if (lo[k], hi[k]) != (0, x.shape[k]):
+            row = x.coords[k, first:stop]
+            first, stop = (first + np.searchsorted(row, (lo[k], hi[k]))).tolist()
     return slice(first, stop), bounded
 
 
-def _is_run(selection: Selection, bounded: int) -> bool:
+def _place(at: Sequence[int], shape: Sequence[int]) -> int:
+    """Return the place of one element in C order."""
+    place = 0
+    for index, size in zip(at, shape, strict=True):
+        place = place * size + index
+    return place
+
+
+def _is_run(selection: Selection | PointSelection, bounded: int) -> TypeGuard[Selection]:
     """Whether all elements of the run are picked, and stay in their order."""
+    if not isinstance(selection, Selection):
+        return False
     axes = selection.axes
     if any(isinstance(axis, Points) or axis.step > 1 for axis in axes):
         return False

@@ -48,12 +48,36 @@ def test_the_run_of_elements_ends_at_the_first_axis_that_takes_several(tensor):
     dense = tensor.todense()
     before, inside = np.count_nonzero(dense[:3]), np.count_nonzero(dense[3:5])
     run = slice(before, before + inside)
-    assert stretch(select(np.s_[3:5, 2], tensor.shape), tensor.coords) == (run, 1)
-    assert stretch(select(np.s_[3:5:1], tensor.shape), tensor.coords) == (run, 1)
+    assert stretch(select(np.s_[3:5, 2], tensor.shape), tensor) == (run, 1)
+    assert stretch(select(np.s_[3:5:1], tensor.shape), tensor) == (run, 1)
     everything = slice(0, tensor.nnz)
-    assert stretch(select((), tensor.shape), tensor.coords) == (everything, 1)
-    one = stretch(select_points((0, 0, 0), tensor.shape), tensor.coords)
+    assert stretch(select((), tensor.shape), tensor) == (everything, 1)
+    one = stretch(select_points((0, 0, 0), tensor.shape), tensor)
     assert one == (slice(0, np.count_nonzero(dense[0, 0, 0])), 3)
-    empty, bounded = stretch(select(np.s_[2:2], tensor.shape), tensor.coords)
+    empty, bounded = stretch(select(np.s_[2:2], tensor.shape), tensor)
     assert empty.start == empty.stop
     assert bounded == 3
+
+
+def test_a_tensor_without_coordinates_is_sliced_by_places(tensor):
+    def placed():
+        return tl.SparseTensor._trusted(None, tensor.values, tensor.shape, tensor.places)
+
+    dense = tensor.todense()
+    for key in (
+        np.s_[3:10],
+        5,
+        np.s_[3, 1:4],
+        np.s_[3:10, 2],
+        np.s_[2, 3, 4],
+        np.s_[:, 1],
+        np.s_[4:4],
+        [3, 1],
+        ...,
+    ):
+        x = placed()
+        assert np.array_equal(np.asarray(x[key]), dense[key])
+        assert x._coords is None or key in (..., np.s_[:, 1])
+    x = placed()
+    assert x[3:10]._coords is None
+    assert np.shares_memory(x[:10].places, x.places)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import DenseResultError, InvalidTensorError
-from tensorlake_spark.indexing.coords import order, unravel
-from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.broadcasting import broadcast_to
+from tensorlake_spark.ops.elements import Elements, nonzero
 from tensorlake_spark.tensor.sparse.array import sparse_of
 from tensorlake_spark.tensor.sparse.interchange import array_of_torch, is_torch
 
@@ -62,17 +62,17 @@ def assigned(
     if given is None:
         dense = _converted(values, dtype)
         _check_stretches(dense.shape, shape)
-        found = np.flatnonzero(dense != np.zeros((), dtype))
+        found = np.flatnonzero(nonzero(dense))
         every = zeros and _is_full(math.prod(shape), len(found), dense.size)
         if every:
             found = np.arange(dense.size)
-        some = Elements._trusted(unravel(found, dense.shape), dense.reshape(-1)[found], dense.shape)
+        some = Elements._trusted(None, dense.reshape(-1)[found], dense.shape, found)
         return _stretched(some, shape), every
     _check_stretches(given.shape, shape)
     if zeros and math.prod(shape) <= FEW:
         return assigned(given.todense(), shape, dtype)
     some = Elements._trusted(
-        given.coords, given.values.astype(dtype, copy=False), given.shape, given.places
+        given._coords, given.values.astype(dtype, copy=False), given.shape, given.places
     )
     return _stretched(some, shape), False
 
@@ -107,21 +107,15 @@ def _check_stretches(given: Shape, shape: Shape) -> None:
 
 def _stretched(x: Elements, shape: Shape) -> Elements:
     """Return elements repeated along the axes that they lack, or along which they have length 1."""
-    if x.shape == shape:
-        return x
-    lead = len(shape) - x.ndim
-    own = {lead + k: k for k, n in enumerate(x.shape) if lead + k >= 0 and n == shape[lead + k]}
-    others = [k for k in range(len(shape)) if k not in own]
-    times = math.prod(shape[k] for k in others) if x.nnz else 0
-    if x.nnz * times > _MOST:
+    lead = len(x.shape) - len(shape)
+    if lead > 0:
+        x = Elements._trusted(None, x.values, x.shape[lead:], x.places)
+    count = x.nnz and math.prod(shape) // math.prod(x.shape) * x.nnz
+    if count > _MOST:
         raise DenseResultError(
-            f"{x.nnz * times} elements would be stored, of {x.nnz * times * (8 + x.dtype.itemsize)} bytes with "
-            f"their places; assign sparse tensors, or parts of at most {_MOST} elements"
+            f"{count} elements would be stored, of {count * (8 + x.dtype.itemsize)} bytes with their places; "
+            f"assign sparse tensors, or parts of at most {_MOST} elements"
         )
-    coords = np.empty((len(shape), x.nnz * times), np.int64)
-    for k, source in own.items():
-        coords[k] = np.tile(x.coords[source], times)
-    repeats = unravel(np.arange(times), [shape[k] for k in others])
-    for k, row in zip(others, repeats, strict=True):
-        coords[k] = np.repeat(row, x.nnz)
-    return Elements._trusted(*order(coords, np.tile(x.values, times), shape), shape)
+    if not count:
+        return Elements._trusted(None, x.values[:0], shape, x.places[:0])
+    return broadcast_to(x, shape)

@@ -81,7 +81,7 @@ class SparseBuilder(BuilderView):
         np.float64(1.0)
         """
         new = cls(x.shape, x.dtype)
-        new._buffer.replace(x.places, x.values, x.coords)
+        new._buffer.replace(x.places, x.values, x._coords)
         return new
 
     def __setitem__(self, key: Any, values: Any) -> None:
@@ -119,7 +119,7 @@ class SparseBuilder(BuilderView):
     @property
     def nnz(self) -> int:
         """Number of elements that are not zero."""
-        return self._buffer.nnz
+        return self._buffer.elements().nnz
 
     @property
     def capacity(self) -> int:
@@ -156,7 +156,7 @@ class SparseBuilder(BuilderView):
         """
         built = self._buffer.elements()
         self._buffer.close()
-        return SparseTensor._trusted(built.coords, built.values, built.shape, built.places)
+        return SparseTensor._trusted(built._coords, built.values, built.shape, built.places)
 
     def __repr__(self) -> str:
         if self._buffer.closed:

@@ -91,7 +91,8 @@ class BuilderView(NDArrayOperatorsMixin):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Element type, in the machine's byte order."""
-        return self._buffer.dtype
+        dtype: np.dtype[Any] = self._buffer.dtype
+        return dtype
 
     @property
     def nnz(self) -> int:
@@ -170,7 +171,7 @@ class BuilderView(NDArrayOperatorsMixin):
         if method != "__call__":
             return NotImplemented
         operands = [x[...] if isinstance(x, BuilderView) else x for x in inputs]
-        if "where" in options and out:
+        if options.get("where", True) is not True and out:
             raise UnsupportedFunctionError(
                 f"np.{ufunc.__name__} with where= does not write to a builder; assign to b.vindex[mask]"
             )
@@ -188,18 +189,16 @@ class BuilderView(NDArrayOperatorsMixin):
 
     def _elements(self) -> Elements:
         """Return what the view shows now."""
-        box = getattr(self._steps[0], "box", None) if self._steps else None
-        found = self._buffer.elements(box)
+        found = self._buffer.elements()
         for step in self._steps:
             found = _shown(found, step)
         return found
 
     def _read(self, selection: AnySelection) -> Any:
-        found = self._elements() if self._steps else self._buffer.elements(selection.box)
-        picked = pick(found, selection)
+        picked = pick(self._elements(), selection)
         if not isinstance(picked, Elements):
             return picked
-        return SparseTensor._trusted(picked.coords, picked.values, picked.shape, picked._places)
+        return SparseTensor._trusted(picked._coords, picked.values, picked.shape, picked._places)
 
     def _part(self, selection: AnySelection) -> BuilderView:
         if _repeats(selection):
@@ -223,7 +222,7 @@ class BuilderView(NDArrayOperatorsMixin):
         whole = not self._steps and _is_whole(selection)
         given, every = assigned(values, selection.result_shape, self.dtype, zeros=not whole)
         if whole:
-            self._buffer.replace(given.places, given.values, given.coords)
+            self._buffer.replace(given.places, given.values, given._coords)
             return
         take, coords = lift(selection, given.coords)
         for step in reversed(self._steps):
@@ -235,11 +234,8 @@ class BuilderView(NDArrayOperatorsMixin):
 
     def _stored(self, selection: AnySelection) -> Array:
         """Return the places in the builder of what is stored and picked."""
-        box = getattr((*self._steps, selection)[0], "box", None)
-        found = self._buffer.elements(box)
-        found = Elements._trusted(
-            found.coords, found.places, found.shape
-        )  # they go along as values
+        now = self._buffer.elements()
+        found = Elements._trusted(now._coords, now.places, now.shape, now.places)  # also as values
         for step in (*self._steps, selection):
             found = _shown(found, step)
         return found.values

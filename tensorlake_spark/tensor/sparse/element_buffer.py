@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import BuilderClosedError
-from tensorlake_spark.indexing import Box
-from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
-from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.indexing.coords import sort_places
+from tensorlake_spark.ops.elements import Elements, nonzero
 
 Array = np.ndarray[Any, Any]
 
@@ -45,17 +44,7 @@ class ElementBuffer:
     [[0, 0], [0, 1]]
     """
 
-    __slots__ = (
-        "_coords",
-        "_count",
-        "_new_places",
-        "_new_values",
-        "_places",
-        "_values",
-        "closed",
-        "dtype",
-        "shape",
-    )
+    __slots__ = ("_count", "_new_places", "_new_values", "_now", "closed", "dtype", "shape")
 
     def __init__(
         self, places: Array, values: Array, shape: tuple[int, ...], coords: Array | None = None
@@ -63,12 +52,12 @@ class ElementBuffer:
         self.shape = shape
         self.dtype = values.dtype
         self.closed = False
-        self._places, self._values, self._coords = places, values, coords
+        self._now = Elements._trusted(coords, values, shape, places)
         self._forget_puts()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        self._settle()
-        return ElementBuffer, (self._places, self._values, self.shape, self._coords)
+        now = self.elements()
+        return ElementBuffer, (now.places, now.values, self.shape, now._coords)
 
     def _forget_puts(self) -> None:
         self._count = 0
@@ -78,7 +67,7 @@ class ElementBuffer:
     def close(self) -> None:
         """Let go of all elements; every use from now on raises BuilderClosedError."""
         self.closed = True
-        self._places, self._values, self._coords = self._new_places[:0], self._new_values[:0], None
+        self._now = Elements._trusted(None, self._new_values[:0], self.shape, self._new_places[:0])
         self._forget_puts()
 
     def _check_open(self) -> None:
@@ -91,12 +80,12 @@ class ElementBuffer:
     def capacity(self) -> int:
         """Elements that there is room for before a buffer is made larger."""
         self._check_open()
-        return len(self._places) + len(self._new_places)
+        return self._now.nnz + len(self._new_places)
 
     def reserve(self, count: int) -> None:
         """Make room for so many elements altogether."""
         self._check_open()
-        self._resize(max(self._count, count - len(self._places)))
+        self._resize(max(self._count, count - self._now.nnz))
 
     def put(self, place: int, value: Any) -> None:
         """Put one element, as NumPy assigns a scalar to an element of an array."""
@@ -117,106 +106,41 @@ class ElementBuffer:
     def replace(self, places: Array, values: Array, coords: Array | None = None) -> None:
         """Take other elements instead of all that are there: ascending, each place once; zeros are left out."""
         self._check_open()
-        kept = self._stored(values)
+        kept = nonzero(values)
         if not kept.all():
             places, values, coords = places[kept], values[kept], None
-        self._places, self._values, self._coords = places, values, coords
+        self._now = Elements._trusted(coords, values, self.shape, places)
         self._count = 0
 
     def get(self, place: int) -> Any:
         """Return one element as a scalar."""
         self._check_open()
         if self._count > _LOOK:
-            self._settle()
+            self.elements()
         found = np.flatnonzero(self._new_places[: self._count] == place)
         if len(found):
             value = self._new_values[found[-1]]
-            return value if self._stored(value) else self._zero
-        at = self._places.searchsorted(place)
-        there = at < len(self._places) and self._places[at] == place
-        return self._values[at] if there else self._zero
+            return value if nonzero(value) else np.zeros((), self.dtype)[()]
+        at = self._now.places.searchsorted(place)
+        there = at < self._now.nnz and self._now.places[at] == place
+        return self._now.values[at] if there else np.zeros((), self.dtype)[()]
 
-    @property
-    def nnz(self) -> int:
-        """Number of elements that are not zero."""
-        self._settle()
-        return len(self._places)
-
-    def elements(self, box: Box | None = None) -> Elements:
-        """Return what there is now, canonical; of a box, at least what lies in it."""
-        self._settle()
-        first, stop = 0, len(self._places)
-        if box is not None and all(box.shape):
-            ends = np.array([box.lo, box.hi], np.int64).T - [0, 1]
-            low, high = ravel(ends, self.shape).tolist()
-            first, stop = np.searchsorted(self._places, (low, high + 1)).tolist()
-        run = slice(first, stop)
-        places, values = self._places[run], self._values[run]
-        if self._coords is None and len(places) < len(self._places):
-            return Elements._trusted(unravel(places, self.shape), values, self.shape, places)
-        if self._coords is None:
-            self._coords = unravel(self._places, self.shape)
-        return Elements._trusted(self._coords[:, run], values, self.shape, places)
-
-    @property
-    def _zero(self) -> Any:
-        return np.zeros((), self.dtype)[()]
-
-    def _stored(self, values: Any) -> Any:
-        """Whether values are not zero. NaN is not, and a date is zero in 1970."""
-        return values != self._zero
-
-    def _settle(self) -> None:
-        """Merge what was put with what is in order."""
+    def elements(self) -> Elements:
+        """Return what there is now, canonical."""
         self._check_open()
-        if not self._count:
-            return
-        puts, by = _last_puts(self._new_places[: self._count])
-        values = self._new_values[by]
-        stored = self._stored(values)
-        at = np.searchsorted(self._places, puts)
-        there = at < len(self._places)
-        there[there] = self._places[at[there]] == puts[there]
-        self._remove(at[there & ~stored])
-        self._insert(puts[stored & ~there], values[stored & ~there])
-        again = stored & there
-        if again.any():
-            changed = self._values.copy()
-            changed[np.searchsorted(self._places, puts[again])] = values[again]
-            self._values = changed
-        self._count = 0
-
-    def _remove(self, at: Array) -> None:
-        """Leave out elements in order."""
-        if not len(at):
-            return
-        kept = np.ones(len(self._places), bool)
-        kept[at] = False
-        self._places, self._values = self._places[kept], self._values[kept]
-        self._coords = None if self._coords is None else self._coords[:, kept]
-
-    def _insert(self, places: Array, values: Array) -> None:
-        """Put new elements, which ascend, between those in order."""
-        if not len(places):
-            return
-        spots = np.searchsorted(self._places, places) + np.arange(len(places))
-        is_old = np.ones(len(self._places) + len(places), bool)
-        is_old[spots] = False
-        if self._coords is not None:
-            # Cheaper than dividing all places again, unless there were few.
-            few = len(places) < len(self._places)
-            coords = unravel(places, self.shape)
-            self._coords = _woven(self._coords, coords, spots, is_old) if few else None
-        self._places = _woven(self._places, places, spots, is_old)
-        self._values = _woven(self._values, values, spots, is_old)
+        if self._count:
+            puts, by = _last_puts(self._new_places[: self._count])
+            self._now = _merged(self._now, puts, self._new_values[by])
+            self._count = 0
+        return self._now
 
     def _make_room(self, extra: int) -> int:
         """Make room for more puts; return where they go."""
         self._check_open()
         room = len(self._new_places)
         if self._count + extra > room:
-            if self._count >= max(1, len(self._places)):
-                self._settle()
+            if self._count >= max(1, self._now.nnz):
+                self.elements()
             if self._count + extra > room:
                 self._resize(max(_LEAST, 2 * room, self._count + extra))
         return self._count
@@ -238,11 +162,45 @@ def _last_puts(places: Array) -> tuple[Array, Array]:
     return places[last], by[last]
 
 
+def _merged(x: Elements, places: Array, values: Array) -> Elements:
+    """Return elements with others put into them, which ascend; zeros remove."""
+    stored = nonzero(values)
+    at = np.searchsorted(x.places, places)
+    there = at < x.nnz
+    there[there] = x.places[at[there]] == places[there]
+    again, fresh, gone = stored & there, stored & ~there, at[there & ~stored]
+    if len(gone):
+        x = _without(x, gone)
+    if fresh.any():
+        x = _with(x, places[fresh], values[fresh])
+    if not again.any():
+        return x
+    changed = x.values.copy()
+    changed[np.searchsorted(x.places, places[again])] = values[again]
+    return Elements._trusted(x._coords, changed, x.shape, x.places)
+
+
+def _without(x: Elements, at: Array) -> Elements:
+    """Return elements without some of them."""
+    kept = np.ones(x.nnz, bool)
+    kept[at] = False
+    coords = None if x._coords is None else x._coords[:, kept]
+    return Elements._trusted(coords, x.values[kept], x.shape, x.places[kept])
+
+
+def _with(x: Elements, places: Array, values: Array) -> Elements:
+    """Return elements with new ones between them, which ascend."""
+    spots = np.searchsorted(x.places, places) + np.arange(len(places))
+    is_old = np.ones(x.nnz + len(places), bool)
+    is_old[spots] = False
+    # Coordinates are divided from places when they are asked for; most of what follows does not.
+    new_values = _woven(x.values, values, spots, is_old)
+    return Elements._trusted(None, new_values, x.shape, _woven(x.places, places, spots, is_old))
+
+
 def _woven(old: Array, new: Array, spots: Array, is_old: Array) -> Array:
-    """Return old and new elements, along the last axis, the new ones at some spots."""
-    out = np.empty((*old.shape[:-1], len(is_old)), old.dtype)
-    # Row by row: NumPy is quick at masks of one axis.
-    for row, before, put in zip(*map(np.atleast_2d, (out, old, new)), strict=True):
-        row[is_old] = before
-        row[spots] = put
+    """Return old and new elements, the new ones at some spots."""
+    out = np.empty(len(is_old), old.dtype)
+    out[is_old] = old
+    out[spots] = new
     return out

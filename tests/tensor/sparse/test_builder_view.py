@@ -162,6 +162,14 @@ def test_a_result_goes_where_out_says_by_numpys_rules():
     assert np.array_equal(np.asarray(b), array), "nothing has changed"
 
 
+def test_the_sum_of_two_tensors_goes_to_a_builder():
+    x, b = tl.SparseTensor.from_dense(np.eye(3)), tl.SparseBuilder((3, 3))
+    assert np.add(x, x, out=b) is b
+    assert np.add(x, b, out=b.view[...])[...].todense().tolist() == (3 * np.eye(3)).tolist()
+    with pytest.raises(tl.DenseResultError):
+        b += 1
+
+
 def test_two_results():
     b, q = builder([7, 0, 5]), tl.SparseBuilder((3,), int)
     found = np.divmod(b, 2, out=(q, b))

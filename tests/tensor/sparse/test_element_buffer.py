@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.errors import BuilderClosedError
-from tensorlake_spark.indexing import Box
 from tensorlake_spark.tensor.sparse.element_buffer import ElementBuffer
 
 PLACES = st.integers(0, 59)
@@ -38,12 +37,12 @@ def test_the_last_put_counts_and_zeros_remove(steps, begun):
         elif name == "get":
             assert buffer.get(what[0]) == model.get(what[0], 0)
         elif name == "count":
-            assert buffer.nnz == sum(map(bool, model.values()))
+            assert buffer.elements().nnz == sum(map(bool, model.values()))
         elif name == "reserve":
             buffer.reserve(what[0])
             assert buffer.capacity >= what[0]
         else:
-            buffer.elements()  # from here on coordinates are kept
+            buffer.elements().coords  # from here on coordinates are kept
     found = buffer.elements()
     want = sorted((place, value) for place, value in model.items() if value)
     assert found.places.tolist() == [place for place, _ in want]
@@ -51,15 +50,6 @@ def test_the_last_put_counts_and_zeros_remove(steps, begun):
     assert found.coords.tolist() == [
         *map(list, np.array(np.unravel_index(found.places, (3, 4, 5))).tolist())
     ]
-
-
-def test_a_box_holds_what_lies_in_it_and_little_else():
-    buffer = ElementBuffer(np.arange(60), np.ones(60), (3, 4, 5))
-    assert buffer.elements(Box((1, 0, 0), (2, 4, 5))).places.tolist() == [*range(20, 40)]
-    assert buffer.elements(Box((1, 2, 1), (2, 3, 3))).places.tolist() == [31, 32]
-    assert buffer.elements(Box((0, 0, 0), (0, 0, 0))).nnz in (0, 60)
-    buffer.elements()
-    assert buffer.elements(Box((2, 0, 0), (3, 4, 5))).coords.tolist()[0] == [2] * 20
 
 
 def test_more_puts_than_are_looked_through():
@@ -73,7 +63,7 @@ def test_a_value_that_is_refused_changes_nothing():
     buffer = ElementBuffer(np.empty(0, np.int64), np.empty(0, np.int8), (9,))
     with pytest.raises(OverflowError):
         buffer.put(3, 300)
-    assert buffer.nnz == 0
+    assert buffer.elements().nnz == 0
 
 
 def test_a_buffer_that_is_closed():
