@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tensorlake_spark import moved
 from tensorlake_spark.errors import (
     AxisError,
+    BuilderClosedError,
     ConcurrentWriteError,
     CorruptDataError,
     DenseResultError,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.indexing.read_plan import ReadPlan
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
-    from tensorlake_spark.tensor.sparse import SparseTensor
+    from tensorlake_spark.tensor.sparse import SparseBuilder, SparseTensor
     from tensorlake_spark.tensor.spec import TensorSpec
     from tensorlake_spark.writing.estimate import estimate
 
@@ -70,6 +71,7 @@ _HOMES = {
     "PurgeReceipt": "audit.receipt",
     "PurgedFile": "audit.receipt",
     "ReadPlan": "indexing.read_plan",
+    "SparseBuilder": "tensor.sparse",
     "SparseTensor": "tensor.sparse",
     "TensorLake": "lake.lake",
     "TensorRef": "lake.ref",
@@ -84,6 +86,7 @@ _HOMES = {
 
 __all__ = [
     "AxisError",
+    "BuilderClosedError",
     "CheckReport",
     "ConcurrentWriteError",
     "CorruptDataError",
@@ -104,6 +107,7 @@ __all__ = [
     "PurgeReceipt",
     "PurgedFile",
     "ReadPlan",
+    "SparseBuilder",
     "SparseTensor",
     "StorageError",
     "TableNotFoundError",

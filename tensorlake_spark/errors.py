@@ -23,6 +23,7 @@ caller would expect::
     |-- CorruptDataError(OSError)              stored bytes are not what was written
     |   `-- MissingDataError(FileNotFoundError)   a data file of the log is gone
     |-- ConcurrentWriteError(RuntimeError)     another writer changed the same tensor first
+    |-- BuilderClosedError(RuntimeError)       a builder of a sparse tensor is used after `build`
     `-- MissingDependencyError(ImportError)    an optional package is needed for this
 
 The messages name the value, the place, the bound and the remedy. All of them pickle, because Spark
@@ -117,6 +118,10 @@ class MissingDataError(CorruptDataError, FileNotFoundError):
 
 class ConcurrentWriteError(TensorLakeError, RuntimeError):
     """Another writer changed the same tensor first; nothing of this change was committed."""
+
+
+class BuilderClosedError(TensorLakeError, RuntimeError):
+    """A `SparseBuilder`, or a view of it, is used after `build` gave its elements away."""
 
 
 class MissingDependencyError(TensorLakeError, ImportError):

@@ -26,6 +26,7 @@ TREE = {
     "CorruptDataError": OSError,
     "MissingDataError": FileNotFoundError,
     "ConcurrentWriteError": RuntimeError,
+    "BuilderClosedError": RuntimeError,
     "MissingDependencyError": ImportError,
 }
 

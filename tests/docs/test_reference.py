@@ -92,11 +92,12 @@ def test_options_of_python_and_their_defaults(title, function):
         ("Use a lake", tl.TensorLake),
         ("Read", tl.TensorRef),
         ("Hold sparse data in memory", tl.SparseTensor),
+        ("Change sparse data in memory", tl.SparseBuilder),
     ],
 )
 def test_members_of_python(title, kind):
     table = rows(section(page("python"), title), "member")
-    found = {name for row in table for name in names(row[0])} - {"ref", "st"}
+    found = {name for row in table for name in names(row[0])} - {"ref", "st", "b"}
     assert found == public(kind)
     for row in table:
         for text in re.findall(r"`(\w+\([^`]*\))`", row[0]):

@@ -122,6 +122,9 @@ class Arithmetic(Interchange, ArrayFunctions):
             raise UnsupportedFunctionError(
                 f"np.{ufunc.__name__}.{method} of a sparse tensor is not there; todense() makes an array of it"
             )
+        outs = [x for x in kwargs.get("out") or () if not isinstance(x, (np.ndarray, Elements))]
+        if any(hasattr(x, "__array_ufunc__") for x in outs):
+            return NotImplemented  # a builder writes to itself
         operands = [self._operand(x) for x in inputs]
         if any(x is NotImplemented for x in operands):
             return NotImplemented

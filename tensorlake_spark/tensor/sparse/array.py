@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
 from tensorlake_spark.html_table import html_table
-from tensorlake_spark.indexing import AnySelection, PointSelection, locate, place
+from tensorlake_spark.indexing import AnySelection
 from tensorlake_spark.indexing.coords import check_coords, check_shape, order
 from tensorlake_spark.indexing.key import Indexer, select, select_orthogonal, select_points
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.ops.elements import nonzero_bits
+from tensorlake_spark.ops.slicing import pick
 from tensorlake_spark.tensor.sparse.arithmetic import Arithmetic
 from tensorlake_spark.tensor.sparse.array_functions import ArrayFunctions
 from tensorlake_spark.tensor.sparse.array_namespace import ArrayNamespaceMethods
@@ -25,6 +26,9 @@ from tensorlake_spark.tensor.sparse.interchange import (
 from tensorlake_spark.tensor.sparse.reduction_methods import ReductionMethods
 from tensorlake_spark.tensor.sparse.shape_methods import ShapeMethods
 from tensorlake_spark.tensor.spec import dtype_name, native
+
+if TYPE_CHECKING:
+    from tensorlake_spark.tensor.sparse.builder import SparseBuilder
 
 Array = np.ndarray[Any, Any]
 
@@ -144,14 +148,21 @@ class SparseTensor(
         return Indexer(lambda key: select_points(key, self._shape), self._pick)
 
     def _pick(self, selection: AnySelection) -> Any:
-        is_points = isinstance(selection, PointSelection)
-        take, out = locate(selection, self.coords, self.places if is_points else None)
-        if selection.is_scalar:
-            return self._values[take[0]] if len(take) else np.zeros((), self.dtype)[()]
-        # Index arrays that repeat indices can ask for more elements than the tensor has.
-        shape = check_shape(selection.result_shape)
-        values = self._values if out is self.coords else self._values[take]
-        return self._trusted(*order(place(selection, out), values, shape), shape)
+        return self._wrapped(pick(self, selection))
+
+    def builder(self) -> SparseBuilder:
+        """Return a builder that begins with these elements: a tensor that may change.
+
+        Examples
+        --------
+        >>> b = SparseTensor([[1]], [7], (3,)).builder()
+        >>> b[0] = 5
+        >>> b.build().todense()
+        array([5, 7, 0])
+        """
+        from tensorlake_spark.tensor.sparse.builder import SparseBuilder  # which needs this class
+
+        return SparseBuilder.of(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
