@@ -51,7 +51,7 @@ def points_of(items: Sequence[Any], shape: tuple[int, ...]) -> Points:
         if not is_array(item):
             arrays.append(np.array(integer(item, axis, shape[axis])))
         elif not is_mask(item):
-            arrays.append(indices_of(item, axis, shape[axis]))
+            arrays.append(item)
         elif item.ndim:
             arrays += true_places(item, shape, axis)
         else:
@@ -59,8 +59,9 @@ def points_of(items: Sequence[Any], shape: tuple[int, ...]) -> Points:
         axes += range(axis, axis + len(arrays) - len(axes))
     points_shape = broadcast([*arrays, *counts])
     coords = np.empty((len(arrays), math.prod(points_shape)), np.int64)
-    for row, array in zip(coords, arrays, strict=True):
-        row.reshape(points_shape)[...] = array
+    for row, axis, array in zip(coords, axes, arrays, strict=True):
+        if row.size:  # NumPy does not look at indices of which no point is left
+            row.reshape(points_shape)[...] = indices_of(array, axis, shape[axis])
     return tuple(axes), coords, points_shape
 
 

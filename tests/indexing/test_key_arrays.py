@@ -31,6 +31,15 @@ def test_a_bool_pairs_and_stands_for_no_axis():
     assert (axes, coords.shape, shape) == ((), (0, 0), (0,))
 
 
+def test_indices_of_which_no_point_is_left_are_not_looked_at():
+    """As in NumPy; integers are."""
+    x, none = np.zeros((3, 4)), np.zeros(0, np.int64)
+    assert points_of([np.array([7]), none], x.shape)[2] == x[np.array([7]), none].shape == (0,)
+    for picks in (lambda: points_of([7, none], x.shape), lambda: x[7, none]):
+        with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 3"):
+            picks()
+
+
 @pytest.mark.parametrize(
     ("items", "place"),
     [
