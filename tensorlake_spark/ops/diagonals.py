@@ -34,7 +34,8 @@ def diagonal(x: Elements, offset: int = 0, axis1: int = 0, axis2: int = 1) -> El
     if x.ndim < 2:
         raise InvalidTensorError(f"a diagonal needs two axes, this tensor has {x.ndim}")
     one, other = axes_of((axis1, axis2), x.ndim)
-    kept = np.flatnonzero(x.coords[other] - x.coords[one] == offset)
+    columns = x.coords[other] - offset if offset else x.coords[other]
+    kept = np.flatnonzero(x.coords[one] == columns)
     rest = [k for k in range(x.ndim) if k not in (one, other)]
     low = max(0, -offset)
     length = max(0, min(x.shape[one] - low, x.shape[other] - max(0, offset)))
