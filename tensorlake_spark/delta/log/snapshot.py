@@ -25,6 +25,7 @@ from tensorlake_spark.delta.log.live_files import LEAST, Array, Files, numbers, 
 from tensorlake_spark.delta.log.remote_log import Mirror, bring, mark_of
 from tensorlake_spark.delta.log.replay import Replayed, commit_mark, replay
 from tensorlake_spark.delta.log.time_travel import as_number, as_time, travel
+from tensorlake_spark.delta.store.mapped_files import MappedFiles
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
 from tensorlake_spark.delta.store.storage import Storage, listed, reaching
 from tensorlake_spark.errors import (
@@ -81,6 +82,7 @@ class Snapshot:
         self._mark = opened.mark if isinstance(opened, Mirror) else None
         self.version = opened.version if isinstance(opened, Replayed) else int(self._log.version())
         self._pid = os.getpid()
+        self.maps = MappedFiles()
         self._as_replayed: Replayed | None = None
         protocol = self._log.protocol()
         self.reader_features = frozenset(protocol.reader_features or ())
