@@ -17,9 +17,10 @@ from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import config, njit
+from numba import njit
 
 from tensorlake_spark.layouts.kernels.steps import BAND
+from tensorlake_spark.layouts.kernels.switch import installed
 
 Array = np.ndarray[Any, Any]
 Loop = TypeVar("Loop", bound=Callable[..., Any])
@@ -40,7 +41,7 @@ def _without_scipy() -> None:
         linalg.ensure_blas = look
 
 
-if not config.DISABLE_JIT and find_spec("scipy") is not None:
+if installed() and find_spec("scipy") is not None:
     with suppress(ImportError, AttributeError):  # another numba may have it elsewhere
         _without_scipy()
 

@@ -12,6 +12,7 @@ from tensorlake_spark.layouts.kernels import sparse_loops as loops
 
 Array = np.ndarray[Any, Any]
 
+
 class Packed(NamedTuple):
     """Offsets of the elements of some rows as they are stored.
 

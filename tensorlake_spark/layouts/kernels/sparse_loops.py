@@ -22,8 +22,8 @@ def _offsets(flat: Array, begin: int, width: int, word: int, out: Array) -> int:
     """Undo byte planes and differences of one row; return what is wrong."""
     count = out.size
     for k in range(count):
-        out[k] = 0
-    for byte in range(width):
+        out[k] = flat[begin + k] if width else 0
+    for byte in range(1, width):
         plane, shift = flat[begin + byte * count : begin + (byte + 1) * count], np.uint64(8 * byte)
         for k in range(count):
             out[k] |= np.uint64(plane[k]) << shift
@@ -83,7 +83,9 @@ def pick(
                     stops[axis] - starts[axis], steps[axis], keep,
                 )  # fmt: skip
             before = found
-            for k in range(count):  # without a branch: an element that goes is overwritten by the next one
+            for k in range(
+                count
+            ):  # without a branch: an element that goes is overwritten by the next one
                 take[found] = first + k
                 some[found - before] = some[k]
                 found += keep[k]
@@ -118,9 +120,7 @@ def _test(
 
 
 @compiled_loop
-def _add(
-    some: Array, shift: int, mask: int, base: int, step: int, stride: int, row: Array
-) -> int:
+def _add(some: Array, shift: int, mask: int, base: int, step: int, stride: int, row: Array) -> Any:
     """Add what the coordinates on an axis count in keys; return the greatest of them, in the row's box."""
     bits, field, most = np.uint64(shift), np.uint64(mask), np.int64(-1)
     if step > 1:

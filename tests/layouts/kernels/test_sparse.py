@@ -27,7 +27,9 @@ def test_loops_give_the_elements_and_errors_that_numpy_gives(shape):
     assert sum(check(shape, rng) for _ in range(5)) > 0
 
 
-@pytest.mark.parametrize("shape", [(3, 4), (1, 1), (7, 1, 5), (2, 3, 1140, 1717), (2**9, 2**20, 2**31)])
+@pytest.mark.parametrize(
+    "shape", [(3, 4), (1, 1), (7, 1, 5), (2, 3, 1140, 1717), (2**9, 2**20, 2**31)]
+)
 def test_keys_become_coordinates_in_any_order(shape):
     rng = np.random.default_rng(0)
     keys = rng.integers(0, np.prod(shape, dtype=object), 200)
