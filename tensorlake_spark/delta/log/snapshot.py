@@ -82,7 +82,6 @@ class Snapshot:
         self._mark = opened.mark if isinstance(opened, Mirror) else None
         self.version = opened.version if isinstance(opened, Replayed) else int(self._log.version())
         self._pid = os.getpid()
-        self.maps = MappedFiles()
         self._as_replayed: Replayed | None = None
         protocol = self._log.protocol()
         self.reader_features = frozenset(protocol.reader_features or ())
@@ -102,6 +101,11 @@ class Snapshot:
                 ),
                 True,
             )
+
+    @cached_property
+    def maps(self) -> MappedFiles:
+        """Its data files as they are mapped for reads."""
+        return MappedFiles()
 
     @cached_property
     def remote(self) -> Remote | None:
