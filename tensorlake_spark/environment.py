@@ -55,7 +55,7 @@ def versions() -> dict[str, str]:
     -------
     dict of str to str
         ``tensorlake_spark``, ``python``, ``system``, a name for each package as pip has it, ``java``,
-        and ``kernels``: what dense blocks are encoded and decoded by.
+        and ``kernels``: what dense blocks are coded by, and sparse rows read by.
 
     Examples
     --------

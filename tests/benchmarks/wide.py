@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas  # noqa: F401 - pyarrow imports it when it first makes an array
 import pyarrow as pa
+import pyarrow.pandas_compat
 import pyarrow.parquet as pq
 
 import tensorlake_spark as tl

@@ -62,6 +62,8 @@ class Footer:
             if not found.startswith(wanted):
                 raise CorruptDataError(f"the column {name} of the file is {found}, not {wanted}")
         self._bounds: dict[str, tuple[list[Any], list[Any]]] = {}
+        self._side: dict[int, tuple[Array, Array, Array]] = {}
+        self._held: tuple[tuple[str, bool] | None, Array] = None, np.zeros(0, bool)
         self._small: dict[tuple[int, tuple[str, ...]], pa.RecordBatch] = {}
         self._small_rows = 0
         self._payload: dict[tuple[int, str], PayloadViews | None] = {}
@@ -233,19 +235,32 @@ class Footer:
         """
         count = len(self._groups)
         lo = np.zeros((count, len(shape)), np.int64)
-        hi = np.tile(np.array(shape, np.int64), (count, 1))
+        hi = np.empty((count, len(shape)), np.int64)
+        hi[:] = shape
         for k in axes:
-            if k >= STORED_AXES:
-                continue
-            least, _ = self.bounds(f"lo.d{k}")
-            _, most = self.bounds(f"hi.d{k}")
-            for g in range(count):
-                if least[g] is not None and most[g] is not None:
-                    lo[g, k], hi[g, k] = least[g], most[g]
+            if k < STORED_AXES:
+                known, least, most = self._sides(k)
+                np.copyto(lo[:, k], least, where=known)
+                np.copyto(hi[:, k], most, where=known)
         return lo, hi
 
+    def _sides(self, axis: int) -> tuple[Array, Array, Array]:
+        """Return for each row group whether bounds of an axis are known, and these."""
+        sides = self._side.get(axis)
+        if sides is None:
+            least, most = self.bounds(f"lo.d{axis}")[0], self.bounds(f"hi.d{axis}")[1]
+            known = np.array(
+                [a is not None and b is not None for a, b in zip(least, most, strict=True)], bool
+            )
+            both = np.array([[a or 0 for a in least], [b or 0 for b in most]], np.int64)
+            sides = self._side[axis] = known, both[0], both[1]
+        return sides
+
     def may_hold(self, tensor_id: str, data: bool) -> Array:
-        """Return for each row group whether it may hold data (or metadata) rows of a tensor."""
+        """Return for each row group whether it may hold data (or metadata) rows of a tensor; not for writing."""
+        asked, held = self._held
+        if asked == (tensor_id, data):
+            return held
         first, last = self.bounds("id")
         least, most = self.bounds("nnz")
         out = np.ones(len(self._groups), bool)
@@ -254,6 +269,7 @@ class Footer:
                 out[g] = False
             if least[g] is not None and (most[g] == 0 if data else least[g] > 0):
                 out[g] = False
+        self._held = (tensor_id, data), out
         return out
 
     def holds_only(self, tensor_id: str, group: int) -> bool:

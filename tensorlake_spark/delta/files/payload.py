@@ -68,6 +68,14 @@ class PayloadViews:
             else:
                 rest = bytes(data[at : at + 4]) + struct.pack("<ii", 0, at)
             words[place] = np.void(struct.pack("<i", length) + rest)
+        bitmap = None if self.valid.all() else _bitmap(self.valid)
+        self._buffers = [bitmap, pa.py_buffer(self.views)]
+
+    def array(self, file: pa.Buffer | Part) -> pa.Array:
+        """Return the values as views into a file, of type ``binary_view``; keeps the bytes alive."""
+        return pa.Array.from_buffers(
+            pa.binary_view(), len(self.views), [*self._buffers, self.region(file)]
+        )
 
     def region(self, file: pa.Buffer | Part) -> pa.Buffer:
         """Return the part of a file that the views point into."""
@@ -94,15 +102,22 @@ def over(
     pyarrow.Array
         Of type ``binary_view``; keeps the bytes alive.
     """
+    if len(parts) == 1 and mask is None:
+        return parts[0].array(file)
     views = np.concatenate([part.views for part in parts])
     valid = np.concatenate([part.valid for part in parts])
     apart = views["length"] > INLINE
     views["buffer"][apart] = np.repeat(np.arange(len(parts)), [len(p.views) for p in parts])[apart]
     if mask is not None:
         views, valid = views[mask], valid[mask]
-    bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    bitmap = None if valid.all() else _bitmap(valid)
     buffers = [bitmap, pa.py_buffer(views), *(part.region(file) for part in parts)]
     return pa.Array.from_buffers(pa.binary_view(), len(views), buffers)
+
+
+def _bitmap(valid: np.ndarray[Any, Any]) -> pa.Buffer:
+    """Return which values are there as Arrow has it."""
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def stored_values(file: pa.Buffer | Part, chunk: pq.ColumnChunkMetaData) -> list[memoryview | None]:

@@ -76,7 +76,7 @@ def plan(
     for i, footer in _footers(snapshot, np.flatnonzero(wanted).tolist()):
         groups = footer.may_hold(tensor_id, data=True)
         if axes:
-            groups &= selection.hits(*footer.boxes(axes, shape))
+            groups = groups & selection.hits(*footer.boxes(axes, shape))
         chosen = np.flatnonzero(groups)
         if len(chosen):
             plans.append(
@@ -322,7 +322,7 @@ def read(
         maps: dict[str, pa.Buffer | None] = {}
         for file in read_plan.files:
             with reading(storage, file.path):
-                maps[file.path] = storage.map_file(file.path)
+                maps[file.path] = snapshot.maps.map(storage, file.path)
         jobs = pieces(snapshot, read_plan, _job_bytes(read_plan.n_bytes))
         if len(jobs) == 1:
             return work(jobs[0], maps[jobs[0].path])

@@ -25,6 +25,7 @@ from tensorlake_spark.delta.log.live_files import LEAST, Array, Files, numbers, 
 from tensorlake_spark.delta.log.remote_log import Mirror, bring, mark_of
 from tensorlake_spark.delta.log.replay import Replayed, commit_mark, replay
 from tensorlake_spark.delta.log.time_travel import as_number, as_time, travel
+from tensorlake_spark.delta.store.mapped_files import MappedFiles
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
 from tensorlake_spark.delta.store.storage import Storage, listed, reaching
 from tensorlake_spark.errors import (
@@ -100,6 +101,11 @@ class Snapshot:
                 ),
                 True,
             )
+
+    @cached_property
+    def maps(self) -> MappedFiles:
+        """Its data files as they are mapped for reads."""
+        return MappedFiles()
 
     @cached_property
     def remote(self) -> Remote | None:

@@ -114,19 +114,12 @@ def unpack_ints(buffers: Sequence[Any], counts: Sequence[int]) -> Array:
     CorruptDataError
         If a buffer does not hold just so many.
     """
-    total = _total(counts)
-    if total > _UNSEEN:
-        check_ints(buffers, counts)
-    bodies = list(_bodies(buffers, counts))
-    widths = [_width(head) for _, head, _, _ in bodies]
-    widest = max(widths, default=0)
+    flats, widths = int_planes(buffers, counts)
+    widest, total = max(widths, default=0), sum(counts)
     planes = np.zeros((max(1, widest), total), np.uint8)
-    flats = inflate_many(
-        [(body, bool(head & _ZSTD_INTS)) for body, head, _, _ in bodies],
-        [width * count for width, count in zip(widths, counts, strict=True)],
-    )
-    for flat, width, (_, _, start, stop) in zip(flats, widths, bodies, strict=True):
-        planes[:width, start:stop] = flat.reshape(width, stop - start)
+    stops = np.cumsum(counts, dtype=np.int64).tolist()
+    for flat, width, count, stop in zip(flats, widths, counts, stops, strict=True):
+        planes[:width, stop - count : stop] = flat.reshape(width, count)
     word = np.dtype(np.uint32 if widest <= 4 else np.uint64)
     *lower, highest = planes
     out: Array = highest.astype(word)
@@ -134,6 +127,30 @@ def unpack_ints(buffers: Sequence[Any], counts: Sequence[int]) -> Array:
         out <<= word.type(8)
         out |= plane
     return out
+
+
+def int_planes(buffers: Sequence[Any], counts: Sequence[int]) -> tuple[list[Array], list[int]]:
+    """Return of each buffer of integers its bytes, the lowest of all first, and how many each integer has.
+
+    Parameters
+    ----------
+    buffers, counts
+        As for `unpack_ints`.
+
+    Raises
+    ------
+    CorruptDataError
+        If a buffer does not hold just so many.
+    """
+    if _total(counts) > _UNSEEN:
+        check_ints(buffers, counts)
+    bodies = list(_bodies(buffers, counts))
+    widths = [_width(head) for _, head, _, _ in bodies]
+    flats = inflate_many(
+        [(body, bool(head & _ZSTD_INTS)) for body, head, _, _ in bodies],
+        [width * count for width, count in zip(widths, counts, strict=True)],
+    )
+    return flats, widths
 
 
 def check_ints(buffers: Sequence[Any], counts: Sequence[int], least: int = 0) -> None:

@@ -1,5 +1,6 @@
-"""Compiled loops for dense blocks, which give the bytes that NumPy gives: the extra named fast. Begin with `switch`.
+"""Compiled loops that give what NumPy gives: the extra named fast. Begin with `switch`.
 
-`switch` says whether they run, and loads them. `steps` says what is done to the words of a block. `dense` lays a block
-out for `loops`, which numba compiles. May import ``errors``.
+`switch` says whether they run, and loads them. `steps` says what is done to the words of a dense block, which `dense`
+lays out for `loops`. `sparse` does so for elements of sparse rows and `sparse_loops`. numba compiles both modules of
+loops. May import ``errors``.
 """

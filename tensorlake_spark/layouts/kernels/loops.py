@@ -11,24 +11,49 @@ FORMAT.md says what the steps do. Their other bodies, in NumPy, are the oracle o
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
 
 from tensorlake_spark.layouts.kernels.steps import BAND
+from tensorlake_spark.layouts.kernels.switch import installed
 
 Array = np.ndarray[Any, Any]
-Loop = TypeVar("Loop", bound=Callable[..., None])
+Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 
-def _compiled(loop: Loop) -> Loop:
+def _without_scipy() -> None:
+    """Import numba's arrays without its look at SciPy's BLAS, a third of the time until a loop from the cache runs.
+
+    No loop here needs it. numba looks again where code asks for it.
+    """
+    from numba.np import linalg
+
+    look = linalg.ensure_blas
+    linalg.ensure_blas = lambda: None
+    try:
+        import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = look
+
+
+if installed() and find_spec("scipy") is not None:
+    with suppress(ImportError, AttributeError):  # another numba may have it elsewhere
+        _without_scipy()
+
+
+def compiled_loop(loop: Loop) -> Loop:
+    """Have numba compile a loop when it is first called, and keep that on disk."""
     compiled: Any = njit(nogil=True, cache=True, error_model="numpy")(loop)
     out: Loop = compiled
     return out
 
 
-@_compiled
+@compiled_loop
 def _load(flat: Array, plain: Array, shuffled: bool, zigzag: bool, at: int, row: Array) -> None:
     """Put the coded words from number `at` on into a row, zigzag undone."""
     count = plain.size
@@ -51,7 +76,7 @@ def _load(flat: Array, plain: Array, shuffled: bool, zigzag: bool, at: int, row:
             row[k] = (row[k] >> one) ^ (zero - (row[k] & one))
 
 
-@_compiled
+@compiled_loop
 def _sum(row: Array) -> None:
     total = row.dtype.type(0)
     for k in range(row.size):
@@ -59,7 +84,7 @@ def _sum(row: Array) -> None:
         row[k] = total
 
 
-@_compiled
+@compiled_loop
 def _turn(row: Array) -> None:
     """Turn the order of integers into that of floats, and back: below zero all bits but the sign."""
     one, zero, top = row.dtype.type(1), row.dtype.type(0), row.dtype.type(8 * row.itemsize - 1)
@@ -68,7 +93,7 @@ def _turn(row: Array) -> None:
         row[k] ^= row.dtype.type(zero - (row[k] >> top)) >> one
 
 
-@_compiled
+@compiled_loop
 def put_plain(flat: Array, plain: Array, shuffled: bool, zigzag: bool, out: Array) -> None:
     """Undo shuffle and zigzag."""
     step = 4096
@@ -76,7 +101,7 @@ def put_plain(flat: Array, plain: Array, shuffled: bool, zigzag: bool, out: Arra
         _load(flat, plain, shuffled, zigzag, at, out[at : at + step])
 
 
-@_compiled
+@compiled_loop
 def put_lines(
     flat: Array, plain: Array, shuffled: bool, zigzag: bool, columns: int, lines: Array, stop: int, out: Array, places: Array
 ) -> None:  # fmt: skip
@@ -87,7 +112,7 @@ def put_lines(
         _sum(row)
 
 
-@_compiled
+@compiled_loop
 def put_rows(
     flat: Array, plain: Array, shuffled: bool, zigzag: bool, others: int, columns: int,
     wanted: Array, first: int, last: int, stop: int, out: Array, places: Array, step: int,
@@ -106,7 +131,7 @@ def put_rows(
                     row[k] += before[k]
 
 
-@_compiled
+@compiled_loop
 def put_lorenzo(
     flat: Array, plain: Array, shuffled: bool, zigzag: bool, ordered: bool,
     rows: int, columns: int, planes: int, lines: int, stop: int, out: Array, step: int, leap: int,
@@ -141,7 +166,7 @@ def put_lorenzo(
             _turn(out[begin : begin + stop])
 
 
-@_compiled
+@compiled_loop
 def _store(row: Array, zigzag: bool, shuffled: bool, at: int, flat: Array, plain: Array) -> None:
     """Put a row, which is spent by it, to the coded words from number `at` on."""
     if zigzag:
@@ -161,13 +186,13 @@ def _store(row: Array, zigzag: bool, shuffled: bool, at: int, flat: Array, plain
             words[k] = row[k]
 
 
-@_compiled
+@compiled_loop
 def _differ(row: Array) -> None:
     for k in range(row.size - 1, 0, -1):
         row[k] -= row[k - 1]
 
 
-@_compiled
+@compiled_loop
 def take_plain(words: Array, zigzag: bool, shuffled: bool, flat: Array, plain: Array) -> None:
     """Do zigzag and shuffle."""
     step = 4096
@@ -178,7 +203,7 @@ def take_plain(words: Array, zigzag: bool, shuffled: bool, flat: Array, plain: A
         _store(row[: part.size], zigzag, shuffled, at, flat, plain)
 
 
-@_compiled
+@compiled_loop
 def take_lines(words: Array, zigzag: bool, shuffled: bool, flat: Array, plain: Array) -> None:
     """Do delta(-1) for words of shape (lines, columns)."""
     lines, columns = words.shape
@@ -189,7 +214,7 @@ def take_lines(words: Array, zigzag: bool, shuffled: bool, flat: Array, plain: A
         _store(row, zigzag, shuffled, n * columns, flat, plain)
 
 
-@_compiled
+@compiled_loop
 def take_rows(words: Array, zigzag: bool, shuffled: bool, flat: Array, plain: Array) -> None:
     """Do delta(-2) for words of shape (others, rows, columns)."""
     others, rows, columns = words.shape
@@ -205,7 +230,7 @@ def take_rows(words: Array, zigzag: bool, shuffled: bool, flat: Array, plain: Ar
             _store(row, zigzag, shuffled, (r * others + o) * columns, flat, plain)
 
 
-@_compiled
+@compiled_loop
 def take_lorenzo(
     words: Array, ordered: bool, zigzag: bool, shuffled: bool, flat: Array, plain: Array
 ) -> None:

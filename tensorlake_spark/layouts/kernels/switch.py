@@ -1,4 +1,4 @@
-"""Which body of the dense codecs runs: compiled, or NumPy's."""
+"""Which body of codecs and of sparse reads runs: compiled, or NumPy's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ ENOUGH = 32 << 20
 
 Key = tuple[str, int, bool]  # a loop, bytes of a word, whether it encodes
 
-_DENSE = "tensorlake_spark.layouts.kernels.dense"
+_ROOM = "tensorlake_spark.layouts.kernels"
+_SPARSE = ("pick", "unravel")
 _lock = threading.Lock()
 _seen = 0
 _ready: set[Key] = set()
@@ -56,7 +57,7 @@ def installed() -> bool:
 
 
 def compiled(loop: str, itemsize: int, encodes: bool, nbytes: int) -> ModuleType | None:
-    """Return the module `dense` if a block goes through the compiled loop, None if it goes through NumPy.
+    """Return the module, `dense` or `sparse`, that has a compiled loop; None if the work goes through NumPy.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def compiled(loop: str, itemsize: int, encodes: bool, nbytes: int) -> ModuleType
         return None
     key = (loop, itemsize, encodes)
     if key in _ready:
-        return sys.modules[_DENSE]
+        return sys.modules[_module(loop)]
     if said == "fast":
         if not installed():
             raise MissingDependencyError(
@@ -91,6 +92,11 @@ def compiled(loop: str, itemsize: int, encodes: bool, nbytes: int) -> ModuleType
     if installed():
         _load_later(key, nbytes)
     return None
+
+
+def _module(loop: str) -> str:
+    """Return the name of the module through which a loop is called."""
+    return f"{_ROOM}.{'sparse' if loop in _SPARSE else 'dense'}"
 
 
 def _load_later(key: Key, nbytes: int) -> None:
@@ -110,15 +116,15 @@ def _loader() -> ThreadPoolExecutor:
 
 
 def _load(key: Key) -> ModuleType | None:
-    """Return the module `dense` after one of its loops is compiled, or comes from numba's cache."""
+    """Return the module of a loop after it is compiled, or comes from numba's cache."""
     try:
-        dense = import_module(_DENSE)
-        dense.warm(*key)
+        found = import_module(_module(key[0]))
+        found.warm(*key)
     except Exception as error:  # whatever numba raises: the other body gives the same
         fail(error)
         return None
     _ready.add(key)
-    return dense
+    return found
 
 
 def fail(error: Exception) -> None:

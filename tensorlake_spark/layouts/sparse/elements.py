@@ -27,6 +27,7 @@ from tensorlake_spark.errors import (
 from tensorlake_spark.indexing import AnySelection, Box, Selection, place
 from tensorlake_spark.indexing.coords import combine, sort_places, unravel
 from tensorlake_spark.layouts.base import Layout
+from tensorlake_spark.layouts.kernels.switch import compiled
 from tensorlake_spark.layouts.verification import Payload, boxes, checked, integers, naming
 from tensorlake_spark.rows.row import Row, Totals
 from tensorlake_spark.tensor.sparse import SparseTensor
@@ -202,9 +203,15 @@ class SparseLayout(Layout):
         out = np.empty((len(shape), ends[-1] if ends else 0), np.int64)
         values = np.empty(out.shape[1], spec.dtype)
 
+        is_plain = len(shape) > 1 and math.prod(shape[-2:]) < 1 << 52
+
         def put(run: tuple[Array, Array], end: int) -> None:
             span = slice(end - len(run[0]), end)
-            unravel(run[0], shape, out[:, span])
+            loops = compiled("unravel", 8, False, run[0].nbytes) if is_plain else None
+            if loops is None:
+                unravel(run[0], shape, out[:, span])
+            else:
+                loops.unravel(run[0], shape, out, span.start)
             values[span] = run[1]
 
         if out.shape[1] < _ALONE:

@@ -17,8 +17,14 @@ import numpy as np
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import AnySelection, Run, Selection, locate
 from tensorlake_spark.indexing.coords import ravel
-from tensorlake_spark.layouts.coding.buffers import check_ints, unpack_ints, unpack_values
+from tensorlake_spark.layouts.coding.buffers import (
+    check_ints,
+    int_planes,
+    unpack_ints,
+    unpack_values,
+)
 from tensorlake_spark.layouts.coding.integer_sequences import ascending
+from tensorlake_spark.layouts.kernels.switch import compiled
 from tensorlake_spark.layouts.sparse.elements import Rows, axis_order
 from tensorlake_spark.layouts.verification import integers, params_of
 from tensorlake_spark.tensor.spec import TensorSpec
@@ -111,17 +117,22 @@ def unpack_offsets(rows: Rows, fields: Fields) -> Array:
         If they do not ascend, or lie outside of their boxes.
     """
     counts = np.array(rows.counts, np.int64)
-    buffers = [p.index for p in rows.payloads]
-    if int(counts.sum()) > _UNSEEN:
-        for buffer, count in zip(buffers, rows.counts, strict=True):
-            check_ints([buffer], [count], least=int(count > 1))
-    gaps = unpack_ints(buffers, rows.counts)
+    gaps = unpack_ints(_believed(rows), rows.counts)
     if fields.total > 31:
         gaps = gaps.astype(np.uint64)
     offset = ascending(gaps, counts)
     if int(offset[np.cumsum(counts) - 1].max()) >> fields.total:
         raise CorruptDataError("an offset leaves its block")
     return offset
+
+
+def _believed(rows: Rows) -> list[Any]:
+    """Return the buffers of offsets; where they are many, after a look at what they say that they hold."""
+    buffers = [p.index for p in rows.payloads]
+    if sum(rows.counts) > _UNSEEN:
+        for buffer, count in zip(buffers, rows.counts, strict=True):
+            check_ints([buffer], [count], least=int(count > 1))
+    return buffers
 
 
 def _coordinates(offset: Array, counts: Array, rows: Rows, fields: Fields) -> Iterator[Array]:
@@ -153,14 +164,26 @@ def pick_offsets(
     rows: Rows, fields: Fields, spec: TensorSpec, selection: AnySelection
 ) -> tuple[Array, Array, Array]:
     """Return what a selection picks of rows that store offsets; see `SparseLayout.pick`."""
-    offset = unpack_offsets(rows, fields)
-    counts = np.array(rows.counts, np.int64)
-    row = np.arange(len(counts))
+    row = np.arange(len(rows.counts))
     runs = (
         [axis for axis in selection.axes if isinstance(axis, Run)]
         if isinstance(selection, Selection)
         else []
     )
+    loops = None
+    if len(runs) == spec.ndim > 0:
+        loops = compiled("pick", 8, False, 8 * sum(rows.counts))
+    if loops is not None:
+        planes, widths = int_planes(_believed(rows), rows.counts)
+        packed = loops.Packed(
+            planes, widths, rows.counts, fields.bits, fields.shifts, rows.lo, rows.hi
+        )
+        ranges = [(*run.bounds, run.step) for run in runs]
+        strides = [math.prod(r.count for r in runs[k + 1 :]) for k in range(spec.ndim)]
+        keys, take, counts = loops.pick(packed, ranges, strides)
+        return keys, _values(rows, spec, take, counts), np.repeat(row, counts)
+    offset = unpack_offsets(rows, fields)
+    counts = np.array(rows.counts, np.int64)
     if len(runs) == spec.ndim:
         offset, counts, take = _within(offset, counts, rows, fields, runs)
         keys = _keys(offset, counts, rows, fields, runs)

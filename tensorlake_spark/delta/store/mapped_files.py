@@ -1,0 +1,57 @@
+"""The data files of a local table that were read last, mapped still: a small read would spend its time on a new map."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+
+import pyarrow as pa
+
+from tensorlake_spark.delta.store.storage import Storage
+
+_KEEP = 256 << 20  # bytes of files; their pages count as memory of the process
+
+
+class MappedFiles:
+    """Maps of data files of one table, those that were asked for last.
+
+    A map is made anew where the file at its place is not what was mapped. A file that was deleted is an error
+    as it is without a map, and one that was cut short is never touched behind its end.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> storage = Storage(tempfile.mkdtemp())
+    >>> with storage.open_output("a.parquet") as file:
+    ...     _ = file.write(b"PAR1")
+    >>> maps = MappedFiles()
+    >>> maps.map(storage, "a.parquet") is maps.map(storage, "a.parquet")
+    True
+    """
+
+    def __init__(self) -> None:
+        self._maps: OrderedDict[str, tuple[tuple[int, int, int], pa.Buffer]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def map(self, storage: Storage, name: str) -> pa.Buffer | None:
+        """Return what `Storage.map_file` does, from before where it can be."""
+        try:
+            found = os.stat(f"{storage.uri}/{name}") if storage.is_local else None
+        except OSError:  # it lies in memory, or nowhere
+            found = None
+        if found is None:
+            return storage.map_file(name)
+        stamp = found.st_ino, found.st_size, found.st_mtime_ns
+        with self._lock:
+            kept = self._maps.get(name)
+            if kept is not None and kept[0] == stamp:
+                self._maps.move_to_end(name)
+                return kept[1]
+        mapped = storage.map_file(name)
+        if mapped is not None and mapped.size == found.st_size <= _KEEP:
+            with self._lock:
+                self._maps[name] = stamp, mapped
+                while sum(buffer.size for _, buffer in self._maps.values()) > _KEEP:
+                    self._maps.popitem(last=False)
+        return mapped

@@ -1,0 +1,172 @@
+"""Loops over the elements of sparse rows that numba compiles: offsets to keys, keys to coordinates.
+
+Every loop runs without the interpreter lock. Their other bodies, in NumPy, are the oracle of the tests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.layouts.kernels.loops import compiled_loop
+
+Array = np.ndarray[Any, Any]
+
+DESCENDS, LEAVES, OUTSIDE = 1, 2, 4
+"""What is wrong with offsets: they do not ascend, are none of their block, or lie outside of their box."""
+
+
+@compiled_loop
+def _offsets(flat: Array, begin: int, width: int, word: int, out: Array) -> int:
+    """Undo byte planes and differences of one row; return what is wrong."""
+    count = out.size
+    for k in range(count):
+        out[k] = flat[begin + k] if width else 0
+    for byte in range(1, width):
+        plane, shift = flat[begin + byte * count : begin + (byte + 1) * count], np.uint64(8 * byte)
+        for k in range(count):
+            out[k] |= np.uint64(plane[k]) << shift
+    wrong, mask, before = 0, np.uint64(word), out[0] & np.uint64(word)
+    out[0] = before
+    for k in range(1, count):
+        number = (before + out[k]) & mask
+        wrong |= DESCENDS * (number <= before)
+        out[k] = before = number
+    return wrong
+
+
+@compiled_loop
+def pick(
+    flat: Array, begins: Array, widths: Array, counts: Array, word: int, total: int,
+    shifts: Array, masks: Array, lo: Array, sides: Array,
+    starts: Array, stops: Array, steps: Array, strides: Array, tested: Array,
+    keys: Array, take: Array, kept: Array,
+) -> int:  # fmt: skip
+    """Write the keys of the elements that ranges pick, their places among all, and how many each row has.
+
+    Parameters
+    ----------
+    flat, begins, widths, counts
+        Bytes of all rows; where each row's begin, how many byte planes it has, how many elements.
+    word, total
+        The greatest number of the word that offsets are summed up in; bits of an offset.
+    shifts, masks : int64, uint64 arrays, shape (axes,)
+        Where in an offset a coordinate is.
+    lo, sides : int64 arrays, shape (rows, axes)
+        Lower corners and lengths of the rows' boxes.
+    starts, stops, steps, strides : int64 arrays, shape (axes,)
+        The ranges, and what a coordinate counts in a key.
+    tested : int64 array
+        The axes on which a box may pass its range.
+
+    Returns
+    -------
+    int
+        What is wrong, together.
+    """
+    longest = 0
+    for r in range(counts.size):
+        longest = max(longest, counts[r])
+    offsets, keep = np.empty(longest, np.uint64), np.empty(longest, np.bool_)
+    wrong = found = first = 0
+    for r in range(counts.size):
+        count = counts[r]
+        some = offsets[:count]
+        wrong |= _offsets(flat, begins[r], widths[r], word, some)
+        wrong |= LEAVES * ((some[count - 1] >> np.uint64(total)) > 0)
+        if tested.size:
+            keep[:] = True
+            for axis in tested:
+                _test(
+                    some, shifts[axis], masks[axis], starts[axis] - lo[r, axis],
+                    stops[axis] - starts[axis], steps[axis], keep,
+                )  # fmt: skip
+            before = found
+            for k in range(
+                count
+            ):  # without a branch: an element that goes is overwritten by the next one
+                take[found] = first + k
+                some[found - before] = some[k]
+                found += keep[k]
+            some = some[: found - before]
+        else:
+            found += count
+        first += count
+        kept[r] = some.size
+        row = keys[found - some.size : found]
+        row[:] = 0
+        for axis in range(lo.shape[1]):
+            base = lo[r, axis] - starts[axis]
+            most = _add(
+                some, shifts[axis], masks[axis], base, steps[axis], strides[axis], row
+            )  # fmt: skip
+            wrong |= OUTSIDE * (most >= sides[r, axis])
+    return wrong
+
+
+@compiled_loop
+def _test(
+    some: Array, shift: int, mask: int, start: int, length: int, step: int, keep: Array
+) -> None:
+    """Let go what a range does not pick, whose start is counted from the row's box."""
+    bits, field = np.uint64(shift), np.uint64(mask)
+    for k in range(some.size):
+        at = np.int64((some[k] >> bits) & field) - start
+        keep[k] &= (at >= 0) & (at < length)
+    if step > 1:
+        for k in range(some.size):
+            keep[k] &= (np.int64((some[k] >> bits) & field) - start) % step == 0
+
+
+@compiled_loop
+def _add(some: Array, shift: int, mask: int, base: int, step: int, stride: int, row: Array) -> Any:
+    """Add what the coordinates on an axis count in keys; return the greatest of them, in the row's box."""
+    bits, field, most = np.uint64(shift), np.uint64(mask), np.int64(-1)
+    if step > 1:
+        for k in range(some.size):
+            at = np.int64((some[k] >> bits) & field)
+            most = max(most, at)
+            row[k] += (at + base) // step * stride
+    else:
+        for k in range(some.size):
+            at = np.int64((some[k] >> bits) & field)
+            most = max(most, at)
+            row[k] += (at + base) * stride
+    return most
+
+
+@compiled_loop
+def unravel(keys: Array, shape: Array, out: Array, first: int) -> None:
+    """Write the coordinates of keys in C order from place `first` on; quick where they ascend.
+
+    There are at least two axes, the last two with fewer than 2**52 cells.
+    """
+    axes = shape.size
+    lines, length = shape[axes - 2], shape[axes - 1]
+    plane, inverse = lines * length, 1.0 / length
+    head = np.zeros(axes, np.int64)
+    begin = np.int64(0)
+    rows, columns = out[axes - 2, first:], out[axes - 1, first:]
+    for k in range(keys.size):
+        rest = keys[k] - begin
+        if rest < 0 or rest >= plane:
+            number = keys[k] // plane
+            begin = number * plane
+            rest = keys[k] - begin
+            for axis in range(axes - 3, -1, -1):
+                head[axis] = number % shape[axis]
+                number //= shape[axis]
+        # The product is off by one at the most: a division takes several times as long.
+        row = np.int64(rest * inverse)
+        column = rest - row * length
+        if column < 0:
+            row -= 1
+            column += length
+        elif column >= length:
+            row += 1
+            column -= length
+        for axis in range(axes - 2):
+            out[axis, first + k] = head[axis]
+        rows[k] = row
+        columns[k] = column
