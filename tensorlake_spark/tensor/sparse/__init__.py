@@ -1,6 +1,6 @@
 """`SparseTensor`, an array of which only some elements are stored. Begin with `array`.
 
-`array_functions` is NumPy's protocol; `interchange` has what comes from other packages and goes to them. May import ``spec``, ``ops`` and ``indexing``.
+`array_functions` is NumPy's protocol; `product_methods` has the products; `interchange` has what comes from other packages and goes to them. May import ``spec``, ``ops`` and ``indexing``.
 """
 
 from tensorlake_spark.tensor.sparse.array import SparseTensor, array_of, sparse_of

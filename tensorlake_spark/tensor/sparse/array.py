@@ -22,12 +22,13 @@ from tensorlake_spark.tensor.sparse.interchange import (
     is_sparse_torch,
     is_torch,
 )
+from tensorlake_spark.tensor.sparse.product_methods import ProductMethods
 from tensorlake_spark.tensor.spec import dtype_name, native
 
 Array = np.ndarray[Any, Any]
 
 
-class SparseTensor(Interchange, ArrayFunctions):
+class SparseTensor(Interchange, ArrayFunctions, ProductMethods):
     """A tensor of which only some elements are stored; the others are zero. It cannot be changed.
 
     An explicit zero is a stored element like any other. Indexing works as for a `TensorRef`. It returns a

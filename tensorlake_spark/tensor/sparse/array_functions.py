@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tensorlake_spark.errors import UnsupportedFunctionError
+from tensorlake_spark.ops import einsum, products
 from tensorlake_spark.ops.elements import Elements
 
-FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    **products.FUNCTIONS,
+    **einsum.FUNCTIONS,
+}
 """What computes a function of NumPy: each family of ``ops`` has a table, and this is all of them."""
 
 
