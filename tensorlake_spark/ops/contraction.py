@@ -16,12 +16,15 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.indexing.coords import check_shape, combine, ravel, unravel
+from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.ops.elements import Elements, canonical
 
 Array = np.ndarray[Any, Any]
 Operand = Elements | Array
 Label = int | str
 
+_LOOPS = "tensorlake_spark.ops.sparse_loops"
+_SHORT = 16 << 10  # bytes below which NumPy is as fast as a call of a compiled loop
 _ROOMY = 4  # an index space of so many times the elements gets no pointer for each index
 _SCIPY = "?" + np.typecodes["AllInteger"] + "fdgFDG"
 
@@ -261,7 +264,7 @@ def _worked(x: Elements, dtype: np.dtype[Any]) -> Any:
 def _dense_product(x: Elements, rows: list[int], inner: list[int], dense: Array) -> Array:
     """Return a tensor as a matrix times a dense one, dense."""
     vectors = dense[:, 0] if dense.shape[1] == 1 else dense
-    if [*inner, *rows] == list(range(x.ndim)):  # then its transpose needs no sorting
+    if dense.shape[1] == 1 and [*inner, *rows] == list(range(x.ndim)):  # its transpose is sorted
         return np.asarray(_matrix(x, inner, rows).T @ vectors)
     return np.asarray(_matrix(x, rows, inner) @ vectors)
 
@@ -285,42 +288,58 @@ def _sparse_product(
     heads, tails = _lengths(a, rows), _lengths(b, cols)
     cells = math.prod(heads), math.prod(_lengths(a, inner)), math.prod(tails)
     if max(cells) <= _ROOMY * (a.nnz + b.nnz):
-        product = _matrix_product(_matrix(a, rows, inner), _matrix(b, across, cols))
-        found, counts = _full_rows(product)
-        names = found, product.indices
+        found, values = _matrix_product(_matrix(a, rows, inner), _matrix(b, across, cols))
     else:
         of_row, row = np.unique(_keys(a, rows), return_inverse=True)
         of_col, col = np.unique(_keys(b, cols), return_inverse=True)
         both = np.concatenate((_keys(a, inner), _keys(b, across)))
         of_inner, between = np.unique(both, return_inverse=True)
         n = len(of_inner)
-        product = _matrix_product(
+        found, values = _matrix_product(
             _csr(row, between[: a.nnz], a.values, (len(of_row), n), False),
             _csr(between[a.nnz :], col, b.values, (n, len(of_col)), False),
         )
-        found, counts = _full_rows(product)
-        names = of_row[found], of_col[product.indices]
-    coords = np.empty((len(shape), product.nnz), np.int64)
-    for axis, numbers in enumerate(unravel(names[0], heads)):
-        coords[axis] = np.repeat(numbers, counts)
-    unravel(names[1], tails, coords[len(heads) :])
-    return Elements._trusted(coords, product.data, shape)
+        found = np.stack((of_row[found[0]], of_col[found[1]]))
+    kept = values != 0
+    if not kept.all():
+        found, values = found[:, kept], values[kept]
+    if len(heads) == len(tails) == 1:
+        return Elements._trusted(found, values, shape)
+    coords = np.empty((len(shape), len(values)), np.int64)
+    unravel(found[0], heads, coords[: len(heads)])
+    unravel(found[1], tails, coords[len(heads) :])
+    return Elements._trusted(coords, values, shape)
 
 
-def _matrix_product(a: Any, b: Any) -> Any:
-    """Return the product of two matrices with sorted rows and without zeros."""
+def _matrix_product(a: Any, b: Any) -> tuple[Array, Array]:
+    """Return the product of two matrices: rows and columns, shape (2, n), in C order, and values."""
+    dtype = np.result_type(a.dtype, b.dtype)
+    loops = loops_for("spgemm", dtype, a.data.nbytes + b.data.nbytes)
+    if loops is not None and dtype != np.bool_:
+        parts = ((m.indptr, m.indices, m.data.astype(dtype, copy=False)) for m in (a, b))
+        cells, values, _ = loops.spgemm(*parts, b.shape[1])
+        return cells, values
     # By columns, and then by rows: that sorts in linear time.
     product = (a.tocsc() @ b.tocsc()).tocsr()
-    if not product.data.all():
-        product.eliminate_zeros()
-    return product
+    cells = np.empty((2, product.nnz), np.int64)
+    cells[0] = np.repeat(np.arange(product.shape[0]), np.diff(product.indptr))
+    cells[1] = product.indices
+    return cells, product.data
 
 
-def _full_rows(matrix: Any) -> tuple[Array, Array]:
-    """Return the rows that hold anything, and how many elements each has."""
-    counts = np.diff(matrix.indptr)
-    found = np.flatnonzero(counts)
-    return found, counts[found]
+def loops_for(loop: str, dtype: np.dtype[Any], nbytes: int) -> Any:
+    """Return the module of compiled loops if one of them runs, None if NumPy and SciPy do the work.
+
+    Parameters
+    ----------
+    loop : str
+        As `sparse_loops.warm` takes it.
+    dtype : dtype
+        Of the values.
+    nbytes : int
+        Bytes of the elements.
+    """
+    return compiled(_LOOPS, loop, dtype.char, nbytes=nbytes) if nbytes >= _SHORT else None
 
 
 def _matched(
@@ -332,9 +351,12 @@ def _matched(
     shape: tuple[int, ...],
 ) -> Elements:
     """Return the product of two tensors that have all axes in common, summed over those that are not rows."""
-    _, mine, yours = np.intersect1d(
-        _keys(a, inner), _keys(b, across), assume_unique=True, return_indices=True
-    )
+    keys = _keys(a, inner), _keys(b, across)
+    loops = loops_for("matches", np.dtype(np.int64), keys[0].nbytes + keys[1].nbytes)
+    if loops is not None and inner == across == list(range(a.ndim)):
+        mine, yours = loops.matches(*keys)
+    else:
+        _, mine, yours = np.intersect1d(*keys, assume_unique=True, return_indices=True)
     values = a.values[mine] * b.values[yours]
     if rows:
         return canonical(a.coords[rows][:, mine], values, shape, "sum")

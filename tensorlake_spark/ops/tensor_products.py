@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
-from tensorlake_spark.ops.contraction import Operand, elements_of, multiply, operand
+from tensorlake_spark.ops.contraction import Operand, elements_of, loops_for, multiply, operand
 from tensorlake_spark.ops.elements import Elements, elements_at
 from tensorlake_spark.ops.products import scalar_of
 
@@ -156,32 +156,49 @@ def mttkrp(x: Elements, factors: Sequence[Any], mode: int) -> Array:
     if dtype == np.float16:
         matrices = {k: u.astype(np.float32) for k, u in matrices.items()}
     out = np.zeros((x.shape[mode], rank), np.result_type(*matrices.values()))
-    ends, heads = _fibres(x)
-    for first in range(0, heads.shape[1], _AT_ONCE):
-        some = slice(first, first + _AT_ONCE)
-        _add_fibres(out, x, ends[first : first + _AT_ONCE + 1], heads[:, some], matrices, mode)
+    heads, fibres = _fibres(x)
+    loops = loops_for("mttkrp", out.dtype, x.values.nbytes)
+    if loops is not None:
+        _add_compiled(out, x, heads, fibres.indptr, matrices, mode, loops)
+    else:
+        for first in range(0, heads.shape[1], _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            _add_fibres(out, heads[:, some], fibres[some], matrices, mode)
     return out.astype(dtype, copy=False)
 
 
 def _add_fibres(
-    out: Array, x: Elements, ends: Array, heads: Array, matrices: dict[int, Array], mode: int
+    out: Array, heads: Array, fibres: Any, matrices: dict[int, Array], mode: int
 ) -> None:
     """Add what some fibres of the last axis give."""
     from scipy import sparse
 
-    last, count = x.ndim - 1, heads.shape[1]
-    part = slice(ends[0], ends[-1])
-    shape = count, x.shape[last]
-    fibres = sparse.csr_array((x.values[part], x.coords[last, part], ends - ends[0]), shape)
+    last, count = len(heads), heads.shape[1]
     others = [matrices[k][heads[k]] for k in range(last) if k != mode]
     if mode == last:
         out += fibres.T @ reduce(np.multiply, others)
         return
     rows = reduce(np.multiply, others, fibres @ matrices[last])
-    to = sparse.csr_array(
-        (np.ones(count, out.dtype), heads[mode], np.arange(count + 1)), (count, len(out))
-    )
-    out += to.T @ rows
+    ends = np.arange(count + 1, dtype=fibres.indptr.dtype)
+    one = np.ones(count, out.dtype), heads[mode].astype(ends.dtype), ends
+    out += sparse.csr_array(one, (count, len(out))).T @ rows
+
+
+def _add_compiled(
+    out: Array, x: Elements, heads: Array, ends: Array, matrices: dict[int, Array], mode: int, loops: Any
+) -> None:  # fmt: skip
+    """Add what all fibres of the last axis give."""
+    last = len(heads)
+    others = [k for k in range(last) if k != mode]
+    if len(others) == 1:
+        table, near = matrices[others[0]], heads[others[0]]
+    else:
+        ones = np.ones((1, out.shape[1]), out.dtype)
+        table = reduce(np.multiply, (matrices[k][heads[k]] for k in others), ones)
+        near = np.arange(len(table)) if others else np.zeros(heads.shape[1], np.int64)
+    values = x.values.astype(out.dtype, copy=False)
+    factor, to = (table, near) if mode == last else (matrices[last], heads[mode])
+    loops.fibres(values, x.coords[last], ends, factor, table, near, to, out, mode == last)
 
 
 def _factors(x: Elements, factors: Sequence[Any], mode: int) -> dict[int, Array]:
@@ -201,16 +218,22 @@ def _factors(x: Elements, factors: Sequence[Any], mode: int) -> dict[int, Array]
     return found
 
 
-def _fibres(x: Elements) -> tuple[Any, Array]:
-    """Return the fibres of the last axis that hold anything as rows of a matrix, and their coordinates; both kept."""
+def _fibres(x: Elements) -> tuple[Array, Any]:
+    """Return the fibres of the last axis that hold anything: coordinates, and the rows of a matrix; both kept."""
     if "fibres" not in x._cached:
+        from scipy import sparse
+
         fresh = np.ones(x.nnz, bool)
         if x.nnz:
-            np.any(x.coords[:-1, 1:] != x.coords[:-1, :-1], axis=0, out=fresh[1:])
+            fresh[1:] = (x.coords[:-1, 1:] != x.coords[:-1, :-1]).any(axis=0)
         first = np.flatnonzero(fresh)
-        ends = np.append(first, x.nnz)
-        x._cached["fibres"] = ends, x.coords[:-1, first]
-    found: tuple[Any, Array] = x._cached["fibres"]
+        word = np.int32 if max(x.nnz, x.shape[-1]) < 1 << 31 else np.int64
+        parts = x.values, x.coords[-1].astype(word), np.append(first, x.nnz).astype(word)
+        x._cached["fibres"] = (
+            x.coords[:-1, first],
+            sparse.csr_array(parts, (len(first), x.shape[-1])),
+        )
+    found: tuple[Array, Any] = x._cached["fibres"]
     return found
 
 

@@ -11,6 +11,7 @@ from tensorlake_spark.ops.contraction import (
     Operand,
     dense_of,
     elements_of,
+    loops_for,
     operand,
     to_csr,
     transposed,
@@ -90,7 +91,7 @@ def solve(a: Any, right: Operand, lower: int = 0, trans: int = 0, diag: int = 0)
     if dtype.kind not in "fc":
         dtype = np.dtype(np.float64)
     worked = dtype if dtype.char in "fdFD" else np.result_type(dtype, np.float32)
-    dense = dense_of(right).astype(worked, order="C")
+    dense = np.array(dense_of(right), worked, order="C")
     triangle = _triangle(x, bool(lower), int(trans), worked)
     if not diag:
         _check_diagonal(triangle.diagonal)
@@ -128,10 +129,15 @@ def _check_diagonal(diagonal: Array) -> None:
 
 
 def _solved(triangle: Triangle, right: Array, unit: bool) -> Array:
+    """Return the solution; `right` may be written to."""
+    matrix, lower = triangle.matrix, triangle.lower
+    diagonal = np.ones_like(triangle.diagonal) if unit else triangle.diagonal
+    loops = loops_for("triangle", right.dtype, matrix.data.nbytes)
+    if loops is not None:
+        loops.solve(matrix.indptr, matrix.indices, matrix.data, diagonal, right, lower)
+        return right
     from scipy import sparse
     from scipy.sparse.linalg import spsolve_triangular
 
-    matrix = triangle.matrix
-    diagonal = np.ones_like(triangle.diagonal) if unit else triangle.diagonal
     whole = (matrix + sparse.diags_array(diagonal)).tocsr()
-    return np.asarray(spsolve_triangular(whole, right, lower=triangle.lower))
+    return np.asarray(spsolve_triangular(whole, right, lower=lower))

@@ -1,5 +1,5 @@
-"""Compiled loops for dense blocks, which give the bytes that NumPy gives: the extra named fast. Begin with `switch`.
+"""Compiled loops for dense blocks, which give the bytes that NumPy gives: the extra named fast. Begin with `dense`.
 
-`switch` says whether they run, and loads them. `steps` says what is done to the words of a block. `dense` lays a block
-out for `loops`, which numba compiles. May import ``errors``.
+`kernel_switch` says whether they run. `steps` says what is done to the words of a block. `dense` lays a block out for
+`loops`, which numba compiles. May import ``errors``.
 """

@@ -1,0 +1,347 @@
+"""Loops over sparse elements that numba compiles, where NumPy and SciPy are slower. Begin with `spgemm`.
+
+Integers come out as from the other body; so do floats but for the order in which they are added up. Every loop runs
+without the interpreter lock. What comes in is taken as read-only, since numba compiles a loop for each kind of array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import njit
+
+Array = np.ndarray[Any, Any]
+Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+_FEW = 24  # columns of a row that are sorted by insertion
+
+
+def _compiled(loop: Loop) -> Loop:
+    compiled: Any = njit(nogil=True, cache=True, error_model="numpy")(loop)
+    out: Loop = compiled
+    return out
+
+
+def _fixed(array: Array, dtype: Any = None) -> Array:
+    """Return an array without gaps that cannot be written to."""
+    out: Array = np.ascontiguousarray(array, dtype).view()
+    out.flags.writeable = False
+    return out
+
+
+def warm(loop: str, char: str) -> None:
+    """Have a loop compiled, or loaded from numba's cache, for values of a dtype.
+
+    Parameters
+    ----------
+    loop : {"spgemm", "mttkrp", "triangle", "matches"}
+        Which one.
+    char : str
+        ``dtype.char`` of the values.
+    """
+    ends, one = np.array([0, 1]), np.zeros(1, np.int64)
+    value = np.ones(1, char)
+    if loop == "spgemm":
+        spgemm((ends, one, value), (ends, one, value), 1)
+    elif loop == "mttkrp":
+        for to_last in (False, True):
+            fibres(
+                value,
+                one,
+                ends,
+                value[:, None],
+                value[:, None],
+                one,
+                one,
+                value[:, None].copy(),
+                to_last,
+            )
+    elif loop == "triangle":
+        for right in (value, value[:, None]):
+            solve(ends, one, value, value, right.copy(), True)
+    else:
+        matches(one, one)
+
+
+# ------------------------------------------------------------------------------ what two tensors have in common
+
+
+def matches(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return where ascending places lie that both have: in the first and in the second.
+
+    Examples
+    --------
+    >>> matches(np.array([1, 4, 9]), np.array([4, 5, 9]))
+    (array([1, 2]), array([0, 2]))
+    """
+    of_a, of_b = (np.empty(min(len(a), len(b)) + 1, np.int64) for _ in range(2))
+    count = _match(_fixed(a, np.int64), _fixed(b, np.int64), of_a, of_b)
+    return of_a[:count], of_b[:count]
+
+
+@_compiled
+def _match(a: Array, b: Array, of_a: Array, of_b: Array) -> int:
+    i = j = count = 0
+    while i < a.size and j < b.size:
+        # No branches: which one is smaller cannot be foreseen.
+        here, there = a[i], b[j]
+        of_a[count], of_b[count] = i, j
+        count += here == there
+        i += here <= there
+        j += there <= here
+    return count
+
+
+# ------------------------------------------------------------------------------ sparse times sparse
+
+
+def spgemm(
+    a: tuple[Array, Array, Array], b: tuple[Array, Array, Array], columns: int
+) -> tuple[Array, Array, Array]:
+    """Return a product of matrices: rows and columns, shape (2, n), sorted, values, and elements of each row.
+
+    Parameters
+    ----------
+    a, b : tuple of ndarray
+        ``indptr``, ``indices`` and ``data`` of matrices with sorted rows. The values are of one dtype, and no booleans.
+    columns : int
+        Of the product.
+
+    Examples
+    --------
+    >>> one = np.array([0, 1, 2]), np.array([1, 0]), np.array([2.0, 3.0])
+    >>> cells, values, _ = spgemm(one, one, 2)
+    >>> cells.tolist(), values.tolist()
+    ([[0, 1], [0, 1]], [6.0, 6.0])
+    """
+    ends_a, cols_a, data_a = _fixed(a[0], np.int64), _fixed(a[1], np.int64), _fixed(a[2])
+    ends_b, cols_b, data_b = _fixed(b[0], np.int64), _fixed(b[1], np.int64), _fixed(b[2])
+    counts = np.zeros(len(ends_a) - 1, np.int64)
+    _count(ends_a, cols_a, ends_b, cols_b, columns, counts)
+    total = int(counts.sum())
+    cells, values = np.empty((2, total), np.int64), np.empty(total, data_a.dtype)
+    _multiply(ends_a, cols_a, data_a, ends_b, cols_b, data_b, columns, cells[0], cells[1], values)
+    return cells, values, counts
+
+
+@_compiled
+def _count(
+    ends_a: Array, cols_a: Array, ends_b: Array, cols_b: Array, columns: int, counts: Array
+) -> None:
+    """Count the elements of every row of a product."""
+    seen = np.full(columns, -1, np.int64)
+    for i in range(counts.size):
+        count = 0
+        for p in range(ends_a[i], ends_a[i + 1]):
+            k = cols_a[p]
+            for j in cols_b[ends_b[k] : ends_b[k + 1]]:
+                count += seen[j] != i
+                seen[j] = i
+        counts[i] = count
+
+
+@_compiled
+def _multiply(
+    ends_a: Array, cols_a: Array, data_a: Array, ends_b: Array, cols_b: Array, data_b: Array,
+    columns: int, rows: Array, cols: Array, values: Array,
+) -> None:  # fmt: skip
+    """Write a product row by row: a dense row takes the sums, and bits of two levels say which columns it has."""
+    sums = np.zeros(columns, values.dtype)
+    words = np.zeros(columns // 64 + 1, np.uint64)
+    groups = np.zeros(words.size // 64 + 1, np.uint64)
+    one, zero = np.uint64(1), np.uint64(0)
+    at = 0
+    for i in range(ends_a.size - 1):
+        first = at
+        for p in range(ends_a[i], ends_a[i + 1]):
+            k, factor = cols_a[p], data_a[p]
+            for q in range(ends_b[k], ends_b[k + 1]):
+                j = cols_b[q]
+                bit = one << np.uint64(j & 63)
+                if words[j >> 6] & bit:
+                    sums[j] += factor * data_b[q]
+                else:
+                    words[j >> 6] |= bit
+                    groups[j >> 12] |= one << np.uint64((j >> 6) & 63)
+                    sums[j] = factor * data_b[q]
+                    cols[at] = j
+                    at += 1
+        count = at - first
+        if count * 64 < groups.size or count <= _FEW:
+            # Too few columns for a look at every group.
+            row = cols[first:at]
+            if count <= _FEW:
+                _insert(row)
+            else:
+                row.sort()
+            for n in range(count):
+                j = row[n]
+                words[j >> 6] = zero
+                groups[j >> 12] = zero
+        else:
+            n = first
+            for g in range(groups.size):
+                group = groups[g]
+                groups[g] = zero
+                while group:
+                    w = (g << 6) + _lowest(group)
+                    group &= group - one
+                    word = words[w]
+                    words[w] = zero
+                    while word:
+                        cols[n] = (w << 6) + _lowest(word)
+                        word &= word - one
+                        n += 1
+        for n in range(first, at):
+            rows[n] = i
+            values[n] = sums[cols[n]]
+
+
+@_compiled
+def _insert(row: Array) -> None:
+    """Sort a few numbers."""
+    for n in range(1, row.size):
+        value, m = row[n], n - 1
+        while m >= 0 and row[m] > value:
+            row[m + 1] = row[m]
+            m -= 1
+        row[m + 1] = value
+
+
+@_compiled
+def _lowest(word: int) -> int:
+    """Return the number of a word's lowest bit."""
+    count = 0
+    if not word & np.uint64(0xFFFFFFFF):
+        word >>= np.uint64(32)
+        count += 32
+    if not word & np.uint64(0xFFFF):
+        word >>= np.uint64(16)
+        count += 16
+    if not word & np.uint64(0xFF):
+        word >>= np.uint64(8)
+        count += 8
+    if not word & np.uint64(0xF):
+        word >>= np.uint64(4)
+        count += 4
+    if not word & np.uint64(0x3):
+        word >>= np.uint64(2)
+        count += 2
+    return count + (0 if word & np.uint64(1) else 1)
+
+
+# ------------------------------------------------------------------------------ fibres times factors
+
+
+def fibres(
+    values: Array, last: Array, ends: Array, factor: Array, table: Array, near: Array, to: Array,
+    out: Array, to_last: bool,
+) -> None:  # fmt: skip
+    """Add to `out` what the fibres along the last axis give.
+
+    Parameters
+    ----------
+    values, last : ndarray, shape (nnz,)
+        Values, and coordinates on the last axis.
+    ends : int64 ndarray, shape (fibres + 1,)
+        Where fibres begin and end.
+    factor : ndarray, shape (length of the last axis, rank)
+        Its factor; not looked at with `to_last`.
+    table : ndarray, shape (n, rank)
+        Factors of the other axes, and
+    near : int64 ndarray, shape (fibres,)
+        which row of it belongs to a fibre.
+    to : int64 ndarray, shape (fibres,)
+        Row of `out` of a fibre; not looked at with `to_last`.
+    out : ndarray, shape (length of the mode, rank)
+        Sums so far.
+    to_last : bool
+        Whether the mode is the last axis.
+    """
+    parts = _fixed(values), _fixed(last, np.int64), _fixed(ends, np.int64)
+    if to_last:
+        _spread(*parts, _fixed(table), _fixed(near, np.int64), out)
+    else:
+        _gather(
+            *parts, _fixed(factor), _fixed(table), _fixed(near, np.int64), _fixed(to, np.int64), out
+        )
+
+
+@_compiled
+def _gather(
+    values: Array, last: Array, ends: Array, factor: Array, table: Array, near: Array, to: Array, out: Array
+) -> None:  # fmt: skip
+    rank = out.shape[1]
+    sums = np.empty(rank, out.dtype)
+    for f in range(near.size):
+        sums[:] = 0
+        for p in range(ends[f], ends[f + 1]):
+            value, row = values[p], factor[last[p]]
+            for r in range(rank):
+                sums[r] += value * row[r]
+        other, target = table[near[f]], out[to[f]]
+        for r in range(rank):
+            target[r] += sums[r] * other[r]
+
+
+@_compiled
+def _spread(values: Array, last: Array, ends: Array, table: Array, near: Array, out: Array) -> None:
+    rank = out.shape[1]
+    for f in range(near.size):
+        row = table[near[f]]
+        for p in range(ends[f], ends[f + 1]):
+            value, target = values[p], out[last[p]]
+            for r in range(rank):
+                target[r] += value * row[r]
+
+
+# ------------------------------------------------------------------------------ triangles
+
+
+def solve(ends: Array, cols: Array, data: Array, diagonal: Array, out: Array, lower: bool) -> None:
+    """Solve triangular equations in place.
+
+    Parameters
+    ----------
+    ends, cols, data : ndarray
+        ``indptr``, ``indices`` and ``data`` of the triangle without its diagonal.
+    diagonal : ndarray, shape (n,)
+        Its diagonal, of the dtype of `data`.
+    out : ndarray, shape (n,) or (n, m)
+        The right sides, and then the solutions.
+    lower : bool
+        Which triangle it is.
+    """
+    loop = _solve_one if out.ndim == 1 else _solve_many
+    loop(_fixed(ends, np.int64), _fixed(cols, np.int64), _fixed(data), _fixed(diagonal), out, lower)
+
+
+@_compiled
+def _solve_one(
+    ends: Array, cols: Array, data: Array, diagonal: Array, out: Array, lower: bool
+) -> None:
+    size = out.size
+    for n in range(size):
+        i = n if lower else size - 1 - n
+        total = out[i]
+        for p in range(ends[i], ends[i + 1]):
+            total -= data[p] * out[cols[p]]
+        out[i] = total / diagonal[i]
+
+
+@_compiled
+def _solve_many(
+    ends: Array, cols: Array, data: Array, diagonal: Array, out: Array, lower: bool
+) -> None:
+    size = len(out)
+    for n in range(size):
+        i = n if lower else size - 1 - n
+        row = out[i]
+        for p in range(ends[i], ends[i + 1]):
+            value, other = data[p], out[cols[p]]
+            for r in range(row.size):
+                row[r] -= value * other[r]
+        for r in range(row.size):
+            row[r] /= diagonal[i]
