@@ -24,6 +24,7 @@ Operand = Elements | Array
 Label = int | str
 
 _LOOPS = "tensorlake_spark.ops.sparse_loops"
+_STRETCH = 1 << 12
 _SHORT = 16 << 10  # bytes below which NumPy is as fast as a call of a compiled loop
 _ROOMY = 4  # an index space of so many times the elements gets no pointer for each index
 _SCIPY = "?" + np.typecodes["AllInteger"] + "fdgFDG"
@@ -314,7 +315,9 @@ def _sparse_product(
 def _matrix_product(a: Any, b: Any) -> tuple[Array, Array]:
     """Return the product of two matrices: rows and columns, shape (2, n), in C order, and values."""
     dtype = np.result_type(a.dtype, b.dtype)
-    loops = loops_for("spgemm", dtype, a.data.nbytes + b.data.nbytes)
+    # Of a compiled row each stretch of columns is looked at.
+    few = b.shape[1] // _STRETCH * min(a.shape[0], a.nnz) <= 8 * (a.nnz + b.nnz)
+    loops = loops_for("spgemm", dtype, a.data.nbytes + b.data.nbytes) if few else None
     if loops is not None and dtype != np.bool_:
         parts = ((m.indptr, m.indices, m.data.astype(dtype, copy=False)) for m in (a, b))
         cells, values, _ = loops.spgemm(*parts, b.shape[1])

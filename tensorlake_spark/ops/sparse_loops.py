@@ -15,7 +15,9 @@ from numba import njit
 Array = np.ndarray[Any, Any]
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
-_FEW = 24  # columns of a row that are sorted by insertion
+_SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # de Bruijn's: its pieces of six bits are all different
+_PLACES = np.zeros(64, np.uint64)
+_PLACES[[(int(_SEQUENCE) << k) % 2**64 >> 58 for k in range(64)]] = np.arange(64)
 
 
 def _compiled(loop: Loop) -> Loop:
@@ -46,18 +48,9 @@ def warm(loop: str, char: str) -> None:
     if loop == "spgemm":
         spgemm((ends, one, value), (ends, one, value), 1)
     elif loop == "mttkrp":
+        table = value[:, None]
         for to_last in (False, True):
-            fibres(
-                value,
-                one,
-                ends,
-                value[:, None],
-                value[:, None],
-                one,
-                one,
-                value[:, None].copy(),
-                to_last,
-            )
+            fibres(value, one, ends, table, table, one[None], one, table.copy(), to_last)
     elif loop == "triangle":
         for right in (value, value[:, None]):
             solve(ends, one, value, value, right.copy(), True)
@@ -122,7 +115,9 @@ def spgemm(
     _count(ends_a, cols_a, ends_b, cols_b, columns, counts)
     total = int(counts.sum())
     cells, values = np.empty((2, total), np.int64), np.empty(total, data_a.dtype)
-    _multiply(ends_a, cols_a, data_a, ends_b, cols_b, data_b, columns, cells[0], cells[1], values)
+    _multiply(
+        ends_a, cols_a, data_a, ends_b, cols_b, data_b, columns, counts, cells[0], cells[1], values
+    )  # fmt: skip
     return cells, values, counts
 
 
@@ -145,91 +140,49 @@ def _count(
 @_compiled
 def _multiply(
     ends_a: Array, cols_a: Array, data_a: Array, ends_b: Array, cols_b: Array, data_b: Array,
-    columns: int, rows: Array, cols: Array, values: Array,
+    columns: int, counts: Array, rows: Array, cols: Array, values: Array,
 ) -> None:  # fmt: skip
     """Write a product row by row: a dense row takes the sums, and bits of two levels say which columns it has."""
+    six, low, one, zero = np.uint64(6), np.uint64(63), np.uint64(1), np.uint64(0)
     sums = np.zeros(columns, values.dtype)
     words = np.zeros(columns // 64 + 1, np.uint64)
     groups = np.zeros(words.size // 64 + 1, np.uint64)
-    one, zero = np.uint64(1), np.uint64(0)
     at = 0
-    for i in range(ends_a.size - 1):
-        first = at
+    for i in range(counts.size):
+        # An unsigned index is not asked whether it counts from the end.
         for p in range(ends_a[i], ends_a[i + 1]):
             k, factor = cols_a[p], data_a[p]
             for q in range(ends_b[k], ends_b[k + 1]):
-                j = cols_b[q]
-                bit = one << np.uint64(j & 63)
-                if words[j >> 6] & bit:
-                    sums[j] += factor * data_b[q]
-                else:
-                    words[j >> 6] |= bit
-                    groups[j >> 12] |= one << np.uint64((j >> 6) & 63)
-                    sums[j] = factor * data_b[q]
+                j = np.uint64(cols_b[q])
+                word = j >> six
+                words[word] |= one << (j & low)
+                groups[word >> six] |= one << (word & low)
+                sums[j] += factor * data_b[q]
+        last = at + counts[i]
+        g = zero
+        while at < last:
+            group = groups[g]
+            groups[g] = zero
+            while group:
+                word = (g << six) + _lowest(group)
+                group &= group - one
+                bits = words[word]
+                words[word] = zero
+                while bits:
+                    j = (word << six) + _lowest(bits)
+                    bits &= bits - one
+                    rows[at] = i
                     cols[at] = j
+                    values[at] = sums[j]
+                    sums[j] = 0
                     at += 1
-        count = at - first
-        if count * 64 < groups.size or count <= _FEW:
-            # Too few columns for a look at every group.
-            row = cols[first:at]
-            if count <= _FEW:
-                _insert(row)
-            else:
-                row.sort()
-            for n in range(count):
-                j = row[n]
-                words[j >> 6] = zero
-                groups[j >> 12] = zero
-        else:
-            n = first
-            for g in range(groups.size):
-                group = groups[g]
-                groups[g] = zero
-                while group:
-                    w = (g << 6) + _lowest(group)
-                    group &= group - one
-                    word = words[w]
-                    words[w] = zero
-                    while word:
-                        cols[n] = (w << 6) + _lowest(word)
-                        word &= word - one
-                        n += 1
-        for n in range(first, at):
-            rows[n] = i
-            values[n] = sums[cols[n]]
+            g += one
 
 
 @_compiled
-def _insert(row: Array) -> None:
-    """Sort a few numbers."""
-    for n in range(1, row.size):
-        value, m = row[n], n - 1
-        while m >= 0 and row[m] > value:
-            row[m + 1] = row[m]
-            m -= 1
-        row[m + 1] = value
-
-
-@_compiled
-def _lowest(word: int) -> int:
-    """Return the number of a word's lowest bit."""
-    count = 0
-    if not word & np.uint64(0xFFFFFFFF):
-        word >>= np.uint64(32)
-        count += 32
-    if not word & np.uint64(0xFFFF):
-        word >>= np.uint64(16)
-        count += 16
-    if not word & np.uint64(0xFF):
-        word >>= np.uint64(8)
-        count += 8
-    if not word & np.uint64(0xF):
-        word >>= np.uint64(4)
-        count += 4
-    if not word & np.uint64(0x3):
-        word >>= np.uint64(2)
-        count += 2
-    return count + (0 if word & np.uint64(1) else 1)
+def _lowest(word: Any) -> Any:
+    """Return the number of the lowest bit of a word, by de Bruijn's sequence."""
+    return _PLACES[((word & (~word + np.uint64(1))) * _SEQUENCE) >> np.uint64(58)]
 
 
 # ------------------------------------------------------------------------------ fibres times factors
@@ -250,9 +203,9 @@ def fibres(
     factor : ndarray, shape (length of the last axis, rank)
         Its factor; not looked at with `to_last`.
     table : ndarray, shape (n, rank)
-        Factors of the other axes, and
-    near : int64 ndarray, shape (fibres,)
-        which row of it belongs to a fibre.
+        Factors of the other axes, one below the other, and
+    near : int64 ndarray, shape (other axes, fibres)
+        which rows of it belong to a fibre.
     to : int64 ndarray, shape (fibres,)
         Row of `out` of a fibre; not looked at with `to_last`.
     out : ndarray, shape (length of the mode, rank)
@@ -261,12 +214,11 @@ def fibres(
         Whether the mode is the last axis.
     """
     parts = _fixed(values), _fixed(last, np.int64), _fixed(ends, np.int64)
+    others = _fixed(table), _fixed(near, np.int64)
     if to_last:
-        _spread(*parts, _fixed(table), _fixed(near, np.int64), out)
+        _spread(*parts, *others, out)
     else:
-        _gather(
-            *parts, _fixed(factor), _fixed(table), _fixed(near, np.int64), _fixed(to, np.int64), out
-        )
+        _gather(*parts, _fixed(factor), *others, _fixed(to, np.int64), out)
 
 
 @_compiled
@@ -275,26 +227,35 @@ def _gather(
 ) -> None:  # fmt: skip
     rank = out.shape[1]
     sums = np.empty(rank, out.dtype)
-    for f in range(near.size):
+    for f in range(to.size):
         sums[:] = 0
         for p in range(ends[f], ends[f + 1]):
             value, row = values[p], factor[last[p]]
             for r in range(rank):
                 sums[r] += value * row[r]
-        other, target = table[near[f]], out[to[f]]
+        for m in range(near.shape[0]):
+            row = table[near[m, f]]
+            for r in range(rank):
+                sums[r] *= row[r]
+        target = out[to[f]]
         for r in range(rank):
-            target[r] += sums[r] * other[r]
+            target[r] += sums[r]
 
 
 @_compiled
 def _spread(values: Array, last: Array, ends: Array, table: Array, near: Array, out: Array) -> None:
     rank = out.shape[1]
-    for f in range(near.size):
-        row = table[near[f]]
+    product = np.empty(rank, out.dtype)
+    for f in range(ends.size - 1):
+        product[:] = 1
+        for m in range(near.shape[0]):
+            row = table[near[m, f]]
+            for r in range(rank):
+                product[r] *= row[r]
         for p in range(ends[f], ends[f + 1]):
             value, target = values[p], out[last[p]]
             for r in range(rank):
-                target[r] += value * row[r]
+                target[r] += value * product[r]
 
 
 # ------------------------------------------------------------------------------ triangles

@@ -190,14 +190,12 @@ def _add_compiled(
     """Add what all fibres of the last axis give."""
     last = len(heads)
     others = [k for k in range(last) if k != mode]
-    if len(others) == 1:
-        table, near = matrices[others[0]], heads[others[0]]
-    else:
-        ones = np.ones((1, out.shape[1]), out.dtype)
-        table = reduce(np.multiply, (matrices[k][heads[k]] for k in others), ones)
-        near = np.arange(len(table)) if others else np.zeros(heads.shape[1], np.int64)
+    # The factors of the other axes, one below the other.
+    table = np.concatenate([np.ones((0, out.shape[1]), out.dtype), *(matrices[k] for k in others)])
+    above = np.cumsum([0, *(x.shape[k] for k in others)])[:-1]
+    near = heads[others] + above[:, None]
     values = x.values.astype(out.dtype, copy=False)
-    factor, to = (table, near) if mode == last else (matrices[last], heads[mode])
+    factor, to = (table, ends) if mode == last else (matrices[last], heads[mode])
     loops.fibres(values, x.coords[last], ends, factor, table, near, to, out, mode == last)
 
 
