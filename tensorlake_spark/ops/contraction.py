@@ -24,10 +24,11 @@ Operand = Elements | Array
 Label = int | str
 
 _LOOPS = "tensorlake_spark.ops.sparse_loops"
-_STRETCH = 1 << 12
+_COMPILED = np.typecodes["AllInteger"] + "fdFD"
 _SHORT = 16 << 10  # bytes below which NumPy is as fast as a call of a compiled loop
 _ROOMY = 4  # an index space of so many times the elements gets no pointer for each index
-_SCIPY = "?" + np.typecodes["AllInteger"] + "fdgFDG"
+SCIPY_DTYPES = "?" + np.typecodes["AllInteger"] + "fdgFDG"
+"""Characters of the dtypes that SciPy has matrices of."""
 
 
 def operand(value: Any) -> Operand:
@@ -140,7 +141,7 @@ def to_csr(x: Elements, rows: int | Iterable[int] = 0) -> Any:
     [[0, 1], [2, 0]]
     """
     axes = normalize_axis_tuple(rows, x.ndim, "rows")  # type: ignore[arg-type]
-    if x.dtype.char not in _SCIPY:
+    if x.dtype.char not in SCIPY_DTYPES:
         raise InvalidTensorError(
             f"scipy.sparse has no matrices of dtype {x.dtype}; convert it with .astype(...)"
         )
@@ -255,11 +256,11 @@ def multiply(
 
 def _scipy_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype that SciPy computes in: itself, or float32 for one that is shorter than that."""
-    return dtype if dtype.char in _SCIPY else np.dtype(np.float32)
+    return dtype if dtype.char in SCIPY_DTYPES else np.dtype(np.float32)
 
 
 def _worked(x: Elements, dtype: np.dtype[Any]) -> Any:
-    return x if x.dtype.char in _SCIPY else cast(x, _scipy_dtype(dtype))
+    return x if x.dtype.char in SCIPY_DTYPES else cast(x, _scipy_dtype(dtype))
 
 
 def _dense_product(x: Elements, rows: list[int], inner: list[int], dense: Array) -> Array:
@@ -267,7 +268,11 @@ def _dense_product(x: Elements, rows: list[int], inner: list[int], dense: Array)
     vectors = dense[:, 0] if dense.shape[1] == 1 else dense
     if dense.shape[1] == 1 and [*inner, *rows] == list(range(x.ndim)):  # its transpose is sorted
         return np.asarray(_matrix(x, inner, rows).T @ vectors)
-    return np.asarray(_matrix(x, rows, inner) @ vectors)
+    matrix = _matrix(x, rows, inner)
+    loops = loops_for("spmm", dense.dtype, x.values.nbytes) if dense.shape[1] > 1 else None
+    if loops is None or matrix.dtype != dense.dtype:
+        return np.asarray(matrix @ vectors)
+    return np.asarray(loops.spmm(matrix.indptr, matrix.indices, matrix.data, dense))
 
 
 def _sparse_product(
@@ -297,8 +302,8 @@ def _sparse_product(
         of_inner, between = np.unique(both, return_inverse=True)
         n = len(of_inner)
         found, values = _matrix_product(
-            _csr(row, between[: a.nnz], a.values, (len(of_row), n), False),
-            _csr(between[a.nnz :], col, b.values, (n, len(of_col)), False),
+            csr_of(row, between[: a.nnz], a.values, (len(of_row), n), False),
+            csr_of(between[a.nnz :], col, b.values, (n, len(of_col)), False),
         )
         found = np.stack((of_row[found[0]], of_col[found[1]]))
     kept = values != 0
@@ -314,20 +319,16 @@ def _sparse_product(
 
 def _matrix_product(a: Any, b: Any) -> tuple[Array, Array]:
     """Return the product of two matrices: rows and columns, shape (2, n), in C order, and values."""
-    dtype = np.result_type(a.dtype, b.dtype)
-    # Of a compiled row each stretch of columns is looked at.
-    few = b.shape[1] // _STRETCH * min(a.shape[0], a.nnz) <= 8 * (a.nnz + b.nnz)
-    loops = loops_for("spgemm", dtype, a.data.nbytes + b.data.nbytes) if few else None
-    if loops is not None and dtype != np.bool_:
-        parts = ((m.indptr, m.indices, m.data.astype(dtype, copy=False)) for m in (a, b))
-        cells, values, _ = loops.spgemm(*parts, b.shape[1])
-        return cells, values
     # By columns, and then by rows: that sorts in linear time.
-    product = (a.tocsc() @ b.tocsc()).tocsr()
-    cells = np.empty((2, product.nnz), np.int64)
-    cells[0] = np.repeat(np.arange(product.shape[0]), np.diff(product.indptr))
-    cells[1] = product.indices
-    return cells, product.data
+    return cells_of((a.tocsc() @ b.tocsc()).tocsr())
+
+
+def cells_of(matrix: Any) -> tuple[Array, Array]:
+    """Return rows and columns, shape (2, n), and values of a matrix of SciPy with sorted rows."""
+    cells = np.empty((2, matrix.nnz), np.int64)
+    cells[0] = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    cells[1] = matrix.indices
+    return cells, matrix.data
 
 
 def loops_for(loop: str, dtype: np.dtype[Any], nbytes: int) -> Any:
@@ -342,7 +343,9 @@ def loops_for(loop: str, dtype: np.dtype[Any], nbytes: int) -> Any:
     nbytes : int
         Bytes of the elements.
     """
-    return compiled(_LOOPS, loop, dtype.char, nbytes=nbytes) if nbytes >= _SHORT else None
+    if nbytes < _SHORT or dtype.char not in _COMPILED:
+        return None
+    return compiled(_LOOPS, loop, dtype.char, nbytes=nbytes)
 
 
 def _matched(
@@ -383,11 +386,11 @@ def _matrix(x: Elements, rows: Sequence[int], cols: Sequence[int]) -> Any:
         shape = math.prod(_lengths(x, rows)), math.prod(_lengths(x, cols))
         order = [*rows, *(axis for axis in cols if axis not in rows)]
         is_sorted = order == list(range(x.ndim))
-        x._cached[key] = _csr(_keys(x, rows), _keys(x, cols), x.values, shape, is_sorted)
+        x._cached[key] = csr_of(_keys(x, rows), _keys(x, cols), x.values, shape, is_sorted)
     return x._cached[key]
 
 
-def _csr(rows: Array, cols: Array, values: Array, shape: tuple[int, int], is_sorted: bool) -> Any:
+def csr_of(rows: Array, cols: Array, values: Array, shape: tuple[int, int], is_sorted: bool) -> Any:
     """Return a read-only matrix of SciPy; ``is_sorted`` if rows ascend, and columns in each of them."""
     from scipy import sparse
 

@@ -7,7 +7,6 @@ infinite one, where NumPy would give NaN; SciPy does the same.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +16,10 @@ from numpy.lib.array_utils import normalize_axis_index
 from tensorlake_spark.errors import DenseResultError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.contraction import (
+    SCIPY_DTYPES,
     Operand,
+    cells_of,
+    csr_of,
     elements_of,
     multiply,
     operand,
@@ -331,14 +333,22 @@ def kron(a: Any, b: Any) -> Elements:
     rank = max(x.ndim, y.ndim)
     long_x, long_y = ((1,) * (rank - z.ndim) + z.shape for z in (x, y))
     shape = check_shape([n * m for n, m in zip(long_x, long_y, strict=True)])
-    coords = np.zeros((rank, x.nnz, y.nnz), np.int64)
-    for axis, row in zip(coords[rank - x.ndim :], x.coords, strict=True):
+    grid = np.zeros((rank, x.nnz, y.nnz), np.int64)
+    for axis, row in zip(grid[rank - x.ndim :], x.coords, strict=True):
         axis += row[:, None]
-    coords *= np.array(long_y, np.int64)[:, None, None]
-    for axis, row in zip(coords[rank - y.ndim :], y.coords, strict=True):
+    grid *= np.array(long_y, np.int64)[:, None, None]
+    for axis, row in zip(grid[rank - y.ndim :], y.coords, strict=True):
         axis += row
     values = np.multiply.outer(x.values, y.values).reshape(-1)
-    return canonical(coords.reshape(rank, math.prod(coords.shape[1:])), values, shape)
+    coords = grid.reshape(rank, len(values))
+    if rank == 2 and shape[0] <= len(values) and values.dtype.char in SCIPY_DTYPES:
+        # In every row they are in order: rows are counted, and nothing is sorted.
+        coords, values = cells_of(csr_of(coords[0], coords[1], values, (shape[0], shape[1]), False))
+        kept = values != 0
+        if kept.all():
+            return Elements._trusted(coords, values, shape)
+        return Elements._trusted(coords[:, kept], values[kept], shape)
+    return canonical(coords, values, shape)
 
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {

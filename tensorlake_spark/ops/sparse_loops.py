@@ -1,4 +1,4 @@
-"""Loops over sparse elements that numba compiles, where NumPy and SciPy are slower. Begin with `spgemm`.
+"""Loops over sparse elements that numba compiles, where NumPy and SciPy are slower. Begin with `warm`.
 
 Integers come out as from the other body; so do floats but for the order in which they are added up. Every loop runs
 without the interpreter lock. What comes in is taken as read-only, since numba compiles a loop for each kind of array.
@@ -14,10 +14,6 @@ from numba import njit
 
 Array = np.ndarray[Any, Any]
 Loop = TypeVar("Loop", bound=Callable[..., Any])
-
-_SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # de Bruijn's: its pieces of six bits are all different
-_PLACES = np.zeros(64, np.uint64)
-_PLACES[[(int(_SEQUENCE) << k) % 2**64 >> 58 for k in range(64)]] = np.arange(64)
 
 
 def _compiled(loop: Loop) -> Loop:
@@ -38,15 +34,16 @@ def warm(loop: str, char: str) -> None:
 
     Parameters
     ----------
-    loop : {"spgemm", "mttkrp", "triangle", "matches"}
+    loop : {"spmm", "mttkrp", "triangle", "matches"}
         Which one.
     char : str
         ``dtype.char`` of the values.
     """
-    ends, one = np.array([0, 1]), np.zeros(1, np.int64)
+    ends, one = np.array([0, 1], np.int64), np.zeros(1, np.int64)
     value = np.ones(1, char)
-    if loop == "spgemm":
-        spgemm((ends, one, value), (ends, one, value), 1)
+    if loop == "spmm":
+        for word in (np.int32, np.int64):
+            spmm(ends, one.astype(word), value, value[:, None])
     elif loop == "mttkrp":
         table = value[:, None]
         for to_last in (False, True):
@@ -87,102 +84,37 @@ def _match(a: Array, b: Array, of_a: Array, of_b: Array) -> int:
     return count
 
 
-# ------------------------------------------------------------------------------ sparse times sparse
+# ------------------------------------------------------------------------------ sparse times dense
 
 
-def spgemm(
-    a: tuple[Array, Array, Array], b: tuple[Array, Array, Array], columns: int
-) -> tuple[Array, Array, Array]:
-    """Return a product of matrices: rows and columns, shape (2, n), sorted, values, and elements of each row.
+def spmm(ends: Array, cols: Array, data: Array, dense: Array) -> Array:
+    """Return a sparse matrix times a dense one.
 
     Parameters
     ----------
-    a, b : tuple of ndarray
-        ``indptr``, ``indices`` and ``data`` of matrices with sorted rows. The values are of one dtype, and no booleans.
-    columns : int
-        Of the product.
+    ends, cols, data : ndarray
+        ``indptr``, ``indices`` and ``data`` of the matrix.
+    dense : ndarray
+        Of shape (columns of the matrix, m) and the dtype of `data`.
 
     Examples
     --------
-    >>> one = np.array([0, 1, 2]), np.array([1, 0]), np.array([2.0, 3.0])
-    >>> cells, values, _ = spgemm(one, one, 2)
-    >>> cells.tolist(), values.tolist()
-    ([[0, 1], [0, 1]], [6.0, 6.0])
+    >>> spmm(np.array([0, 1]), np.array([1]), np.array([2.0]), np.array([[1.0, 5.0], [3.0, 7.0]]))
+    array([[ 6., 14.]])
     """
-    ends_a, cols_a, data_a = _fixed(a[0], np.int64), _fixed(a[1], np.int64), _fixed(a[2])
-    ends_b, cols_b, data_b = _fixed(b[0], np.int64), _fixed(b[1], np.int64), _fixed(b[2])
-    counts = np.zeros(len(ends_a) - 1, np.int64)
-    _count(ends_a, cols_a, ends_b, cols_b, columns, counts)
-    total = int(counts.sum())
-    cells, values = np.empty((2, total), np.int64), np.empty(total, data_a.dtype)
-    _multiply(
-        ends_a, cols_a, data_a, ends_b, cols_b, data_b, columns, counts, cells[0], cells[1], values
-    )  # fmt: skip
-    return cells, values, counts
+    out = np.zeros((len(ends) - 1, dense.shape[1]), data.dtype)
+    _rows(_fixed(ends, np.int64), _fixed(cols), _fixed(data), _fixed(dense), out)
+    return out
 
 
 @_compiled
-def _count(
-    ends_a: Array, cols_a: Array, ends_b: Array, cols_b: Array, columns: int, counts: Array
-) -> None:
-    """Count the elements of every row of a product."""
-    seen = np.full(columns, -1, np.int64)
-    for i in range(counts.size):
-        count = 0
-        for p in range(ends_a[i], ends_a[i + 1]):
-            k = cols_a[p]
-            for j in cols_b[ends_b[k] : ends_b[k + 1]]:
-                count += seen[j] != i
-                seen[j] = i
-        counts[i] = count
-
-
-@_compiled
-def _multiply(
-    ends_a: Array, cols_a: Array, data_a: Array, ends_b: Array, cols_b: Array, data_b: Array,
-    columns: int, counts: Array, rows: Array, cols: Array, values: Array,
-) -> None:  # fmt: skip
-    """Write a product row by row: a dense row takes the sums, and bits of two levels say which columns it has."""
-    six, low, one, zero = np.uint64(6), np.uint64(63), np.uint64(1), np.uint64(0)
-    sums = np.zeros(columns, values.dtype)
-    words = np.zeros(columns // 64 + 1, np.uint64)
-    groups = np.zeros(words.size // 64 + 1, np.uint64)
-    at = 0
-    for i in range(counts.size):
-        # An unsigned index is not asked whether it counts from the end.
-        for p in range(ends_a[i], ends_a[i + 1]):
-            k, factor = cols_a[p], data_a[p]
-            for q in range(ends_b[k], ends_b[k + 1]):
-                j = np.uint64(cols_b[q])
-                word = j >> six
-                words[word] |= one << (j & low)
-                groups[word >> six] |= one << (word & low)
-                sums[j] += factor * data_b[q]
-        last = at + counts[i]
-        g = zero
-        while at < last:
-            group = groups[g]
-            groups[g] = zero
-            while group:
-                word = (g << six) + _lowest(group)
-                group &= group - one
-                bits = words[word]
-                words[word] = zero
-                while bits:
-                    j = (word << six) + _lowest(bits)
-                    bits &= bits - one
-                    rows[at] = i
-                    cols[at] = j
-                    values[at] = sums[j]
-                    sums[j] = 0
-                    at += 1
-            g += one
-
-
-@_compiled
-def _lowest(word: Any) -> Any:
-    """Return the number of the lowest bit of a word, by de Bruijn's sequence."""
-    return _PLACES[((word & (~word + np.uint64(1))) * _SEQUENCE) >> np.uint64(58)]
+def _rows(ends: Array, cols: Array, data: Array, dense: Array, out: Array) -> None:
+    for i in range(len(out)):
+        row = out[i]
+        for p in range(ends[i], ends[i + 1]):
+            value, other = data[p], dense[cols[p]]
+            for r in range(row.size):
+                row[r] += value * other[r]
 
 
 # ------------------------------------------------------------------------------ fibres times factors

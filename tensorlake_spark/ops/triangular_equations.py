@@ -36,11 +36,14 @@ class Triangle(NamedTuple):
         Its diagonal.
     lower : bool
         Which triangle it is.
+    whole : dict
+        The triangle with its diagonal, and with ones for it, once SciPy needed them.
     """
 
     matrix: Any
     diagonal: Array
     lower: bool
+    whole: dict[bool, Any]
 
 
 def solve(a: Any, right: Operand, lower: int = 0, trans: int = 0, diag: int = 0) -> Array:
@@ -113,7 +116,7 @@ def _triangle(x: Elements, lower: bool, trans: int, dtype: np.dtype[Any]) -> Tri
         matrix = to_csr(part)
         if trans == 2:
             matrix, diagonal = matrix.conj(), diagonal.conj()
-        x._cached[key] = Triangle(matrix, diagonal, lower != bool(trans))
+        x._cached[key] = Triangle(matrix, diagonal, lower != bool(trans), {})
     found: Triangle = x._cached[key]
     return found
 
@@ -139,5 +142,6 @@ def _solved(triangle: Triangle, right: Array, unit: bool) -> Array:
     from scipy import sparse
     from scipy.sparse.linalg import spsolve_triangular
 
-    whole = (matrix + sparse.diags_array(diagonal)).tocsr()
-    return np.asarray(spsolve_triangular(whole, right, lower=lower))
+    if unit not in triangle.whole:
+        triangle.whole[unit] = (matrix + sparse.diags_array(diagonal)).tocsr()
+    return np.asarray(spsolve_triangular(triangle.whole[unit], right, lower=lower))

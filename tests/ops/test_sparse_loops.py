@@ -29,7 +29,7 @@ def test_loops_give_what_scipy_gives(char):
     sparse_law.check(char, seed=1)
 
 
-@pytest.mark.parametrize("chars", ["ld", pytest.param(sparse_law.DTYPES, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("chars", ["d", pytest.param(sparse_law.DTYPES, marks=pytest.mark.soak)])
 def test_compiled_loops_give_what_scipy_gives(chars):
     done = subprocess.run(
         [sys.executable, LAW, chars], capture_output=True, text=True, check=False,
@@ -48,7 +48,7 @@ def taken(monkeypatch):
     monkeypatch.setattr(kernel_switch, "_off", False)
     monkeypatch.setattr(kernel_switch, "_ready", set())
     monkeypatch.setattr(contraction, "_SHORT", 0)
-    for name in ("spgemm", "fibres", "solve", "matches"):
+    for name in ("spmm", "fibres", "solve", "matches"):
         loop = getattr(sparse_loops, name)
         monkeypatch.setattr(
             sparse_loops, name, lambda *a, loop=loop, name=name: (found.add(name), loop(*a))[1]
@@ -70,4 +70,5 @@ def test_operations_give_the_same_through_them(dtype, taken):
     triangle = array((4, 4), "f8", 5) + 3 * np.eye(4)
     got = blas.trsm(1.0, sparse(triangle), np.eye(4), lower=1)
     np.testing.assert_allclose(np.tril(triangle) @ got, np.eye(4), atol=1e-12)
-    assert taken == {"spgemm", "fibres", "solve", "matches"}
+    # Sums of booleans are no sums: SciPy knows that.
+    assert taken == {"fibres", "solve", "matches"} | ({"spmm"} if dtype != "?" else set())

@@ -20,22 +20,15 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], char: str) -> np.n
     return rng.integers(1, 5, shape).astype(char)
 
 
-def check_spgemm(rng: np.random.Generator, char: str, rows: int, inner: int, columns: int) -> None:
-    """Hold a product of matrices to the law."""
-    a, b = (
-        scipy.sparse.random_array(shape, density=0.2, rng=rng, format="csr")
-        for shape in ((rows, inner), (inner, columns))
-    )
-    for matrix in (a, b):
-        matrix.data = numbers(rng, matrix.data.shape, char)
-        matrix.sort_indices()
-    want = (a @ b).tocoo()
-    order = np.lexsort((want.coords[1], want.coords[0]))
-    cells, values, counts = loops.spgemm(*((m.indptr, m.indices, m.data) for m in (a, b)), columns)
-    np.testing.assert_array_equal(cells, np.stack(want.coords)[:, order])
-    np.testing.assert_array_equal(values, want.data[order])
-    assert values.dtype == char
-    assert counts.sum() == len(values)
+def check_spmm(rng: np.random.Generator, char: str, rows: int, inner: int, columns: int) -> None:
+    """Hold a product of a sparse and a dense matrix to the law."""
+    a = scipy.sparse.random_array((rows, inner), density=0.2, rng=rng, format="csr")
+    a.data = numbers(rng, a.data.shape, char)
+    b = numbers(rng, (inner, columns), char)
+    for word in (np.int32, np.int64):
+        got = loops.spmm(a.indptr, a.indices.astype(word), a.data, b)
+        np.testing.assert_array_equal(got, a @ b)
+        assert got.dtype == char
 
 
 def check_fibres(rng: np.random.Generator, char: str, shape: tuple[int, ...], mode: int) -> None:
@@ -91,8 +84,8 @@ def check_matches(rng: np.random.Generator, most: int) -> None:
 def check(char: str, seed: int = 0) -> None:
     """Hold every loop to the law for values of a dtype."""
     rng = np.random.default_rng(seed)
-    for rows, inner, columns in ((6, 5, 7), (3, 0, 4), (1, 4, 1), (5, 8, 9000)):
-        check_spgemm(rng, char, rows, inner, columns)
+    for rows, inner, columns in ((6, 5, 7), (3, 0, 4), (1, 4, 1)):
+        check_spmm(rng, char, rows, inner, columns)
     for shape in ((4, 5), (3, 4, 5), (2, 3, 4, 3)):
         for mode in range(len(shape)):
             check_fibres(rng, char, shape, mode)
