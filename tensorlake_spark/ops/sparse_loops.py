@@ -102,7 +102,7 @@ def spmm(ends: Array, cols: Array, data: Array, dense: Array) -> Array:
     >>> spmm(np.array([0, 1]), np.array([1]), np.array([2.0]), np.array([[1.0, 5.0], [3.0, 7.0]]))
     array([[ 6., 14.]])
     """
-    out = np.zeros((len(ends) - 1, dense.shape[1]), data.dtype)
+    out = np.empty((len(ends) - 1, dense.shape[1]), data.dtype)
     _rows(_fixed(ends, np.int64), _fixed(cols), _fixed(data), _fixed(dense), out)
     return out
 
@@ -111,6 +111,7 @@ def spmm(ends: Array, cols: Array, data: Array, dense: Array) -> Array:
 def _rows(ends: Array, cols: Array, data: Array, dense: Array, out: Array) -> None:
     for i in range(len(out)):
         row = out[i]
+        row[:] = 0
         for p in range(ends[i], ends[i + 1]):
             value, other = data[p], dense[cols[p]]
             for r in range(row.size):
