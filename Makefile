@@ -122,6 +122,10 @@ bench-columns: $(BENCH)/.ready ## Columns for learning: codecs, quantisation, se
 	$(BENCH)/bin/python tests/benchmarks/wide.py
 	$(BENCH)/bin/python tests/benchmarks/digests.py
 
+.PHONY: bench-operations
+bench-operations: $(BENCH)/.ready ## Operations on sparse tensors beside SciPy, sparse, GraphBLAS, pyttb, and PyTorch where it is installed
+	$(BENCH)/bin/python tests/benchmarks/bench_operations.py $(BENCH_ARGS)
+
 .PHONY: bench-parameters
 bench-parameters: $(BENCH)/.ready ## Parameter study; writes docs/parameters.md
 	$(BENCH)/bin/python tests/benchmarks/parameters.py $(BENCH_ARGS)

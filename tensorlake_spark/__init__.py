@@ -6,8 +6,8 @@ the package loads neither pyspark nor NumPy, pyarrow or deltalake.
 
 The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``lake``; ``columns``; ``audit`` and
 ``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``ops``; ``indexing``. All may import
-``errors``, ``html_table``, ``progress``, ``threads`` and ``moved`` (old import paths). ``__main__`` is the command line,
-``environment`` prints the versions for a bug report. docs/architecture.md has a picture.
+``errors``, ``html_table``, ``kernel_switch``, ``progress``, ``threads`` and ``moved`` (old import paths). ``__main__`` is the
+command line, ``environment`` prints the versions for a bug report. docs/architecture.md has a picture.
 """
 
 from importlib import import_module

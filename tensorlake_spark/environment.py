@@ -96,7 +96,7 @@ def _known(find: Callable[[], str]) -> str:
 
 
 def _kernels() -> str:
-    """Return what `layouts.kernels.switch` goes by, without the import of its room."""
+    """Return what `kernel_switch` goes by, without its import."""
     said = os.environ.get("TENSORLAKE_KERNELS", "auto")
     version = _package("numba")
     return "numpy" if said == "numpy" or version == MISSING else f"numba {version} ({said})"

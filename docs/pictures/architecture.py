@@ -46,6 +46,9 @@ ROOMS = (
     "tensor",
     "tensor/sparse",
     "ops",
+    "ops/products",
+    "ops/shapes",
+    "ops/reducing",
     "indexing",
 )
 

@@ -11,10 +11,10 @@ import numpy as np
 from tensorlake_spark.errors import DenseResultError, UnsupportedFunctionError
 from tensorlake_spark.indexing.coords import check_shape, unravel
 from tensorlake_spark.ops.elements import Elements, without_zeros
-from tensorlake_spark.ops.joining import elements_of, union
 from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.numpy_arguments import axes_of
-from tensorlake_spark.ops.shaping import broadcast_to
+from tensorlake_spark.ops.shapes.joining import elements_of, union
+from tensorlake_spark.ops.shapes.shaping import broadcast_to
 
 Array = np.ndarray[Any, Any]
 

@@ -11,7 +11,7 @@ from tensorlake_spark.errors import DenseResultError, InvalidOptionError
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.numpy_arguments import refuse_out
-from tensorlake_spark.ops.shaping import broadcast_to
+from tensorlake_spark.ops.shapes.shaping import broadcast_to
 
 Array = np.ndarray[Any, Any]
 

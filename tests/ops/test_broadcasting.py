@@ -8,7 +8,12 @@ from hypothesis.extra import numpy as hnp
 from sparse_operands import arrays, sparse_of
 
 from tensorlake_spark.errors import InvalidTensorError
-from tensorlake_spark.ops.broadcasting import broadcast_shapes, broadcast_to, matches, values_at
+from tensorlake_spark.ops.broadcasting import (
+    broadcast_shapes,
+    broadcast_to,
+    matches,
+    values_at,
+)
 from tensorlake_spark.ops.elements import Elements
 
 PAIRS = hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, min_side=0, max_side=4)

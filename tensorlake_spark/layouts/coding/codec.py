@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.coding import (
     bin_coding,
     byte_planes,
@@ -28,7 +29,6 @@ from tensorlake_spark.layouts.coding import (
 from tensorlake_spark.layouts.coding.chain import CODECS, UNFIT, Codec, codec_of
 from tensorlake_spark.layouts.coding.decompression import inflate
 from tensorlake_spark.layouts.kernels.steps import Steps
-from tensorlake_spark.layouts.kernels.switch import compiled
 
 __all__ = [
     "CODECS",
@@ -46,6 +46,7 @@ Array = np.ndarray[Any, Any]
 ZSTD_LEVEL = 1
 """Above level 1 zstd makes delta-coded photographs larger and slower (docs/benchmarks.md)."""
 
+_DENSE = "tensorlake_spark.layouts.kernels.dense"
 _SHORT_BLOCK = 16 << 10  # bytes below which NumPy is as fast as a call of a compiled loop
 
 _zstd = pa.Codec("zstd", ZSTD_LEVEL)
@@ -144,7 +145,7 @@ def _compiled(steps: Steps, shape: Sequence[int], word: np.dtype[Any], encodes: 
     nbytes = math.prod(shape) * word.itemsize
     if nbytes < _SHORT_BLOCK or not steps.takes(shape, word.itemsize):
         return None
-    return compiled(steps.loop, word.itemsize, encodes, nbytes)
+    return compiled(_DENSE, steps.loop, word.itemsize, encodes, nbytes=nbytes)
 
 
 def _compressed(block: Array) -> bytes:

@@ -1,6 +1,7 @@
-"""Compiled loops that give what NumPy gives: the extra named fast. Begin with `switch`.
+"""Compiled loops that give what NumPy gives: the extra named fast. Begin with `dense`.
 
-`switch` says whether they run, and loads them. `steps` says what is done to the words of a dense block, which `dense`
+`kernel_switch` says whether they run. `steps` says what is done to the words of a dense block, which `dense`
 lays out for `loops`. `sparse` does so for elements of sparse rows and `sparse_loops`. numba compiles both modules of
-loops. May import ``errors``.
+loops. May import
+``kernel_switch`` and ``errors``.
 """

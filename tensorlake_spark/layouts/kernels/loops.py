@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numba import njit
 
+from tensorlake_spark.kernel_switch import installed
 from tensorlake_spark.layouts.kernels.steps import BAND
-from tensorlake_spark.layouts.kernels.switch import installed
 
 Array = np.ndarray[Any, Any]
 Loop = TypeVar("Loop", bound=Callable[..., Any])

@@ -37,7 +37,7 @@ class Packed(NamedTuple):
     hi: Array
 
 
-def warm(loop: str, itemsize: int, encodes: bool) -> None:
+def warm(loop: str) -> None:
     """Have a loop compiled, or loaded from numba's cache."""
     if loop == "unravel":
         unravel(np.array([3]), (2, 2), np.empty((2, 1), np.int64), 0)

@@ -26,8 +26,8 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.indexing import AnySelection, Box, Selection, place
 from tensorlake_spark.indexing.coords import combine, sort_places, unravel
+from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.base import Layout
-from tensorlake_spark.layouts.kernels.switch import compiled
 from tensorlake_spark.layouts.verification import Payload, boxes, checked, integers, naming
 from tensorlake_spark.rows.row import Row, Totals
 from tensorlake_spark.tensor.sparse import SparseTensor
@@ -35,6 +35,9 @@ from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.threads import threads
 
 Array = np.ndarray[Any, Any]
+
+LOOPS = "tensorlake_spark.layouts.kernels.sparse"
+"""What `kernel_switch` loads for sparse rows."""
 
 CODECS = ("zstd", "raw")
 """Codecs of the sparse layouts: whether zstd follows the filters that a layout fixes."""
@@ -207,7 +210,7 @@ class SparseLayout(Layout):
 
         def put(run: tuple[Array, Array], end: int) -> None:
             span = slice(end - len(run[0]), end)
-            loops = compiled("unravel", 8, False, run[0].nbytes) if is_plain else None
+            loops = compiled(LOOPS, "unravel", nbytes=run[0].nbytes) if is_plain else None
             if loops is None:
                 unravel(run[0], shape, out[:, span])
             else:

@@ -17,6 +17,7 @@ import numpy as np
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import AnySelection, Run, Selection, locate
 from tensorlake_spark.indexing.coords import ravel
+from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.coding.buffers import (
     check_ints,
     int_planes,
@@ -24,8 +25,7 @@ from tensorlake_spark.layouts.coding.buffers import (
     unpack_values,
 )
 from tensorlake_spark.layouts.coding.integer_sequences import ascending
-from tensorlake_spark.layouts.kernels.switch import compiled
-from tensorlake_spark.layouts.sparse.elements import Rows, axis_order
+from tensorlake_spark.layouts.sparse.elements import LOOPS, Rows, axis_order
 from tensorlake_spark.layouts.verification import integers, params_of
 from tensorlake_spark.tensor.spec import TensorSpec
 
@@ -172,7 +172,7 @@ def pick_offsets(
     )
     loops = None
     if len(runs) == spec.ndim > 0:
-        loops = compiled("pick", 8, False, 8 * sum(rows.counts))
+        loops = compiled(LOOPS, "pick", nbytes=8 * sum(rows.counts))
     if loops is not None:
         planes, widths = int_planes(_believed(rows), rows.counts)
         packed = loops.Packed(

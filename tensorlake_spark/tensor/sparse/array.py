@@ -23,6 +23,7 @@ from tensorlake_spark.tensor.sparse.interchange import (
     array_of_torch,
     is_torch,
 )
+from tensorlake_spark.tensor.sparse.product_methods import ProductMethods
 from tensorlake_spark.tensor.sparse.reduction_methods import ReductionMethods
 from tensorlake_spark.tensor.sparse.shape_methods import ShapeMethods
 from tensorlake_spark.tensor.spec import dtype_name, native
@@ -34,7 +35,13 @@ Array = np.ndarray[Any, Any]
 
 
 class SparseTensor(
-    Arithmetic, ShapeMethods, ReductionMethods, ArrayNamespaceMethods, Interchange, ArrayFunctions
+    Arithmetic,
+    ShapeMethods,
+    ReductionMethods,
+    ProductMethods,
+    ArrayNamespaceMethods,
+    Interchange,
+    ArrayFunctions,
 ):
     """A tensor of which only some elements are stored; the others are zero. It cannot be changed.
 

@@ -6,17 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tensorlake_spark.errors import UnsupportedFunctionError
-from tensorlake_spark.ops import (
-    comparing,
-    diagonals,
-    index_reductions,
-    joining,
-    moments,
-    reductions,
-    shaping,
-    valuewise,
-)
+from tensorlake_spark.ops import comparing, valuewise
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.products import einsum
+from tensorlake_spark.ops.products import numpy_products as products
+from tensorlake_spark.ops.reducing import index_reductions, moments, reductions
+from tensorlake_spark.ops.shapes import diagonals, joining, shaping
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     **comparing.FUNCTIONS,
@@ -27,6 +22,8 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     **shaping.FUNCTIONS,
     **moments.FUNCTIONS,
     **valuewise.FUNCTIONS,
+    **products.FUNCTIONS,
+    **einsum.FUNCTIONS,
 }
 """What computes a function of NumPy: each family of ``ops`` has a table, and this is all of them."""
 

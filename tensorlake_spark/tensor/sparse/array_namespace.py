@@ -12,8 +12,9 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.indexing.coords import check_shape
-from tensorlake_spark.ops import joining, valuewise
+from tensorlake_spark.ops import valuewise
 from tensorlake_spark.ops.elements import Elements, elements_at
+from tensorlake_spark.ops.shapes import joining
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorlake_spark.ops import index_reductions, moments, reductions
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.reducing import index_reductions, moments, reductions
 
 
 class ReductionMethods(Elements):

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorlake_spark.ops import comparing, diagonals, shaping, valuewise
+from tensorlake_spark.ops import comparing, valuewise
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.shapes import diagonals, shaping
 from tensorlake_spark.tensor.spec import dtype_name
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import numpy as np
 from tensorlake_spark.errors import DenseResultError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape, sort_places, unravel
 from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
-from tensorlake_spark.ops.index_reductions import nonzero
 from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.numpy_arguments import axis_of, refuse_out
-from tensorlake_spark.ops.shaping import atleast, broadcast_to, expand_dims, ravel_of
+from tensorlake_spark.ops.reducing.index_reductions import nonzero
+from tensorlake_spark.ops.shapes.shaping import atleast, broadcast_to, expand_dims, ravel_of
 
 Array = np.ndarray[Any, Any]
 

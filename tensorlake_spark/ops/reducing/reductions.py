@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.ops.elements import Elements, without_zeros
-from tensorlake_spark.ops.groups import Groups
 from tensorlake_spark.ops.numpy_arguments import refuse_out
+from tensorlake_spark.ops.reducing.groups import Groups
 
 Array = np.ndarray[Any, Any]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidKeyTypeError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
-from tensorlake_spark.ops import reductions
 from tensorlake_spark.ops.elements import Elements, canonical, elements_at
 from tensorlake_spark.ops.numpy_arguments import axes_of, refuse_out
-from tensorlake_spark.ops.shaping import arranged, broadcast_to
+from tensorlake_spark.ops.reducing import reductions
+from tensorlake_spark.ops.shapes.shaping import arranged, broadcast_to
 
 Array = np.ndarray[Any, Any]
 

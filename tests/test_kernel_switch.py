@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.layouts.kernels import dense, switch
+from tensorlake_spark import kernel_switch as switch
+from tensorlake_spark.layouts.kernels import dense
+
+DENSE = dense.__name__
 
 
 @pytest.fixture(autouse=True)
@@ -28,41 +31,41 @@ def test_an_unknown_choice_is_named(monkeypatch):
     with pytest.raises(
         tl.InvalidOptionError, match=r"TENSORLAKE_KERNELS='fsat' is not one of .*'fast'"
     ):
-        switch.compiled("rows", 4, False, 1)
+        switch.compiled(DENSE, "rows", 4, False, nbytes=1)
 
 
 def test_numpy_is_numpy(monkeypatch):
     monkeypatch.setenv(switch.SWITCH, "numpy")
-    assert switch.compiled("rows", 4, False, 1 << 40) is None
+    assert switch.compiled(DENSE, "rows", 4, False, nbytes=1 << 40) is None
 
 
 def test_fast_loads_at_once_or_says_what_is_missing(monkeypatch):
     monkeypatch.setenv(switch.SWITCH, "fast")
     monkeypatch.setattr(dense, "warm", lambda *key: None)
-    assert switch.compiled("rows", 4, False, 1) is dense
-    assert switch.compiled("rows", 4, False, 1) is dense
+    assert switch.compiled(DENSE, "rows", 4, False, nbytes=1) is dense
+    assert switch.compiled(DENSE, "rows", 4, False, nbytes=1) is dense
     monkeypatch.setattr(switch, "installed", lambda: False)
     with pytest.raises(tl.MissingDependencyError, match=r"pip install 'tensorlake-spark\[fast\]'"):
-        switch.compiled("rows", 8, False, 1)
+        switch.compiled(DENSE, "rows", 8, False, nbytes=1)
 
 
 def test_auto_loads_beside_the_work_once_there_is_enough(monkeypatch):
     monkeypatch.setenv(switch.SWITCH, "auto")
     monkeypatch.setattr(dense, "warm", lambda *key: None)
-    assert switch.compiled("rows", 4, False, switch.ENOUGH - 1) is None
+    assert switch.compiled(DENSE, "rows", 4, False, nbytes=switch.ENOUGH - 1) is None
     assert not switch._asked
-    assert switch.compiled("rows", 4, False, 1) is None
+    assert switch.compiled(DENSE, "rows", 4, False, nbytes=1) is None
     switch._loader().submit(int).result()  # after the one that loads
-    assert switch.compiled("rows", 4, False, 1) is dense
-    assert switch.compiled("lines", 4, False, 1) is None, "each loop for itself"
+    assert switch.compiled(DENSE, "rows", 4, False, nbytes=1) is dense
+    assert switch.compiled(DENSE, "lines", 4, False, nbytes=1) is None, "each loop for itself"
 
 
 def test_without_a_compiler_auto_is_numpy(monkeypatch):
     monkeypatch.setenv(switch.SWITCH, "auto")
     monkeypatch.setattr(switch, "installed", lambda: False)
-    assert switch.compiled("rows", 4, False, switch.ENOUGH) is None
+    assert switch.compiled(DENSE, "rows", 4, False, nbytes=switch.ENOUGH) is None
     switch._loader().submit(int).result()
-    assert switch.compiled("rows", 4, False, switch.ENOUGH) is None
+    assert switch.compiled(DENSE, "rows", 4, False, nbytes=switch.ENOUGH) is None
 
 
 def test_a_failure_is_a_warning_and_numpy_goes_on(monkeypatch, caplog):
@@ -73,8 +76,8 @@ def test_a_failure_is_a_warning_and_numpy_goes_on(monkeypatch, caplog):
 
     monkeypatch.setattr(dense, "warm", broken)
     with caplog.at_level(logging.WARNING, "tensorlake_spark"):
-        assert switch.compiled("rows", 4, False, 1) is None
-        assert switch.compiled("rows", 4, False, 1) is None
+        assert switch.compiled(DENSE, "rows", 4, False, nbytes=1) is None
+        assert switch.compiled(DENSE, "rows", 4, False, nbytes=1) is None
     assert [r.getMessage() for r in caplog.records] == [
         "the compiled kernels are left out, and NumPy does their work: Ran out of input; if numba's cache is "
         "damaged, delete it (NUMBA_CACHE_DIR, or __pycache__ beside the package)"

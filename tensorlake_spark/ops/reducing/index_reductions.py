@@ -13,8 +13,8 @@ import numpy as np
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
 from tensorlake_spark.indexing.coords import sort_places
 from tensorlake_spark.ops.elements import Elements, without_zeros
-from tensorlake_spark.ops.groups import Groups
 from tensorlake_spark.ops.numpy_arguments import axis_of, refuse_out
+from tensorlake_spark.ops.reducing.groups import Groups
 
 Array = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reduced import axes, cases, check_like_numpy, dense_of, masks, sparse_of
 
 import tensorlake_spark as tl
-from tensorlake_spark.ops import groups
+from tensorlake_spark.ops.reducing import groups
 
 MASKED = ["sum", "prod", "min", "max", "any", "all", "nansum", "nanprod", "nanmin", "nanmax"]
 TYPED = {"sum", "prod", "nansum", "nanprod"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reduced import cases, check_like_numpy, sparse_of
 
 import tensorlake_spark as tl
-from tensorlake_spark.ops import groups
+from tensorlake_spark.ops.reducing import groups
 
 
 @times(4)

@@ -1,4 +1,4 @@
-"""Which body of codecs and of sparse reads runs: compiled, or NumPy's."""
+"""Which body of a kernel runs: compiled by numba, which the extra ``fast`` brings, or NumPy's."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError, MissingDependencyError, did_you_mean
 
@@ -23,10 +24,8 @@ CHOICES = ("auto", "fast", "numpy")
 ENOUGH = 32 << 20
 """With ``auto``, so many bytes go through NumPy before the compiled body is loaded, which takes half a second."""
 
-Key = tuple[str, int, bool]  # a loop, bytes of a word, whether it encodes
+Key = tuple[Any, ...]  # a module, and what its function `warm` takes: a loop and types
 
-_ROOM = "tensorlake_spark.layouts.kernels"
-_SPARSE = ("pick", "unravel")
 _lock = threading.Lock()
 _seen = 0
 _ready: set[Key] = set()
@@ -56,19 +55,18 @@ def installed() -> bool:
     return find_spec("numba") is not None and os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 
 
-def compiled(loop: str, itemsize: int, encodes: bool, nbytes: int) -> ModuleType | None:
-    """Return the module, `dense` or `sparse`, that has a compiled loop; None if the work goes through NumPy.
+def compiled(module: str, *key: Any, nbytes: int) -> ModuleType | None:
+    """Return a module if the compiled loop of it runs, None if NumPy does the work.
 
     Parameters
     ----------
-    loop : str
-        Name of the loop.
-    itemsize : int
-        Bytes of a word.
-    encodes : bool
-        Whether a block is written.
+    module : str
+        The full name of a module with loops. It has a function ``warm(*key)``, which compiles one of them, or takes it
+        from numba's cache.
+    *key
+        The name of the loop, and the types that it is for.
     nbytes : int
-        Bytes of the block.
+        Bytes that it is to go through.
 
     Raises
     ------
@@ -80,23 +78,18 @@ def compiled(loop: str, itemsize: int, encodes: bool, nbytes: int) -> ModuleType
     said = choice()
     if said == "numpy" or _off:
         return None
-    key = (loop, itemsize, encodes)
-    if key in _ready:
-        return sys.modules[_module(loop)]
+    wanted = module, *key
+    if wanted in _ready:
+        return sys.modules[module]
     if said == "fast":
         if not installed():
             raise MissingDependencyError(
                 f"{SWITCH}=fast needs the package numba: pip install 'tensorlake-spark[fast]'"
             )
-        return _load(key)
+        return _load(wanted)
     if installed():
-        _load_later(key, nbytes)
+        _load_later(wanted, nbytes)
     return None
-
-
-def _module(loop: str) -> str:
-    """Return the name of the module through which a loop is called."""
-    return f"{_ROOM}.{'sparse' if loop in _SPARSE else 'dense'}"
 
 
 def _load_later(key: Key, nbytes: int) -> None:
@@ -116,15 +109,15 @@ def _loader() -> ThreadPoolExecutor:
 
 
 def _load(key: Key) -> ModuleType | None:
-    """Return the module of a loop after it is compiled, or comes from numba's cache."""
+    """Return a module after one of its loops is compiled, or comes from numba's cache."""
     try:
-        found = import_module(_module(key[0]))
-        found.warm(*key)
+        module = import_module(key[0])
+        module.warm(*key[1:])
     except Exception as error:  # whatever numba raises: the other body gives the same
         fail(error)
         return None
     _ready.add(key)
-    return found
+    return module
 
 
 def fail(error: Exception) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
-from tensorlake_spark.ops import reductions
 from tensorlake_spark.ops.elements import Elements, without_zeros
-from tensorlake_spark.ops.groups import Groups
 from tensorlake_spark.ops.numpy_arguments import axes_of, refuse_out
-from tensorlake_spark.ops.reductions import total
+from tensorlake_spark.ops.reducing import reductions
+from tensorlake_spark.ops.reducing.groups import Groups
+from tensorlake_spark.ops.reducing.reductions import total
 
 Array = np.ndarray[Any, Any]
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reduced import cases
 
-from tensorlake_spark.ops import groups
-from tensorlake_spark.ops.groups import Groups
+from tensorlake_spark.ops.reducing import groups
+from tensorlake_spark.ops.reducing.groups import Groups
 
 
 @given(st.data(), cases(["float64", "int64", "complex128"], min_dims=1, min_side=1))

@@ -1,0 +1,409 @@
+"""Contraction: two tensors multiplied along axes that they share, as matrices of those axes and the others.
+
+Every product of tensors is one product of matrices. The rows of the left one are the axes that both keep and its own,
+its columns those that both keep and those that are summed. That makes it block-diagonal, so that blocks which do not
+belong together never meet. SciPy multiplies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
+from tensorlake_spark.indexing.coords import check_shape, combine, ravel, unravel
+from tensorlake_spark.kernel_switch import compiled
+from tensorlake_spark.ops.elements import Elements, canonical
+
+Array = np.ndarray[Any, Any]
+Operand = Elements | Array
+Label = int | str
+
+_LOOPS = "tensorlake_spark.ops.products.product_loops"
+_COMPILED = np.typecodes["AllInteger"] + "fdFD"
+_SHORT = 16 << 10  # bytes below which NumPy is as fast as a call of a compiled loop
+_ROOMY = 4  # an index space of so many times the elements gets no pointer for each index
+SCIPY_DTYPES = "?" + np.typecodes["AllInteger"] + "fdgFDG"
+"""Characters of the dtypes that SciPy has matrices of."""
+
+
+def operand(value: Any) -> Operand:
+    """Return what can be multiplied: elements as they are, all else as an array of numbers.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        If it has no numbers: also for sparse matrices of another package, which would have to become dense.
+
+    Examples
+    --------
+    >>> operand([1, 2])
+    array([1, 2])
+    """
+    found: Operand = value if isinstance(value, Elements) else np.asarray(value)
+    if found.dtype.kind not in "biufcV" or found.dtype.names:
+        raise UnsupportedDtypeError(
+            f"{type(value).__name__} of dtype {found.dtype} has no products; sparse matrices of other packages "
+            "become tensors by SparseTensor.from_scipy(...) and its kin"
+        )
+    return found
+
+
+def elements_of(array: Operand) -> Elements:
+    """Return the elements of an array that are not zero.
+
+    Examples
+    --------
+    >>> elements_of(np.array([0.0, 2.0])).coords.tolist()
+    [[1]]
+    """
+    if isinstance(array, Elements):
+        return array
+    places = np.flatnonzero(array)
+    values = array.reshape(-1)[places]
+    return Elements._trusted(unravel(places, array.shape), values, array.shape, places)
+
+
+def dense_of(x: Operand) -> Array:
+    """Return a tensor as an array.
+
+    Examples
+    --------
+    >>> dense_of(elements_of(np.array([0, 2])))
+    array([0, 2])
+    """
+    if not isinstance(x, Elements):
+        return x
+    out = np.zeros(x.shape, x.dtype)
+    out.reshape(-1)[x.places] = x.values
+    return out
+
+
+def cast(x: Operand, dtype: np.dtype[Any]) -> Operand:
+    """Return a tensor with its values converted; itself if they have the dtype.
+
+    Examples
+    --------
+    >>> cast(elements_of(np.array([0, 2])), np.dtype("f4")).values
+    array([2.], dtype=float32)
+    """
+    if not isinstance(x, Elements):
+        return x.astype(dtype, copy=False)
+    if x.dtype == dtype:
+        return x
+    return Elements._trusted(x.coords, x.values.astype(dtype), x.shape, x._places)
+
+
+def transposed(x: Elements, axes: Sequence[int]) -> Elements:
+    """Return a tensor with its axes in another order.
+
+    Examples
+    --------
+    >>> transposed(elements_of(np.array([[0, 1, 2]])), (1, 0)).coords.tolist()
+    [[1, 2], [0, 0]]
+    """
+    if list(axes) == list(range(x.ndim)):
+        return x
+    shape = tuple(x.shape[axis] for axis in axes)
+    return canonical(x.coords[list(axes)], x.values, shape)
+
+
+def to_csr(x: Elements, rows: int | Iterable[int] = 0) -> Any:
+    """Return the tensor as a matrix of SciPy, which is kept, so that further products need not make it again.
+
+    Parameters
+    ----------
+    x : Elements
+        Of rank 1 at least.
+    rows : int or sequence of int
+        Axes that form the rows, the last of them fastest. The other axes form the columns, in their order. With one
+        axis it is the unfolding of that mode, in C order.
+
+    Returns
+    -------
+    scipy.sparse.csr_array
+        Of shape (cells of `rows`, cells of the others), read-only: it shares memory with the tensor where it can.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If there is no such axis. One that is given twice is a ValueError.
+    InvalidTensorError
+        For a dtype that SciPy does not have.
+
+    Examples
+    --------
+    >>> to_csr(elements_of(np.array([[[0, 1], [2, 0]]])), (0, 1)).toarray().tolist()
+    [[0, 1], [2, 0]]
+    """
+    axes = normalize_axis_tuple(rows, x.ndim, "rows")  # type: ignore[arg-type]
+    if x.dtype.char not in SCIPY_DTYPES:
+        raise InvalidTensorError(
+            f"scipy.sparse has no matrices of dtype {x.dtype}; convert it with .astype(...)"
+        )
+    return _matrix(x, axes, tuple(k for k in range(x.ndim) if k not in axes))
+
+
+def same_lengths(
+    operands: Sequence[Operand], labels: Sequence[Sequence[Label]]
+) -> tuple[list[Operand], list[list[Label]], dict[Label, int]]:
+    """Return operands without those axes of length 1 whose label is longer elsewhere, their labels, all lengths.
+
+    Raises
+    ------
+    InvalidTensorError
+        If the axes of a label have two lengths that do not broadcast.
+
+    Examples
+    --------
+    >>> _, labels, _ = same_lengths([np.ones((1, 3)), np.ones((2, 3))], ["ij", "ij"])
+    >>> labels
+    [['j'], ['i', 'j']]
+    """
+    long: dict[Label, int] = {}
+    for x, of in zip(operands, labels, strict=True):
+        for axis, (label, n) in enumerate(zip(of, x.shape, strict=True)):
+            if 1 not in (n, known := long.get(label, 1)) and n != known:
+                raise InvalidTensorError(
+                    f"axis {axis} of an operand of shape {x.shape} has length {n}, and the axis that it goes with "
+                    f"has {known}; they must be equal, or one of them 1"
+                )
+            long[label] = n if known == 1 else known
+    found, names = [], []
+    for x, of in zip(operands, labels, strict=True):
+        left = [k for k, label in enumerate(of) if x.shape[k] == long[label]]
+        found.append(_only(x, left))
+        names.append([of[k] for k in left])
+    return found, names, long
+
+
+def _only(x: Operand, axes: Sequence[int]) -> Operand:
+    """Return a tensor without the other axes, which have length 1."""
+    if len(axes) == x.ndim:
+        return x
+    shape = tuple(_lengths(x, axes))
+    if not isinstance(x, Elements):
+        return x.reshape(shape)
+    return Elements._trusted(x.coords[list(axes)], x.values, shape, x._places)
+
+
+def multiply(
+    a: Operand, of_a: Sequence[Label], b: Operand, of_b: Sequence[Label], out: Sequence[Label]
+) -> Any:
+    """Return the product of two tensors whose axes have labels: what ``einsum`` computes of two operands.
+
+    Parameters
+    ----------
+    a, b : Elements or ndarray
+        The operands, one of them Elements.
+    of_a, of_b : sequence of labels
+        One for each axis, none twice. Axes of one label have one length.
+    out : sequence of labels
+        Those of the result. What is in both operands and not in it is summed. What is in one of them only must be
+        in it.
+
+    Returns
+    -------
+    Elements or ndarray
+        Dense if an operand is dense and something is summed; elements otherwise.
+
+    Raises
+    ------
+    InvalidTensorError
+        If the result has 2**63 elements or more.
+
+    Examples
+    --------
+    >>> x = elements_of(np.array([[0, 2], [3, 0]]))
+    >>> multiply(x, "ij", np.array([5, 7]), "j", "i")
+    array([14, 15])
+    """
+    both = [label for label in of_a if label in of_b]
+    kept, summed = [n for n in both if n in out], [n for n in both if n not in out]
+    if summed and not isinstance(a, Elements):
+        a, of_a, b, of_b = b, of_b, a, of_a
+    own_a, own_b = ([n for n in of if n not in both] for of in (of_a, of_b))
+    labels = (*kept, *own_a, *own_b)
+    long = dict(zip((*of_a, *of_b), (*a.shape, *b.shape), strict=True))
+    shape = check_shape([long[label] for label in labels])
+    dtype = np.result_type(a.dtype, b.dtype)
+
+    def axes(of: Sequence[Label], *groups: list[Label]) -> list[int]:
+        return [of.index(label) for group in groups for label in group]
+
+    rows, inner = axes(of_a, kept, own_a), axes(of_a, kept, summed)
+    order = [labels.index(label) for label in out]
+    x = _worked(elements_of(a), dtype)
+    if summed and not isinstance(b, Elements):
+        across = b.transpose(axes(of_b, kept, summed, own_b)).astype(
+            _scipy_dtype(dtype), copy=False
+        )
+        count = math.prod(long[label] for label in (*kept, *summed))
+        columns = math.prod(long[label] for label in own_b)
+        dense = _dense_product(x, rows, inner, across.reshape(count, columns))
+        return dense.astype(dtype, copy=False).reshape(shape).transpose(order)
+    y = _worked(elements_of(b), dtype)
+    places = axes(of_b, kept, summed), axes(of_b, own_b)
+    found = _sparse_product(x, rows, inner, y, *places, shape)
+    if found.dtype != dtype:
+        found = canonical(found.coords, found.values.astype(dtype), shape)
+    return transposed(found, order)
+
+
+def _scipy_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype that SciPy computes in: itself, or float32 for one that is shorter than that."""
+    return dtype if dtype.char in SCIPY_DTYPES else np.dtype(np.float32)
+
+
+def _worked(x: Elements, dtype: np.dtype[Any]) -> Any:
+    return x if x.dtype.char in SCIPY_DTYPES else cast(x, _scipy_dtype(dtype))
+
+
+def _dense_product(x: Elements, rows: list[int], inner: list[int], dense: Array) -> Array:
+    """Return a tensor as a matrix times a dense one, dense."""
+    vectors = dense[:, 0] if dense.shape[1] == 1 else dense
+    if dense.shape[1] == 1 and [*inner, *rows] == list(range(x.ndim)):  # its transpose is sorted
+        return np.asarray(_matrix(x, inner, rows).T @ vectors)
+    matrix = _matrix(x, rows, inner)
+    loops = loops_for("spmm", dense.dtype, x.values.nbytes) if dense.shape[1] > 1 else None
+    if loops is None or matrix.dtype != dense.dtype:
+        return np.asarray(matrix @ vectors)
+    return np.asarray(loops.spmm(matrix.indptr, matrix.indices, matrix.data, dense))
+
+
+def _sparse_product(
+    a: Elements,
+    rows: list[int],
+    inner: list[int],
+    b: Elements,
+    across: list[int],
+    cols: list[int],
+    shape: tuple[int, ...],
+) -> Elements:
+    """Return two tensors as matrices multiplied, canonical."""
+    if not a.nnz or not b.nnz:
+        return Elements._trusted(
+            np.empty((len(shape), 0), np.int64), (a.values[:0] * b.values[:0]), shape
+        )
+    if not cols and set(rows) <= set(inner):
+        return _matched(a, rows, inner, b, across, shape)
+    heads, tails = _lengths(a, rows), _lengths(b, cols)
+    cells = math.prod(heads), math.prod(_lengths(a, inner)), math.prod(tails)
+    if max(cells) <= _ROOMY * (a.nnz + b.nnz):
+        found, values = _matrix_product(_matrix(a, rows, inner), _matrix(b, across, cols))
+    else:
+        of_row, row = np.unique(_keys(a, rows), return_inverse=True)
+        of_col, col = np.unique(_keys(b, cols), return_inverse=True)
+        both = np.concatenate((_keys(a, inner), _keys(b, across)))
+        of_inner, between = np.unique(both, return_inverse=True)
+        n = len(of_inner)
+        found, values = _matrix_product(
+            csr_of(row, between[: a.nnz], a.values, (len(of_row), n), False),
+            csr_of(between[a.nnz :], col, b.values, (n, len(of_col)), False),
+        )
+        found = np.stack((of_row[found[0]], of_col[found[1]]))
+    kept = values != 0
+    if not kept.all():
+        found, values = found[:, kept], values[kept]
+    if len(heads) == len(tails) == 1:
+        return Elements._trusted(found, values, shape)
+    coords = np.empty((len(shape), len(values)), np.int64)
+    unravel(found[0], heads, coords[: len(heads)])
+    unravel(found[1], tails, coords[len(heads) :])
+    return Elements._trusted(coords, values, shape)
+
+
+def _matrix_product(a: Any, b: Any) -> tuple[Array, Array]:
+    """Return the product of two matrices: rows and columns, shape (2, n), in C order, and values."""
+    # By columns, and then by rows: that sorts in linear time.
+    return cells_of((a.tocsc() @ b.tocsc()).tocsr())
+
+
+def cells_of(matrix: Any) -> tuple[Array, Array]:
+    """Return rows and columns, shape (2, n), and values of a matrix of SciPy with sorted rows."""
+    cells = np.empty((2, matrix.nnz), np.int64)
+    cells[0] = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    cells[1] = matrix.indices
+    return cells, matrix.data
+
+
+def loops_for(loop: str, dtype: np.dtype[Any], nbytes: int) -> Any:
+    """Return the module of compiled loops if one of them runs, None if NumPy and SciPy do the work.
+
+    Parameters
+    ----------
+    loop : str
+        As `sparse_loops.warm` takes it.
+    dtype : dtype
+        Of the values.
+    nbytes : int
+        Bytes of the elements.
+    """
+    if nbytes < _SHORT or dtype.char not in _COMPILED:
+        return None
+    return compiled(_LOOPS, loop, dtype.char, nbytes=nbytes)
+
+
+def _matched(
+    a: Elements,
+    rows: list[int],
+    inner: list[int],
+    b: Elements,
+    across: list[int],
+    shape: tuple[int, ...],
+) -> Elements:
+    """Return the product of two tensors that have all axes in common, summed over those that are not rows."""
+    keys = _keys(a, inner), _keys(b, across)
+    loops = loops_for("matches", np.dtype(np.int64), keys[0].nbytes + keys[1].nbytes)
+    if loops is not None and inner == across == list(range(a.ndim)):
+        mine, yours = loops.matches(*keys)
+    else:
+        _, mine, yours = np.intersect1d(*keys, assume_unique=True, return_indices=True)
+    values = a.values[mine] * b.values[yours]
+    if rows:
+        return canonical(a.coords[rows][:, mine], values, shape, "sum")
+    total = combine(values, np.zeros(min(1, len(values)), np.int64), "sum")
+    return canonical(np.empty((0, len(total)), np.int64), total, ())
+
+
+def _lengths(x: Operand, axes: Iterable[int]) -> list[int]:
+    return [x.shape[axis] for axis in axes]
+
+
+def _keys(x: Elements, axes: Sequence[int]) -> Array:
+    """Return the place of every element among the cells of some axes."""
+    return x.coords[axes[0]] if len(axes) == 1 else ravel(x.coords[list(axes)], _lengths(x, axes))
+
+
+def _matrix(x: Elements, rows: Sequence[int], cols: Sequence[int]) -> Any:
+    """Return the matrix of some axes and others, which is kept; an axis may be in both."""
+    key = "csr", tuple(rows), tuple(cols)
+    if key not in x._cached:
+        shape = math.prod(_lengths(x, rows)), math.prod(_lengths(x, cols))
+        order = [*rows, *(axis for axis in cols if axis not in rows)]
+        is_sorted = order == list(range(x.ndim))
+        x._cached[key] = csr_of(_keys(x, rows), _keys(x, cols), x.values, shape, is_sorted)
+    return x._cached[key]
+
+
+def csr_of(rows: Array, cols: Array, values: Array, shape: tuple[int, int], is_sorted: bool) -> Any:
+    """Return a read-only matrix of SciPy; ``is_sorted`` if rows ascend, and columns in each of them."""
+    from scipy import sparse
+
+    # Half the memory, where the numbers fit.
+    word = np.int32 if max(*shape, len(values)) < 1 << 31 else np.int64
+    cols = cols.astype(word, copy=False)
+    if is_sorted:
+        ends = np.zeros(shape[0] + 1, word)
+        np.cumsum(np.bincount(rows, minlength=shape[0]), out=ends[1:])
+        out = sparse.csr_array((values, cols, ends), shape)
+        out.has_canonical_format = True
+    else:
+        out = sparse.coo_array((values, (rows.astype(word, copy=False), cols)), shape).tocsr()
+    for array in (out.data, out.indices, out.indptr):
+        array.flags.writeable = False
+    return out

@@ -1,0 +1,362 @@
+"""Products of tensors: dot, matmul, tensordot, vdot, inner, outer and kron, as NumPy has them.
+
+A product of two sparse tensors is sparse. Where a dense one takes part and something is summed, the result is a dense
+array, as in SciPy. Where nothing is summed it is sparse. An element that is not stored counts as zero also beside an
+infinite one, where NumPy would give NaN; SciPy does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from tensorlake_spark.errors import DenseResultError, InvalidTensorError
+from tensorlake_spark.indexing.coords import check_shape
+from tensorlake_spark.ops.elements import Elements, canonical
+from tensorlake_spark.ops.products.contraction import (
+    SCIPY_DTYPES,
+    Operand,
+    cells_of,
+    csr_of,
+    elements_of,
+    multiply,
+    operand,
+    same_lengths,
+)
+
+Array = np.ndarray[Any, Any]
+
+
+def scalar_of(result: Any) -> Any:
+    """Return a result without axes as a scalar, all else as it is.
+
+    Examples
+    --------
+    >>> scalar_of(elements_of(np.array(3)))
+    np.int64(3)
+    """
+    if result.ndim:
+        return result
+    if isinstance(result, Elements):
+        return result.values[0] if result.nnz else np.zeros((), result.dtype)[()]
+    return result[()]
+
+
+def scaled(x: Elements, by: Any) -> Elements:
+    """Return a tensor times a number.
+
+    Raises
+    ------
+    DenseResultError
+        If the number is infinite or not one: times zero it is NaN.
+
+    Examples
+    --------
+    >>> scaled(elements_of(np.array([0, 2])), 3).values.tolist()
+    [6]
+    """
+    if not np.all(np.isfinite(by)) and x.nnz < x.size:
+        dtype = np.result_type(x.dtype, by)
+        raise DenseResultError(
+            f"a sparse tensor times {by} has NaN for every zero: {x.size * dtype.itemsize} bytes; todense() first"
+        )
+    return canonical(x.coords, x.values * by, x.shape)
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """Return the matrix product ``a @ b``; axes before the last two are stacks of matrices, which broadcast.
+
+    Parameters
+    ----------
+    a, b : Elements or array_like
+        Of rank 1 at least. A vector stands for one row on the left, for one column on the right.
+
+    Returns
+    -------
+    Elements, ndarray or scalar
+        Sparse if both are; a scalar for two vectors.
+
+    Raises
+    ------
+    InvalidTensorError
+        A ValueError, as NumPy's: for scalars, and lengths that do not fit.
+
+    Examples
+    --------
+    >>> x = elements_of(np.array([[0, 2], [3, 0]]))
+    >>> matmul(x, x).values.tolist(), matmul(x, [1, 1]).tolist()
+    ([6, 6], [2, 3])
+    """
+    a, b = operand(a), operand(b)
+    if not a.ndim or not b.ndim:
+        raise InvalidTensorError(
+            f"matmul of shapes {a.shape} and {b.shape}: an operand has no axes; use * for a scalar"
+        )
+    _check_summed("matmul", a, -1, b, max(0, b.ndim - 2))
+    stack = max(a.ndim, b.ndim, 2) - 2
+    of_a = [*range(stack - (a.ndim - 2), stack), "row", "sum"] if a.ndim > 1 else ["sum"]
+    of_b = [*range(stack - (b.ndim - 2), stack), "sum", "col"] if b.ndim > 1 else ["sum"]
+    out = [*range(stack), *(n for n in ("row", "col") if n in of_a or n in of_b)]
+    return _product(a, of_a, b, of_b, out)
+
+
+def _check_summed(name: str, a: Operand, of_a: int, b: Operand, of_b: int) -> None:
+    """Raise InvalidTensorError unless an axis of each has one length."""
+    if a.shape[of_a] != b.shape[of_b]:
+        raise InvalidTensorError(
+            f"{name} of shapes {a.shape} and {b.shape}: axis {of_a % a.ndim} of the first has length "
+            f"{a.shape[of_a]}, axis {of_b % b.ndim} of the second {b.shape[of_b]}; they must be equal"
+        )
+
+
+def _product(a: Operand, of_a: Sequence[Any], b: Operand, of_b: Sequence[Any], out: Any) -> Any:
+    """Return `multiply` of operands whose axes broadcast."""
+    (a, b), (of_a, of_b), _ = same_lengths((a, b), (of_a, of_b))
+    return scalar_of(multiply(a, of_a, b, of_b, out))
+
+
+def dot(a: Any, b: Any) -> Any:
+    """Return the dot product: the last axis of `a` with the last but one of `b`, or with its only one.
+
+    Parameters
+    ----------
+    a, b : Elements or array_like
+        A scalar multiplies.
+
+    Returns
+    -------
+    Elements, ndarray or scalar
+        Of shape ``a.shape[:-1] + b.shape[:-2] + b.shape[-1:]``.
+
+    Raises
+    ------
+    InvalidTensorError
+        A ValueError, as NumPy's, if the lengths of the two axes differ.
+
+    Examples
+    --------
+    >>> dot(elements_of(np.array([0, 2])), elements_of(np.array([5, 7])))
+    np.int64(14)
+    """
+    by_number = _by_number(a, b)
+    if by_number is not None:
+        return by_number
+    a, b = operand(a), operand(b)
+    axis = max(0, b.ndim - 2)
+    _check_summed("dot", a, -1, b, axis)
+    return _contracted(a, [a.ndim - 1], b, [axis])
+
+
+def inner(a: Any, b: Any) -> Any:
+    """Return the inner product: a sum over the last axis of both.
+
+    Raises
+    ------
+    InvalidTensorError
+        A ValueError, as NumPy's, if the last axes differ in length.
+
+    Examples
+    --------
+    >>> inner(elements_of(np.eye(2)), np.array([3.0, 4.0]))
+    array([3., 4.])
+    """
+    by_number = _by_number(a, b)
+    if by_number is not None:
+        return by_number
+    a, b = operand(a), operand(b)
+    _check_summed("inner", a, -1, b, -1)
+    return _contracted(a, [a.ndim - 1], b, [b.ndim - 1])
+
+
+def _by_number(a: Any, b: Any) -> Any:
+    """Return the product with a number or a tensor without axes; None if neither is one."""
+    for x, by in ((a, b), (b, a)):
+        if (by.ndim if isinstance(by, Elements) else np.ndim(by)) == 0:
+            by = scalar_of(by) if isinstance(by, Elements) else by
+            if not isinstance(x, Elements):
+                return np.multiply(x, by)
+            return scalar_of(scaled(x, by))
+    return None
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Return the sum of products over axes of both.
+
+    Parameters
+    ----------
+    a, b : Elements or array_like
+        The operands.
+    axes : int or pair of int or sequences of int
+        So many last axes of `a` and first ones of `b`; or those of `a` and those of `b`, in the order in which
+        they belong together.
+
+    Returns
+    -------
+    Elements, ndarray or scalar
+        The other axes of `a`, then those of `b`.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If there is no such axis.
+    InvalidTensorError
+        A ValueError: for axes that differ in length or number, or are given twice.
+
+    Examples
+    --------
+    >>> x = elements_of(np.array([[0, 2], [3, 0]]))
+    >>> tensordot(x, x, ([0], [1])).values.tolist()
+    [6, 6]
+    """
+    a, b = operand(a), operand(b)
+    if np.ndim(axes) == 0:
+        first, second = range(-int(axes), 0), range(int(axes))
+    else:
+        first, second = axes
+    of_a, of_b = _axes(first, a.ndim), _axes(second, b.ndim)
+    if len(of_a) != len(of_b):
+        raise InvalidTensorError(
+            f"tensordot over {len(of_a)} axes of the first operand and {len(of_b)} of the second; "
+            "they go in pairs"
+        )
+    for k, m in zip(of_a, of_b, strict=True):
+        _check_summed("tensordot", a, k, b, m)
+    return _contracted(a, of_a, b, of_b)
+
+
+def _axes(axes: Any, ndim: int) -> list[int]:
+    found = [normalize_axis_index(int(axis), ndim) for axis in np.atleast_1d(axes).tolist()]
+    if len({*found}) < len(found):
+        raise InvalidTensorError(f"axes {axes} name an axis twice")
+    return found
+
+
+def _contracted(a: Operand, axes_a: Sequence[int], b: Operand, axes_b: Sequence[int]) -> Any:
+    """Return the product summed over pairs of axes; the others follow each other."""
+    of_a, of_b = list(range(a.ndim)), [a.ndim + k for k in range(b.ndim)]
+    for k, m in zip(axes_a, axes_b, strict=True):
+        of_b[m] = of_a[k]
+    out = [n for n in (*of_a, *of_b) if not (n in of_a and n in of_b)]
+    return scalar_of(multiply(a, of_a, b, of_b, out))
+
+
+def vdot(a: Any, b: Any) -> Any:
+    """Return the dot product of two tensors as vectors in C order, the first one conjugated.
+
+    Raises
+    ------
+    InvalidTensorError
+        A ValueError, as NumPy's, if they differ in size.
+
+    Examples
+    --------
+    >>> x = elements_of(np.array([[0, 2j], [3, 0]]))
+    >>> vdot(x, x)
+    np.complex128(13+0j)
+    """
+    a, b = operand(a), operand(b)
+    if a.size != b.size:
+        raise InvalidTensorError(
+            f"vdot of shapes {a.shape} and {b.shape}: {a.size} elements and {b.size}"
+        )
+    return _contracted(_flat(conjugate(a)), [0], _flat(b), [0])
+
+
+def conjugate(x: Operand) -> Operand:
+    if x.dtype.kind != "c":
+        return x
+    if isinstance(x, Elements):
+        return Elements._trusted(x.coords, x.values.conj(), x.shape, x._places)
+    return np.asarray(x.conj())
+
+
+def _flat(x: Operand) -> Operand:
+    """Return a tensor as a vector in C order."""
+    if not isinstance(x, Elements):
+        return x.reshape(-1)
+    return Elements._trusted(x.places[None], x.values, (x.size,), x.places)
+
+
+def outer(a: Any, b: Any) -> Elements:
+    """Return the product of every element of one with every element of the other, both as vectors in C order.
+
+    Returns
+    -------
+    Elements
+        Of shape (elements of `a`, elements of `b`); sparse also if one of them is dense.
+
+    Raises
+    ------
+    InvalidTensorError
+        If it has 2**63 elements or more.
+
+    Examples
+    --------
+    >>> outer(elements_of(np.array([0, 2])), [5, 7]).coords.tolist()
+    [[1, 1], [0, 1]]
+    """
+    x, y = elements_of(_flat(operand(a))), elements_of(_flat(operand(b)))
+    shape = check_shape((x.size, y.size))
+    coords = np.empty((2, x.nnz, y.nnz), np.int64)
+    coords[0], coords[1] = x.coords[0][:, None], y.coords[0]
+    values = np.multiply.outer(x.values, y.values).reshape(-1)
+    return canonical(coords.reshape(2, -1), values, shape)
+
+
+def kron(a: Any, b: Any) -> Elements:
+    """Return the Kronecker product: every element of `a` times all of `b`.
+
+    Parameters
+    ----------
+    a, b : Elements or array_like
+        The one with fewer axes gets axes of length 1 in front.
+
+    Returns
+    -------
+    Elements
+        Sparse also if one of them is dense. The lengths of each axis are multiplied.
+
+    Raises
+    ------
+    InvalidTensorError
+        If it has 2**63 elements or more.
+
+    Examples
+    --------
+    >>> kron(elements_of(np.eye(2, dtype=int)), [[5, 7]]).coords.tolist()
+    [[0, 0, 1, 1], [0, 1, 2, 3]]
+    """
+    x, y = elements_of(operand(a)), elements_of(operand(b))
+    rank = max(x.ndim, y.ndim)
+    long_x, long_y = ((1,) * (rank - z.ndim) + z.shape for z in (x, y))
+    shape = check_shape([n * m for n, m in zip(long_x, long_y, strict=True)])
+    grid = np.zeros((rank, x.nnz, y.nnz), np.int64)
+    for axis, row in zip(grid[rank - x.ndim :], x.coords, strict=True):
+        axis += row[:, None]
+    grid *= np.array(long_y, np.int64)[:, None, None]
+    for axis, row in zip(grid[rank - y.ndim :], y.coords, strict=True):
+        axis += row
+    values = np.multiply.outer(x.values, y.values).reshape(-1)
+    coords = grid.reshape(rank, len(values))
+    if rank == 2 and shape[0] <= len(values) and values.dtype.char in SCIPY_DTYPES:
+        # In every row they are in order: rows are counted, and nothing is sorted.
+        coords, values = cells_of(csr_of(coords[0], coords[1], values, (shape[0], shape[1]), False))
+        kept = values != 0
+        if kept.all():
+            return Elements._trusted(coords, values, shape)
+        return Elements._trusted(coords[:, kept], values[kept], shape)
+    return canonical(coords, values, shape)
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.dot: dot,
+    np.vdot: vdot,
+    np.inner: inner,
+    np.outer: outer,
+    np.kron: kron,
+    np.tensordot: tensordot,
+}
+"""What computes NumPy's functions; `np.matmul` is a ufunc."""

@@ -1,0 +1,291 @@
+"""The benchmark of operations on sparse tensors in memory, beside what others offer.
+
+``make bench-operations`` runs it. Every engine has a process of its own for every tensor, with one thread. A result is
+compared with ours before it is timed. Times are of the processor, the best of several calls; the first call is shown
+for ours, since it may make what the others find ready. PyTorch takes part where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from operation_engines import ENGINES, WORST_S, Plain, Work, same, work
+
+import tensorlake_spark
+
+TENSORS = {
+    "3-d": ((300, 400, 500), 1_000_000),
+    "4-d": ((60, 24, 200, 300), 1_000_000),
+    "matrix": ((100_000, 100_000), 1_000_000),
+}
+TINY = {"3-d": ((6, 5, 4), 40), "4-d": ((4, 3, 5, 6), 60), "matrix": ((40, 40), 200)}
+OURS = ("numpy", "fast")
+MUST = {"numpy": 1.2, "fast": 1.0}
+FIFTH = 0.2
+"""Of `sparse`, what `FIFTHS` may take, by the quicker of our bodies."""
+FIFTHS = ("x + y", "x * y", "sum, last axis", "var, last axis", "argmax, last axis", "mttkrp, first mode")  # fmt: skip
+OF_SCIPY = ("A v", "v A", "A B, dense", "A B", "triangle", "triangle, 16 sides")
+"""Products and triangles: without compiled loops only SciPy sets the bound."""
+SECONDS = {"put 1,000": 0.005, "100,000 puts, build": 1.0}
+"""What may take so long, whatever others take."""
+
+
+class TooLongError(Exception):
+    """A call took more than `WORST_S`."""
+
+
+@contextmanager
+def limit(seconds: float) -> Iterator[None]:
+    """Raise TooLongError in what takes longer."""
+
+    def stop(*_: Any) -> None:
+        raise TooLongError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def builder_calls(w: Work) -> dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]]:
+    """Return for each operation of a builder what comes before it, and itself."""
+    import tensorlake_spark as tl
+
+    x = tl.SparseTensor(w.coords(0), w.values[0], w.shape)
+    rng = np.random.default_rng(11)
+    count = 100_000 if len(w.places[0]) > 1000 else 50
+    cells = [rng.integers(0, n, count) for n in w.shape]
+    thousand = tuple(axis[: min(1000, count)] for axis in cells)
+    single = list(zip(*(axis.tolist() for axis in cells)))
+
+    def put(builder: Any) -> Any:
+        builder[thousand] = 1.5
+        return builder
+
+    def puts(builder: Any) -> Any:
+        for cell in single:
+            builder[cell] = 2.5
+        return builder.build()
+
+    return {
+        "put 1,000": (x.builder, put),
+        "100,000 puts, build": (lambda: tl.SparseBuilder(w.shape, "f8"), puts),
+    }
+
+
+def timed(call: Callable[[], Any], before: Callable[[], Any] | None = None) -> float:
+    """Return the processor time of a call, after what comes before it."""
+    arguments = () if before is None else (before(),)
+    gc.disable()
+    start = time.process_time()
+    call(*arguments)
+    taken = time.process_time() - start
+    gc.enable()
+    return taken
+
+
+def child(tensor: str, engine: str, folder: Path, repeat: int, tiny: bool) -> dict[str, Any]:
+    """Return for every operation of an engine its first and its best time in seconds, or why there is none."""
+    if not tiny:
+        for call in ENGINES[engine].operations(work(*TINY[tensor])).values():
+            with suppress(Exception):  # it is said below; here packages are imported and compiled
+                call()
+    w = work(*(TINY if tiny else TENSORS)[tensor])
+    found: dict[str, Any] = {}
+    for name, call in ENGINES[engine].operations(w).items():
+        file = folder / f"{tensor} {name}.npz".replace("/", "_")
+        try:
+            with limit(60 if tiny else WORST_S):
+                start = time.process_time()
+                result = call()
+                first = time.process_time() - start
+            compare(ENGINES[engine].plain(result), file, engine)
+            del result
+            often = repeat if first < 1 else 2
+            found[name] = {"first": first, "best": min(timed(call) for _ in range(often))}
+        except TooLongError:
+            found[name] = {"over": WORST_S}
+        except Exception as error:  # what a package cannot do is a gap in the table
+            found[name] = {"error": f"{type(error).__name__}: {error}"[:200]}
+    if engine in OURS and tensor == "3-d":
+        try:
+            for name, (before, call) in builder_calls(w).items():
+                best = min(timed(call, before) for _ in range(min(3, repeat)))
+                found[name] = {"first": best, "best": best}
+        except Exception as error:
+            found["put 1,000"] = {"error": f"{type(error).__name__}: {error}"[:200]}
+    return found
+
+
+def compare(got: Plain, file: Path, engine: str) -> None:
+    """Keep a result of ours, or hold another one to it."""
+    if not file.exists():
+        if engine in OURS:
+            places = got.places if got.places is not None else np.zeros(0, np.int64)
+            np.savez(file, values=got.values, places=places, dense=got.places is None)
+        return
+    with np.load(file) as kept:
+        want = Plain(None if kept["dense"] else kept["places"], kept["values"])
+    if not same(got, want):
+        raise AssertionError("the answer is not ours")
+
+
+def run(tensor: str, engine: str, folder: Path, repeat: int, tiny: bool) -> dict[str, Any]:
+    """Return what `child` finds in a fresh process."""
+    kernels = "fast" if engine == "fast" else "numpy"
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    command = [
+        sys.executable,
+        __file__,
+        "--child",
+        tensor,
+        engine,
+        str(folder),
+        "--repeat",
+        str(repeat),
+    ]
+    environment = {**os.environ, "TENSORLAKE_KERNELS": kernels, "NUMBA_DISABLE_JIT": "0", **threads}
+    done = subprocess.run(
+        command + ["--tiny"] * tiny, capture_output=True, text=True, check=False, env=environment
+    )
+    lines = [line[7:] for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    if not lines:
+        said = done.stderr.strip().splitlines() or ["nothing said"]
+        return {"all": {"error": said[-1][:200]}}
+    found: dict[str, Any] = json.loads(lines[-1])
+    return found
+
+
+def installed(name: str) -> str | None:
+    """Return the version of an engine's package, or None."""
+    if name in OURS:
+        return tensorlake_spark.__version__
+    try:
+        return version(ENGINES[name].package)
+    except PackageNotFoundError:
+        return None
+
+
+def seconds(found: dict[str, Any] | None) -> float | None:
+    """Return the best time, the limit where that was passed, None where there is none."""
+    return None if not found or "error" in found else found.get("best", found.get("over"))
+
+
+def verdicts(name: str, engines: dict[str, dict[str, Any]]) -> list[tuple[str, float, str, float]]:
+    """Return what must hold of an operation: whose time, its share of the bound, of which peer, and at most what."""
+    times = {engine: seconds(found) for engine, found in engines.items()}
+    out = []
+    for body in OURS:
+        mine = times.get(body)
+        if mine is None:
+            continue
+        if name in SECONDS:
+            out.append((body, mine / SECONDS[name], f"{SECONDS[name] * 1e3:g} ms", 1.0))
+        among = ["SciPy"] if body == "numpy" and name in OF_SCIPY else [e for e in ENGINES if ENGINES[e].sets_bound]  # fmt: skip
+        peers = {peer: t for peer in among if (t := times.get(peer)) is not None}
+        if peers:
+            best = min(peers, key=lambda peer: peers[peer])
+            out.append((body, mine / peers[best], best, MUST[body]))
+    bodies = [t for body in OURS if (t := times.get(body)) is not None]
+    theirs = times.get("sparse")
+    if name in FIFTHS and bodies and theirs is not None:
+        out.append(("best", min(bodies) / theirs, "sparse", FIFTH))
+    return out
+
+
+def table(tensor: str, found: dict[str, dict[str, Any]], tiny: bool) -> str:
+    """Return what was measured with a tensor as text; `found` has the engines' operations."""
+    shape, count = (TINY if tiny else TENSORS)[tensor]
+    engines = list(found)
+    lines = [
+        f"## {tensor}: {' x '.join(map(str, shape))}, {count:,} elements", "",
+        "| operation | " + " | ".join(f"{b} / fastest" for b in OURS) + " | best / sparse | missed | first call ms | "
+        + " | ".join(f"{e} ms" for e in engines) + " |",
+        "|---" * (6 + len(engines)) + "|",
+    ]  # fmt: skip
+    names = dict.fromkeys(name for ops in found.values() for name in ops)
+    for name in names:
+        each = {engine: ops[name] for engine, ops in found.items() if name in ops}
+        held = verdicts(name, each)
+        ratios = {(body, must): (ratio, peer) for body, ratio, peer, must in held}
+        cells = [
+            " ".join(f"{r:.2f} {p}" for b, r, p, m in held if b == body) or "-" for body in OURS
+        ]
+        fifth = ratios.get(("best", FIFTH))
+        cells.append(f"{fifth[0]:.2f}" if fifth else "-")
+        cells.append(", ".join(f"{b} <= {m:g}" for b, r, _, m in held if r > m) or "")
+        first = each.get("fast", each.get("numpy", {})).get("first")
+        cells.append("-" if first is None else f"{first * 1e3:.1f}")
+        cells += [shown(each.get(engine)) for engine in engines]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    errors = {
+        f"{e}, {n}: {r['error']}"
+        for e, ops in found.items()
+        for n, r in ops.items()
+        if "error" in r
+    }
+    return "\n".join([*lines, "", *(f"- {error}" for error in sorted(errors))]) + "\n"
+
+
+def shown(found: dict[str, Any] | None) -> str:
+    """Return a time as text."""
+    if not found or "error" in found:
+        return "-" if not found else "error"
+    return f"{found['best'] * 1e3:.1f}" if "best" in found else f"over {found['over'] * 1e3:.0f}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print a table for each tensor; return 1 if something that must be is not."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--tiny", action="store_true", help="small tensors, to see that it runs")
+    parser.add_argument("--repeat", type=int, default=7, help="how often each operation is timed")
+    parser.add_argument("--tensors", nargs="*", default=list(TENSORS), choices=TENSORS)
+    parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args(argv)
+    if given.child:
+        tensor, engine, folder = given.child
+        found = child(tensor, engine, Path(folder), given.repeat, given.tiny)
+        print("RESULT " + json.dumps(found))
+        return 0
+    known = {engine: v for engine in given.engines if (v := installed(engine)) is not None}
+    print(
+        ", ".join(f"{e} {v}" for e, v in known.items()) + "; processor time, one thread\n",
+        flush=True,
+    )
+    missed = False
+    for tensor in given.tensors:
+        with tempfile.TemporaryDirectory() as folder:
+            measured = {
+                engine: run(tensor, engine, Path(folder), given.repeat, given.tiny)
+                for engine in known
+            }
+        print(table(tensor, measured, given.tiny), flush=True)
+        for name in dict.fromkeys(n for ops in measured.values() for n in ops):
+            each = {engine: ops[name] for engine, ops in measured.items() if name in ops}
+            missed |= any(ratio > must for _, ratio, _, must in verdicts(name, each))
+    return int(missed and not given.tiny)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
