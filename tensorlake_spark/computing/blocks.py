@@ -68,12 +68,13 @@ def dense_blocks(
     """Yield the blocks of rows of a dense tensor, each with its place. A block is overwritten by the next one."""
     layout = stored_layout(spec)
     lo, hi = boxes(batch, spec.ndim)
-    hit = selection.hits(lo, hi)
-    if not hit.all():
-        batch, lo, hi = batch.filter(pa.array(hit)), lo[hit], hi[hit]
+    hit = np.flatnonzero(selection.hits(lo, hi))
     apart = any(isinstance(axis, Points) for axis in selection.axes)
     scratch = np.empty(0, spec.dtype)
-    for first, stop in _tilings(lo, hi, 0 if apart else BLOCK_BYTES // spec.dtype.itemsize):
+    most = 0 if apart else BLOCK_BYTES // spec.dtype.itemsize
+    stretches = np.split(hit, np.flatnonzero(np.diff(hit) > 1) + 1)
+    runs = (run for rows in stretches for run in _tilings(lo, hi, rows.tolist(), most))
+    for first, stop in runs:
         low, high = lo[first:stop].min(axis=0), hi[first:stop].max(axis=0)
         where = _where(selection, low.tolist(), high.tolist())
         shape = [_length(part) for part in where]
@@ -228,26 +229,27 @@ def _length(part: slice | Array) -> int:
     return part.stop - part.start if isinstance(part, slice) else len(part)
 
 
-def _tilings(lo: Array, hi: Array, most: int) -> Iterator[tuple[int, int]]:
+def _tilings(lo: Array, hi: Array, rows: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
     """Yield runs of neighbouring rows whose boxes tile a larger box of at most `most` cells; a row at least.
 
     Examples
     --------
     >>> lo = np.array([[0, 0], [0, 4], [2, 0], [2, 4], [4, 0]])
-    >>> list(_tilings(lo, lo + [2, 4], 40))
+    >>> list(_tilings(lo, lo + [2, 4], range(5), 40))
     [(0, 4), (4, 5)]
     """
     lows, highs = lo.tolist(), hi.tolist()
-    first = 0
-    while first < len(lows):
-        low, high, cells, stop = lows[first], highs[first], 0, first + 1
-        for place_, (a, b) in enumerate(zip(lows[first:], highs[first:], strict=True), first + 1):
-            low, high = list(map(min, low, a)), list(map(max, high, b))
-            cells += math.prod(y - x for x, y in zip(a, b, strict=True))
-            hull = math.prod(y - x for x, y in zip(low, high, strict=True))
+    waiting = list(rows)
+    while waiting:
+        first, stop = waiting[0], waiting[0] + 1
+        low, high, cells = lows[first], highs[first], 0
+        for row in waiting:
+            low, high = list(map(min, low, lows[row])), list(map(max, high, highs[row]))
+            cells += math.prod(b - a for a, b in zip(lows[row], highs[row], strict=True))
+            hull = math.prod(b - a for a, b in zip(low, high, strict=True))
             if hull > most:
                 break
             if hull == cells:
-                stop = place_
+                stop = row + 1
         yield first, stop
-        first = stop
+        del waiting[: stop - first]
