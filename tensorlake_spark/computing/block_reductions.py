@@ -127,7 +127,9 @@ def _refuse_nothing(name: str, dtype: np.dtype[Any]) -> None:
     """Raise or warn as NumPy does where nothing is reduced."""
     function = getattr(np, name, None)
     if function is not None:
-        with warnings.catch_warnings(action="default" if name in ("mean", "var", "std") else "ignore"):
+        with warnings.catch_warnings(
+            action="default" if name in ("mean", "var", "std") else "ignore"
+        ):
             function(np.empty(0, dtype))
 
 
@@ -159,10 +161,14 @@ def _computed(result: np.dtype[Any], asked: Any) -> np.dtype[Any]:
 
 def _mean(dtype: np.dtype[Any], count: int, **options: Any) -> Kernel:
     result = _dtype_of(np.mean, dtype, **options)
-    return UfuncKernel(np.add, _computed(result, options.get("dtype")), result, None, np.true_divide)
+    return UfuncKernel(
+        np.add, _computed(result, options.get("dtype")), result, None, np.true_divide
+    )
 
 
-def _var(dtype: np.dtype[Any], count: int, ddof: float = 0, is_root: bool = False, **options: Any) -> Kernel:
+def _var(
+    dtype: np.dtype[Any], count: int, ddof: float = 0, is_root: bool = False, **options: Any
+) -> Kernel:
     result = _dtype_of(np.std if is_root else np.var, dtype, **options)
     asked = options.get("dtype")
     mean = _dtype_of(np.mean, dtype) if asked is None else np.dtype(asked)
@@ -187,7 +193,11 @@ def _warned(found: Array, count: int) -> Array:
 
 
 def _without_nan(values: Array) -> Array:
-    return np.where(np.isnan(values), np.zeros((), values.dtype), values) if values.dtype.kind in "fc" else values
+    return (
+        np.where(np.isnan(values), np.zeros((), values.dtype), values)
+        if values.dtype.kind in "fc"
+        else values
+    )
 
 
 def _is_nonzero(values: Array) -> Array:
@@ -269,7 +279,9 @@ def norm_axes(axis: Any, ord: Any, ndim: int) -> tuple[Any, Any]:
     if several == 2 and ord in (None, "fro", "f"):
         return axis, None
     if several > 2 or several == 0 or (several == 1 and isinstance(ord, str)):
-        raise ValueError(f"ord={ord!r} and axis={axis!r}: a norm is of one axis, or of two with ord=None or 'fro'")
+        raise ValueError(
+            f"ord={ord!r} and axis={axis!r}: a norm is of one axis, or of two with ord=None or 'fro'"
+        )
     raise UnsupportedFunctionError(
         f"np.linalg.norm with ord={ord!r} over two axes of a stored tensor is not there; read it: "
         f"np.linalg.norm(ref[...], {ord!r})"

@@ -114,9 +114,11 @@ def element_blocks(
             yield whole_place(selection.result_shape), _answered(selection, keys, values), totals
             totals = Totals()
         if not found.parts:
-            yield whole_place(selection.result_shape), _answered(
-                selection, np.zeros(0, np.int64), np.zeros(0, spec.dtype)
-            ), totals
+            yield (
+                whole_place(selection.result_shape),
+                _answered(selection, np.zeros(0, np.int64), np.zeros(0, spec.dtype)),
+                totals,
+            )
 
 
 def whole_place(shape: Sequence[int]) -> Place:

@@ -169,7 +169,5 @@ def _within(selection: AnySelection, coords: Array) -> Array:
             continue
         row = next(waiting)
         row = axis.count - 1 - row if k in selection.flips else row
-        out[k] = (
-            axis.indices[row] if isinstance(axis, Points) else axis.start + row * axis.step
-        )
+        out[k] = axis.indices[row] if isinstance(axis, Points) else axis.start + row * axis.step
     return out

@@ -130,7 +130,11 @@ class UfuncKernel(Kernel):
         zero = self._prepared(np.zeros(1, self.computed))[0]
         with np.errstate(all="ignore"):
             if self.ufunc is np.add:
-                return state if not zero else (np.where(missing > 0, state[0] + zero * missing, state[0]),)
+                return (
+                    state
+                    if not zero
+                    else (np.where(missing > 0, state[0] + zero * missing, state[0]),)
+                )
             return (np.where(missing > 0, self.ufunc(state[0], zero), state[0]),)
 
     def finish(self, state: State, count: int) -> Array:
@@ -310,9 +314,7 @@ def _square(values: Array) -> Array:
     return np.multiply(values, values)
 
 
-def _narrow(
-    dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = None
-) -> np.dtype[Any]:
+def _narrow(dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = None) -> np.dtype[Any]:
     """Return the narrowest integers that hold a sum of so many integers of a dtype.
 
     Examples

@@ -15,7 +15,9 @@ from tensorlake_spark.writing.source import REGION_BYTES, bands
 _MOST_REGIONS = 4096  # of a sparse tensor: each is a slice that is read
 
 
-def region_boxes(stored: Stored, block: tuple[int, ...] | None = None, itemsize: int = 0) -> Iterator[Box]:
+def region_boxes(
+    stored: Stored, block: tuple[int, ...] | None = None, itemsize: int = 0
+) -> Iterator[Box]:
     """Yield boxes of the answer that tile it in C order, each a few MiB of stored elements.
 
     Parameters
@@ -31,7 +33,9 @@ def region_boxes(stored: Stored, block: tuple[int, ...] | None = None, itemsize:
     if 0 in shape:
         return
     steps = block or _stored_block(stored)
-    yield from bands(shape, [min(n, b) for n, b in zip(shape, steps, strict=True)], _cell_bytes(stored, itemsize))
+    yield from bands(
+        shape, [min(n, b) for n, b in zip(shape, steps, strict=True)], _cell_bytes(stored, itemsize)
+    )
 
 
 def element_regions(stored: Stored) -> Iterator[Elements]:
@@ -61,4 +65,8 @@ def _cell_bytes(stored: Stored, itemsize: int) -> float:
     size = max(1, math.prod(stored.shape))
     nbytes = max(1, stored.meta.totals.nnz) * (8 * spec.ndim + max(itemsize, spec.dtype.itemsize))
     share = nbytes / max(1, spec.size)
-    return max(share, min(1.0, _MOST_REGIONS * REGION_BYTES / size)) if nbytes > REGION_BYTES else share
+    return (
+        max(share, min(1.0, _MOST_REGIONS * REGION_BYTES / size))
+        if nbytes > REGION_BYTES
+        else share
+    )

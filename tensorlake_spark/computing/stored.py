@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.computing.composing import compose
+from tensorlake_spark.delta.files import scan
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.indexing import Selection
+from tensorlake_spark.indexing import ReadPlan, Selection
 from tensorlake_spark.layouts import AnySelection, stored_layout
 from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
@@ -84,6 +85,12 @@ class Stored:
     def read(self, out: Any = None) -> Any:
         """Return the elements as `TensorRef` does."""
         return read(self.snapshot, self.meta, self.selection, self.verify, out)
+
+    def plan(self) -> ReadPlan:
+        """Return what reading it, or computing with it, reads and skips."""
+        layout = stored_layout(self.meta.spec)
+        found = scan.plan(self.snapshot, self.meta.spec.id, self.selection, layout.columns)
+        return replace(found, stored=layout.arrangement(self.meta.spec))
 
     def part(self, key: Any) -> Stored:
         """Return what a key picks of this selection."""
