@@ -189,7 +189,8 @@ def oriented(
         block = np.flip(block, selection.flips)
     axes = axes_of(selection)
     kept = [axis for axis in axes if axis is not None]
-    block = block[(*(0 if k in selection.drops else slice(None) for k in range(block.ndim)), ...)]
+    chosen = (*(0 if k in selection.drops else slice(None) for k in range(block.ndim)), ...)
+    block = block[chosen]
     if kept != sorted(kept):
         block = block.transpose([sorted(kept).index(axis) for axis in kept])
     for position in selection.newaxes:

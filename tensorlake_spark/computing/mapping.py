@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ class Mapped:
         Keywords of the ufunc.
     """
 
-    ufunc: Callable[..., Any]
+    ufunc: np.ufunc
     operands: tuple[Any, ...]
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -107,7 +107,7 @@ class Mapped:
             return self._sparse()
         out = np.empty(self.shape, self.dtype)
         for box in self._boxes(None):
-            out[(*box.slices(), ...)] = self.part(box)
+            out[box.slices()] = self.part(box)
         return out[()] if not out.ndim else out
 
     def _sparse(self) -> SparseTensor:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.computing import contractions
-from tensorlake_spark.computing.block_reductions import norm_axes, reduction
 from tensorlake_spark.computing.fold import Fold
-from tensorlake_spark.computing.index_searches import NonzeroSearch, search
 from tensorlake_spark.computing.mapping import Mapped
+from tensorlake_spark.computing.operations import contractions
+from tensorlake_spark.computing.operations.block_reductions import norm_axes, reduction
+from tensorlake_spark.computing.operations.index_searches import NonzeroSearch, search
 from tensorlake_spark.computing.runner import compute
 from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.errors import InvalidOptionError, UnsupportedFunctionError
@@ -152,11 +152,16 @@ class Computing(ABC):
         Elements are read for it, as zeros may be stored too. How many are stored, `nnz` says without reading.
         """
         found = self._reduced("count_nonzero", axis, keepdims, into)
-        return int(found) if into is None and np.ndim(found) == 0 and axis is None else found
+        is_number = into is None and axis is None and not keepdims
+        return int(found) if is_number else found
 
     def norm(
-        self, ord: Any = None, axis: Any = None, keepdims: bool = False, into: str | None = None
-    ) -> Any:  # noqa: A002
+        self,
+        ord: Any = None,  # noqa: A002 - NumPy's name
+        axis: Any = None,
+        keepdims: bool = False,
+        into: str | None = None,
+    ) -> Any:
         """Return the norm of vectors along an axis, as `numpy.linalg.norm`; over two axes that of Frobenius.
 
         Raises
@@ -385,7 +390,7 @@ def _turned(name: str, array: Any, given: dict[str, Any]) -> Any:
     left = array.ndim - len(theirs)
     return (
         np.moveaxis(found, range(found.ndim - left, found.ndim), range(left))
-        if np.ndim(found)
+        if getattr(found, 'ndim', 0)
         else found
     )
 

@@ -63,17 +63,22 @@ def partials(fold: Fold[Partial], stored: Stored) -> Iterator[Partial]:
             yield from _from_gaps(fold, stored)
 
 
-def _from_rows(fold: Fold[Partial], stored: Stored) -> Iterator[Partial]:
+def _from_rows(fold: Fold[Any], stored: Stored) -> Iterator[Any]:
     """Yield the partials of stored rows, and hold what was found against the totals."""
-    snapshot, selection, spec = stored.snapshot, stored.selection, stored.meta.spec
+    snapshot, selection, spec = stored.snapshot, stored.plain, stored.meta.spec
     columns = stored_layout(spec).columns
     read_plan = scan.plan(snapshot, spec.id, selection, columns)
     sums = Totals()
 
-    def visit(batches: Iterator[pa.RecordBatch]) -> tuple[Partial | None, Totals]:
-        found = [fold_rows(fold, batch, spec, selection) for batch in batches]
-        out = fold.combine_all(partial for partial, _ in found if partial is not None)
-        return out, sum((totals for _, totals in found), Totals())
+    def visit(batches: Iterator[pa.RecordBatch]) -> tuple[Any, Totals]:
+        out: Any = None
+        totals = Totals()
+        for batch in batches:
+            partial, found = fold_rows(fold, batch, spec, selection)
+            totals += found
+            if partial is not None:
+                out = partial if out is None else fold.combine(out, partial)
+        return out, totals
 
     with progress(f"compute {spec.id}", read_plan.n_bytes) as done:
         for partial, totals in scan.each_piece(snapshot, read_plan, columns, visit, done):
@@ -86,7 +91,7 @@ def _from_rows(fold: Fold[Partial], stored: Stored) -> Iterator[Partial]:
 
 def _from_gaps(fold: Fold[Partial], stored: Stored) -> Iterator[Partial]:
     """Yield the partials of what no row stores: it is full of the fill value."""
-    spec, selection = stored.meta.spec, stored.selection
+    spec, selection = stored.meta.spec, stored.plain
     cells = touched_cells(spec, selection)
     for box in gaps(cells, stored_boxes(stored.snapshot, spec, cells), selection):
         yield fold.map(*fill_blocks(spec, selection, box.lo, box.hi))

@@ -71,9 +71,15 @@ class Stored:
         return type(self.selection) is Selection and self.selection.points_shape is None
 
     @property
+    def plain(self) -> Selection:
+        """The selection, where it `has_blocks`."""
+        assert isinstance(self.selection, Selection)
+        return self.selection
+
+    @property
     def has_duplicates(self) -> bool:
         """Whether an element may be stored in several rows, which mean one value together."""
-        return self.meta.spec.params.get("duplicates", "error") != "error"
+        return bool(self.meta.spec.params.get("duplicates", "error") != "error")
 
     @property
     def known_nnz(self) -> int | None:

@@ -28,7 +28,7 @@ class Owner(Protocol):
     def _written(self, tensor_id: str, source: Source, layout: str) -> Any: ...
 
 
-class TensorView(NDArrayOperatorsMixin, Computing):
+class TensorView(Computing, NDArrayOperatorsMixin):
     """A part of a stored tensor. It reads nothing before you index it or compute with it.
 
     ``view[key]`` reads, ``view[key] = values`` writes to the lake, and ``view.view[key]`` is a part of it. Operators,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.computing.tiles import State
+from tensorlake_spark.computing.operations.tiles import State
 
 Array = np.ndarray[Any, Any]
 Axes = tuple[int, ...]
@@ -96,7 +96,7 @@ class UfuncKernel(Kernel):
             return _narrow(values.dtype, count, self.computed)
         if self.ufunc is np.add and values.dtype.kind in "fc" and self.computed.kind in "fc":
             # As NumPy does, in pairs; states of blocks are added in twice the width.
-            return max(values.dtype, np.dtype("f4")) if values.dtype.kind == "f" else values.dtype
+            return np.result_type(values.dtype, "f4")
         if self.ufunc in (np.add, np.multiply) and self.computed.kind not in "mM":
             return self.computed
         return None

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
-from tensorlake_spark.computing.kernels import Kernel
-from tensorlake_spark.computing.tiles import State
+from tensorlake_spark.computing.operations.kernels import Kernel
 from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.ops.elements import Elements, elements_at
 
@@ -128,10 +127,10 @@ def kept_places(block: Elements, axes: Sequence[int]) -> Array:
         return np.zeros(block.nnz, np.int64)
     first = min(axes)
     if first + len(axes) == ndim:
-        return block.places // math.prod(shape[first:])
+        return np.asarray(block.places // math.prod(shape[first:]))
     if max(axes) == len(axes) - 1:
         inner = math.prod(shape[len(axes) :])
-        return block.places - block.places // inner * inner
+        return np.asarray(block.places - block.places // inner * inner)
     kept = [k for k in range(ndim) if k not in axes]
     return ravel(block.coords[kept], [shape[k] for k in kept])
 

@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from tensorlake_spark.computing.element_reductions import Cells, ElementReduction, run_starts
 from tensorlake_spark.computing.fold import Block, Fold, Place
-from tensorlake_spark.computing.kernels import UfuncKernel
+from tensorlake_spark.computing.operations.element_reductions import (
+    Cells,
+    ElementReduction,
+    run_starts,
+)
+from tensorlake_spark.computing.operations.kernels import UfuncKernel
+from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
 from tensorlake_spark.computing.stored import Stored
-from tensorlake_spark.computing.tiles import Tiles, unite, whole
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.ops.elements import Elements
@@ -152,11 +156,13 @@ def tensordot(stored: Stored, other: Any, axes: Any = 2) -> Contraction:
     array, ndim = _array("tensordot", other), len(stored.shape)
     if np.ndim(axes) == 0 and not isinstance(axes, (tuple, list)):
         count = operator.index(axes)
-        mine, theirs = range(ndim - count, ndim), range(count)
+        pairs: Any = range(ndim - count, ndim), range(count)
     else:
-        mine, theirs = ([axis] if np.ndim(axis) == 0 else list(axis) for axis in axes)
-    mine = normalize_axis_tuple(tuple(mine), ndim, "axes")
-    theirs = normalize_axis_tuple(tuple(theirs), array.ndim, "axes")
+        pairs = ([axis] if np.ndim(axis) == 0 else [*axis] for axis in axes)
+    mine, theirs = (
+        normalize_axis_tuple(tuple(some), rank, "axes")
+        for some, rank in zip(pairs, (ndim, array.ndim), strict=True)
+    )
     if len(mine) != len(theirs):
         raise InvalidTensorError(
             f"tensordot pairs {len(mine)} axes with {len(theirs)}; name as many of both"

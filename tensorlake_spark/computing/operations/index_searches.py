@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.computing.block_reductions import reduced_axes
-from tensorlake_spark.computing.element_reductions import kept_places, run_starts
 from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.operations.block_reductions import reduced_axes
+from tensorlake_spark.computing.operations.element_reductions import kept_places, run_starts
+from tensorlake_spark.computing.operations.tiles import State, Tiles, unite, whole
 from tensorlake_spark.computing.stored import Stored
-from tensorlake_spark.computing.tiles import State, Tiles, unite, whole
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.ops.elements import Elements, elements_at
 
@@ -76,8 +76,8 @@ class BlockSearch(Fold[Tiles]):
             if isinstance(part, slice):
                 return value, first.astype(np.int64) + part.start if part.start else first
             return value, part[first]
-        first = block.argmax() if self.largest else block.argmin()
-        coords = np.unravel_index(int(first), block.shape)
+        best = int(block.argmax() if self.largest else block.argmin())
+        coords = np.unravel_index(best, block.shape)
         inside = [
             p.start + c if isinstance(p, slice) else p[c]
             for p, c in zip(place, coords, strict=True)
@@ -287,5 +287,5 @@ def _along(block: Array, axis: int, largest: bool) -> tuple[Array, Array]:
     value = np.asarray((np.maximum if largest else np.minimum).reduce(block, axis=axis))
     # Of a one in its place from the end, the largest is the first: no element is looked at by itself.
     hit = same(block, np.expand_dims(value, axis)).view(np.uint8)
-    weights = np.arange(length, 0, -1, np.uint8).reshape(-1, *(1,) * (block.ndim - axis - 1))
+    weights = np.arange(length, 0, -1).astype(np.uint8).reshape(-1, *(1,) * (block.ndim - axis - 1))
     return value, (length - np.maximum.reduce(hit * weights, axis=axis)).astype(np.uint8)

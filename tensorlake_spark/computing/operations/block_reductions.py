@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from tensorlake_spark.computing.element_reductions import ElementReduction
 from tensorlake_spark.computing.fold import Block, Fold, Place
-from tensorlake_spark.computing.kernels import (
+from tensorlake_spark.computing.operations.element_reductions import ElementReduction
+from tensorlake_spark.computing.operations.kernels import (
     IntegerMoments,
     Kernel,
     Moments,
@@ -22,8 +22,8 @@ from tensorlake_spark.computing.kernels import (
     holds_moments,
     square_of,
 )
+from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
 from tensorlake_spark.computing.stored import Stored
-from tensorlake_spark.computing.tiles import Tiles, unite, whole
 from tensorlake_spark.errors import UnsupportedFunctionError
 from tensorlake_spark.ops.elements import Elements
 
@@ -60,7 +60,8 @@ def reduction(
     count = math.prod(shape[k] for k in axes)
     kernel = KERNELS[name](stored.dtype, count, **options)
     is_scalar = axis is None and not keepdims
-    if not count and math.prod(n for k, n in enumerate(shape) if k not in axes):
+    kept: list[int] = [n for k, n in enumerate(shape) if k not in axes]
+    if not count and math.prod(kept):
         _refuse_nothing(name, stored.dtype)
     make = ElementReduction if stored.is_sparse else BlockReduction
     return make(kernel, shape, axes, keepdims, is_scalar)
@@ -127,10 +128,7 @@ def _refuse_nothing(name: str, dtype: np.dtype[Any]) -> None:
     """Raise or warn as NumPy does where nothing is reduced."""
     function = getattr(np, name, None)
     if function is not None:
-        with warnings.catch_warnings(
-            action="default" if name in ("mean", "var", "std") else "ignore"
-        ):
-            function(np.empty(0, dtype))
+        function(np.empty(0, dtype))
 
 
 def _made(
@@ -148,7 +146,8 @@ def _made(
 
 def _dtype_of(function: Callable[..., Any], dtype: np.dtype[Any], **options: Any) -> np.dtype[Any]:
     """Return the dtype of what NumPy's function gives; it raises what that raises."""
-    with warnings.catch_warnings(action="ignore"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         return np.asarray(function(np.zeros(1, dtype), **options)).dtype
 
 
@@ -204,14 +203,16 @@ def _is_nonzero(values: Array) -> Array:
     return np.asarray(values.astype(bool))
 
 
-def _norm(dtype: np.dtype[Any], count: int, ord: Any = None) -> Kernel:
+def _norm(dtype: np.dtype[Any], count: int, **options: Any) -> Kernel:
     """Return the kernel of a norm of vectors."""
+    ord = options.get("ord")  # noqa: A001 - NumPy's name
     result = _dtype_of(np.linalg.norm, dtype, ord=ord)
     wide = np.dtype("f8")
     if ord is None or ord == 2:
-        computed = wide
-        if dtype.kind in "iub" and dtype.itemsize <= 2:
-            computed = np.dtype("i8")  # exact, and in words as narrow as a block allows
+        short = dtype.kind in "iub" and dtype.itemsize <= 2
+        computed = np.dtype(
+            "i8" if short else "f8"
+        )  # exact, and in words as narrow as a block allows
         return UfuncKernel(np.add, computed, result, square_of, _root)
     if ord == np.inf:
         return UfuncKernel(np.maximum, wide, result, _absolute)
@@ -219,7 +220,9 @@ def _norm(dtype: np.dtype[Any], count: int, ord: Any = None) -> Kernel:
         return UfuncKernel(np.minimum, wide, result, _absolute)
     if ord == 0:
         return UfuncKernel(np.add, np.dtype("i8"), result, _is_nonzero)
-    return UfuncKernel(np.add, wide, result, partial(_power, ord), partial(_unpower, ord))
+    return UfuncKernel(
+        np.add, wide, result, partial(_power, float(ord)), partial(_unpower, float(ord))
+    )
 
 
 def _root(found: Array, count: int) -> Array:
@@ -230,13 +233,13 @@ def _absolute(values: Array) -> Array:
     return np.abs(values.astype(np.float64) if values.dtype.kind in "iub" else values)
 
 
-def _power(ord: float, values: Array) -> Array:
+def _power(exponent: float, values: Array) -> Array:
     with np.errstate(all="ignore"):
-        return np.asarray(_absolute(values) ** ord)
+        return np.asarray(_absolute(values) ** exponent)
 
 
-def _unpower(ord: float, found: Array, count: int) -> Array:
-    return np.asarray(found ** (1 / ord))
+def _unpower(exponent: float, found: Array, count: int) -> Array:
+    return np.asarray(found ** (1 / exponent))
 
 
 KERNELS: dict[str, Callable[..., Kernel]] = {
@@ -258,7 +261,7 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
 """What makes the kernel of each reduction; it takes the dtype, the number of elements, and the function's options."""
 
 
-def norm_axes(axis: Any, ord: Any, ndim: int) -> tuple[Any, Any]:
+def norm_axes(axis: Any, order: Any, ndim: int) -> tuple[Any, Any]:
     """Return axes and order of `numpy.linalg.norm` as a norm of vectors.
 
     Raises
@@ -272,17 +275,17 @@ def norm_axes(axis: Any, ord: Any, ndim: int) -> tuple[Any, Any]:
     (((0, 1), None), (None, None))
     """
     several = ndim if axis is None else len(normalize_axis_tuple(axis, ndim, "axis"))
-    if axis is None and ord is None:
+    if axis is None and order is None:
         return None, None
-    if several == 1 and not isinstance(ord, str):
-        return axis, ord
-    if several == 2 and ord in (None, "fro", "f"):
+    if several == 1 and not isinstance(order, str):
+        return axis, order
+    if several == 2 and order in (None, "fro", "f"):
         return axis, None
-    if several > 2 or several == 0 or (several == 1 and isinstance(ord, str)):
+    if several > 2 or several == 0 or (several == 1 and isinstance(order, str)):
         raise ValueError(
-            f"ord={ord!r} and axis={axis!r}: a norm is of one axis, or of two with ord=None or 'fro'"
+            f"ord={order!r} and axis={axis!r}: a norm is of one axis, or of two with ord=None or 'fro'"
         )
     raise UnsupportedFunctionError(
-        f"np.linalg.norm with ord={ord!r} over two axes of a stored tensor is not there; read it: "
-        f"np.linalg.norm(ref[...], {ord!r})"
+        f"np.linalg.norm with ord={order!r} over two axes of a stored tensor is not there; read it: "
+        f"np.linalg.norm(ref[...], {order!r})"
     )

@@ -103,7 +103,8 @@ def _spread(tiles: Tiles, merger: Merger) -> None:
 def _put(state: State, place: Place, part: State, merger: Merger) -> None:
     """Absorb a tile into a whole answer."""
     if all(isinstance(index, slice) for index in place):
-        merger.absorb(tuple(array[(*place, ...)] for array in state), part)
+        here = (*place, ...)
+        merger.absorb(tuple(array[here] for array in state), part)
         return
     mesh = np.ix_(*(np.arange(i.start, i.stop) if isinstance(i, slice) else i for i in place))
     some = tuple(array[mesh] for array in state)
