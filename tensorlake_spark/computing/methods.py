@@ -365,13 +365,13 @@ class Computing(ABC):
         given = {k: v for k, v in given.items() if not _is_default(v)}
         if name in ("tensordot", "dot") and not isinstance(x, Computing):
             return _turned(name, x, given)
+        others = [given.pop("b")] if "b" in given else []
         known = inspect.signature(getattr(Computing, name)).parameters
         unknown = [k for k in given if k not in known]
         if unknown or not isinstance(x, Computing):
             raise UnsupportedFunctionError(
                 f"np.{name} of a stored tensor takes no {unknown[0] if unknown else first}=; read it: np.{name}(ref[...])"
             )
-        others = [given.pop("b")] if "b" in given else []
         return getattr(x, name)(*others, **given)
 
 
@@ -383,7 +383,7 @@ def _turned(name: str, array: Any, given: dict[str, Any]) -> Any:
         axes: Any = ([-1], [max(ndim - 2, 0)]) if array.ndim and ndim else 0
     else:
         axes = given.get("axes", 2)
-    if np.ndim(axes) == 0 and not isinstance(axes, (list, tuple)):
+    if not isinstance(axes, (list, tuple)):
         axes = [*range(array.ndim - axes, array.ndim)], [*range(axes)]
     theirs, mine = ([k] if np.ndim(k) == 0 else [*k] for k in axes)
     found = stored.tensordot(array, (mine, theirs))

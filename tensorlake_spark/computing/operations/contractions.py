@@ -77,9 +77,10 @@ class Contraction(Fold[Any]):
         else:
             own, new = self._own, self._new
             out = np.zeros([lengths[k] for k in (*own, *new)], self.dtype)
-            rows = out.reshape(math.prod(self.shape[k] for k in own), -1)
+            width = math.prod(lengths[k] for k in new)
+            rows = out.reshape(math.prod(self.shape[k] for k in own), width)
             for cells, _, found in self._reduction._merged(partial.parts if partial else []):
-                rows[cells] = found.reshape(len(cells), -1)
+                rows[cells] = found.reshape(len(cells), width)
             order = [*own, *new]
             out = out.transpose([order.index(k) for k in self.axes])
         out = np.asarray(out, self.dtype).reshape(shape)
@@ -154,7 +155,7 @@ def tensordot(stored: Stored, other: Any, axes: Any = 2) -> Contraction:
         If the lengths of paired axes differ. NumPy's AxisError if there is no such axis.
     """
     array, ndim = _array("tensordot", other), len(stored.shape)
-    if np.ndim(axes) == 0 and not isinstance(axes, (tuple, list)):
+    if not isinstance(axes, (tuple, list)):
         count = operator.index(axes)
         pairs: Any = range(ndim - count, ndim), range(count)
     else:

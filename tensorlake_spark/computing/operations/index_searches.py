@@ -104,7 +104,7 @@ class BlockSearch(Fold[Tiles]):
 
     def wide(self, state: State) -> State:
         """Return a state with room for all places."""
-        return state[0].copy(), state[1].astype(np.int64)
+        return np.array(state[0]), np.array(state[1], np.int64)
 
     def absorb(self, state: State, other: State) -> None:
         """Take the better ones of another state; of equal ones those that come first."""
@@ -112,6 +112,7 @@ class BlockSearch(Fold[Tiles]):
         take = better(new, value, self.largest)
         take |= same(new, value) & (new_at < at)
         take |= at < 0
+        take &= new_at >= 0
         np.copyto(value, new, where=take)
         np.copyto(at, new_at, where=take, casting="unsafe")
 

@@ -105,7 +105,7 @@ class UfuncKernel(Kernel):
         return (np.full(shape, _identity(self.ufunc, self.computed), self.computed),)
 
     def wide(self, state: State) -> State:
-        return (state[0].astype(self.computed),)
+        return (np.array(state[0], self.computed),)
 
     def absorb(self, state: State, other: State) -> None:
         with np.errstate(all="ignore"):
@@ -185,7 +185,7 @@ class Moments(Kernel):
 
     def wide(self, state: State) -> State:
         n, mean, sums = state
-        return n.astype(np.float64), mean.astype(self.computed), sums.astype(self._real)
+        return np.array(n, "f8"), np.array(mean, self.computed), np.array(sums, self._real)
 
     def absorb(self, state: State, other: State) -> None:
         (n, mean, sums), (m, other_mean, other_sums) = state, other
@@ -258,7 +258,7 @@ class IntegerMoments(Kernel):
         return np.zeros(shape, np.int64), np.zeros(shape, np.int64)
 
     def wide(self, state: State) -> State:
-        return tuple(array.astype(np.int64) for array in state)
+        return tuple(np.array(array, np.int64) for array in state)
 
     def absorb(self, state: State, other: State) -> None:
         for array, more in zip(state, other, strict=True):

@@ -54,7 +54,8 @@ class Tiles:
     @classmethod
     def of(cls, shape: tuple[int, ...], place: Place, state: State) -> Tiles:
         """Return one tile."""
-        return cls(shape, {_key(shape, place): (place, state)})
+        arrays = tuple(np.asarray(array) for array in state)  # not scalars, which nothing can be put into
+        return cls(shape, {_key(shape, place): (place, arrays)})
 
 
 def unite(one: Tiles, other: Tiles, merger: Merger) -> Tiles:

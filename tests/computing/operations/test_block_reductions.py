@@ -35,7 +35,7 @@ def answer_of(function, *args, **kwargs):
 
 
 @given(st.data(), arrays(), st.sampled_from(sorted(KERNELS)), st.sampled_from(LAYOUTS))
-@times(3)
+@times(1.5)
 def test_a_reduction_is_numpys(shared, data, array, name, layout):
     key = data.draw(keys(array.shape))
     x = array[key]
