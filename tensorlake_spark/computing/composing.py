@@ -142,7 +142,9 @@ def _points(outer: AnySelection, inner: AnySelection) -> PointSelection:
             f"this key of a view that has index arrays picks {size} elements of shape {inner.result_shape}; at most "
             f"{MOST_POINTS} can be picked so: read the view, or give one key to ref.view[...]"
         )
-    coords = _within(inner, np.indices(inner.result_shape, np.int64).reshape(len(inner.result_shape), size))
+    coords = _within(
+        inner, np.indices(inner.result_shape, np.int64).reshape(len(inner.result_shape), size)
+    )
     return PointSelection(outer.shape, _within(outer, coords), inner.result_shape)
 
 

@@ -390,7 +390,7 @@ def _turned(name: str, array: Any, given: dict[str, Any]) -> Any:
     left = array.ndim - len(theirs)
     return (
         np.moveaxis(found, range(found.ndim - left, found.ndim), range(left))
-        if getattr(found, 'ndim', 0)
+        if getattr(found, "ndim", 0)
         else found
     )
 

@@ -17,7 +17,12 @@ SHAPE = (5, 4, 6)
 def picked(array, selection):
     if isinstance(selection, PointSelection):
         return selection.finish(array[tuple(selection.coords)])
-    mesh = np.ix_(*(a.indices if hasattr(a, "indices") else np.arange(a.start, a.stop, a.step) for a in selection.axes))
+    mesh = np.ix_(
+        *(
+            a.indices if hasattr(a, "indices") else np.arange(a.start, a.stop, a.step)
+            for a in selection.axes
+        )
+    )
     return selection.finish(array[mesh])
 
 
@@ -46,7 +51,9 @@ def test_basic_keys_stay_basic(data):
 def test_points_are_picked_of_points():
     array = array_of("i8", SHAPE, 1)
     outer = select_points(([4, 0, 2], 1, [[5], [0]]), SHAPE)
-    assert np.array_equal(picked(array, compose(outer, (1, slice(None, None, -2)))), array[[2, 4], 1, 0])
+    assert np.array_equal(
+        picked(array, compose(outer, (1, slice(None, None, -2)))), array[[2, 4], 1, 0]
+    )
 
 
 def test_too_many_single_elements_are_refused(monkeypatch):

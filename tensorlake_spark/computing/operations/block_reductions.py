@@ -136,19 +136,19 @@ def _made(
 ) -> Callable[..., Kernel]:
     """Return what makes the kernel of a function of NumPy for a dtype."""
 
-    def make(dtype: np.dtype[Any], count: int, **options: Any) -> Kernel:
-        result = _dtype_of(function, dtype, **options)
+    def make(of: np.dtype[Any], count: int, /, **options: Any) -> Kernel:
+        result = _dtype_of(function, of, **options)
         wide = np.dtype(computed) if computed else _computed(result, options.get("dtype"))
         return UfuncKernel(ufunc, wide, result, prepare)
 
     return make
 
 
-def _dtype_of(function: Callable[..., Any], dtype: np.dtype[Any], **options: Any) -> np.dtype[Any]:
+def _dtype_of(function: Callable[..., Any], of: np.dtype[Any], /, **options: Any) -> np.dtype[Any]:
     """Return the dtype of what NumPy's function gives; it raises what that raises."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return np.asarray(function(np.zeros(1, dtype), **options)).dtype
+        return np.asarray(function(np.zeros(1, of), **options)).dtype
 
 
 def _computed(result: np.dtype[Any], asked: Any) -> np.dtype[Any]:
@@ -158,21 +158,21 @@ def _computed(result: np.dtype[Any], asked: Any) -> np.dtype[Any]:
     return np.result_type(result, "f8")
 
 
-def _mean(dtype: np.dtype[Any], count: int, **options: Any) -> Kernel:
-    result = _dtype_of(np.mean, dtype, **options)
+def _mean(of: np.dtype[Any], count: int, /, **options: Any) -> Kernel:
+    result = _dtype_of(np.mean, of, **options)
     return UfuncKernel(
         np.add, _computed(result, options.get("dtype")), result, None, np.true_divide
     )
 
 
 def _var(
-    dtype: np.dtype[Any], count: int, ddof: float = 0, is_root: bool = False, **options: Any
+    of: np.dtype[Any], count: int, /, ddof: float = 0, is_root: bool = False, **options: Any
 ) -> Kernel:
-    result = _dtype_of(np.std if is_root else np.var, dtype, **options)
+    result = _dtype_of(np.std if is_root else np.var, of, **options)
     asked = options.get("dtype")
-    mean = _dtype_of(np.mean, dtype) if asked is None else np.dtype(asked)
+    mean = _dtype_of(np.mean, of) if asked is None else np.dtype(asked)
     moments = Moments(_computed(mean, asked), result, ddof, is_root)
-    return IntegerMoments(moments) if holds_moments(dtype, count) else moments
+    return IntegerMoments(moments) if asked is None and holds_moments(of, count) else moments
 
 
 def _extreme(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Kernel]:

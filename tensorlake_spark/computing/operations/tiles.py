@@ -54,7 +54,9 @@ class Tiles:
     @classmethod
     def of(cls, shape: tuple[int, ...], place: Place, state: State) -> Tiles:
         """Return one tile."""
-        arrays = tuple(np.asarray(array) for array in state)  # not scalars, which nothing can be put into
+        arrays = tuple(
+            np.asarray(array) for array in state
+        )  # not scalars, which nothing can be put into
         return cls(shape, {_key(shape, place): (place, arrays)})
 
 

@@ -40,7 +40,9 @@ def test_a_reduction_is_numpys(shared, data, array, name, layout):
     key = data.draw(keys(array.shape))
     x = array[key]
     axis = data.draw(axes(x.ndim))
-    if name == "norm" and (isinstance(axis, tuple) and len(axis) > 2 or (axis is None and not x.ndim)):
+    if name == "norm" and (
+        (isinstance(axis, tuple) and len(axis) > 2) or (axis is None and not x.ndim)
+    ):
         axis = None
     options = {"keepdims": data.draw(st.booleans())} if x.ndim else {}
     view = put(shared, array, layout).view[key]
@@ -77,7 +79,10 @@ def test_partials_may_be_combined_in_any_order_and_are_pickled(shared, data, nam
             place = (slice(k, k + 1), slice(0, 5), slice(0, 4))
             if stored.is_sparse:
                 coords = block.coords + np.array([[k], [0], [0]])
-                block, place = type(block)(coords, block.values, (6, 5, 4)), tuple(slice(0, n) for n in array.shape)
+                block, place = (
+                    type(block)(coords, block.values, (6, 5, 4)),
+                    tuple(slice(0, n) for n in array.shape),
+                )
             found.append(fold.map(place, block))
         return [pickle.loads(pickle.dumps(p)) for p in found[-6:]]
 
@@ -120,7 +125,10 @@ def test_missing_chunks_count_as_the_fill_value(lake):
     assert ref.nnz < array.size
     for name in ("sum", "min", "max", "var", "mean", "count_nonzero"):
         for axis in (None, 0, 1):
-            equal(np.asarray(getattr(ref, name)(axis=axis)), np.asarray(getattr(np, name)(array, axis=axis)))
+            equal(
+                np.asarray(getattr(ref, name)(axis=axis)),
+                np.asarray(getattr(np, name)(array, axis=axis)),
+            )
     assert ref.view[0:3].sum() == 7 * 24, "no row at all"
 
 

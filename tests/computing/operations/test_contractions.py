@@ -36,7 +36,11 @@ def test_products_are_numpys(shared, data, dtype, layout, seed):
     close(view.ttv(vectors[k], k), np.tensordot(x, vectors[k], (k, 0)), atol=1e-9)
     terms = [term for j, v in enumerate(vectors) for term in (v, [j])]
     close(view.ttv(vectors), np.einsum(x, letters(x.ndim), *terms, []), atol=1e-9)
-    close(view.ttm(matrices[k], k), np.moveaxis(np.tensordot(x, matrices[k], (k, 1)), -1, k), atol=1e-9)
+    close(
+        view.ttm(matrices[k], k),
+        np.moveaxis(np.tensordot(x, matrices[k], (k, 1)), -1, k),
+        atol=1e-9,
+    )
     close(view.ttm(matrices[k].T, k, transpose=True), view.ttm(matrices[k], k))
     close(np.dot(view, matrices[-1].T), np.dot(x, matrices[-1].T), atol=1e-9)
     other = rng.random((2, x.shape[k], 3))
@@ -83,7 +87,11 @@ def test_a_fold_of_products_is_pickled(lake):
         (lambda x: x.ttv(np.ones(3), 1), InvalidTensorError, "axis 1 has length 5"),
         (lambda x: x.ttv([np.ones(4)], (0, 1)), InvalidTensorError, "1 factors for 2 axes"),
         (lambda x: x.ttm(np.ones(5), 1), InvalidTensorError, "rank 1"),
-        (lambda x: x.mttkrp([np.ones((4, 2))], 0), InvalidTensorError, "a factor for each of 2 axes"),
+        (
+            lambda x: x.mttkrp([np.ones((4, 2))], 0),
+            InvalidTensorError,
+            "a factor for each of 2 axes",
+        ),
         (lambda x: x.tensordot(np.ones((3, 5)), 1), InvalidTensorError, "length 5"),
         (lambda x: x.tensordot(np.ones((5, 3)), ([0, 1], [0])), InvalidTensorError, "as many"),
         (lambda x: x.ttv(np.ones(5), 2), np.exceptions.AxisError, "out of bounds"),
