@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operations.element_reductions import ElementReduction
-from tensorlake_spark.computing.operations.kernels import (
+from tensorlake_spark.computing.operations.reduction_kernels import (
     IntegerMoments,
     Kernel,
     Moments,
@@ -61,7 +61,7 @@ def reduction(
     kernel = KERNELS[name](stored.dtype, count, **options)
     is_scalar = axis is None and not keepdims
     kept: list[int] = [n for k, n in enumerate(shape) if k not in axes]
-    if not count and math.prod(kept):
+    if not count and 0 not in kept:
         _refuse_nothing(name, stored.dtype)
     make = ElementReduction if stored.is_sparse else BlockReduction
     return make(kernel, shape, axes, keepdims, is_scalar)

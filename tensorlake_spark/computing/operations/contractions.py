@@ -17,7 +17,7 @@ from tensorlake_spark.computing.operations.element_reductions import (
     ElementReduction,
     run_starts,
 )
-from tensorlake_spark.computing.operations.kernels import UfuncKernel
+from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
 from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
 from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
-from tensorlake_spark.computing.operations.kernels import Kernel
+from tensorlake_spark.computing.operations.reduction_kernels import Kernel
 from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.ops.elements import Elements, elements_at
 

@@ -20,7 +20,7 @@ _SMALL = 1 << 20  # an answer of fewer bytes is put together at once
 
 
 class Merger(Protocol):
-    """What tiles need to know of states; `kernels` has them."""
+    """What tiles need to know of states; `reduction_kernels` has them."""
 
     def blank(self, shape: Sequence[int]) -> State:
         """Return the state of elements that no block has touched."""

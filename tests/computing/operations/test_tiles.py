@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tensorlake_spark.computing.operations.kernels import UfuncKernel
+from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
 from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
 
 INT = np.dtype("i8")

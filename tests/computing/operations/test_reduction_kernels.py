@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from tensorlake_spark.computing.operations.block_reductions import KERNELS
-from tensorlake_spark.computing.operations.kernels import IntegerMoments, holds_moments, square_of
+from tensorlake_spark.computing.operations.reduction_kernels import (
+    IntegerMoments,
+    holds_moments,
+    square_of,
+)
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
