@@ -20,12 +20,14 @@ from tensorlake_spark.layouts.verification import boxes
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.tensor.spec import TensorSpec
+from tensorlake_spark.threads import THREADS
 
 Array = np.ndarray[Any, Any]
 Partial = TypeVar("Partial")
 
-BLOCK_BYTES = 8 << 20
-"""Neighbouring rows of a dense tensor are decoded into one block of at most this size."""
+BLOCK_BYTES = max(4 << 20, (48 << 20) // THREADS)
+"""Neighbouring rows of a dense tensor are decoded into one block of at most this size: large blocks over one part of
+an answer are combined before they leave a thread."""
 
 BLOCK_ELEMENTS = 256 << 10
 """Rows of a sparse tensor are decoded together up to so many elements."""

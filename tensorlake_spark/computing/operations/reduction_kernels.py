@@ -20,6 +20,8 @@ from tensorlake_spark.computing.operations.tiles import State
 Array = np.ndarray[Any, Any]
 Axes = tuple[int, ...]
 
+_LONG_RUN = 16
+
 
 class Kernel(ABC):
     """How a reduction is computed. It has no state of its own, and can be pickled."""
@@ -124,6 +126,8 @@ class UfuncKernel(Kernel):
         if len(starts) == len(values):
             return (values.astype(self.computed, copy=False),)
         with np.errstate(all="ignore"):
+            if self.ufunc is np.add and values.ndim == 1:
+                return (_run_sums(values, starts).astype(self.computed, copy=False),)
             return (self.ufunc.reduceat(values, starts).astype(self.computed, copy=False),)
 
     def with_zeros(self, state: State, missing: Array) -> State:
@@ -202,19 +206,19 @@ class Moments(Kernel):
         if len(starts) == len(values):
             return np.ones(len(values)), values, np.zeros(len(values), self._real)
         with np.errstate(all="ignore"):
-            mean = np.add.reduceat(values, starts) / counts
+            mean = _run_sums(values, starts) / counts
             apart = values - np.repeat(mean, counts)
-            return counts.astype(np.float64), mean, np.add.reduceat(_square(apart), starts)
+            return counts.astype(np.float64), mean, _run_sums(_square(apart), starts)
 
     def merge(self, state: State, starts: Array) -> State:
         n, mean, sums = state
         if len(starts) == len(n):
             return state
         with np.errstate(all="ignore"):
-            total = np.add.reduceat(n, starts)
-            middle = np.add.reduceat(n * mean, starts) / total
+            total = _run_sums(n, starts)
+            middle = _run_sums(n * mean, starts) / total
             apart = mean - np.repeat(middle, np.diff(starts, append=len(n)))
-            return total, middle, np.add.reduceat(sums + n * _square(apart), starts)
+            return total, middle, _run_sums(sums + n * _square(apart), starts)
 
     def with_zeros(self, state: State, missing: Array) -> State:
         out = self.wide(state)
@@ -312,6 +316,15 @@ def _square(values: Array) -> Array:
         values = values.view(np.uint8) if values.dtype.kind == "b" else values
         return np.multiply(values, values, dtype=f"{values.dtype.kind}{2 * values.dtype.itemsize}")
     return np.multiply(values, values)
+
+
+def _run_sums(values: Array, starts: Array) -> Array:
+    """Return the sum of each run. Short runs of doubles are counted sooner than they are reduced."""
+    if values.dtype != np.float64 or len(starts) * _LONG_RUN < len(values):
+        dtype = None if values.dtype.kind in "mM" else values.dtype
+        return np.asarray(np.add.reduceat(values, starts, dtype=dtype))
+    counts = np.diff(starts, append=len(values))
+    return np.bincount(np.repeat(np.arange(len(starts)), counts), values, len(starts))
 
 
 def _narrow(dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = None) -> np.dtype[Any]:
