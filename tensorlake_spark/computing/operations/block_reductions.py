@@ -22,7 +22,7 @@ from tensorlake_spark.computing.operations.reduction_kernels import (
     holds_moments,
     square_of,
 )
-from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
+from tensorlake_spark.computing.operations.tiles import Tiles, by_slabs, unite, whole
 from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.errors import UnsupportedFunctionError
 from tensorlake_spark.ops.elements import Elements
@@ -107,7 +107,7 @@ class BlockReduction(Fold[Tiles]):
     def map(self, place: Place, block: Block) -> Tiles:
         assert not isinstance(block, Elements)
         kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
-        return Tiles.of(self._kept, kept, self.kernel.start(block, self.axes))
+        return Tiles.of(self._kept, kept, by_slabs(self.kernel.start, block, self.axes))
 
     def combine(self, one: Tiles, other: Tiles) -> Tiles:
         return unite(one, other, self.kernel)

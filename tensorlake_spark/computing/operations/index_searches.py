@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
-from tensorlake_spark.computing.operations.element_reductions import kept_places, run_starts
-from tensorlake_spark.computing.operations.tiles import State, Tiles, unite, whole
+from tensorlake_spark.computing.operations.element_reductions import (
+    Cells,
+    kept_places,
+    run_starts,
+)
+from tensorlake_spark.computing.operations.tiles import State, Tiles, by_slabs, unite, whole
 from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.ops.elements import Elements, elements_at
 
 Array = np.ndarray[Any, Any]
+
+_MANY = 1 << 20  # so many elements wait to be merged, or as many as there were after the last time
 
 _LONGEST = 255  # of an axis along which positions are found by multiplying bytes
 
@@ -71,7 +79,7 @@ class BlockSearch(Fold[Tiles]):
     def _found(self, place: Place, block: Array) -> State:
         if len(self.axes) == 1:
             (axis,) = self.axes
-            value, first = _along(block, axis, self.largest)
+            value, first = by_slabs(partial(_along, self.largest), block, self.axes)
             part = place[axis]
             if isinstance(part, slice):
                 return value, first.astype(np.int64) + part.start if part.start else first
@@ -122,12 +130,12 @@ class BlockSearch(Fold[Tiles]):
 
 
 @dataclass(frozen=True)
-class ElementSearch(Fold[tuple[Array, Array, Array]]):
+class ElementSearch(Fold[Cells]):
     """The first largest or smallest element of a sparse tensor.
 
-    The partial has cells, places in them, and values, sorted by the first two. Of a cell that has a better element
-    than zero only that one stays. Of the others all stay: which zero is the first that is not stored, they tell
-    together.
+    Parts of the partial have cells, places in them, and values, sorted by the first two. Of a cell that has a better
+    element than zero only that one stays. Of the others all stay: which zero is the first that is not stored, they
+    tell together.
 
     Attributes are those of `BlockSearch`.
     """
@@ -138,29 +146,44 @@ class ElementSearch(Fold[tuple[Array, Array, Array]]):
     largest: bool
     keepdims: bool = False
 
-    def map(self, place: Place, block: Block) -> tuple[Array, Array, Array]:
+    def map(self, place: Place, block: Block) -> Cells:
         assert isinstance(block, Elements)
-        cells = kept_places(block, self.axes)
+        if not block.nnz:
+            return Cells([])
+        cells, values = kept_places(block, self.axes), block.values
         if len(self.axes) == block.ndim:
             at = block.places
         else:
             inner = math.prod(self.shape[self.axes[0] + 1 :])
             at = block.places // inner
             at -= at // self.shape[self.axes[0]] * self.shape[self.axes[0]]
-        return self._best(cells, at, block.values)
+        if (cells[1:] < cells[:-1]).any():
+            cells, by = sort_places(cells)  # stable, so that places in a cell still ascend
+            at, values = at[by], values[by]
+        return Cells([self._best(cells, at, values)])
 
-    def combine(
-        self, one: tuple[Array, Array, Array], other: tuple[Array, Array, Array]
-    ) -> tuple[Array, Array, Array]:
-        return self._best(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
+    def combine(self, one: Cells, other: Cells) -> Cells:
+        parts, merged = [*one.parts, *other.parts], max(one.merged, other.merged)
+        if sum(len(part[0]) for part in parts) > max(_MANY, 2 * merged):
+            parts = self._merged(parts)
+            merged = len(parts[0][0])
+        return Cells(parts, merged)
+
+    def _merged(self, parts: Sequence[tuple[Array, ...]]) -> list[tuple[Array, ...]]:
+        """Return parts as one at most."""
+        parts = [part for part in parts if len(part[0])]
+        if len(parts) < 2:
+            return [*parts]
+        cells, at, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        _, by = sort_places(cells * self._total + at)
+        return [self._best(cells[by], at[by], values[by])]
+
+    @property
+    def _total(self) -> int:
+        return math.prod(self.shape[k] for k in self.axes)
 
     def _best(self, cells: Array, at: Array, values: Array) -> tuple[Array, Array, Array]:
-        """Return what has to be known of some elements."""
-        if not len(cells):
-            return cells, at, values
-        if (cells[1:] < cells[:-1]).any():
-            cells, by = sort_places(cells)
-            at, values = at[by], values[by]
+        """Return what has to be known of elements that are sorted by cell and place."""
         starts = run_starts(cells)
         if len(starts) == len(cells):
             return cells, at, values
@@ -169,19 +192,15 @@ class ElementSearch(Fold[tuple[Array, Array, Array]]):
             best = (np.maximum if self.largest else np.minimum).reduceat(values, starts)
         decided = better(best, np.zeros(1, self.dtype), self.largest)
         is_best = np.flatnonzero(same(values, np.repeat(best, counts)))
-        of = np.searchsorted(starts, is_best, "right") - 1
-        first = np.full(len(starts), np.iinfo(np.int64).max)
-        np.minimum.at(first, of, at[is_best])
+        of = np.searchsorted(starts, is_best, "right")
         stays = np.repeat(~decided, counts)
-        chosen = is_best[at[is_best] == first[of]]
-        stays[chosen] = True
+        stays[is_best[run_starts(of)]] = True
         return cells[stays], at[stays], values[stays]
 
-    def finish(self, partial: tuple[Array, Array, Array] | None) -> Any:
+    def finish(self, partial: Cells | None) -> Any:
         none = np.zeros(0, np.int64)
-        cells, at, values = (
-            partial if partial is not None else (none, none, np.zeros(0, self.dtype))
-        )
+        parts = self._merged(partial.parts) if partial is not None else []
+        cells, at, values = parts[0] if parts else (none, none, np.zeros(0, self.dtype))
         starts = run_starts(cells)
         answers = self._first_of_each(cells, at, values, starts)
         kept = tuple(n for k, n in enumerate(self.shape) if k not in self.axes)
@@ -194,9 +213,6 @@ class ElementSearch(Fold[tuple[Array, Array, Array]]):
         """Return the place in each cell, zeros that are not stored among the elements."""
         if not len(cells):
             return np.zeros(0, np.int64)
-        total = math.prod(self.shape[k] for k in self.axes)
-        order = np.lexsort((at, cells))
-        at, values = at[order], values[order]
         counts = np.diff(starts, append=len(cells))
         best = (np.maximum if self.largest else np.minimum).reduceat(values, starts)
         rank = np.arange(len(at)) - np.repeat(starts, counts)
@@ -208,7 +224,7 @@ class ElementSearch(Fold[tuple[Array, Array, Array]]):
         zero = np.zeros(1, self.dtype)
         decided = better(best, zero, self.largest)
         worse = better(np.broadcast_to(zero, best.shape), best, self.largest)
-        has_hole = holes < total
+        has_hole = holes < self._total
         answer = np.where(worse & has_hole, holes, first)
         return np.where(~decided & ~worse & has_hole, np.minimum(first, holes), answer)
 
@@ -275,8 +291,9 @@ def _is_nan(values: Array) -> Array:
     return np.asarray(np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values))
 
 
-def _along(block: Array, axis: int, largest: bool) -> tuple[Array, Array]:
+def _along(largest: bool, block: Array, axes: tuple[int, ...]) -> State:
     """Return the best values along an axis, and where the first of each is."""
+    (axis,) = axes
     length = block.shape[axis]
     if length == 1:
         value = block.take(0, axis)

@@ -135,3 +135,40 @@ def _key(shape: tuple[int, ...], place: Place) -> Any:
 
 Finish = Callable[[State, int], Array]
 """Makes the answer of a state, and the number of elements that each of its elements has been computed from."""
+
+
+_SLAB = (
+    256 << 10
+)  # bytes of a block that are computed at a time, so that what is in between stays in the cache
+
+
+def by_slabs(
+    compute: Callable[[Array, tuple[int, ...]], State], block: Array, axes: tuple[int, ...]
+) -> State:
+    """Return the state of a block, computed slab by slab along an axis that is not reduced.
+
+    Parameters
+    ----------
+    compute : callable
+        Takes a part of the block and the axes to reduce; returns its state.
+    block : ndarray
+        The block.
+    axes : tuple of int
+        The axes to reduce, ascending.
+    """
+    kept = [k for k in range(block.ndim) if k not in axes]
+    if block.nbytes <= 2 * _SLAB or not kept:
+        return compute(block, axes)
+    lead = axes[0] if axes else block.ndim
+    if lead > 1 and block.flags.c_contiguous:
+        flat = block.reshape(-1, *block.shape[lead:])
+        found = by_slabs(compute, flat, tuple(k - lead + 1 for k in axes))
+        return tuple(array.reshape(block.shape[:lead] + array.shape[1:]) for array in found)
+    axis = max(kept, key=lambda k: block.shape[k])
+    step = max(1, _SLAB * block.shape[axis] // block.nbytes)
+    before = (slice(None),) * axis
+    parts = [
+        compute(block[(*before, slice(first, first + step))], axes)
+        for first in range(0, block.shape[axis], step)
+    ]
+    return tuple(np.concatenate(arrays, kept.index(axis)) for arrays in zip(*parts, strict=True))
