@@ -213,6 +213,9 @@ class ElementSearch(Fold[Cells]):
         """Return the place in each cell, zeros that are not stored among the elements."""
         if not len(cells):
             return np.zeros(0, np.int64)
+        zero = np.zeros(1, self.dtype)
+        if len(starts) == len(cells) and better(values, zero, self.largest).all():
+            return at
         counts = np.diff(starts, append=len(cells))
         best = (np.maximum if self.largest else np.minimum).reduceat(values, starts)
         rank = np.arange(len(at)) - np.repeat(starts, counts)
@@ -221,7 +224,6 @@ class ElementSearch(Fold[Cells]):
         holes = np.minimum(np.minimum.reduceat(hole, starts), counts)
         is_best = np.where(same(values, np.repeat(best, counts)), at, np.iinfo(np.int64).max)
         first = np.minimum.reduceat(is_best, starts)
-        zero = np.zeros(1, self.dtype)
         decided = better(best, zero, self.largest)
         worse = better(np.broadcast_to(zero, best.shape), best, self.largest)
         has_hole = holes < self._total
