@@ -166,9 +166,7 @@ def by_slabs(
         return tuple(array.reshape(block.shape[:lead] + array.shape[1:]) for array in found)
     axis = max(kept, key=lambda k: block.shape[k])
     step = max(1, _SLAB * block.shape[axis] // block.nbytes)
-    before = (slice(None),) * axis
-    parts = [
-        compute(block[(*before, slice(first, first + step))], axes)
-        for first in range(0, block.shape[axis], step)
-    ]
+    count = -(-block.shape[axis] // step)
+    slabs = np.array_split(block, count, axis)
+    parts = [compute(slab, axes) for slab in slabs]
     return tuple(np.concatenate(arrays, kept.index(axis)) for arrays in zip(*parts, strict=True))
