@@ -148,8 +148,15 @@ def _points(outer: AnySelection, inner: AnySelection) -> PointSelection:
     return PointSelection(outer.shape, _within(outer, coords), inner.result_shape)
 
 
-def _within(selection: AnySelection, coords: Array) -> Array:
+def _within(selection: Any, coords: Array) -> Array:
     """Return where elements of an answer lie in the tensor, one for one."""
+    if hasattr(selection, "rest"):  # points of some axes with every index of the others
+        first, count = selection.target, len(selection.points.result_shape)
+        out = np.empty((len(selection.shape), coords.shape[1]), np.int64)
+        out[list(selection.axes)] = _within(selection.points, coords[first : first + count])
+        rest = np.delete(coords, slice(first, first + count), axis=0)
+        out[list(selection.others)] = _within(selection.rest, rest)
+        return out
     if isinstance(selection, PointSelection):
         shape = selection.result_shape
         places = np.ravel_multi_index(tuple(coords), shape) if shape else np.zeros(1, np.int64)
