@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -73,8 +73,7 @@ class Stored:
     @property
     def plain(self) -> Selection:
         """The selection, where it `has_blocks`."""
-        assert isinstance(self.selection, Selection)
-        return self.selection
+        return cast("Selection", self.selection)
 
     @property
     def has_duplicates(self) -> bool:

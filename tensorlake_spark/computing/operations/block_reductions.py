@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -25,7 +25,6 @@ from tensorlake_spark.computing.operations.reduction_kernels import (
 from tensorlake_spark.computing.operations.tiles import Tiles, by_slabs, unite, whole
 from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.errors import UnsupportedFunctionError
-from tensorlake_spark.ops.elements import Elements
 
 Array = np.ndarray[Any, Any]
 
@@ -105,9 +104,9 @@ class BlockReduction(Fold[Tiles]):
     is_scalar: bool = False
 
     def map(self, place: Place, block: Block) -> Tiles:
-        assert not isinstance(block, Elements)
+        dense = cast("Array", block)
         kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
-        return Tiles.of(self._kept, kept, by_slabs(self.kernel.start, block, self.axes))
+        return Tiles.of(self._kept, kept, by_slabs(self.kernel.start, dense, self.axes))
 
     def combine(self, one: Tiles, other: Tiles) -> Tiles:
         return unite(one, other, self.kernel)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -49,10 +49,10 @@ class ElementReduction(Fold[Cells]):
     is_scalar: bool = False
 
     def map(self, place: Place, block: Block) -> Cells:
-        assert isinstance(block, Elements)
-        if not block.nnz:
+        some = cast("Elements", block)
+        if not some.nnz:
             return Cells([])
-        cells, values = self._cells(block), block.values
+        cells, values = self._cells(some), some.values
         if (cells[1:] < cells[:-1]).any():
             cells, by = sort_places(cells)
             values = values[by]

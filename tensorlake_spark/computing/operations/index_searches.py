@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -72,9 +72,8 @@ class BlockSearch(Fold[Tiles]):
     keepdims: bool = False
 
     def map(self, place: Place, block: Block) -> Tiles:
-        assert not isinstance(block, Elements)
         kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
-        return Tiles.of(self._kept, kept, self._found(place, block))
+        return Tiles.of(self._kept, kept, self._found(place, cast("Array", block)))
 
     def _found(self, place: Place, block: Array) -> State:
         if len(self.axes) == 1:
@@ -147,15 +146,15 @@ class ElementSearch(Fold[Cells]):
     keepdims: bool = False
 
     def map(self, place: Place, block: Block) -> Cells:
-        assert isinstance(block, Elements)
-        if not block.nnz:
+        some = cast("Elements", block)
+        if not some.nnz:
             return Cells([])
-        cells, values = kept_places(block, self.axes), block.values
-        if len(self.axes) == block.ndim:
-            at = block.places
+        cells, values = kept_places(some, self.axes), some.values
+        if len(self.axes) == some.ndim:
+            at = some.places
         else:
             inner = math.prod(self.shape[self.axes[0] + 1 :])
-            at = block.places // inner
+            at = some.places // inner
             at -= at // self.shape[self.axes[0]] * self.shape[self.axes[0]]
         if (cells[1:] < cells[:-1]).any():
             cells, by = sort_places(cells)  # stable, so that places in a cell still ascend
