@@ -4,10 +4,11 @@ Begin with `open`: it returns a lake. Its method ``write`` stores an array and r
 NumPy array. The interface to Spark is `tensorlake_spark.spark`. A name is imported when you first use it, so importing
 the package loads neither pyspark nor NumPy, pyarrow or deltalake.
 
-The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``lake``; ``columns``; ``audit`` and
-``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``ops``; ``indexing``. All may import
-``errors``, ``html_table``, ``kernel_switch``, ``progress``, ``threads`` and ``moved`` (old import paths). ``__main__`` is the
-command line, ``environment`` prints the versions for a bug report. docs/architecture.md has a picture.
+The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``lake``; ``columns``; ``audit``,
+``computing`` and ``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``ops``;
+``indexing``. All may import ``errors``, ``html_table``, ``kernel_switch``, ``progress``, ``threads`` and ``moved`` (old
+import paths). ``__main__`` is the command line, ``environment`` prints versions for a bug report. docs/architecture.md
+has a picture.
 """
 
 from importlib import import_module

@@ -22,3 +22,22 @@ def test_a_forked_child_works_with_a_pool_of_its_own():
         done = threads.threads().submit(lambda: 7).result(timeout=30) == 7
         os._exit(0 if done else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_results_come_in_order_and_few_tasks_are_ahead():
+    begun = []
+
+    def work(task):
+        begun.append(task)
+        return -task
+
+    found = threads.in_order(work, range(1000))
+    assert [next(found) for _ in range(3)] == [0, -1, -2]
+    assert len(begun) <= 3 + 2 * threads.THREADS
+    found.close()
+    assert threads.threads().submit(lambda: len(begun)).result() <= 3 + 2 * threads.THREADS
+
+
+def test_an_error_of_a_task_stops_those_behind_it():
+    with pytest.raises(ZeroDivisionError):
+        list(threads.in_order(lambda task: 1 // task, [1, 0, 1]))

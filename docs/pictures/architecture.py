@@ -28,6 +28,8 @@ ROOMS = (
     "lake",
     "columns",
     "audit",
+    "computing",
+    "computing/operations",
     "upkeep",
     "writing",
     "reading",

@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.computing.methods import Computing
+from tensorlake_spark.computing.stored import Stored
+from tensorlake_spark.computing.tensor_view import Composer
+from tensorlake_spark.computing.writing_results import write_result
 from tensorlake_spark.delta.files import catalog, scan
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import (
@@ -42,10 +46,11 @@ from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.writing import write
 from tensorlake_spark.writing.assignment import assign
 from tensorlake_spark.writing.options import check_mapping
+from tensorlake_spark.writing.source import Source
 from tensorlake_spark.writing.sparse_assignment import assign_elements
 
 
-class TensorRef:
+class TensorRef(Computing):
     """A tensor of a lake at one version. It reads nothing before you index it.
 
     Indexing is NumPy's: integers, slices with steps of either sign, Ellipsis, newaxis, integer arrays that
@@ -176,6 +181,20 @@ class TensorRef:
             raise ValueError("a tensor of a lake cannot become an array without a copy")
         out = np.asarray(self[...])
         return out if dtype is None else out.astype(dtype, copy=False)
+
+    @property
+    def view(self) -> Composer:
+        """Parts that are read only when they are needed: ``ref.view[30:40, :, ::2]`` is a `TensorView`.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> lake = tl.open(tempfile.mkdtemp())
+        >>> ref = lake.write("x", np.arange(12).reshape(3, 4))
+        >>> ref.view[1:].max(axis=1)
+        array([ 7, 11])
+        """
+        return Composer(self, select(..., self.shape))
 
     @property
     def oindex(self) -> Indexer:
@@ -372,6 +391,17 @@ class TensorRef:
         )
         self._meta = catalog.get(self._snapshot, self.id)
         return self
+
+    @property
+    def _stored(self) -> Stored:
+        return self._selected(select(..., self.shape))
+
+    def _selected(self, selection: AnySelection) -> Stored:
+        return Stored(self._snapshot, self._meta, selection, self._verify)
+
+    def _written(self, tensor_id: str, source: Source, layout: str) -> TensorRef:
+        after = write_result(self._snapshot, tensor_id, source, layout)
+        return TensorRef(after, catalog.get(after, tensor_id), self._verify)
 
     def _read(self, selection: AnySelection, out: np.ndarray[Any, Any] | None = None) -> Any:
         return read(self._snapshot, self._meta, selection, self._verify, out)

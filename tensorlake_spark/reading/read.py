@@ -111,7 +111,7 @@ def _decode(
             done,
         )
     if verify:
-        _check(meta, selection, sum(found, Totals()))
+        check_totals(meta, selection, sum(found, Totals()))
 
 
 def _new_result(meta: Meta, selection: AnySelection, full: bool) -> Any:
@@ -135,8 +135,14 @@ def _memory(meta: Meta, selection: AnySelection, dtype: np.dtype[Any]) -> Iterat
         ) from error
 
 
-def _check(meta: Meta, selection: AnySelection, found: Totals) -> None:
-    """Hold what was read against the totals: lost rows are an error, never zeros."""
+def check_totals(meta: Meta, selection: AnySelection, found: Totals) -> None:
+    """Hold what was read against the totals: lost rows are an error, never zeros.
+
+    Raises
+    ------
+    CorruptDataError
+        If rows or elements are missing, or too many.
+    """
     spec, want = meta.spec, meta.totals
     whole = selection.box.shape == spec.shape and selection.is_box
     if (whole and (found.rows, found.nnz) != (want.rows, want.nnz)) or (

@@ -17,6 +17,7 @@ RUN_HERE = [
             "tour",
             "features",
             "layouts",
+            "operations",
             "reference-python",
             "reference-spark",
             "reference-sql",

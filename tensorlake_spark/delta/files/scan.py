@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,10 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.indexing import AnySelection, FilePlan, Predicate, ReadPlan
 from tensorlake_spark.rows.row import PAYLOAD
 from tensorlake_spark.tensor.spec import STORED_AXES
-from tensorlake_spark.threads import IO_THREADS, THREADS, io_threads, threads
+from tensorlake_spark.threads import IO_THREADS, THREADS, in_order, io_threads
 
 Array = np.ndarray[Any, Any]
+Result = TypeVar("Result")
 
 _JOB_BYTES = 8 << 20
 _REQUEST_BYTES = 1 << 20  # of one request, at least: it takes as long to answer as to transfer this
@@ -289,17 +290,35 @@ def read(
     CorruptDataError
         If a file or a row is not what was written; names the file.
     """
+
+    def each(batches: Iterator[pa.RecordBatch]) -> list[Any]:
+        return [visit(batch) for batch in batches]
+
+    found = each_piece(snapshot, read_plan, columns, each, progress)
+    return [result for results in found for result in results]
+
+
+def each_piece(
+    snapshot: Snapshot,
+    read_plan: ReadPlan,
+    columns: Sequence[str],
+    visit: Callable[[Iterator[pa.RecordBatch]], Result],
+    progress: Callable[[int], None] | None = None,
+) -> Iterator[Result]:
+    """Yield what `visit` makes of the batches of every piece of a plan, in several threads; see `read`.
+
+    Only some results wait to be taken: memory does not grow with the plan. They come in storage order, but from an
+    object store as they arrive.
+    """
     storage = snapshot.storage
     keeps = {file.path: snapshot.kept(file.path) for file in read_plan.files}  # before threads ask
     names = leaves(columns, len(read_plan.selection.shape))
 
-    def work(piece: ScanPiece, data: pa.Buffer | Part | None) -> list[Any]:
+    def work(piece: ScanPiece, data: pa.Buffer | Part | None) -> Result:
         keep = keeps[piece.path]
-        out = []
         batches = read_piece(storage, piece, read_plan.predicate.id, names, keep, data)
-        for batch in batches:
-            with reading(storage, piece.path):
-                out.append(visit(batch))
+        with reading(storage, piece.path):
+            out = visit(batches)
         if progress is not None:
             progress(piece.nbytes)
         return out
@@ -317,17 +336,17 @@ def read(
                 )
                 return footer.fetch(remote, piece.path, groups, tuple(needed))
 
-        found = overlapped(jobs, fetch, work)
-    else:
-        maps: dict[str, pa.Buffer | None] = {}
-        for file in read_plan.files:
-            with reading(storage, file.path):
-                maps[file.path] = snapshot.maps.map(storage, file.path)
-        jobs = pieces(snapshot, read_plan, _job_bytes(read_plan.n_bytes))
-        if len(jobs) == 1:
-            return work(jobs[0], maps[jobs[0].path])
-        found = threads().map(lambda piece: work(piece, maps[piece.path]), jobs)
-    return [result for results in found for result in results]
+        yield from overlapped(jobs, fetch, work)
+        return
+    maps: dict[str, pa.Buffer | None] = {}
+    for file in read_plan.files:
+        with reading(storage, file.path):
+            maps[file.path] = snapshot.maps.map(storage, file.path)
+    jobs = pieces(snapshot, read_plan, _job_bytes(read_plan.n_bytes))
+    if len(jobs) == 1:  # another thread would only be waited for
+        yield work(jobs[0], maps[jobs[0].path])
+        return
+    yield from in_order(lambda piece: work(piece, maps[piece.path]), jobs)
 
 
 def _job_bytes(total: int) -> int:

@@ -1,0 +1,59 @@
+"""A fold: how an answer comes from the blocks of a stored tensor, whoever brings the blocks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from tensorlake_spark.ops.elements import Elements
+
+Array = np.ndarray[Any, Any]
+
+Block = Array | Elements
+"""What a map takes: a dense part of the selection, or stored elements of it."""
+
+Place = tuple[slice | Array, ...]
+"""Where a block lies in the selection, as NumPy would answer it: for each axis of that answer a slice with a start, a
+stop and no step, or ascending indices. The place of `Elements` is the whole selection, in which their coordinates are."""
+
+Partial = TypeVar("Partial")
+
+
+class Fold(ABC, Generic[Partial]):
+    """An operation on the blocks of a selection: map each, combine what comes of them, finish the last one.
+
+    Laws, for blocks that hold each element of the selection once (elements of a sparse tensor that are not stored are
+    in none):
+
+    1. *associative*: ``combine(combine(a, b), c)`` is ``combine(a, combine(b, c))``, up to the rounding of floats;
+    2. *commutative*: so is ``combine(b, a)``; blocks come in any order;
+    3. *cut as you like*: larger or smaller blocks of the same elements give the same answer;
+    4. *portable*: the fold and its partials can be pickled, and a partial is not larger than a few answers.
+
+    A fold is stateless: all that changes is in partials.
+    """
+
+    @abstractmethod
+    def map(self, place: Place, block: Block) -> Partial:
+        """Return the partial of one block. The block is not kept: its memory is used again."""
+
+    @abstractmethod
+    def combine(self, one: Partial, other: Partial) -> Partial:
+        """Return the partial of the blocks of both. Either may be changed for it, and is not used again."""
+
+    @abstractmethod
+    def finish(self, partial: Partial | None) -> Any:
+        """Return the answer from the partial of all blocks; None where no block had anything.
+
+        The answer is an array, a scalar, `Elements`, or a tuple of these.
+        """
+
+    def combine_all(self, partials: Iterable[Partial]) -> Partial | None:
+        """Return the partial of all blocks, None if there are none."""
+        out: Partial | None = None
+        for partial in partials:
+            out = partial if out is None else self.combine(out, partial)
+        return out

@@ -1,0 +1,140 @@
+"""Reductions of sparse tensors, folded: elements are put into the cell of the answer that they belong to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.operations.reduction_kernels import Kernel
+from tensorlake_spark.indexing.coords import ravel, sort_places
+from tensorlake_spark.ops.elements import Elements, elements_at
+
+Array = np.ndarray[Any, Any]
+
+_MANY = 1 << 20  # so many states wait to be merged, or as many as there were after the last time
+
+
+@dataclass
+class Cells:
+    """States of cells of an answer, in parts: a cell has an entry in each part that knows of it.
+
+    Attributes
+    ----------
+    parts : list of tuple of ndarray
+        Cells, ascending and each once, as places in C order; elements that each has; then the state.
+    merged : int
+        Entries that were left when parts were last merged.
+    """
+
+    parts: list[tuple[Array, ...]]
+    merged: int = 0
+
+
+@dataclass(frozen=True)
+class ElementReduction(Fold[Cells]):
+    """A reduction of a sparse tensor; zeros that are not stored are counted once, at the end.
+
+    Attributes are those of `BlockReduction`.
+    """
+
+    kernel: Kernel
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    keepdims: bool = False
+    is_scalar: bool = False
+
+    def map(self, place: Place, block: Block) -> Cells:
+        some = cast("Elements", block)
+        if not some.nnz:
+            return Cells([])
+        cells, values = self._cells(some), some.values
+        if (cells[1:] < cells[:-1]).any():
+            cells, by = sort_places(cells)
+            values = values[by]
+        starts = run_starts(cells)
+        counts = np.diff(starts, append=len(cells))
+        return Cells([(cells[starts], counts, *self.kernel.groups(values, starts))])
+
+    def combine(self, one: Cells, other: Cells) -> Cells:
+        parts, merged = [*one.parts, *other.parts], max(one.merged, other.merged)
+        if sum(len(part[0]) for part in parts) > max(_MANY, 2 * merged):
+            parts = self._merged(parts)
+            merged = len(parts[0][0])
+        return Cells(parts, merged)
+
+    def finish(self, partial: Cells | None) -> Any:
+        kept = [n for k, n in enumerate(self.shape) if k not in self.axes]
+        total = math.prod(self.shape[k] for k in self.axes)
+        empty = self.kernel.start(np.zeros(min(total, 1), self._dtype), (0,))
+        nothing = self.kernel.finish(empty, min(total, 1))
+        parts = self._merged(partial.parts) if partial is not None else []
+        framed = tuple(1 if k in self.axes else n for k, n in enumerate(self.shape))
+        shape = framed if self.keepdims else tuple(kept)
+        if not parts:
+            cells, values = np.zeros(0, np.int64), np.zeros(0, nothing.dtype)
+        else:
+            cells, counts, *state = parts[0]
+            done = self.kernel.with_zeros(tuple(state), total - counts)
+            values = self.kernel.finish(done, total)
+        if not shape:
+            return values[0] if len(values) else nothing[()]
+        if nothing:
+            out = np.full(math.prod(shape), nothing)
+            out[cells] = values
+            cells, values = np.arange(len(out)), out
+        return elements_at(cells, values, shape)
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        return np.dtype(getattr(self.kernel, "computed", "f8"))
+
+    def _cells(self, block: Elements) -> Array:
+        """Return the cell of each element."""
+        return kept_places(block, self.axes)
+
+    def _merged(self, parts: Sequence[tuple[Array, ...]]) -> list[tuple[Array, ...]]:
+        """Return parts as one at most, in which each cell has one entry."""
+        parts = [part for part in parts if len(part[0])]
+        if len(parts) < 2:
+            return [*parts]
+        cells, counts, *state = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        cells, by = sort_places(cells)
+        starts = run_starts(cells)
+        if len(starts) == len(cells):
+            return [(cells, counts[by], *(array[by] for array in state))]
+        merged = self.kernel.merge(tuple(array[by] for array in state), starts)
+        return [(cells[starts], np.add.reduceat(counts[by], starts), *merged)]
+
+
+def kept_places(block: Elements, axes: Sequence[int]) -> Array:
+    """Return for each element the place in C order of its coordinates without some axes.
+
+    Examples
+    --------
+    >>> some = Elements._trusted(np.array([[0, 2], [1, 0]]), np.array([5.0, 7.0]), (3, 2))
+    >>> kept_places(some, (1,)), kept_places(some, (0,)), kept_places(some, (0, 1))
+    (array([0, 2]), array([1, 0]), array([0, 0]))
+    """
+    shape, ndim = block.shape, len(block.shape)
+    if not axes:
+        return block.places
+    if len(axes) == ndim:
+        return np.zeros(block.nnz, np.int64)
+    first = min(axes)
+    if first + len(axes) == ndim:
+        return np.asarray(block.places // math.prod(shape[first:]))
+    if max(axes) == len(axes) - 1:
+        inner = math.prod(shape[len(axes) :])
+        return np.asarray(block.places - block.places // inner * inner)
+    kept = [k for k in range(ndim) if k not in axes]
+    return ravel(block.coords[kept], [shape[k] for k in kept])
+
+
+def run_starts(cells: Array) -> Array:
+    """Return where each run of equal cells begins."""
+    return np.flatnonzero(np.concatenate(([True], cells[1:] != cells[:-1])))[: len(cells)]

@@ -1,0 +1,310 @@
+"""Where elements are: the first largest or smallest one along an axis, and all that are not zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.operations.block_reductions import reduced_axes
+from tensorlake_spark.computing.operations.element_reductions import (
+    Cells,
+    kept_places,
+    run_starts,
+)
+from tensorlake_spark.computing.operations.tiles import State, Tiles, by_slabs, unite, whole
+from tensorlake_spark.computing.stored import Stored
+from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
+from tensorlake_spark.ops.elements import Elements, elements_at
+
+Array = np.ndarray[Any, Any]
+
+_MANY = 1 << 20  # so many elements wait to be merged, or as many as there were after the last time
+
+_LONGEST = 255  # of an axis along which positions are found by multiplying bytes
+
+
+def search(stored: Stored, name: str, axis: int | None = None, keepdims: bool = False) -> Fold[Any]:
+    """Return the fold of ``argmax`` or ``argmin``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If there is no such axis.
+    ValueError
+        NumPy's own, where there is no element to choose from.
+    """
+    shape, largest = stored.shape, name == "argmax"
+    axes = reduced_axes(axis, len(shape))
+    if not math.prod(shape[k] for k in axes):
+        getattr(np, name)(np.empty(shape if len(shape) < 2 else 0, stored.dtype), axis=None)
+    make = ElementSearch if stored.is_sparse else BlockSearch
+    return make(shape, axes, stored.dtype, largest, keepdims)
+
+
+@dataclass(frozen=True)
+class BlockSearch(Fold[Tiles]):
+    """The first largest or smallest element of a dense tensor: states are values and their places.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the selection.
+    axes : tuple of int
+        One axis, or all.
+    dtype : dtype
+        Of its elements.
+    largest : bool
+        Whether the largest is looked for.
+    keepdims : bool
+        Whether axes stay, with length 1.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    dtype: np.dtype[Any]
+    largest: bool
+    keepdims: bool = False
+
+    def map(self, place: Place, block: Block) -> Tiles:
+        kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
+        return Tiles.of(self._kept, kept, self._found(place, cast("Array", block)))
+
+    def _found(self, place: Place, block: Array) -> State:
+        if len(self.axes) == 1:
+            (axis,) = self.axes
+            value, first = by_slabs(partial(_along, self.largest), block, self.axes)
+            part = place[axis]
+            if isinstance(part, slice):
+                return value, first.astype(np.int64) + part.start if part.start else first
+            return value, part[first]
+        best = int(block.argmax() if self.largest else block.argmin())
+        coords = np.unravel_index(best, block.shape)
+        inside = [
+            p.start + c if isinstance(p, slice) else p[c]
+            for p, c in zip(place, coords, strict=True)
+        ]
+        at = ravel(np.array(inside, np.int64).reshape(-1, 1), self.shape)[0]
+        return np.asarray(block[coords]), np.asarray(at)
+
+    def combine(self, one: Tiles, other: Tiles) -> Tiles:
+        return unite(one, other, self)
+
+    def finish(self, partial: Tiles | None) -> Any:
+        found = (self.blank(self._kept) if partial is None else whole(partial, self))[1]
+        if self.keepdims:
+            found = np.expand_dims(found, self.axes)
+        return (
+            np.asarray(found, np.int64)[()]
+            if not found.ndim
+            else found.astype(np.int64, copy=False)
+        )
+
+    def blank(self, shape: Any) -> State:
+        """Return states of nothing: their place is behind all others."""
+        return np.zeros(shape, self.dtype), np.full(shape, -1, np.int64)
+
+    def wide(self, state: State) -> State:
+        """Return a state with room for all places."""
+        return np.array(state[0]), np.array(state[1], np.int64)
+
+    def absorb(self, state: State, other: State) -> None:
+        """Take the better ones of another state; of equal ones those that come first."""
+        (value, at), (new, new_at) = state, other
+        take = better(new, value, self.largest)
+        take |= same(new, value) & (new_at < at)
+        take |= at < 0
+        take &= new_at >= 0
+        np.copyto(value, new, where=take)
+        np.copyto(at, new_at, where=take, casting="unsafe")
+
+    @property
+    def _kept(self) -> tuple[int, ...]:
+        return tuple(n for k, n in enumerate(self.shape) if k not in self.axes)
+
+
+@dataclass(frozen=True)
+class ElementSearch(Fold[Cells]):
+    """The first largest or smallest element of a sparse tensor.
+
+    Parts of the partial have cells, places in them, and values, sorted by the first two. Of a cell that has a better
+    element than zero only that one stays. Of the others all stay: which zero is the first that is not stored, they
+    tell together.
+
+    Attributes are those of `BlockSearch`.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    dtype: np.dtype[Any]
+    largest: bool
+    keepdims: bool = False
+
+    def map(self, place: Place, block: Block) -> Cells:
+        some = cast("Elements", block)
+        if not some.nnz:
+            return Cells([])
+        cells, values = kept_places(some, self.axes), some.values
+        if len(self.axes) == some.ndim:
+            at = some.places
+        else:
+            inner = math.prod(self.shape[self.axes[0] + 1 :])
+            at = some.places // inner
+            at -= at // self.shape[self.axes[0]] * self.shape[self.axes[0]]
+        if (cells[1:] < cells[:-1]).any():
+            cells, by = sort_places(cells)  # stable, so that places in a cell still ascend
+            at, values = at[by], values[by]
+        return Cells([self._best(cells, at, values)])
+
+    def combine(self, one: Cells, other: Cells) -> Cells:
+        parts, merged = [*one.parts, *other.parts], max(one.merged, other.merged)
+        if sum(len(part[0]) for part in parts) > max(_MANY, 2 * merged):
+            parts = self._merged(parts)
+            merged = len(parts[0][0])
+        return Cells(parts, merged)
+
+    def _merged(self, parts: Sequence[tuple[Array, ...]]) -> list[tuple[Array, ...]]:
+        """Return parts as one at most."""
+        parts = [part for part in parts if len(part[0])]
+        if len(parts) < 2:
+            return [*parts]
+        cells, at, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        _, by = sort_places(cells * self._total + at)
+        return [self._best(cells[by], at[by], values[by])]
+
+    @property
+    def _total(self) -> int:
+        return math.prod(self.shape[k] for k in self.axes)
+
+    def _best(self, cells: Array, at: Array, values: Array) -> tuple[Array, Array, Array]:
+        """Return what has to be known of elements that are sorted by cell and place."""
+        starts = run_starts(cells)
+        if len(starts) == len(cells):
+            return cells, at, values
+        counts = np.diff(starts, append=len(cells))
+        with np.errstate(all="ignore"):
+            best = (np.maximum if self.largest else np.minimum).reduceat(values, starts)
+        decided = better(best, np.zeros(1, self.dtype), self.largest)
+        is_best = np.flatnonzero(same(values, np.repeat(best, counts)))
+        of = np.searchsorted(starts, is_best, "right")
+        stays = np.repeat(~decided, counts)
+        stays[is_best[run_starts(of)]] = True
+        return cells[stays], at[stays], values[stays]
+
+    def finish(self, partial: Cells | None) -> Any:
+        none = np.zeros(0, np.int64)
+        parts = self._merged(partial.parts) if partial is not None else []
+        cells, at, values = parts[0] if parts else (none, none, np.zeros(0, self.dtype))
+        starts = run_starts(cells)
+        answers = self._first_of_each(cells, at, values, starts)
+        kept = tuple(n for k, n in enumerate(self.shape) if k not in self.axes)
+        if not kept and not self.keepdims:
+            return answers[0] if len(answers) else np.int64(0)
+        framed = tuple(1 if k in self.axes else n for k, n in enumerate(self.shape))
+        return elements_at(cells[starts], answers, framed if self.keepdims else kept)
+
+    def _first_of_each(self, cells: Array, at: Array, values: Array, starts: Array) -> Array:
+        """Return the place in each cell, zeros that are not stored among the elements."""
+        if not len(cells):
+            return np.zeros(0, np.int64)
+        zero = np.zeros(1, self.dtype)
+        if len(starts) == len(cells) and better(values, zero, self.largest).all():
+            return at
+        counts = np.diff(starts, append=len(cells))
+        best = (np.maximum if self.largest else np.minimum).reduceat(values, starts)
+        rank = np.arange(len(at)) - np.repeat(starts, counts)
+        # The first place that is not stored is the first whose rank is not itself.
+        hole = np.where(at == rank, counts.max() + 1, rank)
+        holes = np.minimum(np.minimum.reduceat(hole, starts), counts)
+        is_best = np.where(same(values, np.repeat(best, counts)), at, np.iinfo(np.int64).max)
+        first = np.minimum.reduceat(is_best, starts)
+        decided = better(best, zero, self.largest)
+        worse = better(np.broadcast_to(zero, best.shape), best, self.largest)
+        has_hole = holes < self._total
+        answer = np.where(worse & has_hole, holes, first)
+        return np.where(~decided & ~worse & has_hole, np.minimum(first, holes), answer)
+
+
+@dataclass(frozen=True)
+class NonzeroSearch(Fold[list[Array]]):
+    """Places of all elements that are not zero, in C order; the partial is parts of them.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the selection.
+    stacked : bool
+        Whether coordinates are one array with a row for each element, as ``argwhere`` has them.
+    """
+
+    shape: tuple[int, ...]
+    stacked: bool = False
+
+    def map(self, place: Place, block: Block) -> list[Array]:
+        if isinstance(block, Elements):
+            return [block.places[block.values.astype(bool)]]
+        found = np.nonzero(np.atleast_1d(block))
+        if not block.ndim:
+            return [np.zeros(len(found[0]), np.int64)]
+        coords = [
+            part.start + row if isinstance(part, slice) else part[row]
+            for part, row in zip(place, found, strict=True)
+        ]
+        return [ravel(np.stack(coords), self.shape)]
+
+    def combine(self, one: list[Array], other: list[Array]) -> list[Array]:
+        return one + other
+
+    def finish(self, partial: list[Array] | None) -> Any:
+        places = np.concatenate(partial) if partial else np.zeros(0, np.int64)
+        places.sort(kind="stable")
+        coords = unravel(places, self.shape)
+        return np.ascontiguousarray(coords.T) if self.stacked else tuple(coords)
+
+
+def better(one: Array, other: Array, largest: bool) -> Array:
+    """Return where one value comes before another: NaN before all numbers, as in NumPy.
+
+    Examples
+    --------
+    >>> better(np.array([2.0, np.nan, 1.0]), np.array([1.0, 5.0, np.nan]), True).tolist()
+    [True, True, False]
+    """
+    out = np.asarray(one > other if largest else one < other)
+    if one.dtype.kind in "fcmM":
+        lost, missing = (np.isnat if one.dtype.kind in "mM" else np.isnan)(one), _is_nan(other)
+        out = (out | lost) & ~missing
+    return out
+
+
+def same(one: Array, other: Array) -> Array:
+    """Return where neither value comes before the other."""
+    out = np.asarray(one == other)
+    return out | (_is_nan(one) & _is_nan(other)) if one.dtype.kind in "fcmM" else out
+
+
+def _is_nan(values: Array) -> Array:
+    return np.asarray(np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values))
+
+
+def _along(largest: bool, block: Array, axes: tuple[int, ...]) -> State:
+    """Return the best values along an axis, and where the first of each is."""
+    (axis,) = axes
+    length = block.shape[axis]
+    if length == 1:
+        value = block.take(0, axis)
+        return value, np.zeros(value.shape, np.int64)
+    if axis == block.ndim - 1 or length > _LONGEST:
+        first = block.argmax(axis) if largest else block.argmin(axis)
+        value = np.take_along_axis(block, np.expand_dims(first, axis), axis)
+        return np.squeeze(value, axis), first
+    value = np.asarray((np.maximum if largest else np.minimum).reduce(block, axis=axis))
+    # Of a one in its place from the end, the largest is the first: no element is looked at by itself.
+    hit = same(block, np.expand_dims(value, axis)).view(np.uint8)
+    weights = np.arange(length, 0, -1).astype(np.uint8).reshape(-1, *(1,) * (block.ndim - axis - 1))
+    return value, (length - np.maximum.reduce(hit * weights, axis=axis)).astype(np.uint8)

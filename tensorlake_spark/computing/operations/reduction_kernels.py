@@ -1,0 +1,364 @@
+"""What one reduction computes: of a dense block over axes, of runs of sparse elements, and of states of both.
+
+A state has an entry for each element of the answer. It is as narrow as a block allows, and `Kernel.wide` once other
+states are put into it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.computing.operations.tiles import State
+
+Array = np.ndarray[Any, Any]
+Axes = tuple[int, ...]
+
+_LONG_RUN = 16
+
+
+class Kernel(ABC):
+    """How a reduction is computed. It has no state of its own, and can be pickled."""
+
+    @abstractmethod
+    def start(self, block: Array, axes: Axes) -> State:
+        """Return the state of a dense block, reduced over axes."""
+
+    @abstractmethod
+    def blank(self, shape: Sequence[int]) -> State:
+        """Return the state of elements of the answer that nothing has been reduced into."""
+
+    @abstractmethod
+    def wide(self, state: State) -> State:
+        """Return a state of its own that others can be absorbed into."""
+
+    @abstractmethod
+    def absorb(self, state: State, other: State) -> None:
+        """Reduce another state into a wide one."""
+
+    @abstractmethod
+    def groups(self, values: Array, starts: Array) -> State:
+        """Return the state of each run of values of sparse elements, none of them empty."""
+
+    @abstractmethod
+    def merge(self, state: State, starts: Array) -> State:
+        """Return the state of each run of states, none of them empty."""
+
+    @abstractmethod
+    def with_zeros(self, state: State, missing: Array) -> State:
+        """Return a state after zeros that are not stored: so many of them for each entry, no matter where."""
+
+    @abstractmethod
+    def finish(self, state: State, count: int) -> Array:
+        """Return the answer of a state that `count` elements were reduced to."""
+
+
+@dataclass(frozen=True)
+class UfuncKernel(Kernel):
+    """A reduction by one ufunc.
+
+    Attributes
+    ----------
+    ufunc : numpy.ufunc
+        Associative and commutative.
+    computed, result : dtype
+        Of wide states, and of the answer.
+    prepare : callable, optional
+        Takes values to those that are reduced.
+    after : callable, optional
+        Takes what was reduced, and the number of elements, to the answer.
+    """
+
+    ufunc: np.ufunc
+    computed: np.dtype[Any]
+    result: np.dtype[Any]
+    prepare: Callable[[Array], Array] | None = None
+    after: Callable[[Array, int], Array] | None = None
+
+    def _prepared(self, values: Array) -> Array:
+        return values if self.prepare is None else self.prepare(values)
+
+    def start(self, block: Array, axes: Axes) -> State:
+        values = self._prepared(block)
+        dtype = self._dtype_of(values, math.prod(values.shape[k] for k in axes))
+        with np.errstate(all="ignore"):
+            if dtype is None:
+                return (np.asarray(self.ufunc.reduce(values, axis=axes)),)
+            return (np.asarray(self.ufunc.reduce(values, axis=axes, dtype=dtype)),)
+
+    def _dtype_of(self, values: Array, count: int) -> np.dtype[Any] | None:
+        """Return in which dtype a block is reduced: of sums the narrowest that holds any; None for NumPy's own."""
+        if self.ufunc is np.add and self.computed.kind in "iu" and values.dtype.kind in "iub":
+            return _narrow(values.dtype, count, self.computed)
+        if self.ufunc is np.add and values.dtype.kind in "fc" and self.computed.kind in "fc":
+            # As NumPy does, in pairs; states of blocks are added in twice the width.
+            return np.result_type(values.dtype, "f4")
+        if self.ufunc in (np.add, np.multiply) and self.computed.kind not in "mM":
+            return self.computed
+        return None
+
+    def blank(self, shape: Sequence[int]) -> State:
+        return (np.full(shape, _identity(self.ufunc, self.computed), self.computed),)
+
+    def wide(self, state: State) -> State:
+        return (np.array(state[0], self.computed),)
+
+    def absorb(self, state: State, other: State) -> None:
+        with np.errstate(all="ignore"):
+            self.ufunc(state[0], other[0], out=state[0], casting="unsafe")
+
+    def groups(self, values: Array, starts: Array) -> State:
+        values = self._prepared(values)
+        if self.ufunc not in _LOGICAL:
+            values = values.astype(self.computed, copy=False)
+        return self._runs(values, starts)
+
+    def merge(self, state: State, starts: Array) -> State:
+        return self._runs(state[0], starts)
+
+    def _runs(self, values: Array, starts: Array) -> State:
+        if len(starts) == len(values):
+            return (values.astype(self.computed, copy=False),)
+        with np.errstate(all="ignore"):
+            if self.ufunc is np.add and values.ndim == 1:
+                return (_run_sums(values, starts).astype(self.computed, copy=False),)
+            return (self.ufunc.reduceat(values, starts).astype(self.computed, copy=False),)
+
+    def with_zeros(self, state: State, missing: Array) -> State:
+        zero = self._prepared(np.zeros(1, self.computed))[0]
+        with np.errstate(all="ignore"):
+            if self.ufunc is np.add:
+                return (
+                    state
+                    if not zero
+                    else (np.where(missing > 0, state[0] + zero * missing, state[0]),)
+                )
+            return (np.where(missing > 0, self.ufunc(state[0], zero), state[0]),)
+
+    def finish(self, state: State, count: int) -> Array:
+        found = state[0]
+        if self.after is not None:
+            with np.errstate(all="ignore"):
+                found = self.after(found, count)
+        return np.asarray(found.astype(self.result, copy=False))
+
+
+@dataclass(frozen=True)
+class Moments(Kernel):
+    """Variance by counts, means and sums of squares, which Chan's update puts together.
+
+    Attributes
+    ----------
+    computed, result : dtype
+        Of means, and of the answer.
+    ddof : float
+        Taken from the number of elements.
+    is_root : bool
+        Whether the answer is the standard deviation.
+    """
+
+    computed: np.dtype[Any]
+    result: np.dtype[Any]
+    ddof: float = 0
+    is_root: bool = False
+
+    @property
+    def _real(self) -> np.dtype[Any]:
+        return np.zeros(0, self.computed).real.dtype
+
+    def start(self, block: Array, axes: Axes) -> State:
+        dtype = np.result_type(block.dtype, "f4") if block.dtype.kind in "fc" else self.computed
+        with np.errstate(all="ignore"):
+            mean = np.asarray(np.add.reduce(block, axis=axes, dtype=dtype, keepdims=True))
+            count = math.prod(block.shape[k] for k in axes)
+            mean = np.true_divide(mean, count, dtype=self.computed, casting="unsafe")
+            apart = np.subtract(block, mean.astype(dtype))
+            squares = _square(apart)
+            sums = np.asarray(np.add.reduce(squares, axis=axes, dtype=None))
+        mean = mean.reshape(sums.shape)
+        return np.broadcast_to(np.float64(count), sums.shape), mean, sums
+
+    def blank(self, shape: Sequence[int]) -> State:
+        return np.zeros(shape), np.zeros(shape, self.computed), np.zeros(shape, self._real)
+
+    def wide(self, state: State) -> State:
+        n, mean, sums = state
+        return np.array(n, "f8"), np.array(mean, self.computed), np.array(sums, self._real)
+
+    def absorb(self, state: State, other: State) -> None:
+        (n, mean, sums), (m, other_mean, other_sums) = state, other
+        with np.errstate(all="ignore"):
+            apart = other_mean - mean
+            share = m / np.maximum(n + m, 1)
+            sums += other_sums + _square(apart) * (n * share)
+            mean += apart * share
+        n += m
+
+    def groups(self, values: Array, starts: Array) -> State:
+        counts = np.diff(starts, append=len(values))
+        values = values.astype(self.computed, copy=False)
+        if len(starts) == len(values):
+            return np.ones(len(values)), values, np.zeros(len(values), self._real)
+        with np.errstate(all="ignore"):
+            mean = _run_sums(values, starts) / counts
+            apart = values - np.repeat(mean, counts)
+            return counts.astype(np.float64), mean, _run_sums(_square(apart), starts)
+
+    def merge(self, state: State, starts: Array) -> State:
+        n, mean, sums = state
+        if len(starts) == len(n):
+            return state
+        with np.errstate(all="ignore"):
+            total = _run_sums(n, starts)
+            middle = _run_sums(n * mean, starts) / total
+            apart = mean - np.repeat(middle, np.diff(starts, append=len(n)))
+            return total, middle, _run_sums(sums + n * _square(apart), starts)
+
+    def with_zeros(self, state: State, missing: Array) -> State:
+        out = self.wide(state)
+        zero = np.zeros(len(missing), self.computed)
+        self.absorb(out, (missing.astype(np.float64), zero, zero.real))
+        return out
+
+    def finish(self, state: State, count: int) -> Array:
+        return self.answer(state[2], count)
+
+    def answer(self, squares: Array, count: int) -> Array:
+        """Return the answer of sums of squares of what elements are apart from their mean."""
+        if count <= self.ddof:
+            warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
+        with np.errstate(all="ignore"):
+            out = np.true_divide(squares, max(count - self.ddof, 0))
+            return np.asarray((np.sqrt(out) if self.is_root else out).astype(self.result))
+
+
+@dataclass(frozen=True)
+class IntegerMoments(Kernel):
+    """Variance of short integers by their sums and sums of squares, which int64 holds, so that nothing is lost.
+
+    Attributes
+    ----------
+    moments : Moments
+        The variance that this one computes.
+    """
+
+    moments: Moments
+
+    def start(self, block: Array, axes: Axes) -> State:
+        count = math.prod(block.shape[k] for k in axes)
+        squares = _square(block)
+        return tuple(
+            np.asarray(np.add.reduce(values, axis=axes, dtype=_narrow(values.dtype, count)))
+            for values in (block, squares)
+        )
+
+    def blank(self, shape: Sequence[int]) -> State:
+        return np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+
+    def wide(self, state: State) -> State:
+        return tuple(np.array(array, np.int64) for array in state)
+
+    def absorb(self, state: State, other: State) -> None:
+        for array, more in zip(state, other, strict=True):
+            np.add(array, more, out=array, casting="unsafe")
+
+    def groups(self, values: Array, starts: Array) -> State:
+        found = values.astype(np.int64)
+        return np.add.reduceat(found, starts), np.add.reduceat(found * found, starts)
+
+    def merge(self, state: State, starts: Array) -> State:
+        return tuple(np.add.reduceat(array, starts) for array in state)
+
+    def with_zeros(self, state: State, missing: Array) -> State:
+        return state
+
+    def finish(self, state: State, count: int) -> Array:
+        sums, squares = (array.astype(np.int64, copy=False) for array in state)
+        return self.moments.answer((squares * count - sums * sums) / max(1, count), count)
+
+
+def holds_moments(dtype: np.dtype[Any], count: int) -> bool:
+    """Return whether int64 holds what `IntegerMoments` computes of so many elements.
+
+    Examples
+    --------
+    >>> holds_moments(np.dtype("u1"), 1000), holds_moments(np.dtype("i4"), 1000)
+    (True, False)
+    """
+    if dtype.kind not in "iu" or dtype.itemsize > 2:
+        return False
+    return (count << (8 * dtype.itemsize)) ** 2 < 1 << 63
+
+
+def square_of(values: Array) -> Array:
+    """Return the squares of absolute values, of integers exactly where they are short, else as floats.
+
+    Examples
+    --------
+    >>> square_of(np.array([200, 3], np.uint8)), square_of(np.array([3j]))
+    (array([40000,     9], dtype=uint16), array([9.]))
+    """
+    if values.dtype.kind in "iub" and values.dtype.itemsize > 2:
+        values = values.astype(np.float64)
+    return _square(values)
+
+
+def _square(values: Array) -> Array:
+    if values.dtype.kind == "c":
+        return np.asarray(values.real**2 + values.imag**2)
+    if values.dtype.kind in "iub" and values.dtype.itemsize <= 2:
+        values = values.view(np.uint8) if values.dtype.kind == "b" else values
+        return np.multiply(values, values, dtype=f"{values.dtype.kind}{2 * values.dtype.itemsize}")
+    return np.multiply(values, values)
+
+
+def _run_sums(values: Array, starts: Array) -> Array:
+    """Return the sum of each run. Short runs of doubles are counted sooner than they are reduced."""
+    if values.dtype != np.float64 or len(starts) * _LONG_RUN < len(values):
+        dtype = None if values.dtype.kind in "mM" else values.dtype
+        return np.asarray(np.add.reduceat(values, starts, dtype=dtype))
+    counts = np.diff(starts, append=len(values))
+    return np.bincount(np.repeat(np.arange(len(starts)), counts), values, len(starts))
+
+
+def _narrow(dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = None) -> np.dtype[Any]:
+    """Return the narrowest integers that hold a sum of so many integers of a dtype.
+
+    Examples
+    --------
+    >>> _narrow(np.dtype("u1"), 200), _narrow(np.dtype("i2"), 4, np.dtype("i8"))
+    (dtype('uint16'), dtype('int32'))
+    """
+    widest = np.dtype("i8") if widest is None else widest
+    kind, bits = ("u", 1) if dtype.kind == "b" else (dtype.kind, 8 * dtype.itemsize)
+    needed = bits + max(0, count - 1).bit_length()
+    for itemsize in (2, 4):
+        if needed <= 8 * itemsize and itemsize < widest.itemsize:
+            return np.dtype(f"{kind}{itemsize}")
+    return widest
+
+
+_LOGICAL = (np.logical_or, np.logical_and)
+
+
+def _identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
+    """Return what changes nothing where it is reduced together with others."""
+    if ufunc in (np.fmin, np.fmax) and dtype.kind in "fc":
+        return np.nan
+    if ufunc not in (np.minimum, np.maximum, np.fmin, np.fmax):
+        return ufunc.identity
+    least = ufunc in (np.maximum, np.fmax)
+    if dtype.kind == "b":
+        return not least
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min if least else np.iinfo(dtype).max
+    if dtype.kind in "mM":  # the least int64 is NaT
+        return np.array(-(2**63) + 1 if least else 2**63 - 1, np.int64).view(dtype)
+    infinite = -np.inf if least else np.inf
+    return complex(infinite, infinite) if dtype.kind == "c" else infinite

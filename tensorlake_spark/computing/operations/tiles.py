@@ -1,0 +1,172 @@
+"""The partial of a dense answer: tiles of it, each with the state that its elements have so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from tensorlake_spark.computing.fold import Place
+
+Array = np.ndarray[Any, Any]
+
+State = tuple[Array, ...]
+"""What is known of each element of a tile: arrays of one shape, such as means and sums of squares."""
+
+_SMALL = 1 << 20  # an answer of fewer bytes is put together at once
+
+
+class Merger(Protocol):
+    """What tiles need to know of states; `reduction_kernels` has them."""
+
+    def blank(self, shape: Sequence[int]) -> State:
+        """Return the state of elements that no block has touched."""
+
+    def wide(self, state: State) -> State:
+        """Return a state that others can be put into: a block's own may be too narrow for it."""
+
+    def absorb(self, state: State, other: State) -> None:
+        """Change a wide state into that of the blocks of both."""
+
+
+@dataclass
+class Tiles:
+    """Tiles of an answer.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the answer.
+    parts : dict
+        Place and state of each tile, by a key that is equal for equal places. One tile that is the whole answer has
+        the key ``()``.
+    is_wide : set
+        Keys of tiles whose states others can be put into.
+    """
+
+    shape: tuple[int, ...]
+    parts: dict[Any, tuple[Place, State]] = field(default_factory=dict)
+    is_wide: set[Any] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], place: Place, state: State) -> Tiles:
+        """Return one tile."""
+        arrays = tuple(
+            np.asarray(array) for array in state
+        )  # not scalars, which nothing can be put into
+        return cls(shape, {_key(shape, place): (place, arrays)})
+
+
+def unite(one: Tiles, other: Tiles, merger: Merger) -> Tiles:
+    """Return the tiles of both; those in one place become one. Tiles that take more memory than the answer become it."""
+    if len(other.parts) > len(one.parts) or () in other.parts:
+        one, other = other, one
+    for key, (place, state) in other.parts.items():
+        if () in one.parts or key == ():
+            _spread(one, merger)
+            _put(one.parts[()][1], place, state, merger)
+        elif key in one.parts:
+            if key not in one.is_wide:
+                one.parts[key] = place, merger.wide(one.parts[key][1])
+                one.is_wide.add(key)
+            merger.absorb(one.parts[key][1], state)
+        else:
+            one.parts[key] = place, state
+            if key in other.is_wide:
+                one.is_wide.add(key)
+    if () not in one.parts and len(one.parts) > 1 and _is_much(one):
+        _spread(one, merger)
+    return one
+
+
+def whole(tiles: Tiles, merger: Merger) -> State:
+    """Return the state of all elements of the answer."""
+    _spread(tiles, merger)
+    return tiles.parts[()][1]
+
+
+def _spread(tiles: Tiles, merger: Merger) -> None:
+    """Put all tiles into one that is the whole answer, and can be written to."""
+    if () in tiles.parts:
+        if () not in tiles.is_wide:
+            tiles.parts[()] = tiles.parts[()][0], merger.wide(tiles.parts[()][1])
+            tiles.is_wide.add(())
+        return
+    state = merger.blank(tiles.shape)
+    while tiles.parts:
+        _, (place, part) = tiles.parts.popitem()
+        _put(state, place, part, merger)
+    tiles.parts[()] = tuple(slice(0, n) for n in tiles.shape), state
+    tiles.is_wide = {()}
+
+
+def _put(state: State, place: Place, part: State, merger: Merger) -> None:
+    """Absorb a tile into a whole answer."""
+    if all(isinstance(index, slice) for index in place):
+        here = (*place, ...)
+        merger.absorb(tuple(array[here] for array in state), part)
+        return
+    mesh = np.ix_(*(np.arange(i.start, i.stop) if isinstance(i, slice) else i for i in place))
+    some = tuple(array[mesh] for array in state)
+    merger.absorb(some, part)
+    for array, values in zip(state, some, strict=True):
+        array[mesh] = values
+
+
+def _is_much(tiles: Tiles) -> bool:
+    """Whether tiles take as much memory as the answer would, or that is little."""
+    _, state = next(iter(tiles.parts.values()))
+    cell = sum(array.itemsize for array in state)
+    held = sum(sum(array.nbytes for array in state) for _, state in tiles.parts.values())
+    answer = math.prod(tiles.shape) * cell
+    return answer <= _SMALL or held > answer // 2
+
+
+def _key(shape: tuple[int, ...], place: Place) -> Any:
+    key = tuple(
+        (index.start, index.stop) if isinstance(index, slice) else index.tobytes()
+        for index in place
+    )
+    return () if key == tuple((0, n) for n in shape) else key
+
+
+Finish = Callable[[State, int], Array]
+"""Makes the answer of a state, and the number of elements that each of its elements has been computed from."""
+
+
+_SLAB = (
+    256 << 10
+)  # bytes of a block that are computed at a time, so that what is in between stays in the cache
+
+
+def by_slabs(
+    compute: Callable[[Array, tuple[int, ...]], State], block: Array, axes: tuple[int, ...]
+) -> State:
+    """Return the state of a block, computed slab by slab along an axis that is not reduced.
+
+    Parameters
+    ----------
+    compute : callable
+        Takes a part of the block and the axes to reduce; returns its state.
+    block : ndarray
+        The block.
+    axes : tuple of int
+        The axes to reduce, ascending.
+    """
+    kept = [k for k in range(block.ndim) if k not in axes]
+    if block.nbytes <= 2 * _SLAB or not kept:
+        return compute(block, axes)
+    lead = axes[0] if axes else block.ndim
+    if lead > 1 and block.flags.c_contiguous:
+        flat = block.reshape(-1, *block.shape[lead:])
+        found = by_slabs(compute, flat, tuple(k - lead + 1 for k in axes))
+        return tuple(array.reshape(block.shape[:lead] + array.shape[1:]) for array in found)
+    axis = max(kept, key=lambda k: block.shape[k])
+    step = max(1, _SLAB * block.shape[axis] // block.nbytes)
+    count = -(-block.shape[axis] // step)
+    slabs = np.array_split(block, count, axis)
+    parts = [compute(slab, axes) for slab in slabs]
+    return tuple(np.concatenate(arrays, kept.index(axis)) for arrays in zip(*parts, strict=True))

@@ -1,0 +1,174 @@
+"""Reductions of stored tensors: NumPy is the oracle, whatever the layout, the key and the axes."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from computed import LAYOUTS, array_of, arrays, axes, equal, keys, put
+from examples import times
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorlake_spark.computing.operations.block_reductions import (
+    KERNELS,
+    norm_axes,
+    reduced_axes,
+    reduction,
+)
+from tensorlake_spark.computing.runner import compute, partials
+from tensorlake_spark.errors import UnsupportedFunctionError
+
+
+def numpy_of(name):
+    return np.linalg.norm if name == "norm" else getattr(np, name)
+
+
+def answer_of(function, *args, **kwargs):
+    """What NumPy answers, or the type of what it raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return function(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            return type(error)
+
+
+@given(st.data(), arrays(), st.sampled_from(sorted(KERNELS)), st.sampled_from(LAYOUTS))
+@times(1.5)
+def test_a_reduction_is_numpys(shared, data, array, name, layout):
+    key = data.draw(keys(array.shape))
+    x = array[key]
+    axis = data.draw(axes(x.ndim))
+    if name == "norm" and (
+        (isinstance(axis, tuple) and len(axis) > 2) or (axis is None and not x.ndim)
+    ):
+        axis = None
+    options = {"keepdims": data.draw(st.booleans())} if x.ndim else {}
+    view = put(shared, array, layout).view[key]
+    wanted = answer_of(numpy_of(name), x, axis=axis, **options)
+    method = getattr(view, name)
+    if isinstance(wanted, type):
+        with pytest.raises(wanted):
+            method(axis=axis, **options)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = method(axis=axis, **options)
+    if np.isscalar(found):
+        wanted, found = np.asarray(wanted), np.asarray(found)
+    equal(found, wanted)
+
+
+@given(st.data(), st.sampled_from(sorted(KERNELS)), st.sampled_from(LAYOUTS))
+@times(0.5)
+def test_partials_may_be_combined_in_any_order_and_are_pickled(shared, data, name, layout):
+    array = array_of("f8", (6, 5, 4), 1)
+    axis = data.draw(axes(3))
+    if name == "norm" and isinstance(axis, tuple):
+        axis = axis[0]
+    stored = put(shared, array, layout)._stored
+    fold = pickle.loads(pickle.dumps(reduction(stored, name, axis)))
+
+    def parts():
+        """Partials of single planes, as blocks come: their number is that of the first axis."""
+        found = [*partials(fold, stored)]
+        for k in range(6):
+            piece = stored.box((k, 0, 0), (k + 1, 5, 4))
+            block = piece.read()
+            place = (slice(k, k + 1), slice(0, 5), slice(0, 4))
+            if stored.is_sparse:
+                coords = block.coords + np.array([[k], [0], [0]])
+                block, place = (
+                    type(block)(coords, block.values, (6, 5, 4)),
+                    tuple(slice(0, n) for n in array.shape),
+                )
+            found.append(fold.map(place, block))
+        return [pickle.loads(pickle.dumps(p)) for p in found[-6:]]
+
+    a, b, c, d, e, f = parts()
+    left = fold.combine(fold.combine(fold.combine(fold.combine(fold.combine(a, b), c), d), e), f)
+    a, b, c, d, e, f = parts()
+    right = fold.combine(fold.combine(f, fold.combine(d, a)), fold.combine(c, fold.combine(e, b)))
+    wanted = numpy_of(name)(array, axis=axis)
+    for partial in (left, right):
+        found = fold.finish(partial)
+        equal(np.asarray(found) if np.isscalar(found) else found, np.asarray(wanted))
+
+
+def test_sums_of_short_integers_do_not_wrap_where_numpys_do_not(lake):
+    array = np.full((300, 700), 255, np.uint8)
+    ref = lake.write("x", array, block_shape=(7, 700))
+    assert ref.sum() == array.sum(dtype=np.uint64)
+    assert ref.sum(axis=0)[0] == 300 * 255
+    assert ref.sum(axis=0).dtype == np.uint64
+
+
+def test_sums_of_long_integers_wrap_as_numpys_do(lake):
+    array = np.full((4, 3), 2**62, np.int64)
+    ref = lake.write("x", array, block_shape=(1, 3))
+    assert ref.sum() == array.sum()
+    assert np.array_equal(ref.prod(axis=0), array.prod(axis=0))
+
+
+def test_the_variance_of_numbers_far_from_zero_is_exact(lake):
+    array = 1e9 + np.random.default_rng(0).random((64, 50))
+    ref = lake.write("x", array, block_shape=(3, 50))
+    np.testing.assert_allclose(ref.var(axis=0), array.var(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(ref.std(ddof=1), array.std(ddof=1), rtol=1e-6)
+
+
+def test_missing_chunks_count_as_the_fill_value(lake):
+    array = np.full((9, 8), 7, np.int32)
+    array[4:6, 1:3] = [[1, 2], [3, 99]]
+    ref = lake.write("x", array, block_shape=(3, 4), fill_value=7)
+    assert ref.nnz < array.size
+    for name in ("sum", "min", "max", "var", "mean", "count_nonzero"):
+        for axis in (None, 0, 1):
+            equal(
+                np.asarray(getattr(ref, name)(axis=axis)),
+                np.asarray(getattr(np, name)(array, axis=axis)),
+            )
+    assert ref.view[0:3].sum() == 7 * 24, "no row at all"
+
+
+@pytest.mark.parametrize("name", ["min", "max", "nanmin"])
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+def test_nothing_has_no_least_element(lake, name, layout):
+    ref = lake.write("x", np.zeros((0, 3)), layout=layout)
+    with pytest.raises(ValueError, match="zero-size array"):
+        getattr(ref, name)()
+    assert getattr(ref, name)(axis=1).shape == (0,)
+
+
+def test_axes_that_are_not_there_are_refused(lake):
+    ref = lake.write("x", np.zeros((2, 3)))
+    with pytest.raises(np.exceptions.AxisError):
+        ref.sum(axis=2)
+    with pytest.raises(ValueError, match="repeated"):
+        ref.sum(axis=(0, -2))
+    assert reduced_axes((-1, 0), 3) == (0, 2)
+
+
+def test_norms_are_of_vectors_or_frobenius(lake):
+    array = array_of("f8", (4, 5), 1)
+    ref = lake.write("x", array)
+    for ord_ in (None, 1, 2, 3, 0, np.inf, -np.inf, 0.5):
+        np.testing.assert_allclose(ref.norm(ord_, axis=1), np.linalg.norm(array, ord_, axis=1))
+    np.testing.assert_allclose(ref.norm("fro"), np.linalg.norm(array, "fro"))
+    with pytest.raises(UnsupportedFunctionError, match="read it"):
+        ref.norm(2)
+    with pytest.raises(ValueError, match="norm"):
+        norm_axes((0, 1, 2), 2, 3)
+
+
+def test_all_of_a_slice_nan_warns_as_numpy_does(lake):
+    ref = lake.write("x", np.array([[np.nan, np.nan], [1, np.nan]]))
+    with pytest.warns(RuntimeWarning, match="All-NaN"):
+        assert np.isnan(ref.nanmax(axis=1)[0])
+
+
+def test_a_fold_is_computed_once_for_each_row(lake, monkeypatch):
+    ref = lake.write("x", np.arange(24.0).reshape(6, 4), block_shape=(2, 4))
+    fold = reduction(ref._stored, "sum", 0)
+    assert np.array_equal(compute(fold, ref._stored), np.arange(24.0).reshape(6, 4).sum(0))

@@ -1,0 +1,73 @@
+"""Elementwise operations, region by region; what is interrupted leaves nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from computed import array_of, arrays, equal, keys, put
+from examples import times
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorlake_spark.computing import regions
+from tensorlake_spark.computing.mapping import Mapped
+from tensorlake_spark.indexing import Box
+from tensorlake_spark.writing import source
+
+
+@pytest.fixture
+def small_regions(monkeypatch):
+    """Regions of a few elements."""
+    monkeypatch.setattr(source, "REGION_BYTES", 64)
+    monkeypatch.setattr(regions, "REGION_BYTES", 64)
+
+
+@given(st.data(), arrays(), st.sampled_from((np.add, np.multiply, np.greater, np.maximum)))
+@times(0.6)
+def test_a_ufunc_is_numpys(shared, data, array, ufunc):
+    key = data.draw(keys(array.shape))
+    view = put(shared, array, "ftsf").view[key]
+    other = data.draw(st.sampled_from((2, 2.5, True)))
+    equal(view.map(ufunc, other), ufunc(array[key], other))
+    equal(ufunc(view, view), ufunc(array[key], array[key]))
+
+
+def test_small_regions_make_the_same(lake, small_regions):
+    array = array_of("f8", (9, 7), 1)
+    ref = lake.write("x", array, block_shape=(2, 3))
+    assert np.array_equal(ref.view[::-1, 1:] * 2, array[::-1, 1:] * 2)
+    found = ref.map(np.add, np.arange(7.0), into="y")
+    assert np.array_equal(found[...], array + np.arange(7.0))
+    assert np.array_equal(
+        ref.view[:, None, :2] + ref.view[None, :3, :2], array[:, None, :2] + array[None, :3, :2]
+    )
+
+
+@pytest.mark.local_disk
+def test_an_interrupted_result_leaves_nothing(lake, small_regions, monkeypatch):
+    ref = lake.write("x", np.random.default_rng(0).random((8192, 128)))
+
+    def there():
+        return sorted(lake), lake.version, sorted(Path(lake.uri).rglob("*.parquet"))
+
+    before = there()
+    part, calls = Mapped.part, []
+
+    def broken(self, box: Box):
+        calls.append(box)
+        if len(calls) > 5:
+            raise KeyboardInterrupt
+        return part(self, box)
+
+    monkeypatch.setattr(Mapped, "part", broken)
+    with pytest.raises(KeyboardInterrupt):
+        ref.map(np.negative, into="y")
+    assert there() == before
+
+
+def test_dtypes_and_shapes_that_do_not_go_together_are_refused(lake):
+    ref = lake.write("x", np.ones((3, 4)))
+    with pytest.raises(ValueError, match="broadcast"):
+        ref.view + np.ones(3)
+    with pytest.raises(TypeError):
+        np.bitwise_and(ref, 1)

@@ -1,0 +1,106 @@
+"""NumPy's functions, ufuncs and operators on stored tensors, and results that go to the lake."""
+
+import numpy as np
+import pytest
+from computed import array_of, dense, put
+
+from tensorlake_spark.computing.methods import NAMES, Computing
+from tensorlake_spark.errors import (
+    InvalidOptionError,
+    TensorExistsError,
+    UnsupportedFunctionError,
+)
+
+
+@pytest.fixture
+def array():
+    return array_of("i8", (6, 5), 1)
+
+
+@pytest.fixture
+def ref(lake, array):
+    return lake.write("x", array, block_shape=(2, 3))
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "var", "any", "argmin", "count_nonzero", "mean"])
+def test_a_function_of_numpy_is_a_method(ref, array, name):
+    function = getattr(np, name)
+    for given in ({}, {"axis": 0}, {"axis": -1, "keepdims": True}):
+        assert np.array_equal(function(ref, **given), function(array, **given))
+    assert np.array_equal(function(ref.view[1:, ::-1], 1), function(array[1:, ::-1], 1))
+    assert np.sum(ref, dtype="f4").dtype == np.dtype("f4")
+
+
+def test_every_name_is_a_method():
+    assert {name for name in NAMES.values() if name != "shape"} <= {*dir(Computing)}
+
+
+def test_norms_shapes_and_reductions_of_ufuncs(ref, array):
+    assert np.linalg.norm(ref) == np.linalg.norm(array)
+    assert np.array_equal(np.linalg.norm(ref, axis=1), np.linalg.norm(array, axis=1))
+    assert np.shape(ref) == (6, 5)
+    assert np.array_equal(np.add.reduce(ref), array.sum(axis=0))
+    assert np.maximum.reduce(ref, axis=None) == array.max()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.sort(x),
+        lambda x: np.sum(x, where=np.ones((6, 5), bool)),
+        lambda x: np.sum(x, out=np.zeros(())),
+        lambda x: np.add.accumulate(x),
+        lambda x: np.add(x, 1, out=np.zeros((6, 5))),
+        lambda x: np.divmod(x, 2),
+        lambda x: x.map(len),
+    ],
+)
+def test_what_is_not_there_is_said_with_a_way_out(ref, call):
+    with pytest.raises(UnsupportedFunctionError, match=r"read it|view \+ 1|ufunc"):
+        call(ref)
+
+
+def test_in_place_operators_are_refused(ref):
+    with pytest.raises(UnsupportedFunctionError, match=r"view\[...\] = view \+ 1"):
+        ref.view[0] += 1
+
+
+def test_operators_are_of_views(ref, array):
+    view = ref.view[1:, ::-1]
+    x = array[1:, ::-1]
+    for found, wanted in (
+        (view * 2 + 1, x * 2 + 1), (3 - view, 3 - x), (view > 0, x > 0), (-view, -x), (view == x, x == x),
+        (view + ref.view[:5], x + array[:5]), (view % 3, x % 3), (abs(view), abs(x)), (view / 4, x / 4),
+        (view * ref.view[0], x * array[0]), (ref.view[:, :1] - ref.view[0], array[:, :1] - array[0]),
+    ):  # fmt: skip
+        assert np.array_equal(found, wanted)
+        assert found.dtype == wanted.dtype
+    with pytest.raises(TypeError, match="not supported"):
+        assert ref > 3
+
+
+def test_a_result_goes_into_the_lake_by_one_commit(lake, ref, array):
+    before = lake.version
+    means = ref.mean(axis=0, into="means")
+    assert (means.id, lake.version) == ("means", before + 1)
+    assert np.array_equal(lake["means"][...], array.mean(axis=0))
+    assert ref.sum(into="total")[()] == array.sum()
+    assert np.array_equal(ref.argwhere(into="where")[...], np.argwhere(array))
+    with pytest.raises(TensorExistsError):
+        ref.max(into="total")
+    with pytest.raises(InvalidOptionError, match="id of a tensor"):
+        ref.max(into=3)
+
+
+def test_sparse_results_are_stored_sparse(lake, array):
+    ref = put(lake, array, "bsgs")
+    found = ref.sum(axis=1, into="sums")
+    assert np.array_equal(dense(found[...]), array.sum(axis=1))
+
+
+def test_a_transaction_takes_no_result(lake, array):
+    with lake.transaction() as tx:
+        ref = tx.write("t", array)
+        with pytest.raises(InvalidOptionError, match="belongs to a transaction"):
+            ref.sum(axis=0, into="sums")
+        assert ref.sum() == array.sum()

@@ -1,0 +1,129 @@
+"""The runner: which rows are read, what is held against the totals, how much is in memory."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from computed import array_of, put
+
+from tensorlake_spark.computing import runner
+from tensorlake_spark.computing.fold import Fold
+from tensorlake_spark.computing.operations.block_reductions import reduction
+from tensorlake_spark.delta.files import scan
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.tensor.sparse import SparseTensor
+
+
+class Looking(Fold):
+    """A fold that keeps the places and shapes of blocks."""
+
+    def map(self, place, block):
+        return [(place, block.shape)]
+
+    def combine(self, one, other):
+        return one + other
+
+    def finish(self, partial):
+        return partial or []
+
+
+def test_a_region_of_one_box_touches_only_its_rows(lake, monkeypatch):
+    array = np.arange(64.0 * 40).reshape(64, 40) + 1
+    ref = lake.write("x", array, block_shape=(4, 40))
+    decoded = []
+    fold_rows = runner.fold_rows
+    monkeypatch.setattr(
+        runner, "fold_rows", lambda *a: decoded.append(fold_rows(*a)) or decoded[-1]
+    )
+    assert ref.view[8:12, 3].sum() == array[8:12, 3].sum()
+    assert sum(totals.rows for _, totals in decoded) == 1
+    assert sum(totals.nnz for _, totals in decoded) == 4
+    wide = ref.view[...].explain()
+    narrow = ref.view[8:12].explain()
+    assert narrow.n_rows <= wide.n_rows
+    assert narrow.predicate.to_sql().count("lo.d0") == 1
+
+
+def test_blocks_tile_the_selection(lake):
+    array = np.arange(9 * 8).reshape(9, 8) + 1
+    for key in (np.s_[...], np.s_[1::2, ::-3], np.s_[[5, 0, 5]], np.s_[None, 3]):
+        stored = lake.write("x", array, block_shape=(2, 3), mode="overwrite").view[key]._stored
+        seen = np.zeros(stored.shape, int)
+        for place, shape in runner.compute(Looking(), stored):
+            mesh = np.ix_(
+                *(np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in place)
+            )
+            assert seen[mesh].shape == shape
+            seen[mesh] += 1
+        assert (seen == 1).all()
+
+
+def test_neighbouring_rows_are_one_block(lake):
+    ref = lake.write("x", np.arange(80).reshape(8, 10), block_shape=(2, 5))
+    assert [shape for _, shape in runner.compute(Looking(), ref._stored)] == [(8, 10)]
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "coo"])
+def test_lost_rows_are_an_error_as_in_a_read(lake, layout, monkeypatch):
+    ref = put(lake, array_of("f8", (9, 8), 1) + (layout == "ftsf"), layout)
+    read_piece = scan.read_piece
+
+    def loses(*args):
+        for batch in read_piece(*args):
+            yield batch.slice(1) if batch.num_rows > 1 else batch.slice(0, 0)
+
+    monkeypatch.setattr(scan, "read_piece", loses)
+    with pytest.raises(CorruptDataError, match="rows were lost"):
+        ref.sum()
+
+
+def test_a_selection_of_single_elements_is_one_block(lake):
+    ref = lake.write("x", np.arange(20).reshape(4, 5))
+    view = ref.view[[[0, 1], [3, 3]]]
+    assert not view._stored.has_blocks
+    assert np.array_equal(
+        view.sum(axis=1), np.arange(20).reshape(4, 5)[[[0, 1], [3, 3]]].sum(axis=1)
+    )
+
+
+def test_nothing_is_read_of_nothing(lake, monkeypatch):
+    monkeypatch.setattr(scan, "plan", None)
+    ref = lake.write("x", np.zeros((0, 3)))
+    assert ref.sum(axis=0).tolist() == [0, 0, 0]
+    sparse = lake.write("y", SparseTensor(np.zeros((2, 0), int), np.zeros(0), (0, 3)))
+    assert sparse.sum(axis=0).nnz == 0
+
+
+def test_answers_do_not_depend_on_which_thread_was_faster(lake):
+    ref = lake.write("x", np.random.default_rng(0).random((64, 4096)), block_shape=(1, 4096))
+    assert len({float(ref.sum()) for _ in range(5)}) == 1
+    assert reduction(ref._stored, "sum").is_scalar
+
+
+@pytest.mark.soak
+def test_4_gb_are_computed_in_512_mb(tmp_path):
+    program = textwrap.dedent(
+        """
+        import resource, sys
+        import numpy as np
+        import tensorlake_spark as tl
+        lake = tl.open(sys.argv[1])
+        slab = np.arange(8 * 1024 * 1024, dtype=np.float64).reshape(8, 1024, 1024)
+        ref = lake.write("x", (slab for _ in range(64)), codec="delta(-1)+shuffle+zstd")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        assert ref.nbytes == 4 << 30
+        assert ref.sum(axis=0).shape == (1024, 1024)
+        assert ref.var(axis=2).shape == (512, 1024)
+        assert ref.view[1:].argmax(axis=1).shape == (511, 1024)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "lake")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) <= 512

@@ -1,0 +1,89 @@
+"""TensorView: read when it is needed, at its version, and written through to the lake."""
+
+import numpy as np
+import pytest
+from computed import LAYOUTS, array_of, arrays, dense, equal, keys, put
+from examples import times
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tensorlake_spark as tl
+from tensorlake_spark.errors import ConcurrentWriteError, InvalidKeyError
+
+
+@given(st.data(), arrays(), st.sampled_from(LAYOUTS))
+@times(0.6)
+def test_a_view_of_a_view_reads_what_numpy_does(shared, data, array, layout):
+    first = data.draw(keys(array.shape))
+    second = data.draw(keys(array[first].shape))
+    wanted = array[first][second]
+    view = put(shared, array, layout).view[first]
+    equal(view[second], wanted)
+    part = view.view[second]
+    assert (part.shape, part.ndim, part.size, part.dtype) == (
+        wanted.shape,
+        wanted.ndim,
+        wanted.size,
+        wanted.dtype,
+    )
+    equal(np.asarray(part), wanted)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_is_assigned_reaches_the_lake_and_the_reference(lake, layout):
+    array = array_of("i8", (6, 5), 1)
+    ref = put(lake, array, layout)
+    view = ref.view[1:, ::-2]
+    view[0] = 7
+    view.view[1:3, 1][...] = [8, 9]
+    array[1:, ::-2][0] = 7
+    array[1:, ::-2][1:3, 1] = [8, 9]
+    assert np.array_equal(dense(ref[...]), array)
+    assert np.array_equal(dense(lake[ref.id][...]), array)
+    assert view.version == ref.version == lake.version
+
+
+def test_a_view_stays_at_its_version(lake):
+    ref = lake.write("x", np.arange(6))
+    view = ref.view[2:]
+    lake["x"][...] = 0
+    assert view[...].tolist() == [2, 3, 4, 5]
+    assert view.sum() == 14
+    with pytest.raises(ConcurrentWriteError):
+        view[0] = 1
+    assert lake["x"][...].tolist() == [0] * 6
+
+
+def test_only_rows_that_overlap_are_read(lake):
+    ref = lake.write("x", np.zeros((8, 8)) + 1, block_shape=(1, 8))
+    plan = ref.view[3].explain()
+    assert (plan.n_rows, plan.selection.result_shape) == (8, (8,)) or plan.n_rows < 8
+    assert "result     (8,)" in str(plan)
+
+
+def test_what_is_known_without_reading(lake):
+    x = tl.SparseTensor([[0, 2]], [3, 4], (9,))
+    ref = lake.write("x", x, layout="coo")
+    assert (ref.view.nnz, ref.view[...].nnz, ref.view[1:].nnz, ref.view[:0].nnz) == (2, 2, None, 0)
+    assert repr(ref.view[1:]) == "TensorView('x', shape=(8,), dtype=int64, version=1)"
+    assert len(ref.view[1:]) == 8
+    with pytest.raises(TypeError, match="without axes"):
+        len(ref.view[1])
+
+
+def test_keys_that_do_not_fit_are_refused(lake):
+    view = lake.write("x", np.zeros((4, 5))).view[1:]
+    with pytest.raises(InvalidKeyError, match="out of bounds"):
+        view[3]
+    with pytest.raises(InvalidKeyError, match="too many"):
+        view.view[0, 0, 0]
+    with pytest.raises(ValueError, match="without a copy"):
+        view.__array__(copy=False)
+
+
+def test_the_truth_of_a_view_is_numpys(lake):
+    view = lake.write("x", np.array([1, 0])).view
+    assert view[0]
+    assert not view[1]
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(view)
