@@ -5,33 +5,45 @@ from __future__ import annotations
 import pickle  # nosec B403 # only what tasks of this session made is loaded
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import functions as f
 
 from tensorlake_spark.computing.fold import Fold
+from tensorlake_spark.computing.mapping import Mapped
 from tensorlake_spark.computing.runner import compute as compute_here
 from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.reading.read import check_totals
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
-from tensorlake_spark.spark.cluster.tasks import cores_of, numbers, share
-from tensorlake_spark.spark.computing.shares import Share, shares_of
+from tensorlake_spark.spark.cluster.tasks import TASKS, cores_of, numbers, share
+from tensorlake_spark.spark.computing.gathering import Gather, MappedShare
+from tensorlake_spark.spark.computing.shares import shares_of
+from tensorlake_spark.tensor.sparse import SparseTensor
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+Found = tuple[Any, Totals]
+"""A partial, None where no block had anything, and what was read for it."""
+
+
+class Share(Protocol):
+    """What one task folds; it travels there."""
+
+    def fold(self, fold: Fold[Any]) -> Found:
+        """Return the partial of the share, and what was read for it."""
+
 
 FAN = 8
 """So many partials one task combines, one after the other: it holds two of them."""
 
 _MOST_BYTES = 1 << 30  # of a partial: Spark's rows end at 2 GiB
 _PARTIAL = "place bigint, partial binary"
-
-Found = tuple[Any, Totals]
-"""A partial, None where no block had anything, and what was read for it."""
-
 
 def compute(session: SparkSession, fold: Fold[Any], stored: Stored) -> Any:
     """Return the answer of an operation on a selection, computed by a session's executors.
@@ -57,16 +69,40 @@ def compute(session: SparkSession, fold: Fold[Any], stored: Stored) -> Any:
     """
     if stored.selection.is_empty:
         return compute_here(fold, stored)
-    shares = shares_of(stored, cores_of(session))
-    if not shares:
-        last, totals = None, Totals()
-    else:
-        with plain_errors():
-            rows = tree(session, fold, shares).collect()
-        last, totals = unpacked(rows[0].partial)
+    found, totals = last(session, fold, shares_of(stored, cores_of(session)))
     if stored.verify and stored.has_blocks and not stored.has_duplicates:
         check_totals(stored.meta, stored.selection, totals)
-    return fold.finish(last)
+    return fold.finish(found)
+
+
+def gather(session: SparkSession, mapped: Mapped) -> Any:
+    """Return an elementwise result in memory: tasks compute parts of it, which a tree puts together.
+
+    Raises
+    ------
+    InvalidTensorError
+        If the result is too large for a row of Spark; with ``into=`` it goes to the lake.
+    """
+    boxes = tuple(mapped.boxes())
+    if not boxes:
+        return mapped.computed()
+    count = min(len(boxes), TASKS * cores_of(session))
+    cuts = pairwise(len(boxes) * k // count for k in range(count + 1))
+    fold = Gather(mapped.shape, mapped.dtype)
+    found, _ = last(session, fold, [MappedShare(mapped, boxes[a:b]) for a, b in cuts])
+    out = fold.finish(found)
+    if not isinstance(out, Elements):
+        return out
+    return SparseTensor._trusted(out.coords, out.values, out.shape)
+
+
+def last(session: SparkSession, fold: Fold[Any], shares: Sequence[Share]) -> Found:
+    """Return the partial of all shares, and what was read for it."""
+    if not shares:
+        return None, Totals()
+    with plain_errors():
+        (row,) = tree(session, fold, shares).collect()
+    return unpacked(row.partial)
 
 
 def tree(session: SparkSession, fold: Fold[Any], shares: Sequence[Share]) -> DataFrame:
@@ -110,8 +146,8 @@ def _row(place: int, found: Found) -> pa.RecordBatch:
     data = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
     if len(data) > _MOST_BYTES:
         raise InvalidTensorError(
-            f"a partial result takes {len(data)} bytes, and a row of Spark holds {_MOST_BYTES}: reduce more axes, or a "
-            "slice at a time"
+            f"a partial result takes {len(data)} bytes, and a row of Spark holds {_MOST_BYTES}: reduce more axes, compute "
+            "a slice at a time, or send what is computed element by element to the lake with into="
         )
     return pa.RecordBatch.from_pydict({"place": [place], "partial": [data]})
 
