@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.mapping import Mapped
-from tensorlake_spark.computing.tiles import State, Tiles, unite, whole
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.ops.elements import Elements, canonical
 from tensorlake_spark.rows.row import Totals
@@ -33,8 +31,8 @@ class MappedShare:
 
 
 @dataclass(frozen=True)
-class Gather(Fold[Any]):
-    """The fold that puts blocks into their places: of a dense result tiles of it, of a sparse one its elements.
+class Gather(Fold[list[Any]]):
+    """The fold that puts blocks of a result into their places; the partial is a list of them.
 
     Attributes
     ----------
@@ -47,30 +45,20 @@ class Gather(Fold[Any]):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
-    def map(self, place: Place, block: Block) -> Any:
+    def map(self, place: Place, block: Block) -> list[Any]:
         if not isinstance(block, Elements):
-            return Tiles.of(self.shape, place, (np.array(block, self.dtype),))
+            return [(place, np.array(block, self.dtype))]
         corner = np.array([part.start for part in place if isinstance(part, slice)], np.int64)
         return [(block.coords + corner.reshape(-1, 1), block.values)]
 
-    def combine(self, one: Any, other: Any) -> Any:
-        return unite(one, other, self) if isinstance(one, Tiles) else one + other
+    def combine(self, one: list[Any], other: list[Any]) -> list[Any]:
+        return one + other
 
-    def finish(self, partial: Any) -> Any:
-        if isinstance(partial, Tiles):
-            (out,) = whole(partial, self)
-            return out if out.ndim else out[()]
-        coords, values = zip(*partial, strict=True)
-        return canonical(np.concatenate(coords, axis=1), np.concatenate(values), self.shape)
-
-    def blank(self, shape: Sequence[int]) -> State:
-        """Return room for a part of the result."""
-        return (np.zeros(shape, self.dtype),)
-
-    def wide(self, state: State) -> State:
-        """Return the state, which others can be put into."""
-        return state
-
-    def absorb(self, state: State, other: State) -> None:
-        """Put a block into its place."""
-        state[0][...] = other[0]
+    def finish(self, partial: list[Any] | None) -> Any:
+        places, blocks = zip(*(partial or []), strict=True)
+        if not isinstance(places[0], tuple):
+            return canonical(np.concatenate(places, axis=1), np.concatenate(blocks), self.shape)
+        out = np.empty(self.shape, self.dtype)
+        for place, block in zip(places, blocks, strict=True):
+            out[(*place, ...)] = block
+        return out if out.ndim else out[()]
