@@ -98,7 +98,7 @@ class Mapped:
 
     def regions(self, block: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Any]]:
         """Yield ``(offset, region)`` in C order, of whole blocks."""
-        for box in self._boxes(tuple(block) or None):
+        for box in self.boxes(tuple(block) or None):
             yield box.lo, self.part(box)
 
     def computed(self) -> Any:

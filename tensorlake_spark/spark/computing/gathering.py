@@ -60,5 +60,5 @@ class Gather(Fold[list[Any]]):
             return canonical(np.concatenate(places, axis=1), np.concatenate(blocks), self.shape)
         out = np.empty(self.shape, self.dtype)
         for place, block in zip(places, blocks, strict=True):
-            out[(*place, ...)] = block
+            out[place] = block
         return out if out.ndim else out[()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -64,18 +65,22 @@ class RowShare:
         """Return the partial of the share, and what was read for it; a few blocks are in memory at a time."""
         out: Partial | None = None
         totals = Totals()
+        for partial, found in self._partials(fold):
+            totals += found
+            if partial is not None:
+                out = partial if out is None else fold.combine(out, partial)
+        return out, totals
+
+    def _partials(self, fold: Fold[Partial]) -> Iterator[tuple[Partial | None, Totals]]:
         columns = scan.leaves(stored_layout(self.spec).columns, self.spec.ndim)
         for piece in self.pieces:
             keep = self.keeps.get(piece.path)
             for batch in scan.read_piece(self.storage, piece, self.spec.id, columns, keep):
                 with reading(self.storage, piece.path):
-                    found, rows = fold_rows(fold, batch, self.spec, self.selection)
-                totals += rows
-                out = found if out is None else out if found is None else fold.combine(out, found)
+                    found = fold_rows(fold, batch, self.spec, self.selection)
+                yield found
         for box in self.fills:
-            found = fold.map(*fill_blocks(self.spec, self.selection, box.lo, box.hi))
-            out = found if out is None else fold.combine(out, found)
-        return out, totals
+            yield fold.map(*fill_blocks(self.spec, self.selection, box.lo, box.hi)), Totals()
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +126,9 @@ def shares_of(stored: Stored, cores: int) -> list[Share]:
         boxes = list(region_boxes(stored))
         count = min(len(boxes), TASKS * cores)
         return [
-            RegionShare(stored, tuple(boxes[len(boxes) * k // count : len(boxes) * (k + 1) // count]))
+            RegionShare(
+                stored, tuple(boxes[len(boxes) * k // count : len(boxes) * (k + 1) // count])
+            )
             for k in range(count)
         ]
     return [*_of_rows(stored, cores), *_of_gaps(stored, cores)]

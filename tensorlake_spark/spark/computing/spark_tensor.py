@@ -96,7 +96,7 @@ def compute(
     return SparkTensor(session, Stored(snapshot, meta, selection))
 
 
-class SparkTensor(NDArrayOperatorsMixin, Computing):
+class SparkTensor(Computing, NDArrayOperatorsMixin):
     """A stored tensor, or a slice of it, at one version. `compute` makes it.
 
     Tasks read rows and send partial results, which other tasks combine in a tree. The driver gets the last one. What

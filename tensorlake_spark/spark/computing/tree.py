@@ -45,6 +45,7 @@ FAN = 8
 _MOST_BYTES = 1 << 30  # of a partial: Spark's rows end at 2 GiB
 _PARTIAL = "place bigint, partial binary"
 
+
 def compute(session: SparkSession, fold: Fold[Any], stored: Stored) -> Any:
     """Return the answer of an operation on a selection, computed by a session's executors.
 
@@ -127,11 +128,12 @@ def _folded(fold: Fold[Any], some: Sequence[tuple[int, Share]]) -> Iterator[pa.R
 def _combined(fold: Fold[Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Combine the partials that a task of a later level gets, as they come."""
     out: Found = (None, Totals())
-    place = 0
+    places: list[int] = []
     for batch in batches:
-        for k, place in enumerate(batch.column("place").to_pylist()):
-            out = combine(fold, out, unpacked(batch.column("partial")[k].as_buffer()))
-    yield _row(place, out)
+        places += batch.column("place").to_pylist()
+        for row in batch.column("partial"):
+            out = combine(fold, out, unpacked(row.as_buffer()))
+    yield _row(places[0], out)
 
 
 def combine(fold: Fold[Any], one: Found, other: Found) -> Found:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.computing import contractions
-from tensorlake_spark.computing.block_reductions import reduction
-from tensorlake_spark.computing.index_searches import search
+from tensorlake_spark.computing.operations import contractions
+from tensorlake_spark.computing.operations.block_reductions import reduction
+from tensorlake_spark.computing.operations.index_searches import search
 from tensorlake_spark.computing.runner import compute
 from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.indexing import select

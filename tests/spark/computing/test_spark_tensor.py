@@ -26,7 +26,9 @@ def same(found, want):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("tensor_id", "calls"), [("dense", DENSE), ("thin", SPARSE), ("twice", SPARSE)])
+@pytest.mark.parametrize(
+    ("tensor_id", "calls"), [("dense", DENSE), ("thin", SPARSE), ("twice", SPARSE)]
+)
 def test_answers_are_those_of_one_process(spark, path, small_shares, tensor_id, calls):
     some = compute(spark, path, tensor_id, "3:12")
     view = tl.open(path)[tensor_id].view[3:12]
@@ -44,7 +46,10 @@ def test_elementwise_results_and_functions_of_numpy(spark, path, small_shares, a
 def test_it_shows_what_it_is_and_what_it_reads(spark, path):
     some = compute(spark, path, "dense", "5:7, ..., ::3")
     assert (some.id, some.shape, some.ndim, some.dtype) == ("dense", (2, 6, 4), 3, np.float32)
-    assert repr(some) == f"SparkTensor('dense', shape=(2, 6, 4), dtype=float32, version={some.version})"
+    assert (
+        repr(some)
+        == f"SparkTensor('dense', shape=(2, 6, 4), dtype=float32, version={some.version})"
+    )
     assert (some.nnz, compute(spark, path, "thin").nnz) == (None, tl.open(path)["thin"].nnz)
     assert some.explain().files == tl.open(path)["dense"].explain("5:7, ..., ::3").files
     with pytest.raises(tl.UnsupportedFunctionError, match=r"tl\.open"):

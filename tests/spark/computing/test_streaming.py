@@ -1,5 +1,7 @@
 """What is computed goes to the lake: written by tasks, one commit, nothing where it fails."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.spark import compute
 from tensorlake_spark.spark.computing import streaming
+from tensorlake_spark.writing.options import WriteOptions
 
 
 @pytest.fixture
@@ -30,6 +33,7 @@ def test_tasks_write_and_the_driver_commits_once(spark, lake, arrays, monkeypatc
 
     monkeypatch.setattr(streaming, "run_in", counted)
     monkeypatch.setattr(streaming, "tasks_of", lambda rows, *_: min(rows, 3))
+    monkeypatch.setattr(streaming, "WriteOptions", partial(WriteOptions, block_shape=(2, 6, 10)))
     monkeypatch.setattr("tensorlake_spark.writing.source.REGION_BYTES", 1 << 10)
     before = lake["x"].version
     ref = compute(spark, lake.uri, "x").map(np.negative, into="minus")
