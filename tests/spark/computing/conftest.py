@@ -39,8 +39,8 @@ def path(new_place, arrays):
 
 @pytest.fixture
 def small_shares(monkeypatch):
-    """Shares are as small as they can be, and a task combines two partials."""
+    """Shares are as small as they can be, and a task combines three partials."""
     from tensorlake_spark.spark.computing import shares, tree
 
     monkeypatch.setattr(shares, "_LEAST_BYTES", 1)
-    monkeypatch.setattr(tree, "FAN", 2)
+    monkeypatch.setattr(tree, "FAN", 3)

@@ -24,7 +24,7 @@ def stored(path):
 def test_levels_of_tasks_leave_one_partial_for_the_driver(spark, stored, small_shares, arrays):
     fold = reduction(stored, "sum", 0)
     shares = shares_of(stored, 2)
-    assert len(shares) > 4, "three levels above the first"
+    assert len(shares) > 3, "two levels above the first"
     rows = tree.tree(spark, fold, shares).collect()
     assert len(rows) == 1
     partial, totals = tree.unpacked(rows[0].partial)
