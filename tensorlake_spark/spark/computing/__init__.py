@@ -1,5 +1,6 @@
 """Operations on stored tensors by executors: the folds of the room ``computing``. Begin with `spark_tensor`.
 
-`shares` cuts a selection into shares of about equal work, `tree` folds them and combines the partials in a tree,
-`spark_tensor` has the methods of a stored tensor. May import ``spark.source`` and ``spark.cluster``.
+`spark_tensor` has the methods of a stored tensor. `shares` cuts a selection into what one task folds, and `tree`
+combines the partials of tasks; `gathering` puts elementwise results together there, and `streaming` writes them to the
+lake by tasks. May import ``spark.source``, ``spark.cluster`` and all that lies below ``spark``.
 """
