@@ -21,11 +21,13 @@ from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.reading.gaps import gaps, stored_boxes, touched_cells
 from tensorlake_spark.reading.read import is_full
 from tensorlake_spark.rows.row import Totals
-from tensorlake_spark.spark.cluster.tasks import TASKS
 from tensorlake_spark.tensor.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
 Partial = TypeVar("Partial")
+
+_TASKS = 2
+"""For every core: each sends a partial, which may be as large as the answer."""
 
 _LEAST_BYTES = 16 << 20
 """What a task reads at the least, where there is as much: it takes some tenths of a second to start."""
@@ -124,7 +126,7 @@ def shares_of(stored: Stored, cores: int) -> list[Share]:
         return [RegionShare(stored)]
     if stored.has_duplicates:
         boxes = list(region_boxes(stored))
-        count = min(len(boxes), TASKS * cores)
+        count = min(len(boxes), _TASKS * cores)
         return [
             RegionShare(
                 stored, tuple(boxes[len(boxes) * k // count : len(boxes) * (k + 1) // count])
@@ -140,9 +142,9 @@ def count_of(nbytes: int, cores: int) -> int:
     Examples
     --------
     >>> [count_of(nbytes, 2) for nbytes in (1, 100 << 20, 1 << 30, 1 << 40)]
-    [1, 6, 8, 1024]
+    [1, 4, 4, 1024]
     """
-    return max(1, min(nbytes // _LEAST_BYTES, TASKS * cores), -(-nbytes // _MOST_BYTES))
+    return max(1, min(nbytes // _LEAST_BYTES, _TASKS * cores), -(-nbytes // _MOST_BYTES))
 
 
 def _of_rows(stored: Stored, cores: int) -> list[RowShare]:

@@ -98,7 +98,7 @@ def test_elements_that_several_rows_hold_are_read_together(stored, small_shares)
 
 
 def test_tasks_are_some_for_every_core_and_read_a_gigabyte_at_the_most():
-    assert [count_of(n, 4) for n in (0, 1 << 20, 64 << 20, 1 << 33, 1 << 35)] == [1, 1, 4, 16, 32]
+    assert [count_of(n, 4) for n in (0, 1 << 20, 64 << 20, 1 << 33, 1 << 35)] == [1, 1, 4, 8, 32]
 
 
 def test_a_selection_of_the_product_of_a_decomposition_is_folded(stored, small_shares):
