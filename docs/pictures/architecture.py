@@ -20,6 +20,7 @@ ROOMS = (
     "spark/ingest",
     "spark/ingest/arrays",
     "spark/ingest/records",
+    "spark/computing",
     "spark/functions",
     "spark/source",
     "spark/source/write",

@@ -98,7 +98,7 @@ class Mapped:
 
     def regions(self, block: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Any]]:
         """Yield ``(offset, region)`` in C order, of whole blocks."""
-        for box in self._boxes(tuple(block) or None):
+        for box in self.boxes(tuple(block) or None):
             yield box.lo, self.part(box)
 
     def computed(self) -> Any:
@@ -106,20 +106,21 @@ class Mapped:
         if self.is_sparse:
             return self._sparse()
         out = np.empty(self.shape, self.dtype)
-        for box in self._boxes(None):
+        for box in self.boxes():
             out[box.slices()] = self.part(box)
         return out[()] if not out.ndim else out
 
     def _sparse(self) -> SparseTensor:
         coords, values = [np.zeros((len(self.shape), 0), np.int64)], [np.zeros(0, self.dtype)]
-        for box in self._boxes(None):
+        for box in self.boxes():
             part = self.part(box)
             coords.append(part.coords + np.array(box.lo, np.int64).reshape(-1, 1))
             values.append(part.values)
         found = canonical(np.concatenate(coords, axis=1), np.concatenate(values), self.shape)
         return SparseTensor._trusted(found.coords, found.values, self.shape)
 
-    def _boxes(self, block: tuple[int, ...] | None) -> Iterator[Box]:
+    def boxes(self, block: tuple[int, ...] | None = None) -> Iterator[Box]:
+        """Yield boxes that tile the result in C order, of whole blocks where a block is given."""
         first = next(
             (x for x in self.operands if isinstance(x, Stored) and x.shape == self.shape), None
         )

@@ -41,6 +41,14 @@ class Computing(ABC):
     def _written(self, tensor_id: str, source: Source, layout: str) -> Any:
         """Write a new tensor, by one commit, and return a reference to it."""
 
+    def _folded(self, fold: Fold[Any]) -> Any:
+        """Return the answer of a fold: here by threads of this process."""
+        return compute(fold, self._stored)
+
+    def _gathered(self, mapped: Mapped) -> Any:
+        """Return an elementwise result in memory: here computed by this process."""
+        return mapped.computed()
+
     def sum(
         self, axis: Any = None, dtype: Any = None, keepdims: bool = False, into: str | None = None
     ) -> Any:
@@ -301,7 +309,7 @@ class Computing(ABC):
 
     def _computed(self, fold: Fold[Any], into: str | None) -> Any:
         _check_into(into)
-        found = compute(fold, self._stored)
+        found = self._folded(fold)
         if isinstance(found, Elements):
             found = SparseTensor._trusted(found.coords, found.values, found.shape)
         return (
@@ -322,7 +330,7 @@ class Computing(ABC):
             )
         mapped = Mapped.of(ufunc, [_operand(x) for x in operands], options)
         if into is None:
-            return mapped.computed()
+            return self._gathered(mapped)
         return self._written(into, mapped, "bsgs" if mapped.is_sparse else "ftsf")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:

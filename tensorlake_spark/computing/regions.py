@@ -41,12 +41,16 @@ def region_boxes(
 def element_regions(stored: Stored) -> Iterator[Elements]:
     """Yield the elements of a sparse tensor, region by region, with their coordinates in the whole selection."""
     for box in region_boxes(stored):
-        part = stored.box(box.lo, box.hi).read()
-        if isinstance(part, Elements):
-            coords = part.coords + np.array(box.lo, np.int64).reshape(-1, 1)
-            yield Elements._trusted(coords, part.values, stored.shape)
-        else:
-            yield Elements._trusted(np.zeros((0, 1), np.int64), np.asarray(part).reshape(1), ())
+        yield element_region(stored, box)
+
+
+def element_region(stored: Stored, box: Box) -> Elements:
+    """Return the elements of a sparse tensor in a box, with their coordinates in the whole selection."""
+    part = stored.box(box.lo, box.hi).read()
+    if not isinstance(part, Elements):
+        return Elements._trusted(np.zeros((0, 1), np.int64), np.asarray(part).reshape(1), ())
+    coords = part.coords + np.array(box.lo, np.int64).reshape(-1, 1)
+    return Elements._trusted(coords, part.values, stored.shape)
 
 
 def _stored_block(stored: Stored) -> tuple[int, ...]:

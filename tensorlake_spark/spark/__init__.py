@@ -1,8 +1,8 @@
 """Spark: ``format("tensor")``, functions for plain Delta tables, ingestion. Begin with `source.data_source`.
 
 ``source`` is ``format("tensor")``; ``functions`` are for tables that Spark reads as plain Delta; ``ingest`` makes
-tensors from files; ``session`` starts Spark on this machine; ``cluster`` is what all of them share. This is the only
-room that imports pyspark. It may import every room but ``jobs``.
+tensors from files; ``computing`` computes on stored tensors; ``session`` starts Spark on this machine; ``cluster`` is
+what all of them share. This is the only room that imports pyspark. It may import every room but ``jobs``.
 """
 
 from importlib import import_module
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from tensorlake_spark.spark import functions
     from tensorlake_spark.spark.cluster.s3a import check_log_store
     from tensorlake_spark.spark.cluster.task_errors import plain_errors
+    from tensorlake_spark.spark.computing.spark_tensor import SparkTensor, compute
     from tensorlake_spark.spark.functions.read_tensor import read_tensor
     from tensorlake_spark.spark.source.data_source import TensorDataSource, register
     from tensorlake_spark.spark.source.write.grouping import group_cells
 
 __all__ = [
+    "SparkTensor",
     "TensorDataSource",
     "check_log_store",
+    "compute",
     "functions",
     "group_cells",
     "local_session",
@@ -31,8 +34,10 @@ __all__ = [
 
 # Late, so that local_session() can say in one line that pyspark is missing.
 _LATE = {
+    "SparkTensor": "computing.spark_tensor",
     "TensorDataSource": "source.data_source",
     "check_log_store": "cluster.s3a",
+    "compute": "computing.spark_tensor",
     "group_cells": "source.write.grouping",
     "plain_errors": "cluster.task_errors",
     "read_tensor": "functions.read_tensor",

@@ -281,8 +281,8 @@ class Cluster:
             if p.parent in parents and p.state != "Z" and "ExecutorBackend" in p.command
         }
 
-    def submit(self, folder, **conf):
-        """Start a driver, ``driver.py``, which takes its jobs from a folder."""
+    def submit(self, folder, *program, **conf):
+        """Start a driver, which writes its log into a folder: by default ``driver.py``, which takes its jobs there."""
         settings = {
             "spark.master": self.url,
             # No task starts before both executors are there.
@@ -302,8 +302,9 @@ class Cluster:
             command += ["--conf", f"{name}={value}"]
         folder.mkdir()
         program = Program(
-            [*command, HERE / "driver.py", folder], folder / "log", cwd=folder, env=self.environment
-        )
+            [*command, *(program or (HERE / "driver.py", folder))], folder / "log",
+            cwd=folder, env=self.environment,
+        )  # fmt: skip
         self.programs.append(program)
         return program
 

