@@ -1,0 +1,30 @@
+"""Elementwise operations on sparse stored tensors: sparse where zeros stay zeros, never made dense."""
+
+import numpy as np
+import pytest
+from computed import array_of, equal, put
+
+import tensorlake_spark as tl
+from tensorlake_spark.errors import DenseResultError
+
+
+@pytest.mark.parametrize("layout", ["bsgs", "coo"])
+def test_what_keeps_zeros_is_sparse(lake, layout):
+    array = array_of("i8", (6, 5), 1)
+    view, x = put(lake, array, layout).view[1:, ::-1], array[1:, ::-1]
+    for found, wanted in (
+        (view * 2, x * 2), (view > 1, x > 1), (view + view, x + x), (abs(view), abs(x)),
+        (view * np.arange(5), x * np.arange(5)), (view * view.view[:1], x * x[:1]),
+    ):  # fmt: skip
+        assert isinstance(found, tl.SparseTensor)
+        equal(found, wanted)
+    assert isinstance(view + np.ones(5), np.ndarray)
+
+
+def test_a_huge_one_goes_from_the_lake_to_the_lake(lake):
+    huge = tl.SparseTensor([[5], [10**6 - 1]], [2.0], (10**6, 10**6))
+    ref = lake.write("x", huge, layout="coo")
+    assert ref.map(np.multiply, 3, into="y")[5, -1] == 6
+    for call in (lambda: np.exp(ref), lambda: ref.view + 1):
+        with pytest.raises(DenseResultError, match="8000000000000 bytes"):
+            call()
