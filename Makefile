@@ -123,8 +123,10 @@ bench-columns: $(BENCH)/.ready ## Columns for learning: codecs, quantisation, se
 	$(BENCH)/bin/python tests/benchmarks/digests.py
 
 .PHONY: bench-operations
-bench-operations: $(BENCH)/.ready ## Operations on sparse tensors beside SciPy, sparse, GraphBLAS, pyttb, and PyTorch where it is installed
+bench-operations: $(BENCH)/.ready $(STAMP) ## Operations on sparse tensors beside SciPy, sparse, GraphBLAS, pyttb, and PyTorch where it is installed; on stored ones; by Spark
 	$(BENCH)/bin/python tests/benchmarks/bench_operations.py $(BENCH_ARGS)
+	$(BENCH)/bin/python tests/benchmarks/stored_operations.py
+	$(BIN)/python tests/benchmarks/spark_operations.py
 
 .PHONY: bench-parameters
 bench-parameters: $(BENCH)/.ready ## Parameter study; writes docs/parameters.md

@@ -1,8 +1,7 @@
 """Tensors in Delta Lake, read by slices.
 
 Begin with `open`: it returns a lake. Its method ``write`` stores an array and returns a `TensorRef`; index that like a
-NumPy array. The interface to Spark is `tensorlake_spark.spark`. A name is imported when you first use it, so importing
-the package loads neither pyspark nor NumPy, pyarrow or deltalake.
+NumPy array. `tensorlake_spark.spark` is for Spark. Names are imported when they are first used, so this loads no NumPy.
 
 The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``lake``; ``columns``; ``audit``,
 ``computing`` and ``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``ops``;

@@ -128,32 +128,14 @@ def whole_place(shape: Sequence[int]) -> Place:
     return tuple(slice(0, n) for n in shape)
 
 
-class Found(Elements):
-    """Elements that were found in rows; their coordinates are made of their places when they are asked for."""
-
-    __slots__ = ()
-
-    @classmethod
-    def at(cls, places: Array, values: Array, shape: tuple[int, ...]) -> Found:
-        """Make them of ascending places in C order."""
-        return cls._trusted(np.zeros((len(shape), 0), np.int64), values, shape, places)
-
-    @property
-    def coords(self) -> Array:
-        """Coordinates of the elements: int64, shape (ndim, nnz), in C order."""
-        if self._coords.shape[1] != len(self._values):
-            self._coords = unravel(self.places, self._shape)
-        return self._coords
-
-
 def _answered(selection: Selection, keys: Array, values: Array) -> Elements:
     """Return elements in the answer from their ascending places in storage."""
     shape = selection.result_shape
     if not (selection.flips or selection.moved):
-        return Found.at(keys, values, shape)
+        return Elements._trusted(None, values, shape, keys)
     coords = place(selection, unravel(keys, selection.storage_shape))
     keys, by = sort_places(ravel(coords, shape))
-    return Found.at(keys, values[by], shape)
+    return Elements._trusted(None, values[by], shape, keys)
 
 
 def oriented(

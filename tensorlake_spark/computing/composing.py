@@ -35,7 +35,12 @@ def compose(outer: AnySelection, key: Any) -> AnySelection:
     (Run(start=2, stop=9, step=2), Run(start=1, stop=2, step=1))
     """
     inner = select(key, outer.result_shape)
-    if isinstance(outer, Selection) and _is_plain(outer) and _is_plain(inner):
+    if (
+        isinstance(outer, Selection)
+        and isinstance(inner, Selection)
+        and _is_plain(outer)
+        and _is_plain(inner)
+    ):
         found = _composed(outer, inner)
         if found is not None:
             return found

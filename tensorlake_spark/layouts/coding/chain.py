@@ -183,8 +183,8 @@ def is_known(name: str) -> bool:
 
     Examples
     --------
-    >>> is_known("int8+zstd"), is_known("error(-1)+zstd"), is_known("cast(int4)+zstd")
-    (True, False, False)
+    >>> is_known("int8+zstd"), is_known("error(-1)+zstd"), is_known("error()+zstd"), is_known("cast(int4)+zstd")
+    (True, False, False, False)
     """
     step, inner = parted(name)
     if inner not in CODECS:
@@ -192,7 +192,7 @@ def is_known(name: str) -> bool:
     given = argument_of(step)
     if step.startswith("cast"):
         return given in CASTS
-    return not given or _is_bound(given)
+    return _is_bound(given) if step.startswith("error") else True
 
 
 def _is_bound(text: str) -> bool:

@@ -357,6 +357,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.inner: inner,
     np.outer: outer,
     np.kron: kron,
+    np.matmul: matmul,
     np.tensordot: tensordot,
 }
-"""What computes NumPy's functions; `np.matmul` is a ufunc."""
+"""What computes NumPy's functions."""

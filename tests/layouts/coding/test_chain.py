@@ -7,7 +7,14 @@ import pytest
 
 import tensorlake_spark
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.layouts.coding.chain import CODECS, SINCE, codec_of, reader_of, unread
+from tensorlake_spark.layouts.coding.chain import (
+    CODECS,
+    SINCE,
+    codec_of,
+    is_known,
+    reader_of,
+    unread,
+)
 
 FIRST = {
     "raw", "zstd", "shuffle+zstd", "delta(-1)+zstd", "delta(-1)+shuffle+zstd", "delta(-2)+zstd",
@@ -50,3 +57,9 @@ def test_the_format_says_since_when_each_step_is_read():
     text = Path(tensorlake_spark.__file__).with_name("layouts").joinpath("FORMAT.md").read_text()
     table = dict(re.findall(r"^\| `([\w]+)(?:\(k\))?` \| (\d+\.\d+\.\d+) \|", text, re.MULTILINE))
     assert {name: table.get(name) for name in SINCE} == SINCE
+
+
+@pytest.mark.parametrize("bound", ["", " ", "0", "-1", "nan", "inf", "1e308", "1", "0.10", "x"])
+def test_a_step_with_a_bound_that_is_none_is_not_known(bound):
+    assert not is_known(f"error({bound})+shuffle+zstd")
+    assert is_known("error(0.1)+shuffle+zstd")
