@@ -290,10 +290,9 @@ def plain_of_pydata(result: Any) -> Plain:
     """Return a result of the package ``sparse`` without its class."""
     if not hasattr(result, "coords"):
         return _dense(result)
-    return Plain(
-        np.ravel_multi_index(tuple(result.coords), result.shape) if result.ndim else None,
-        result.data,
-    )
+    if not result.ndim:  # its value may be what it fills with
+        return _dense(result.todense())
+    return Plain(np.ravel_multi_index(tuple(result.coords), result.shape), result.data)
 
 
 def torch_(w: Work) -> Operations:
