@@ -334,13 +334,12 @@ class Computing(ABC):
         return self._written(into, mapped, "bsgs" if mapped.is_sparse else "ftsf")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if ufunc is np.matmul and all(0 < getattr(x, "ndim", 2) < 3 for x in inputs[1:]):
+            return np.dot(*inputs, **options)
         if method == "__call__" and "out" not in options and "where" not in options:
             return self._mapped(ufunc, inputs, options, None)
-        if (
-            method == "reduce"
-            and ufunc in _REDUCTIONS
-            and set(options) <= {"axis", "dtype", "keepdims"}
-        ):
+        known = set(options) <= {"axis", "dtype", "keepdims"}
+        if method == "reduce" and ufunc in _REDUCTIONS and known:
             options.setdefault("axis", 0)
             return getattr(self, _REDUCTIONS[ufunc])(
                 **{k: v for k, v in options.items() if v is not None or k == "axis"}

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tensorlake_spark.computing.methods import Computing
 from tensorlake_spark.computing.stored import Stored
@@ -50,7 +51,7 @@ from tensorlake_spark.writing.source import Source
 from tensorlake_spark.writing.sparse_assignment import assign_elements
 
 
-class TensorRef(Computing):
+class TensorRef(Computing, NDArrayOperatorsMixin):
     """A tensor of a lake at one version. It reads nothing before you index it.
 
     Indexing is NumPy's: integers, slices with steps of either sign, Ellipsis, newaxis, integer arrays that
@@ -67,6 +68,11 @@ class TensorRef(Computing):
     >>> ref[[0, 2], [1, 3]].tolist(), ref[ref[...] % 5 == 0].tolist()
     ([1, 11], [0, 5, 10])
     """
+
+    # Two references are one if they are the same object; `view` compares elements.
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
 
     def __init__(self, snapshot: Snapshot, meta: Meta, verify: bool = True) -> None:
         self._snapshot = snapshot

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from computed import array_of, dense, put
 
+import tensorlake_spark as tl
 from tensorlake_spark.computing.methods import NAMES, Computing
 from tensorlake_spark.errors import (
     InvalidOptionError,
@@ -75,8 +76,6 @@ def test_operators_are_of_views(ref, array):
     ):  # fmt: skip
         assert np.array_equal(found, wanted)
         assert found.dtype == wanted.dtype
-    with pytest.raises(TypeError, match="not supported"):
-        assert ref > 3
 
 
 def test_a_result_goes_into_the_lake_by_one_commit(lake, ref, array):
@@ -104,3 +103,32 @@ def test_a_transaction_takes_no_result(lake, array):
         with pytest.raises(InvalidOptionError, match="belongs to a transaction"):
             ref.sum(axis=0, into="sums")
         assert ref.sum() == array.sum()
+
+
+def test_operators_of_a_reference(ref, array):
+    assert np.array_equal(ref + 1, array + 1)
+    assert np.array_equal(2 - ref.view[1:], 2 - array[1:])
+    assert np.array_equal(-ref, -array)
+    assert np.array_equal(ref > 3, array > 3)
+    sparse = tl.SparseTensor.from_dense(array)
+    for product in (sparse * ref, ref * sparse):
+        assert np.array_equal(product.todense(), array * array)
+    with pytest.raises(UnsupportedFunctionError, match="out="):
+        ref += 1
+
+
+def test_references_are_compared_as_objects_and_views_by_element(lake, ref, array):
+    other = lake["x"]
+    assert ref == ref
+    assert ref != other
+    assert len({ref, other}) == 2
+    assert np.array_equal(ref.view == 3, array == 3)
+
+
+def test_matrix_products_are_those_of_dot(ref, array):
+    vector, matrix = np.arange(5), np.arange(10).reshape(5, 2)
+    assert np.array_equal(ref @ vector, array @ vector)
+    assert np.array_equal(ref @ matrix, array @ matrix)
+    assert np.array_equal(matrix.T @ ref.view[:5], matrix.T @ array[:5])
+    with pytest.raises(UnsupportedFunctionError, match=r"np\.matmul"):
+        ref @ np.ones((2, 5, 2))
