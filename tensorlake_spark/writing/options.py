@@ -14,7 +14,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_rule
 from tensorlake_spark.layouts import Layout, layout_of
-from tensorlake_spark.layouts.coding.chain import argument_of, parted
+from tensorlake_spark.layouts.coding.chain import argument_of, is_known, parted
 from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.layouts.ftsf import paper_block
 from tensorlake_spark.layouts.quantization import bit_rounding, quantized_block
@@ -214,12 +214,12 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
 def _inner_codec(layout: Layout, name: str) -> str:
     """Return a codec if a user may name it."""
     step, inner = parted(name)
-    if not step:
+    if not step or not is_known(name):
         return layout.check_codec(name)
     argument = argument_of(step)
     given: Any = argument if step.startswith("cast") else step
     if step.startswith("error"):
-        given = {"error": argument}
+        given = {"error": float(argument)}
     raise InvalidOptionError(
         f"codec {name!r} is not for a writer to name: its step {step} quantises; give quantize={given!r} and "
         f"codec={inner!r}"

@@ -213,6 +213,10 @@ def test_what_has_no_quantisation_is_refused(lake):
             lake.write("x", x, quantize="int8")
     with pytest.raises(InvalidOptionError, match="only ftsf stores quantised values"):
         lake.write("x", field(), layout="csr", quantize="int8")
+    with pytest.raises(
+        InvalidOptionError, match=r"give quantize=\{'error': 0.001\} and codec='zstd'"
+    ):
+        lake.write("x", field(), codec="error(0.001)+zstd")
     with pytest.raises(InvalidOptionError, match=r"step int8 quantises; give quantize='int8' and codec='zstd'"):  # fmt: skip
         lake.write("x", field(), codec="int8+zstd")
     ref = lake.write("x", field(), quantize="int8", codec="delta(-1)+zstd")
