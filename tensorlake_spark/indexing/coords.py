@@ -16,9 +16,8 @@ Array = np.ndarray[Any, Any]
 DUPLICATES = ("error", "sum", "last")
 """What may become of a coordinate that is given twice."""
 
-_RUN = 8  # so many places are divided one by one as dearly as one run of them is found
 _LONG = 64  # runs of so many elements are merged sooner than they are sorted, whatever they hold
-_AT_ONCE = 1 << 16  # places that are unravelled at a time, so that they stay in the cache
+_AT_ONCE = 1 << 15  # places that are unravelled at a time, so that they stay in the cache
 
 
 def ravel(coords: Array, shape: Sequence[int]) -> Array:
@@ -58,34 +57,8 @@ def unravel(places: Array, shape: Sequence[int], out: Array | None = None) -> Ar
     if not len(shape):
         return out
     for first in range(0, len(places), _AT_ONCE):
-        some, part = places[first : first + _AT_ONCE], out[:, first : first + _AT_ONCE]
-        lead, inner = _leading(some, shape)
-        if lead:
-            heads = np.arange(int(some[0]) // inner, int(some[-1]) // inner + 1)
-            edges = np.searchsorted(some, heads[1:] * inner)
-            counts = np.diff(edges, prepend=0, append=len(some))
-            some = some - np.repeat(heads * inner, counts)
-            found = np.empty((lead, len(heads)), np.int64)
-            _divide(heads, shape[:lead], found)
-            for k, axis in enumerate(found):
-                part[k] = np.repeat(axis, counts)
-        _divide(some, shape[lead:], part[lead:])
+        _divide(places[first : first + _AT_ONCE], shape, out[:, first : first + _AT_ONCE])
     return out
-
-
-def _leading(places: Array, shape: Sequence[int]) -> tuple[int, int]:
-    """Return how many leading axes need no division for each place, and the cells of the others.
-
-    Of places that ascend, the leading coordinates come in runs.
-    """
-    if len(places) < _RUN or not bool((places[1:] >= places[:-1]).all()):
-        return 0, math.prod(shape)
-    inner, low, high = 1, int(places[0]), int(places[-1])
-    for k in range(len(shape) - 1, 0, -1):
-        inner *= shape[k]
-        if high // inner - low // inner < len(places) // _RUN:
-            return k, inner
-    return 0, inner
 
 
 def _divide(places: Array, shape: Sequence[int], out: Array) -> None:

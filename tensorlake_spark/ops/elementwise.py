@@ -42,6 +42,7 @@ _COMPILED_DTYPES = "?bBhHiIlLqQfd"
 _AT_ONCE = (
     1 << 16
 )  # elements of a dense operand that are looked at together, so that they stay in the cache
+_DOT = 1 << 13  # of these a product takes one thread
 
 
 def apply(
@@ -97,10 +98,11 @@ def apply(
         *(np.shape(x) if not isinstance(x, Elements) else x.shape for x in given)
     )
     if where is not True:
-        return _single(_masked(ufunc, given, where, shape, options))
+        return _masked(ufunc, given, where, shape, options)
     call, sparse, dense = _bound(ufunc, given, options)
     if len(sparse) == 1 and dense:
-        return _single(_with_dense(call, sparse[0], dense, shape))
+        is_product = ufunc is np.multiply and not options
+        return _single(_with_dense(call, sparse[0], dense, shape, is_product))
     if len(sparse) > 2 or dense:
         raise UnsupportedFunctionError(
             f"{_name(ufunc)} of two sparse operands beside a dense array, or of three, is not there; "
@@ -252,11 +254,12 @@ def _overlaid(
 
 
 def _with_dense(
-    call: Call, x: Elements, dense: list[Array], shape: tuple[int, ...]
+    call: Call, x: Elements, dense: list[Array], shape: tuple[int, ...], is_product: bool
 ) -> tuple[Any, ...]:
     """Return a function of a sparse tensor and of dense arrays."""
     ones = _of_zeros(call, x, *(np.ones(1, y.dtype) for y in dense))
-    beside = None if any(nonzero(one).any() for one in ones) else _nan_beside(call, x, dense)
+    is_dense = any(nonzero(one).any() for one in ones)
+    beside = None if is_dense else _nan_beside(call, x, dense, is_product)
     wide = broadcast_to(x, shape)
     values = call(wide.values, *(values_at(y, wide, shape) for y in dense))
     if beside is not None:
@@ -274,40 +277,80 @@ def _with_dense(
     return tuple(out)
 
 
-def _nan_beside(call: Call, x: Elements, dense: list[Array]) -> list[Elements] | None:
+def _nan_beside(
+    call: Call, x: Elements, dense: list[Array], is_product: bool
+) -> list[Elements] | None:
     """Return the NaN that a function makes of zeros beside dense arrays; None if it makes numbers of them too."""
     shape = broadcast_shapes(*(y.shape for y in dense))
     flat = [np.broadcast_to(y, shape).reshape(-1) for y in dense]
     found: list[list[tuple[Array, Array]]] = []
     # A part at a time: what is not kept stays in the cache.
     for first in range(0, max(1, len(flat[0])), _AT_ONCE):
-        outputs = _of_zeros(call, x, *(y[first : first + _AT_ONCE] for y in flat))
+        parts = [y[first : first + _AT_ONCE] for y in flat]
+        if found and is_product and _is_finite(parts[0]):
+            continue
+        outputs = _of_zeros(call, x, *parts)
         found = found or [[] for _ in outputs]
-        for parts, zeros in zip(found, outputs, strict=True):
+        for some, zeros in zip(found, outputs, strict=True):
             odd = np.flatnonzero(nonzero(zeros))
             values = zeros[odd]
             if (values == values).any():
                 return None
-            parts.append((odd + first, values))
-    columns = [[np.concatenate(column) for column in zip(*parts, strict=True)] for parts in found]
+            some.append((odd + first, values))
+    columns = [[np.concatenate(column) for column in zip(*some, strict=True)] for some in found]
     return [Elements._trusted(None, values, shape, places) for places, values in columns]
+
+
+def _is_finite(array: Array) -> bool:
+    """Return whether numbers without gaps are neither NaN nor infinite, so that zero times each is zero."""
+    if array.dtype.char not in "fdFD":
+        return array.dtype.kind in "biu" or (
+            array.dtype.kind in "fc" and bool(np.isfinite(array).all())
+        )
+    # The product with zeros is NaN if one is not finite. BLAS makes it as fast as memory is read.
+    real = array.view(array.real.dtype)
+    zeros = np.zeros(min(_DOT, len(real)), real.dtype)
+    parts = (real[first : first + _DOT] for first in range(0, len(real), _DOT))
+    return all(not np.dot(part, zeros[: len(part)]) for part in parts)
 
 
 def _masked(
     ufunc: np.ufunc, given: list[Any], where: Any, shape: tuple[int, ...], options: dict[str, Any]
-) -> tuple[Elements, ...]:
+) -> Any:
     """Return a function that is computed only where a mask is true."""
     mask = where if isinstance(where, Elements) else np.asarray(where)
     if mask.dtype != bool:
         raise UnsupportedFunctionError(f"where= has dtype {mask.dtype}; it is an array of bool")
     shape = broadcast_shapes(shape, mask.shape)
+    call, sparse, dense = _bound(ufunc, given, options)
+    if not dense and _is_stored_only(call, sparse, shape):
+        return apply(
+            ufunc, *(_chosen(x, mask) if isinstance(x, Elements) else x for x in given), **options
+        )
     if not isinstance(mask, Elements):
         mask = Elements._trusted(None, mask[mask], mask.shape, np.flatnonzero(mask))
     wide = broadcast_to(_of_pattern(mask, (mask.values,))[0], shape)
-    call, sparse, dense = _bound(ufunc, given, options)
     inputs = [_looked_up(x, wide) for x in sparse] + [values_at(x, wide, shape) for x in dense]
     outputs = call(*inputs)
-    return _of_pattern(wide, tuple(np.broadcast_to(values, wide.nnz) for values in outputs))
+    return _single(
+        _of_pattern(wide, tuple(np.broadcast_to(values, wide.nnz) for values in outputs))
+    )
+
+
+def _is_stored_only(call: Call, sparse: list[Elements], shape: tuple[int, ...]) -> bool:
+    """Return whether a function of tensors that are not repeated is zero but at their elements."""
+    if len(sparse) > 2 or any(x.shape != shape for x in sparse):
+        return False
+    with np.errstate(all="ignore"):
+        zeros = call(*(np.zeros(1, x.dtype) for x in sparse))
+    return not any(nonzero(found).any() for found in zeros)
+
+
+def _chosen(x: Elements, mask: Any) -> Elements:
+    """Return the elements at which a mask, which broadcasts to the tensor, is true."""
+    found = _looked_up(mask, x) if isinstance(mask, Elements) else values_at(mask, x, x.shape)
+    kept = np.flatnonzero(np.broadcast_to(found, x.nnz))
+    return Elements._trusted(None, x.values[kept], x.shape, x.places[kept])
 
 
 def _looked_up(x: Elements, at: Elements) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +99,18 @@ def _dense(array: Any) -> Plain:
 
 
 def ours(w: Work) -> Operations:
-    """Return what this package does."""
+    """Return what this package does, with the coordinates of results, which wait until they are asked for."""
+
+    def whole(call: Callable[[], Any]) -> Any:
+        result = call()
+        if not isinstance(result, (np.ndarray, np.generic)):
+            assert result.coords is not None
+        return result
+
+    return {name: partial(whole, call) for name, call in _ours(w).items()}
+
+
+def _ours(w: Work) -> Operations:
     import tensorlake_spark as tl
     from tensorlake_spark.ops.products import blas
 

@@ -86,6 +86,28 @@ def test_out_is_a_dense_array():
         np.add(x, x, out=x)
 
 
+def test_where_of_what_keeps_zeros_looks_at_stored_elements_only():
+    x, y = one(), -one()
+    mask = np.array([[True, False], [True, True], [False, True]])
+    for where in (mask, tl.SparseTensor.from_dense(mask), mask[:1], np.True_):
+        keep = where.todense() if isinstance(where, tl.SparseTensor) else where
+        check_same(np.add(x, 3 * y, where=where), np.where(keep, (x + 3 * y).todense(), 0))
+        check_same(np.sqrt(x, where=where), np.where(keep, np.sqrt(x.todense()), 0))
+    with np.errstate(all="raise"):
+        assert np.sqrt(y, where=np.zeros((3, 2), bool)).nnz == 0, (
+            "nothing is computed, nor warned of"
+        )
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c16"])
+def test_nan_of_a_long_product_is_found_wherever_it_is(dtype):
+    y = np.full((3, 70_000), 1e4 if dtype == "f2" else 1e30, dtype)
+    y[[0, 2, 2], [9, 5, 69_999]] = np.inf, np.nan, -np.inf
+    x = tl.SparseTensor([[1], [3]], np.ones(1, dtype), y.shape)
+    with np.errstate(invalid="ignore"):
+        check_same(x * y, x.todense() * y)
+
+
 def test_where_leaves_zeros():
     x, y = one(), tl.SparseTensor([[0, 1], [1, 0]], [2.0, 5.0], (3, 2))
     got = np.divide(x, y, where=y != 0)
