@@ -20,6 +20,7 @@ from tensorlake_spark.computing.operations.reduction_kernels import (
     Moments,
     UfuncKernel,
     holds_moments,
+    narrow,
     square_of,
 )
 from tensorlake_spark.computing.operations.tiles import Tiles, by_slabs, unite, whole
@@ -138,7 +139,10 @@ def _made(
     def make(of: np.dtype[Any], count: int, /, **options: Any) -> Kernel:
         result = _dtype_of(function, of, **options)
         wide = np.dtype(computed) if computed else _computed(result, options.get("dtype"))
-        return UfuncKernel(ufunc, wide, result, prepare)
+        counts = ufunc is np.add and of.kind in "iub" and wide.kind in "iu" and prepare is None
+        return UfuncKernel(
+            ufunc, wide, result, prepare, held=narrow(of, count, wide) if counts else None
+        )
 
     return make
 
@@ -171,7 +175,10 @@ def _var(
     asked = options.get("dtype")
     mean = _dtype_of(np.mean, of) if asked is None else np.dtype(asked)
     moments = Moments(_computed(mean, asked), result, ddof, is_root)
-    return IntegerMoments(moments) if asked is None and holds_moments(of, count) else moments
+    if asked is not None or not holds_moments(of, count):
+        return moments
+    squares = square_of(np.zeros(0, of)).dtype
+    return IntegerMoments(moments, (narrow(of, count), narrow(squares, count)))
 
 
 def _extreme(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Kernel]:
@@ -209,10 +216,10 @@ def _norm(dtype: np.dtype[Any], count: int, **options: Any) -> Kernel:
     wide = np.dtype("f8")
     if ord is None or ord == 2:
         short = dtype.kind in "iub" and dtype.itemsize <= 2
-        computed = np.dtype(
-            "i8" if short else "f8"
-        )  # exact, and in words as narrow as a block allows
-        return UfuncKernel(np.add, computed, result, square_of, _root)
+        if not short:
+            return UfuncKernel(np.add, wide, result, square_of, _root)
+        held = narrow(square_of(np.zeros(0, dtype)).dtype, count)  # exact
+        return UfuncKernel(np.add, np.dtype("i8"), result, square_of, _root, held)
     if ord == np.inf:
         return UfuncKernel(np.maximum, wide, result, _absolute)
     if ord == -np.inf:

@@ -17,6 +17,7 @@ from tensorlake_spark.computing.operations.element_reductions import (
     kept_places,
     run_starts,
 )
+from tensorlake_spark.computing.operations.reduction_kernels import identity
 from tensorlake_spark.computing.operations.tiles import State, Tiles, by_slabs, unite, whole
 from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
@@ -27,6 +28,7 @@ Array = np.ndarray[Any, Any]
 _MANY = 1 << 20  # so many elements wait to be merged, or as many as there were after the last time
 
 _LONGEST = 255  # of an axis along which positions are found by multiplying bytes
+_FEW = 16  # planes that are compared one by one
 
 
 def search(stored: Stored, name: str, axis: int | None = None, keepdims: bool = False) -> Fold[Any]:
@@ -78,11 +80,14 @@ class BlockSearch(Fold[Tiles]):
     def _found(self, place: Place, block: Array) -> State:
         if len(self.axes) == 1:
             (axis,) = self.axes
-            value, first = by_slabs(partial(_along, self.largest), block, self.axes)
+            with np.errstate(all="ignore"):
+                value, first = by_slabs(partial(_along, self.largest), block, self.axes)
             part = place[axis]
-            if isinstance(part, slice):
-                return value, first.astype(np.int64) + part.start if part.start else first
-            return value, part[first]
+            if not isinstance(part, slice):
+                return value, part[first].astype(self._word)
+            at = first.astype(self._word, copy=False)
+            at += self._word.type(part.start)
+            return value, at
         best = int(block.argmax() if self.largest else block.argmin())
         coords = np.unravel_index(best, block.shape)
         inside = [
@@ -90,7 +95,7 @@ class BlockSearch(Fold[Tiles]):
             for p, c in zip(place, coords, strict=True)
         ]
         at = ravel(np.array(inside, np.int64).reshape(-1, 1), self.shape)[0]
-        return np.asarray(block[coords]), np.asarray(at)
+        return np.asarray(block[coords]), np.asarray(at, self._word)
 
     def combine(self, one: Tiles, other: Tiles) -> Tiles:
         return unite(one, other, self)
@@ -107,21 +112,33 @@ class BlockSearch(Fold[Tiles]):
 
     def blank(self, shape: Any) -> State:
         """Return states of nothing: their place is behind all others."""
-        return np.zeros(shape, self.dtype), np.full(shape, -1, np.int64)
+        value = np.full(shape, identity(self._ufunc, self.dtype), self.dtype)
+        return value, np.full(shape, np.iinfo(self._word).max, self._word)
 
     def wide(self, state: State) -> State:
-        """Return a state with room for all places."""
-        return np.array(state[0]), np.array(state[1], np.int64)
+        """Return a state that can be written to."""
+        return np.array(state[0]), np.array(state[1])
 
     def absorb(self, state: State, other: State) -> None:
         """Take the better ones of another state; of equal ones those that come first."""
         (value, at), (new, new_at) = state, other
-        take = better(new, value, self.largest)
-        take |= same(new, value) & (new_at < at)
-        take |= at < 0
-        take &= new_at >= 0
-        np.copyto(value, new, where=take)
-        np.copyto(at, new_at, where=take, casting="unsafe")
+        with np.errstate(all="ignore"):
+            take = better(new, value, self.largest)
+            take |= same(new, value) & (new_at < at)
+            self._ufunc(value, new, out=value)
+        # By bits, as NumPy copies under a mask one by one.
+        change = at ^ new_at
+        change &= np.negative(take.view(np.uint8).astype(at.dtype))
+        np.bitwise_xor(at, change, out=at)
+
+    @property
+    def _ufunc(self) -> np.ufunc:
+        return np.maximum if self.largest else np.minimum
+
+    @property
+    def _word(self) -> np.dtype[Any]:
+        """Integers that hold all places, and one that is behind them."""
+        return np.min_scalar_type(math.prod(self.shape[k] for k in self.axes))
 
     @property
     def _kept(self) -> tuple[int, ...]:
@@ -298,12 +315,21 @@ def _along(largest: bool, block: Array, axes: tuple[int, ...]) -> State:
     length = block.shape[axis]
     if length == 1:
         value = block.take(0, axis)
-        return value, np.zeros(value.shape, np.int64)
+        return value, np.zeros(value.shape, np.uint8)
     if axis == block.ndim - 1 or length > _LONGEST:
         first = block.argmax(axis) if largest else block.argmin(axis)
         value = np.take_along_axis(block, np.expand_dims(first, axis), axis)
         return np.squeeze(value, axis), first
-    value = np.asarray((np.maximum if largest else np.minimum).reduce(block, axis=axis))
+    ufunc = np.maximum if largest else np.minimum
+    if length <= _FEW:
+        planes = np.moveaxis(block, axis, 0)
+        value, at = planes[0].copy(), np.zeros(planes.shape[1:], np.uint8)
+        for k in range(1, length):
+            is_later = better(planes[k], value, largest).view(np.uint8)
+            np.maximum(at, is_later * np.uint8(k), out=at)
+            ufunc(value, planes[k], out=value)
+        return value, at
+    value = np.asarray(ufunc.reduce(block, axis=axis))
     # Of a one in its place from the end, the largest is the first: no element is looked at by itself.
     hit = same(block, np.expand_dims(value, axis)).view(np.uint8)
     weights = np.arange(length, 0, -1).astype(np.uint8).reshape(-1, *(1,) * (block.ndim - axis - 1))

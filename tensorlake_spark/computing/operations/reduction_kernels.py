@@ -73,6 +73,8 @@ class UfuncKernel(Kernel):
         Takes values to those that are reduced.
     after : callable, optional
         Takes what was reduced, and the number of elements, to the answer.
+    held : dtype, optional
+        Integers narrower than `computed` that hold every sum of as many elements as there are: dense states have them.
     """
 
     ufunc: np.ufunc
@@ -80,12 +82,15 @@ class UfuncKernel(Kernel):
     result: np.dtype[Any]
     prepare: Callable[[Array], Array] | None = None
     after: Callable[[Array, int], Array] | None = None
+    held: np.dtype[Any] | None = None
 
     def _prepared(self, values: Array) -> Array:
         return values if self.prepare is None else self.prepare(values)
 
     def start(self, block: Array, axes: Axes) -> State:
         values = self._prepared(block)
+        if self.held is not None:
+            return (_sum(values, axes, self.held),)
         dtype = self._dtype_of(values, math.prod(values.shape[k] for k in axes))
         with np.errstate(all="ignore"):
             if dtype is None:
@@ -95,7 +100,7 @@ class UfuncKernel(Kernel):
     def _dtype_of(self, values: Array, count: int) -> np.dtype[Any] | None:
         """Return in which dtype a block is reduced: of sums the narrowest that holds any; None for NumPy's own."""
         if self.ufunc is np.add and self.computed.kind in "iu" and values.dtype.kind in "iub":
-            return _narrow(values.dtype, count, self.computed)
+            return narrow(values.dtype, count, self.computed)
         if self.ufunc is np.add and values.dtype.kind in "fc" and self.computed.kind in "fc":
             # As NumPy does, in pairs; states of blocks are added in twice the width.
             return np.result_type(values.dtype, "f4")
@@ -104,10 +109,11 @@ class UfuncKernel(Kernel):
         return None
 
     def blank(self, shape: Sequence[int]) -> State:
-        return (np.full(shape, _identity(self.ufunc, self.computed), self.computed),)
+        dtype = self.held or self.computed
+        return (np.full(shape, identity(self.ufunc, dtype), dtype),)
 
     def wide(self, state: State) -> State:
-        return (np.array(state[0], self.computed),)
+        return (np.array(state[0], self.held or self.computed),)
 
     def absorb(self, state: State, other: State) -> None:
         with np.errstate(all="ignore"):
@@ -246,23 +252,22 @@ class IntegerMoments(Kernel):
     ----------
     moments : Moments
         The variance that this one computes.
+    held : tuple of dtype
+        The narrowest integers that hold both sums.
     """
 
     moments: Moments
+    held: tuple[np.dtype[Any], np.dtype[Any]]
 
     def start(self, block: Array, axes: Axes) -> State:
-        count = math.prod(block.shape[k] for k in axes)
-        squares = _square(block)
-        return tuple(
-            np.asarray(np.add.reduce(values, axis=axes, dtype=_narrow(values.dtype, count)))
-            for values in (block, squares)
-        )
+        sums, squares = self.held
+        return _sum(block, axes, sums), _sum(_square(block), axes, squares)
 
     def blank(self, shape: Sequence[int]) -> State:
-        return np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        return tuple(np.zeros(shape, dtype) for dtype in self.held)
 
     def wide(self, state: State) -> State:
-        return tuple(np.array(array, np.int64) for array in state)
+        return tuple(np.array(array) for array in state)
 
     def absorb(self, state: State, other: State) -> None:
         for array, more in zip(state, other, strict=True):
@@ -327,12 +332,19 @@ def _run_sums(values: Array, starts: Array) -> Array:
     return np.bincount(np.repeat(np.arange(len(starts)), counts), values, len(starts))
 
 
-def _narrow(dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = None) -> np.dtype[Any]:
+def _sum(values: Array, axes: Axes, dtype: np.dtype[Any]) -> Array:
+    """Return sums of integers. What has one element only is not added up."""
+    if math.prod(values.shape[k] for k in axes) == 1:
+        return values.squeeze(axes).astype(dtype)
+    return np.asarray(np.add.reduce(values, axis=axes, dtype=dtype))
+
+
+def narrow(dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = None) -> np.dtype[Any]:
     """Return the narrowest integers that hold a sum of so many integers of a dtype.
 
     Examples
     --------
-    >>> _narrow(np.dtype("u1"), 200), _narrow(np.dtype("i2"), 4, np.dtype("i8"))
+    >>> narrow(np.dtype("u1"), 200), narrow(np.dtype("i2"), 4, np.dtype("i8"))
     (dtype('uint16'), dtype('int32'))
     """
     widest = np.dtype("i8") if widest is None else widest
@@ -347,7 +359,7 @@ def _narrow(dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = Non
 _LOGICAL = (np.logical_or, np.logical_and)
 
 
-def _identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
+def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
     """Return what changes nothing where it is reduced together with others."""
     if ufunc in (np.fmin, np.fmax) and dtype.kind in "fc":
         return np.nan
