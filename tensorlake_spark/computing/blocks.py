@@ -54,10 +54,14 @@ def fold_rows(
     CorruptDataError
         If a row is not what was written.
     """
-    find = element_blocks if stored_layout(spec).is_sparse else dense_blocks
+    if stored_layout(spec).is_sparse:
+        blocks: Iterator[tuple[Place, Any, Totals]]
+        blocks = element_blocks(batch, spec, selection, fold.in_order)
+    else:
+        blocks = dense_blocks(batch, spec, selection)
     totals = Totals()
     out: Partial | None = None
-    for where, block, found in find(batch, spec, selection):
+    for where, block, found in blocks:
         totals += found
         partial = fold.map(where, block)
         out = partial if out is None else fold.combine(out, partial)
@@ -100,16 +104,19 @@ def fill_blocks(
 
 
 def element_blocks(
-    batch: pa.RecordBatch, spec: TensorSpec, selection: Selection
+    batch: pa.RecordBatch, spec: TensorSpec, selection: Selection, in_order: bool = True
 ) -> Iterator[tuple[Place, Elements, Totals]]:
-    """Yield the elements of rows of a sparse tensor, some rows at a time; the place is the whole selection."""
+    """Yield the elements of rows of a sparse tensor, some rows at a time; the place is the whole selection.
+
+    They are in C order, or as they are stored if nobody wants the order.
+    """
     layout = stored_layout(spec)
     counts = np.cumsum(batch.column("nnz").to_numpy())
     first = 0
     while first < batch.num_rows:
         before = int(counts[first - 1]) if first else 0
         stop = max(first + 1, int(np.searchsorted(counts, before + BLOCK_ELEMENTS, "right")))
-        found = Gathered()
+        found = Gathered(in_order)
         totals = layout.decode(batch.slice(first, stop - first), spec, selection, found)
         first = stop
         for keys, values, _ in found.parts:

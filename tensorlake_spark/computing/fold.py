@@ -36,6 +36,11 @@ class Fold(ABC, Generic[Partial]):
     A fold is stateless: all that changes is in partials.
     """
 
+    @property
+    def in_order(self) -> bool:
+        """Whether it wants the elements of a block in C order; they are sorted for it."""
+        return True
+
     @abstractmethod
     def map(self, place: Place, block: Block) -> Partial:
         """Return the partial of one block. The block is not kept: its memory is used again."""

@@ -79,7 +79,7 @@ class Contraction(Fold[Any]):
             out = np.zeros([lengths[k] for k in (*own, *new)], self.dtype)
             width = math.prod(lengths[k] for k in new)
             rows = out.reshape(math.prod(self.shape[k] for k in own), width)
-            for cells, _, found in self._reduction._merged(partial.parts if partial else []):
+            for cells, _, found in self._reduction._merged(partial or Cells([])):
                 rows[cells] = found.reshape(len(cells), width)
             order = [*own, *new]
             out = out.transpose([order.index(k) for k in self.axes])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +16,7 @@ from tensorlake_spark.ops.elements import Elements, elements_at
 
 Array = np.ndarray[Any, Any]
 
-_MANY = 1 << 20  # so many states wait to be merged, or as many as there were after the last time
+_MANY = 1 << 22  # so many elements or states wait to be merged, or as many as there were after the last time
 
 
 @dataclass
@@ -29,10 +29,24 @@ class Cells:
         Cells, ascending and each once, as places in C order; elements that each has; then the state.
     merged : int
         Entries that were left when parts were last merged.
+    waiting : list of tuple of ndarray
+        Cells and values of elements, in any order, that no part has yet: many are sorted at once.
     """
 
     parts: list[tuple[Array, ...]]
     merged: int = 0
+    waiting: list[tuple[Array, ...]] = field(default_factory=list)
+
+    def with_others(self, other: Cells) -> Cells:
+        """Return the parts of both."""
+        merged = max(self.merged, other.merged)
+        return Cells([*self.parts, *other.parts], merged, [*self.waiting, *other.waiting])
+
+    @property
+    def is_much(self) -> bool:
+        """Whether it is time to merge parts."""
+        held = sum(len(part[0]) for parts in (self.parts, self.waiting) for part in parts)
+        return held > max(_MANY, 2 * self.merged)
 
 
 @dataclass(frozen=True)
@@ -52,27 +66,34 @@ class ElementReduction(Fold[Cells]):
         some = cast("Elements", block)
         if not some.nnz:
             return Cells([])
-        cells, values = self._cells(some), some.values
-        if (cells[1:] < cells[:-1]).any():
-            cells, by = sort_places(cells)
-            values = values[by]
-        starts = run_starts(cells)
-        counts = np.diff(starts, append=len(cells))
-        return Cells([(cells[starts], counts, *self.kernel.groups(values, starts))])
+        cells, values = kept_places(some, self.axes), some.values
+        if self.in_order and (cells[1:] >= cells[:-1]).all():
+            return Cells([self._part(cells, values)])
+        return Cells([], 0, [(cells, values)])
+
+    @property
+    def in_order(self) -> bool:
+        return are_trailing(self.axes, len(self.shape))
 
     def combine(self, one: Cells, other: Cells) -> Cells:
-        parts, merged = [*one.parts, *other.parts], max(one.merged, other.merged)
-        if sum(len(part[0]) for part in parts) > max(_MANY, 2 * merged):
-            parts = self._merged(parts)
-            merged = len(parts[0][0])
-        return Cells(parts, merged)
+        both = one.with_others(other)
+        if not both.is_much:
+            return both
+        parts = self._merged(both)
+        return Cells(parts, len(parts[0][0]))
+
+    def _part(self, cells: Array, values: Array) -> tuple[Array, ...]:
+        """Return the part of elements whose cells ascend."""
+        starts = run_starts(cells)
+        counts = np.diff(starts, append=len(cells))
+        return cells[starts], counts, *self.kernel.groups(values, starts)
 
     def finish(self, partial: Cells | None) -> Any:
         kept = [n for k, n in enumerate(self.shape) if k not in self.axes]
         total = math.prod(self.shape[k] for k in self.axes)
         empty = self.kernel.start(np.zeros(min(total, 1), self._dtype), (0,))
         nothing = self.kernel.finish(empty, min(total, 1))
-        parts = self._merged(partial.parts) if partial is not None else []
+        parts = self._merged(partial) if partial is not None else []
         framed = tuple(1 if k in self.axes else n for k, n in enumerate(self.shape))
         shape = framed if self.keepdims else tuple(kept)
         if not parts:
@@ -93,13 +114,13 @@ class ElementReduction(Fold[Cells]):
     def _dtype(self) -> np.dtype[Any]:
         return np.dtype(getattr(self.kernel, "computed", "f8"))
 
-    def _cells(self, block: Elements) -> Array:
-        """Return the cell of each element."""
-        return kept_places(block, self.axes)
-
-    def _merged(self, parts: Sequence[tuple[Array, ...]]) -> list[tuple[Array, ...]]:
+    def _merged(self, all_: Cells) -> list[tuple[Array, ...]]:
         """Return parts as one at most, in which each cell has one entry."""
-        parts = [part for part in parts if len(part[0])]
+        parts = [part for part in all_.parts if len(part[0])]
+        if all_.waiting:
+            cells, values = (np.concatenate(arrays) for arrays in zip(*all_.waiting, strict=True))
+            cells, by = sort_places(cells)
+            parts.append(self._part(cells, values[by]))
         if len(parts) < 2:
             return [*parts]
         cells, counts, *state = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
@@ -133,6 +154,17 @@ def kept_places(block: Elements, axes: Sequence[int]) -> Array:
         return np.asarray(block.places - block.places // inner * inner)
     kept = [k for k in range(ndim) if k not in axes]
     return ravel(block.coords[kept], [shape[k] for k in kept])
+
+
+def are_trailing(axes: Sequence[int], ndim: int) -> bool:
+    """Return whether ascending axes are the last ones, so that elements in C order come cell by cell.
+
+    Examples
+    --------
+    >>> are_trailing((1, 2), 3), are_trailing((0,), 3), are_trailing((), 3)
+    (True, False, True)
+    """
+    return tuple(axes) == tuple(range(ndim - len(axes), ndim))
 
 
 def run_starts(cells: Array) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -14,6 +13,7 @@ from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
 from tensorlake_spark.computing.operations.element_reductions import (
     Cells,
+    are_trailing,
     kept_places,
     run_starts,
 )
@@ -24,8 +24,6 @@ from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.ops.elements import Elements, elements_at
 
 Array = np.ndarray[Any, Any]
-
-_MANY = 1 << 20  # so many elements wait to be merged, or as many as there were after the last time
 
 _LONGEST = 255  # of an axis along which positions are found by multiplying bytes
 _FEW = 16  # planes that are compared one by one
@@ -173,26 +171,32 @@ class ElementSearch(Fold[Cells]):
             inner = math.prod(self.shape[self.axes[0] + 1 :])
             at = some.places // inner
             at -= at // self.shape[self.axes[0]] * self.shape[self.axes[0]]
-        if (cells[1:] < cells[:-1]).any():
-            cells, by = sort_places(cells)  # stable, so that places in a cell still ascend
-            at, values = at[by], values[by]
-        return Cells([self._best(cells, at, values)])
+        if self.in_order and (cells[1:] >= cells[:-1]).all():
+            return Cells([self._best(cells, at, values)])
+        return Cells([], 0, [(cells, at, values)])
+
+    @property
+    def in_order(self) -> bool:
+        return are_trailing(self.axes, len(self.shape))
 
     def combine(self, one: Cells, other: Cells) -> Cells:
-        parts, merged = [*one.parts, *other.parts], max(one.merged, other.merged)
-        if sum(len(part[0]) for part in parts) > max(_MANY, 2 * merged):
-            parts = self._merged(parts)
-            merged = len(parts[0][0])
-        return Cells(parts, merged)
+        both = one.with_others(other)
+        if not both.is_much:
+            return both
+        parts = self._merged(both)
+        return Cells(parts, len(parts[0][0]))
 
-    def _merged(self, parts: Sequence[tuple[Array, ...]]) -> list[tuple[Array, ...]]:
+    def _merged(self, all_: Cells) -> list[tuple[Array, ...]]:
         """Return parts as one at most."""
-        parts = [part for part in parts if len(part[0])]
-        if len(parts) < 2:
-            return [*parts]
+        parts = [part for part in all_.parts if len(part[0])] + all_.waiting
+        if not all_.waiting and len(parts) < 2:
+            return parts
         cells, at, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        _, by = sort_places(cells * self._total + at)
-        return [self._best(cells[by], at[by], values[by])]
+        cells *= self._total
+        cells += at
+        keys, by = sort_places(cells)
+        cells = keys // self._total
+        return [self._best(cells, keys - cells * self._total, values[by])]
 
     @property
     def _total(self) -> int:
@@ -203,19 +207,21 @@ class ElementSearch(Fold[Cells]):
         starts = run_starts(cells)
         if len(starts) == len(cells):
             return cells, at, values
-        counts = np.diff(starts, append=len(cells))
+        of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells)))
         with np.errstate(all="ignore"):
             best = (np.maximum if self.largest else np.minimum).reduceat(values, starts)
         decided = better(best, np.zeros(1, self.dtype), self.largest)
-        is_best = np.flatnonzero(same(values, np.repeat(best, counts)))
-        of = np.searchsorted(starts, is_best, "right")
-        stays = np.repeat(~decided, counts)
-        stays[is_best[run_starts(of)]] = True
+        is_best = np.flatnonzero(same(values, best[of]))
+        first = is_best[run_starts(of[is_best])]
+        if decided.all():
+            return cells[first], at[first], values[first]
+        stays = ~decided[of]
+        stays[first] = True
         return cells[stays], at[stays], values[stays]
 
     def finish(self, partial: Cells | None) -> Any:
         none = np.zeros(0, np.int64)
-        parts = self._merged(partial.parts) if partial is not None else []
+        parts = self._merged(partial) if partial is not None else []
         cells, at, values = parts[0] if parts else (none, none, np.zeros(0, self.dtype))
         starts = run_starts(cells)
         answers = self._first_of_each(cells, at, values, starts)

@@ -211,10 +211,12 @@ class Moments(Kernel):
         values = values.astype(self.computed, copy=False)
         if len(starts) == len(values):
             return np.ones(len(values)), values, np.zeros(len(values), self._real)
+        of = np.repeat(np.arange(len(starts)), counts)
         with np.errstate(all="ignore"):
-            mean = _run_sums(values, starts) / counts
-            apart = values - np.repeat(mean, counts)
-            return counts.astype(np.float64), mean, _run_sums(_square(apart), starts)
+            mean = _run_sums(values, starts, of) / counts
+            apart = mean[of]
+            np.subtract(values, apart, out=apart)
+            return counts.astype(np.float64), mean, _run_sums(_square(apart), starts, of)
 
     def merge(self, state: State, starts: Array) -> State:
         n, mean, sums = state
@@ -227,10 +229,10 @@ class Moments(Kernel):
             return total, middle, _run_sums(sums + n * _square(apart), starts)
 
     def with_zeros(self, state: State, missing: Array) -> State:
-        out = self.wide(state)
-        zero = np.zeros(len(missing), self.computed)
-        self.absorb(out, (missing.astype(np.float64), zero, zero.real))
-        return out
+        n, mean, sums = state
+        with np.errstate(all="ignore"):
+            more = _square(mean) * (n * missing / (n + missing))
+            return n + missing, mean * (n / (n + missing)), sums + more
 
     def finish(self, state: State, count: int) -> Array:
         return self.answer(state[2], count)
@@ -319,17 +321,22 @@ def _square(values: Array) -> Array:
         return np.asarray(values.real**2 + values.imag**2)
     if values.dtype.kind in "iub" and values.dtype.itemsize <= 2:
         values = values.view(np.uint8) if values.dtype.kind == "b" else values
-        return np.multiply(values, values, dtype=f"{values.dtype.kind}{2 * values.dtype.itemsize}")
+        wide = values.astype(f"{values.dtype.kind}{2 * values.dtype.itemsize}")
+        return np.multiply(wide, wide, out=wide)
     return np.multiply(values, values)
 
 
-def _run_sums(values: Array, starts: Array) -> Array:
-    """Return the sum of each run. Short runs of doubles are counted sooner than they are reduced."""
+def _run_sums(values: Array, starts: Array, of: Array | None = None) -> Array:
+    """Return the sum of each run. Short runs of doubles are counted sooner than they are reduced.
+
+    The run of each value may be given.
+    """
     if values.dtype != np.float64 or len(starts) * _LONG_RUN < len(values):
         dtype = None if values.dtype.kind in "mM" else values.dtype
         return np.asarray(np.add.reduceat(values, starts, dtype=dtype))
-    counts = np.diff(starts, append=len(values))
-    return np.bincount(np.repeat(np.arange(len(starts)), counts), values, len(starts))
+    if of is None:
+        of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(values)))
+    return np.bincount(of, values, len(starts))
 
 
 def _sum(values: Array, axes: Axes, dtype: np.dtype[Any]) -> Array:

@@ -75,15 +75,19 @@ class Rows(NamedTuple):
 
 
 class Gathered:
-    """Elements that a read has found so far."""
+    """Elements that a read has found so far; each part is sorted, if the order is wanted."""
 
-    def __init__(self) -> None:
+    def __init__(self, in_order: bool = True) -> None:
         self.parts: list[Part] = []
+        self._in_order = in_order
 
     def add(self, keys: Array, values: Array, seqs: Array) -> None:
-        """Add some elements: sorted keys, their values, and, where it matters, their rows' places."""
+        """Add some elements: keys, their values, and, where it matters, their rows' places."""
         if len(keys):
-            self.parts.append((keys, values, seqs))  # one append: threads need no lock
+            part = (
+                sort_elements(keys, values, seqs) if self._in_order else (keys, values, seqs)
+            )
+            self.parts.append(part)  # one append: threads need no lock
 
 
 class SparseLayout(Layout):
@@ -191,7 +195,7 @@ class SparseLayout(Layout):
             rows = Rows(lo[wanted], hi[wanted], counts, seqs, found)
             keys, values, row = self.pick(rows, spec, selection)
         united = spec.params.get("duplicates", "error") != "error"
-        result.add(*sort_elements(keys, values, seqs[row] if united else seqs[:0]))
+        result.add(keys, values, seqs[row] if united else seqs[:0])
         size = sum(len(p.values) + (0 if p.index is None else len(p.index)) for p in found)
         return Totals(len(found), len(keys), size)
 
