@@ -16,7 +16,9 @@ from tensorlake_spark.ops.elements import Elements, elements_at
 
 Array = np.ndarray[Any, Any]
 
-_MANY = 1 << 22  # so many elements or states wait to be merged, or as many as there were after the last time
+_MANY = (
+    1 << 22
+)  # so many elements or states wait to be merged, or as many as there were after the last time
 
 
 @dataclass

@@ -84,9 +84,7 @@ class Gathered:
     def add(self, keys: Array, values: Array, seqs: Array) -> None:
         """Add some elements: keys, their values, and, where it matters, their rows' places."""
         if len(keys):
-            part = (
-                sort_elements(keys, values, seqs) if self._in_order else (keys, values, seqs)
-            )
+            part = sort_elements(keys, values, seqs) if self._in_order else (keys, values, seqs)
             self.parts.append(part)  # one append: threads need no lock
 
 
