@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tensorlake_spark.computing.blocks import Found, _tilings, fill_blocks, oriented, whole_place
+from tensorlake_spark.computing.blocks import _tilings, fill_blocks, oriented, whole_place
 from tensorlake_spark.indexing import select
 from tensorlake_spark.tensor.spec import TensorSpec
 
@@ -39,9 +39,3 @@ def test_fill_takes_no_memory():
     assert block.shape == (1000, 5)
     assert block.strides == (0, 0)
     assert block[3, 3] == 7
-
-
-def test_coordinates_are_made_when_they_are_asked_for():
-    found = Found.at(np.array([1, 5]), np.array([3, 4]), (2, 3))
-    assert found.nnz == 2
-    assert found.coords.tolist() == [[0, 1], [1, 2]]

@@ -322,7 +322,7 @@ def _square(values: Array) -> Array:
     if values.dtype.kind in "iub" and values.dtype.itemsize <= 2:
         values = values.view(np.uint8) if values.dtype.kind == "b" else values
         wide = values.astype(f"{values.dtype.kind}{2 * values.dtype.itemsize}")
-        return np.multiply(wide, wide, out=wide)
+        return np.asarray(np.multiply(wide, wide, out=wide))
     return np.multiply(values, values)
 
 
