@@ -132,3 +132,14 @@ def test_matrix_products_are_those_of_dot(ref, array):
     assert np.array_equal(matrix.T @ ref.view[:5], matrix.T @ array[:5])
     with pytest.raises(UnsupportedFunctionError, match=r"np\.matmul"):
         ref @ np.ones((2, 5, 2))
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+def test_comparisons_of_whole_tensors_read_them(lake, array, layout):
+    ref = put(lake, array, layout)
+    for other in (array, ref, ref.view[...], tl.SparseTensor.from_dense(array)):
+        assert np.array_equal(ref, other)
+        assert np.array_equal(other, ref)
+        assert np.allclose(ref, other)
+    assert not np.array_equal(ref, array + 1)
+    assert not np.array_equal(ref.view[1:], array)
