@@ -57,8 +57,9 @@ def _counted(values: Array, bound: float) -> tuple[Array, Array]:
     counts, fits = np.empty(flat.shape, np.float64), np.empty(flat.shape, bool)
     for start in range(0, flat.size, _SLAB):  # so many are in the cache from step to step
         some = slice(start, start + _SLAB)
-        exact, count = flat[some].astype(np.float64, copy=False), counts[some]
-        with np.errstate(all="ignore"):
+        count = counts[some]
+        with np.errstate(all="ignore"):  # to convert a signalling NaN raises a flag too
+            exact = flat[some].astype(np.float64, copy=False)
             np.divide(exact, 2 * bound, out=count)
             np.rint(count, out=count)
             off = floats_of(count, bound, values.dtype).astype(np.float64, copy=False)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.layouts.quantization.error_bound import floats_of, integers_of
+from tensorlake_spark.tensor.spec import dtype_of
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -50,3 +51,14 @@ def test_a_bound_below_the_precision_is_given_up():
     few = np.zeros(16)
     few[3] = 1e300
     assert integers_of(few, 1e-3)[1].tolist() == [i == 3 for i in range(16)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("bfloat16", 0x7F81), ("f2", 0x7C01), ("f4", 0x7F800001)]
+)
+def test_a_signalling_nan_is_kept_without_a_warning(dtype, bits):
+    kind = dtype_of(dtype) if dtype == "bfloat16" else np.dtype(dtype)
+    x = np.array([bits, 0], f"u{kind.itemsize}").view(kind)
+    integers, kept = integers_of(x, 0.5)
+    assert (integers.tolist(), kept.tolist()) == ([0, 0], [True, False])
