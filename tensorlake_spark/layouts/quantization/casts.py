@@ -41,6 +41,7 @@ def _to_odd(values: Array) -> Array:
     return out
 
 
+@np.errstate(invalid="ignore")  # a signalling NaN that is converted raises a flag
 def lost(values: Array, cast: Array) -> Array:
     """Return which elements a cast does not hold: finite ones that are not any more, infinities and NaN likewise.
 

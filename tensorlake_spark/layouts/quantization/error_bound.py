@@ -18,6 +18,7 @@ _SLAB = 1 << 15
 _MOST_KEPT = 8  # one finite element in so many may be kept apart
 
 
+@np.errstate(invalid="ignore")  # a signalling NaN that is converted raises a flag
 def integers_of(values: Array, bound: float) -> tuple[Array, Array] | None:
     """Return the integers of a block, as narrow as they may be, and which elements have to be kept apart.
 
@@ -58,7 +59,7 @@ def _counted(values: Array, bound: float) -> tuple[Array, Array]:
     for start in range(0, flat.size, _SLAB):  # so many are in the cache from step to step
         some = slice(start, start + _SLAB)
         count = counts[some]
-        with np.errstate(all="ignore"):  # to convert a signalling NaN raises a flag too
+        with np.errstate(all="ignore"):
             exact = flat[some].astype(np.float64, copy=False)
             np.divide(exact, 2 * bound, out=count)
             np.rint(count, out=count)

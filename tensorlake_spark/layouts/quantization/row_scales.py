@@ -16,6 +16,7 @@ MOST = 127
 _SLAB = 1 << 15
 
 
+@np.errstate(invalid="ignore")  # a signalling NaN that is converted raises a flag
 def codes_of(values: Array) -> tuple[Array, Array, Array]:
     """Return the codes of a block, the scale of each row, and which elements have to be kept apart.
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.layouts.quantization.row_scales import codes_of, floats_of
+from tensorlake_spark.tensor.spec import dtype_of
 
 
 def test_a_row_goes_from_minus_127_to_127():
@@ -53,3 +54,13 @@ def test_rank_0():
     codes, scales, kept = codes_of(np.array(-3.0))
     assert (codes.shape, scales.shape, kept.shape) == ((), (), ())
     assert codes == -127
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("bfloat16", 0x7F81), ("f2", 0x7C01), ("f4", 0x7F800001)]
+)
+def test_a_signalling_nan_is_kept_without_a_warning(dtype, bits):
+    kind = dtype_of(dtype) if dtype == "bfloat16" else np.dtype(dtype)
+    codes, _, kept = codes_of(np.array([[bits, 0]], f"u{kind.itemsize}").view(kind))
+    assert (codes.tolist(), kept.tolist()) == ([[0, 0]], [[True, False]])
