@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.layouts.quantization.kept_elements import pack, unpack
 
+# These pages convert signalling NaN themselves, to compare.
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered")
+
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(st.data())
