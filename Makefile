@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 BENCH  := .venv-bench
+PEERS  := .venv-bench-samples
 LOWEST := .venv-lowest
 STAMP  := $(VENV)/.ready
 PYTEST_ARGS ?=
@@ -42,6 +43,10 @@ $(STAMP): setup.cfg pyproject.toml conf/spark-defaults.conf
 demo: $(STAMP) ## Ingest photographs and flights with Spark, read slices back, check them
 	$(BIN)/python jobs/demo.py
 
+.PHONY: demo-samples
+demo-samples: $(STAMP) ## A dataset of digits, photographs and drawn shapes: asked, changed, tiled, drawn
+	$(BIN)/python examples/samples_demo.py
+
 .PHONY: test
 test: $(STAMP) ## Linters and tests, in four processes
 	@$(MAKE) --no-print-directory -j 2 -O lint $(VENV)/.quick
@@ -69,7 +74,7 @@ test-lowest: $(LOWEST)/.ready ## The tests that need no Spark, with the oldest v
 	$(LOWEST)/bin/python -m pytest -n 2 --dist loadfile -k "not spark" tests/indexing tests/layouts tests/golden tests/tensor tests/upkeep \
 		tests/properties/test_lake_machine.py tests/delta/log/test_rules.py tests/delta/log/test_actions.py \
 		tests/delta/files/test_corruption.py tests/lake/test_lake.py tests/lake/test_lake_sparse.py \
-		tests/writing/test_estimate.py --ignore tests/tensor/sparse/test_interchange.py $(PYTEST_ARGS)
+		tests/writing/test_estimate.py --ignore tests/golden/test_golden_dataset.py --ignore tests/tensor/sparse/test_interchange.py $(PYTEST_ARGS)
 
 $(LOWEST)/.ready: setup.cfg tests/lowest.txt
 	$(call environment,$(LOWEST))
@@ -141,13 +146,24 @@ bench-s3: $(STAMP) $(BENCH)/.ready ## S3: round trips and times beside Zarr, Ten
 	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests/support"); import s3server; s3server.fetch()'
 	$(BENCH)/bin/python tests/benchmarks/bench_s3.py $(BENCH_ARGS)
 
+.PHONY: bench-samples
+bench-samples: $(STAMP) $(PEERS)/.ready ## Datasets of JPEG files beside Deep Lake, Lance, MDS, WebDataset and Hugging Face
+	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests/support"); import s3server; s3server.fetch()'
+	$(PEERS)/bin/python tests/benchmarks/bench_samples.py $(BENCH_ARGS)
+
 .PHONY: bench-many
 bench-many: $(STAMP) ## 10,000 small tensors written one by one: each write, a listing, opening one
 	$(BIN)/python tests/benchmarks/many_tensors.py $(BENCH_ARGS)
 
 .PHONY: bench-scale
-bench-scale: $(STAMP) ## The Delta log with up to 100,000 files, and what follows for 100 TB
+bench-scale: $(STAMP) ## The Delta log with up to 100,000 files, and what follows for 100 TB of tensors and 1 PB of samples
 	$(BIN)/python tests/benchmarks/scale.py $(BENCH_ARGS)
+	$(BIN)/python tests/benchmarks/scale_samples.py $(BENCH_ARGS)
+
+$(PEERS)/.ready: setup.cfg pyproject.toml
+	$(call environment,$(PEERS))
+	$(PEERS)/bin/python -m pip install --quiet --no-build-isolation -e '.[bench-samples]'
+	@touch $@
 
 $(BENCH)/.ready: setup.cfg pyproject.toml
 	$(call environment,$(BENCH))
@@ -165,5 +181,5 @@ dist: $(STAMP) ## A wheel, and the same as one archive for spark-submit --py-fil
 
 .PHONY: clean
 clean: ## Remove what the other verbs made
-	rm -rf $(VENV) $(BENCH) $(LOWEST) build dist demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage \
+	rm -rf $(VENV) $(BENCH) $(PEERS) $(LOWEST) build dist demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage \
 		spark-warehouse *.egg-info

@@ -3,7 +3,7 @@
 Begin with `open`: it returns a lake. Its method ``write`` stores an array and returns a `TensorRef`; index that like a
 NumPy array. `tensorlake_spark.spark` is for Spark. Names are imported when they are first used, so this loads no NumPy.
 
-The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``lake``; ``columns``; ``audit``,
+The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``datasets``; ``lake``; ``columns``; ``audit``,
 ``computing`` and ``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``ops``;
 ``indexing``. All may import ``errors``, ``html_table``, ``kernel_switch``, ``progress``, ``threads`` and ``moved`` (old
 import paths). ``__main__`` is the command line, ``environment`` prints versions for a bug report. docs/architecture.md
@@ -16,19 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark import moved
 from tensorlake_spark.errors import (
-    AxisError,
     BuilderClosedError,
+    ChangedLinkError,
     ConcurrentWriteError,
     CorruptDataError,
     DenseResultError,
+    ForbiddenLinkError,
     FormatError,
     InvalidKeyError,
     InvalidKeyTypeError,
+    InvalidLinkError,
     InvalidOptionError,
+    InvalidSampleError,
+    InvalidSampleTypeError,
     InvalidSliceError,
     InvalidTensorError,
     MissingDataError,
     MissingDependencyError,
+    MissingLinkError,
+    SampleNotFoundError,
     StorageError,
     TableNotFoundError,
     TensorExistsError,
@@ -50,8 +56,13 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
         verify_receipt,
     )
     from tensorlake_spark.columns.feature_table import FeatureTable
+    from tensorlake_spark.computing.tensor_view import TensorView
+    from tensorlake_spark.datasets.column import Column
+    from tensorlake_spark.datasets.dataset import Dataset, dataset
+    from tensorlake_spark.datasets.links.link_rules import LinkRules
     from tensorlake_spark.delta.files.compaction import OptimizeReport
     from tensorlake_spark.environment import show_versions
+    from tensorlake_spark.errors import AxisError
     from tensorlake_spark.indexing.read_plan import ReadPlan
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
@@ -62,11 +73,15 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AxisError": "errors",
     "CheckReport": "audit.check",
+    "Column": "datasets.column",
+    "Dataset": "datasets.dataset",
     "Digest": "audit.digest",
     "DigestNode": "audit.digest",
     "FeatureTable": "columns.feature_table",
     "Finding": "audit.check",
+    "LinkRules": "datasets.links.link_rules",
     "OptimizeReport": "delta.files.compaction",
     "PurgeReceipt": "audit.receipt",
     "PurgedFile": "audit.receipt",
@@ -76,7 +91,9 @@ _HOMES = {
     "TensorLake": "lake.lake",
     "TensorRef": "lake.ref",
     "TensorSpec": "tensor.spec",
+    "TensorView": "computing.tensor_view",
     "WrittenFile": "audit.receipt",
+    "dataset": "datasets.dataset",
     "estimate": "writing.estimate",
     "open": "lake.lake",
     "show_versions": "environment",
@@ -84,29 +101,42 @@ _HOMES = {
 }
 """Where a name that is imported late is from."""
 
+_ROOMS = {"types": "datasets.types"}
+"""Rooms inside others that have a short name here."""
+
 __all__ = [
     "AxisError",
     "BuilderClosedError",
+    "ChangedLinkError",
     "CheckReport",
+    "Column",
     "ConcurrentWriteError",
     "CorruptDataError",
+    "Dataset",
     "DenseResultError",
     "Digest",
     "DigestNode",
     "FeatureTable",
     "Finding",
+    "ForbiddenLinkError",
     "FormatError",
     "InvalidKeyError",
     "InvalidKeyTypeError",
+    "InvalidLinkError",
     "InvalidOptionError",
+    "InvalidSampleError",
+    "InvalidSampleTypeError",
     "InvalidSliceError",
     "InvalidTensorError",
+    "LinkRules",
     "MissingDataError",
     "MissingDependencyError",
+    "MissingLinkError",
     "OptimizeReport",
     "PurgeReceipt",
     "PurgedFile",
     "ReadPlan",
+    "SampleNotFoundError",
     "SparseBuilder",
     "SparseTensor",
     "StorageError",
@@ -117,11 +147,13 @@ __all__ = [
     "TensorNotFoundError",
     "TensorRef",
     "TensorSpec",
+    "TensorView",
     "UnknownLabelError",
     "UnsupportedDtypeError",
     "UnsupportedFeatureError",
     "UnsupportedFunctionError",
     "WrittenFile",
+    "dataset",
     "estimate",
     "open",
     "show_versions",
@@ -137,10 +169,12 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
         globals()[name] = value
         return value
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{_ROOMS[name]}")
     if not name.startswith("_") and find_spec(f"{__name__}.{name}"):  # a room, or one that moved
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "spark"})
+    return sorted({*globals(), *__all__, *_ROOMS, "spark"})

@@ -6,22 +6,29 @@ caller would expect::
     TensorLakeError
     |-- InvalidKeyError(IndexError)            the key does not fit the tensor's shape
     |   |-- InvalidKeyTypeError(TypeError)     a slice whose bounds are not integers
-    |   `-- AxisError(ValueError)              an axis that the tensor does not have, or named twice
+    |   `-- AxisError(numpy's AxisError)       an axis that the tensor does not have, or named twice
     |-- InvalidSliceError(ValueError)          the text or the step of a slice makes no sense
     |-- InvalidOptionError(ValueError)         an option, mode, layout or codec is unknown or out of range
     |-- InvalidTensorError(ValueError)         shapes, ids or values that cannot be written, or do not fit
     |   `-- UnsupportedDtypeError(TypeError)   a dtype that no row can hold
+    |-- InvalidSampleError(ValueError)         a sample does not fit the type of its column
+    |   |-- InvalidLinkError                   a text that is no link, or has credentials in it
+    |   `-- InvalidSampleTypeError(TypeError)  a value of a kind that the column does not take
     |-- DenseResultError(ValueError)           an operation would make most zeros of a sparse tensor non-zero
     |-- UnsupportedFunctionError(TypeError)    a function of NumPy that a sparse or stored tensor does not have
     |-- UnknownLabelError(KeyError)            no index of an axis has that label
     |-- TensorNotFoundError(KeyError)          no tensor of that id in this version
+    |-- SampleNotFoundError(KeyError)          no sample of that sid in this version
     |-- TensorExistsError(FileExistsError)     mode="error" and the id is taken
     |-- TableNotFoundError(FileNotFoundError)  no table at that path, and create=False
     |-- FormatError(ValueError)                the table is not ours, or newer than this package
     |   `-- UnsupportedFeatureError(NotImplementedError)   a Delta table feature that we cannot read or write
     |-- StorageError(OSError)                  the store refused a request, or does not answer
     |-- CorruptDataError(OSError)              stored bytes are not what was written
-    |   `-- MissingDataError(FileNotFoundError)   a data file of the log is gone
+    |   |-- MissingDataError(FileNotFoundError)   a data file of the log is gone
+    |   `-- ChangedLinkError                   what a link points to is not what was linked
+    |       `-- MissingLinkError(FileNotFoundError)   ... and nothing is there any more
+    |-- ForbiddenLinkError(PermissionError)    the rules of the reader do not allow a link
     |-- ConcurrentWriteError(RuntimeError)     another writer changed the same tensor first
     |-- BuilderClosedError(RuntimeError)       a builder of a sparse tensor is used after `build`
     `-- MissingDependencyError(ImportError)    an optional package is needed for this
@@ -34,6 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
 
 
 class TensorLakeError(Exception):
@@ -52,8 +60,11 @@ class InvalidKeyTypeError(InvalidKeyError, TypeError):
     """A slice has bounds that are not integers."""
 
 
-class AxisError(InvalidKeyError, ValueError):
-    """The tensor has no such axis, or an axis is named twice. NumPy's AxisError is the same two built-in errors."""
+if TYPE_CHECKING:
+    import numpy as np
+
+    class AxisError(InvalidKeyError, np.exceptions.AxisError):
+        """The tensor has no such axis, or an axis is named twice. It is NumPy's AxisError too, and so a ValueError."""
 
 
 class InvalidSliceError(TensorLakeError, ValueError):
@@ -72,6 +83,18 @@ class UnsupportedDtypeError(InvalidTensorError, TypeError):
     """No row can hold this dtype, such as object or a structured dtype."""
 
 
+class InvalidSampleError(TensorLakeError, ValueError):
+    """A sample does not fit the type of its column: its shape, its format, its range, or it is null."""
+
+
+class InvalidLinkError(InvalidSampleError):
+    """This is no link, or one with credentials in it, which would be stored in the table."""
+
+
+class InvalidSampleTypeError(InvalidSampleError, TypeError):
+    """A value is of a kind that the column does not take, such as text in a column of numbers."""
+
+
 class DenseResultError(TensorLakeError, ValueError):
     """What this would give is not sparse: zeros of a sparse tensor would become something else."""
 
@@ -86,6 +109,10 @@ class UnknownLabelError(TensorLakeError, KeyError):
 
 class TensorNotFoundError(TensorLakeError, KeyError):
     """There is no tensor of that id in this version of the table."""
+
+
+class SampleNotFoundError(TensorLakeError, KeyError):
+    """There is no sample of that sid in this version of the dataset."""
 
 
 class TensorExistsError(TensorLakeError, FileExistsError):
@@ -116,6 +143,18 @@ class MissingDataError(CorruptDataError, FileNotFoundError):
     """A data file that the Delta log names does not exist."""
 
 
+class ChangedLinkError(CorruptDataError):
+    """What a link points to has another size, or is marked as another version, than when it was linked."""
+
+
+class MissingLinkError(ChangedLinkError, FileNotFoundError):
+    """What a link pointed to is gone."""
+
+
+class ForbiddenLinkError(TensorLakeError, PermissionError):
+    """The rules of the reader do not allow this link: its host, its address, its folder or its bucket."""
+
+
 class ConcurrentWriteError(TensorLakeError, RuntimeError):
     """Another writer changed the same tensor first; nothing of this change was committed."""
 
@@ -140,3 +179,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     near = get_close_matches(name, list(known), n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+
+
+def __getattr__(name: str) -> Any:
+    if name != "AxisError":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # It is an error of NumPy's too, and NumPy is loaded only when somebody asks for it.
+    import numpy as np
+
+    text = "The tensor has no such axis, or an axis is named twice. It is NumPy's AxisError too, and so a ValueError."
+    kinds = (InvalidKeyError, np.exceptions.AxisError)
+    found = type(name, kinds, {"__doc__": text, "__module__": __name__})
+    return globals().setdefault(name, found)

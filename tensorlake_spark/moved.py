@@ -37,7 +37,7 @@ MODULES = {
     "delta.catalog": "delta.files.catalog",
     "delta.commit": "delta.log.commit",
     "delta.compact": "delta.files.compaction",
-    "delta.folder": "delta.log.table_folder",
+    "delta.folder": "delta.files.table_folder",
     "delta.footer": "delta.files.footer",
     "delta.history": "delta.log.history",
     "delta.inside": "delta.store.paths",

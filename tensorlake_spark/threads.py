@@ -63,6 +63,52 @@ def in_order(work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[
                 future.exception()
 
 
+class Behind:
+    """Does work in a thread of its own, in the order in which it was given, while the caller goes on.
+
+    Parameters
+    ----------
+    most : int
+        How much may wait, in the sizes that `do` is told; then the caller waits.
+
+    Examples
+    --------
+    >>> done = []
+    >>> behind = Behind(2)
+    >>> for number in range(4):
+    ...     behind.do(lambda number=number: done.append(number), 1)
+    >>> behind.finish()
+    >>> done
+    [0, 1, 2, 3]
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: deque[tuple[Future[None], int]] = deque()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def do(self, work: Callable[[], None], size: int) -> None:
+        """Do some work later; raises what earlier work raised."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="tensorlake-behind")
+        self._waiting.append((self._pool.submit(work), size))
+        while sum(size for _, size in self._waiting) > self._most:
+            self._waiting.popleft()[0].result()
+
+    def finish(self) -> None:
+        """Wait until all is done; raises what work raised."""
+        while self._waiting:
+            self._waiting.popleft()[0].result()
+        self.stop()
+
+    def stop(self) -> None:
+        """Wait for the work that has begun, and leave the rest."""
+        self._waiting.clear()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
 def _pool_of(name: str, count: int) -> ThreadPoolExecutor:
     with _pool_lock:
         found = _pools.get(name)

@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy as np
 import pytest
 
 from tensorlake_spark import errors
@@ -14,10 +15,13 @@ TREE = {
     "InvalidOptionError": ValueError,
     "InvalidTensorError": ValueError,
     "UnsupportedDtypeError": TypeError,
+    "InvalidSampleError": ValueError,
+    "InvalidSampleTypeError": TypeError,
     "DenseResultError": ValueError,
     "UnsupportedFunctionError": TypeError,
     "UnknownLabelError": KeyError,
     "TensorNotFoundError": KeyError,
+    "SampleNotFoundError": KeyError,
     "TensorExistsError": FileExistsError,
     "TableNotFoundError": FileNotFoundError,
     "FormatError": ValueError,
@@ -25,6 +29,10 @@ TREE = {
     "StorageError": OSError,
     "CorruptDataError": OSError,
     "MissingDataError": FileNotFoundError,
+    "ChangedLinkError": OSError,
+    "MissingLinkError": FileNotFoundError,
+    "InvalidLinkError": ValueError,
+    "ForbiddenLinkError": PermissionError,
     "ConcurrentWriteError": RuntimeError,
     "BuilderClosedError": RuntimeError,
     "MissingDependencyError": ImportError,
@@ -45,3 +53,8 @@ def test_every_error_is_ours_and_the_builtin_that_a_caller_catches(name, builtin
 def test_no_error_is_missing_from_the_table():
     kinds = {n for n, k in vars(errors).items() if isinstance(k, type) and issubclass(k, Exception)}
     assert kinds == {*TREE, "TensorLakeError"}
+
+
+def test_the_error_of_axes_is_numpys_too():
+    assert issubclass(errors.AxisError, np.exceptions.AxisError)
+    assert issubclass(errors.AxisError, (IndexError,))

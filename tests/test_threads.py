@@ -41,3 +41,21 @@ def test_results_come_in_order_and_few_tasks_are_ahead():
 def test_an_error_of_a_task_stops_those_behind_it():
     with pytest.raises(ZeroDivisionError):
         list(threads.in_order(lambda task: 1 // task, [1, 0, 1]))
+
+
+def test_work_behind_is_done_in_order_and_bounded():
+    """Of work that is larger than the bound the caller waits for all that was before it."""
+    done, behind = [], threads.Behind(3)
+    for number in range(20):
+        behind.do(lambda number=number: done.append(number), 2)
+        assert len(done) >= number
+    behind.finish()
+    assert done == list(range(20))
+
+
+def test_what_goes_wrong_behind_is_raised_in_front():
+    behind = threads.Behind(9)
+    behind.do(lambda: 1 // 0, 1)
+    with pytest.raises(ZeroDivisionError):
+        behind.finish()
+    behind.stop()

@@ -1,6 +1,6 @@
 """Whether bytes that were deleted are still anywhere in a table's folder.
 
-What to look for are payloads: the values and indices of rows as they were stored. Parquet files are read
+What to look for are payloads: the values and indices of rows as they were stored, or the bytes of samples. Parquet files are read
 by columns, whatever their compression, and every payload in them is compared by its digest. All files,
 the log included, are also searched byte by byte for a window from the middle of each payload, if all
 that it holds was deleted.
@@ -58,9 +58,10 @@ class Probes:
         digest = _digest(data)
         if digest in self._windows:
             return
-        middle = (len(data) - WINDOW) // 2
+        first, last = _own_part(data)
+        middle = (first + last - WINDOW) // 2
         window = bytes(data[middle : middle + WINDOW])
-        telling = whole and len(set(window)) >= _DISTINCT
+        telling = whole and last - first >= WINDOW and len(set(window)) >= _DISTINCT
         self._windows[digest] = window if telling else None
 
     def update(self, later: Probes) -> None:
@@ -75,6 +76,20 @@ class Probes:
         every = list(dict.fromkeys(w for w in self._windows.values() if w is not None))
         step = -(-len(every) // MOST_WINDOWS) or 1
         return every[::step]
+
+
+def _own_part(data: memoryview) -> tuple[int, int]:
+    """Return where that lies in a payload which no other has: of pictures not the tables that many begin with."""
+    head = bytes(data[:8])
+    if head.startswith(_JPEG):
+        return max(0, bytes(data).rfind(_SCAN)) + _SCAN_HEADER, len(data) - 2
+    if head == _PNG:
+        return max(0, bytes(data).find(b"IDAT")) + 8, len(data) - 16
+    return 0, len(data)
+
+
+_JPEG, _SCAN, _SCAN_HEADER = b"\xff\xd8\xff", b"\xff\xda", 14
+_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 class Search:
@@ -100,9 +115,7 @@ class Search:
             return False
         try:
             metadata = read_footer(storage, path)
-            schema = metadata.schema
-            have = {schema.column(i).path for i in range(metadata.num_columns)}
-            names = [name for name in PAYLOAD if name in have]
+            names = payload_columns(metadata.schema.to_arrow_schema())
             with storage.open_parquet(path, metadata) as file:
                 return bool(names) and self._in_groups(file, names)
         except FileNotFoundError:
@@ -115,8 +128,8 @@ class Search:
     def _in_groups(self, file: pq.ParquetFile, names: list[str]) -> bool:
         for group in range(file.num_row_groups):
             table = file.read_row_group(group, columns=names, use_threads=False)
-            for column in table.columns:
-                for value in column:
+            for column in (part for chunk in table.to_batches() for part in chunk.columns):
+                for value in (one for part in byte_arrays(column) for one in part):
                     data = value.as_buffer()
                     if data is not None and data.size >= WINDOW and _digest(data) in self._digests:
                         return True
@@ -155,6 +168,38 @@ class Search:
                 if data[place : place + WINDOW] in self._set:
                     return True
         return False
+
+
+def payload_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns of a data file that hold payloads: two of tensors, of samples all with bytes or texts."""
+    found = [name for name in PAYLOAD if name in schema.names]
+    if found and "sid" not in schema.names:
+        return found
+    return [field.name for field in schema if _has_bytes(field.type)]
+
+
+def _has_bytes(kind: pa.DataType) -> bool:
+    if pa.types.is_nested(kind):
+        return any(_has_bytes(kind.field(place).type) for place in range(kind.num_fields))
+    return any(is_kind(kind) for is_kind in _BYTES)
+
+
+_BYTES = (
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+)  # fmt: skip
+
+
+def byte_arrays(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield all bytes and texts of a column, also those inside of structs and lists, as arrays of them."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        for part in array.flatten():
+            yield from byte_arrays(part)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        yield from byte_arrays(array.flatten() if not pa.types.is_map(kind) else array.items)
+    elif any(is_kind(kind) for is_kind in _BYTES):
+        yield array
 
 
 def read_chunks(storage: Storage, path: str) -> Iterator[bytes]:

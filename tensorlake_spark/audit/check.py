@@ -27,8 +27,8 @@ from tensorlake_spark.delta.files.inspection import (
     inspect_file,
 )
 from tensorlake_spark.delta.files.runner import Run, run_here
+from tensorlake_spark.delta.files.table_folder import listing, named
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.log.table_folder import listing, named
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts.coding.chain import UPGRADE
@@ -49,7 +49,8 @@ class Finding:
     kind : str
         Of a file ``missing``, ``file`` (it cannot be read), ``size``, ``records``, ``statistics``; ``row``;
         of a tensor ``metadata``, ``seq``, ``order``, ``totals``, ``overlap``, ``duplicate``, ``gap``; the notices
-        ``orphan`` and ``staging``; ``digest``, what differs from a digest.
+        ``orphan`` and ``staging``; ``digest``, what differs from a digest. Of a dataset ``value``, ``sid``, ``pin``,
+        ``apart`` and ``tiles``, see `Dataset.check`.
     place : str
         The file, or the tensor and the box.
     text : str
@@ -89,6 +90,8 @@ class CheckReport:
         Tensors that have a row in them.
     findings : tuple of Finding
         Errors first.
+    samples : int or None
+        Of a dataset, how many samples it has; None of a lake.
     """
 
     uri: str
@@ -98,6 +101,7 @@ class CheckReport:
     nbytes: int
     tensors: int
     findings: tuple[Finding, ...]
+    samples: int | None = None
 
     @property
     def ok(self) -> bool:
@@ -107,9 +111,12 @@ class CheckReport:
     def __str__(self) -> str:
         errors = sum(not (f.repaired or f.is_notice) for f in self.findings)
         state = "no error" if not errors else f"{errors} errors"
+        what = f"{self.tensors} tensors"
+        if self.samples is not None:
+            what = f"{self.samples} samples" + (f" and {what}" if self.tensors else "")
         head = (
             f"{self.uri}, version {self.version}: {state} in {self.files} files, {self.rows} rows of "
-            f"{self.tensors} tensors, {size_text(self.nbytes)}"
+            f"{what}, {size_text(self.nbytes)}"
         )
         return "\n".join([head, *map(str, self.findings)])
 
@@ -137,7 +144,7 @@ def check(
         wrong = differences(digest, Digest.of(leaves, snapshot), ids)
         findings += [Finding("digest", each.place, each.text) for each in wrong]
     if ids is None:
-        findings += _left_over(snapshot)
+        findings += left_over(snapshot)
     return CheckReport(
         snapshot.storage.uri,
         snapshot.version,
@@ -145,7 +152,7 @@ def check(
         sum(look.inspection.rows for look in looks),
         sum(look.inspection.nbytes for look in looks),
         len(stocks),
-        tuple(sorted(_few(findings), key=lambda finding: finding.is_notice)),
+        in_short(findings),
     )
 
 
@@ -290,8 +297,8 @@ _NOT_SURE = {"totals", "seq", "order", "metadata"}
 _UNKNOWN = Problem("metadata", "", "")
 
 
-def _left_over(snapshot: Snapshot) -> list[Finding]:
-    """Return what lies in the folder and that no version names."""
+def left_over(snapshot: Snapshot, vacuum: str = "lake.vacuum()") -> list[Finding]:
+    """Return what lies in the folder and that no version names; `vacuum` is what deletes it."""
     files = listing(snapshot.storage)
     known = named(snapshot.storage, files)
     now = dt.datetime.now(dt.timezone.utc)
@@ -301,20 +308,21 @@ def _left_over(snapshot: Snapshot) -> list[Finding]:
             hours = (now - file.modified).total_seconds() / 3600
             text = (
                 f"{size_text(file.size)}, {hours:.1f} hours old: no version names it; a writer is at work or was "
-                "interrupted, lake.vacuum() deletes it when it is old enough"
+                f"interrupted, {vacuum} deletes it when it is old enough"
             )
             out.append(Finding("orphan", file.path, text))
     for folder in staging.folders(snapshot.storage):
-        text = "notes of an ingestion that can be resumed; lake.vacuum() deletes them when they are old"
+        text = f"notes of an ingestion that can be resumed; {vacuum} deletes them when they are old"
         out.append(Finding("staging", f"{staging.ROOT}/{folder}", text))
     return out
 
 
-def _few(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the first findings of each kind and place, and how many more there are."""
+def in_short(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the first findings of each kind and place, and how many more there are; errors first."""
 
     def key(finding: Finding) -> tuple[str, str, bool]:
-        place = finding.place.partition(", row ")[0]  # rows of one tensor are one place
+        # Rows of one tensor are one place, and so are samples of one column.
+        place = finding.place.partition(", row ")[0].partition(", sample ")[0]
         return finding.kind, place, finding.repaired
 
     counts: Counter[tuple[str, str, bool]] = Counter()
@@ -327,4 +335,4 @@ def _few(findings: Sequence[Finding]) -> list[Finding]:
         if count > _SHOWN:
             text = f"and {count - _SHOWN} more of this kind"
             out.append(Finding(kind, place, text, repaired))
-    return out
+    return tuple(sorted(out, key=lambda finding: finding.is_notice))

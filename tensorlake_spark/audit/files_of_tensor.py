@@ -5,33 +5,37 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
 from tensorlake_spark.audit.byte_search import Probes, Search, sha256_of
-from tensorlake_spark.audit.purge_target import Target, held_rows
+from tensorlake_spark.audit.purge_target import Sought
 from tensorlake_spark.audit.receipt import PurgedFile
 from tensorlake_spark.delta.files.footer import reading
 from tensorlake_spark.delta.files.runner import Run, run_here
+from tensorlake_spark.delta.files.table_folder import Naming, StoredFile, listing, named
 from tensorlake_spark.delta.log.live_files import Array
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.log.table_folder import Naming, StoredFile, listing, named
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import CorruptDataError, MissingDataError
-from tensorlake_spark.rows.row import PAYLOAD, payloads
+from tensorlake_spark.rows.row import payloads
 from tensorlake_spark.threads import io_threads
 
 _Record = tuple[str, Probes]
 
 
-class Traces:
+Target = TypeVar("Target", bound=Sought)
+
+
+class Traces(Generic[Target]):
     """What is known of the files in a table's folder.
 
     Parameters
     ----------
     storage : Storage
         The table.
-    target : Target
+    target : Sought
         What is looked for.
     run : callable
         Who reads files.
@@ -138,7 +142,7 @@ class Traces:
 
     def delete(self, paths: Collection[str]) -> None:
         """Delete files from the store; raise CorruptDataError if the newest version names one of them."""
-        live = set(Snapshot.open(self.storage).files.path)
+        live = set(Snapshot.open(self.storage, kind=None).files.path)
         back = sorted(path for path in paths if path in live)
         if back:
             raise CorruptDataError(
@@ -170,17 +174,17 @@ class Traces:
         return searched, tuple(file.path for file in found)
 
 
-def _rows(storage: Storage, target: Target, path: str) -> int | str:
+def _rows(storage: Storage, target: Sought, path: str) -> int | str:
     """Return how many rows of a file hold something of a target, or why nobody can tell."""
     try:
-        return held_rows(storage, path, target)
+        return target.held_rows(storage, path)
     except MissingDataError:  # its writer has given up meanwhile
         return 0
     except CorruptDataError as error:
         return str(error)
 
 
-def _record(storage: Storage, target: Target, task: tuple[str, bool]) -> _Record | str | None:
+def _record(storage: Storage, target: Sought, task: tuple[str, bool]) -> _Record | str | None:
     """Return the SHA-256 of a file, and if that is asked for its payloads of a target; or why they cannot be read.
 
     None if the file is gone.
@@ -189,8 +193,8 @@ def _record(storage: Storage, target: Target, task: tuple[str, bool]) -> _Record
     probes = Probes()
 
     def take(rows: pa.RecordBatch, whole: Array) -> None:
-        for name in [name for name in PAYLOAD if name in rows.schema.names]:
-            for i, data in enumerate(payloads(rows.column(name), range(rows.num_rows))):
+        for column in (one for one in rows.columns if pa.types.is_binary(one.type)):
+            for i, data in enumerate(payloads(column, range(rows.num_rows))):
                 if data is not None:
                     probes.add(data, bool(whole[i]))
 
@@ -198,7 +202,7 @@ def _record(storage: Storage, target: Target, task: tuple[str, bool]) -> _Record
         with reading(storage, path):
             digest = sha256_of(storage, path)
         if is_due:
-            held_rows(storage, path, target, take)
+            target.held_rows(storage, path, take)
     except MissingDataError:  # its writer has given up, or a vacuum was faster
         return None
     except CorruptDataError as error:

@@ -92,7 +92,7 @@ def purge(
     files = traces.records(due, probes, dry_run)
     versions = traces.versions(_deleted(files), after.version)
     last = _LastLook() if dry_run else _delete(after, traces, files, probes)
-    reason = _doubts(traces, files, last, dry_run)
+    reason = doubts(files, len(traces.uncertified), last.late, last.found, dry_run)
     return PurgeReceipt(
         table=storage.uri,
         tensor_id=tensor_id,
@@ -157,7 +157,7 @@ def _tags(snapshot: Snapshot) -> dict[str, int]:
         return {}
 
 
-def _check_known(snapshot: Snapshot, meta: Meta | None, traces: Traces) -> None:
+def _check_known(snapshot: Snapshot, meta: Meta | None, traces: Traces[Target]) -> None:
     """Raise TensorNotFoundError if the tensor is nowhere, and never was in the table."""
     name = traces.target.tensor_id
     nowhere = meta is None and not traces.held and not traces.uncertified
@@ -170,7 +170,7 @@ def _deleted(files: Sequence[PurgedFile]) -> set[str]:
 
 
 def _delete(
-    snapshot: Snapshot, traces: Traces, files: Sequence[PurgedFile], probes: Probes
+    snapshot: Snapshot, traces: Traces[Target], files: Sequence[PurgedFile], probes: Probes
 ) -> _LastLook:
     """Delete the files that are due, and notes; then look for the target, and for its payloads, once more."""
     traces.delete(_deleted(files))
@@ -183,15 +183,21 @@ def _delete(
     return _LastLook(notes, late, *traces.search(probes, kept))
 
 
-def _doubts(traces: Traces, files: Sequence[PurgedFile], last: _LastLook, dry_run: bool) -> str:
-    """Return why the purge is not verified, an empty text if it is."""
+def doubts(
+    files: Sequence[PurgedFile],
+    uncertified: int,
+    late: Sequence[str],
+    found: Sequence[str],
+    dry_run: bool,
+) -> str:
+    """Return why a purge is not verified, an empty text if it is."""
     pending = len(files) - len(_deleted(files))
     reasons = {
         "this is a dry run, nothing was done": dry_run,
         f"{pending} files are kept by the retention": pending,
-        f"{len(traces.uncertified)} files cannot be certified": traces.uncertified,
-        f"{len(last.late)} files hold it that were written meanwhile, or could not be deleted": last.late,
-        f"{len(last.found)} files have identical payloads": last.found,
+        f"{uncertified} files cannot be certified": uncertified,
+        f"{len(late)} files hold it that were written meanwhile, or could not be deleted": late,
+        f"{len(found)} files have identical payloads": found,
     }
     return "; ".join(text for text, holds in reasons.items() if holds)
 
@@ -224,7 +230,7 @@ def _target(
     return Target(tensor_id, spec, select_simple(key, spec.shape), key), format_key(key)
 
 
-def _check_readable(snapshot: Snapshot, traces: Traces) -> None:
+def _check_readable(snapshot: Snapshot, traces: Traces[Target]) -> None:
     """Raise if a live file cannot be read that may hold the target: nothing can be taken from it."""
     files, name = snapshot.files, traces.target.tensor_id
     for i in files.places_of(name).tolist():
@@ -235,7 +241,7 @@ def _check_readable(snapshot: Snapshot, traces: Traces) -> None:
             )
 
 
-def _check_gone(snapshot: Snapshot, traces: Traces) -> None:
+def _check_gone(snapshot: Snapshot, traces: Traces[Target]) -> None:
     left = traces.held_by(snapshot)
     if left:
         raise CorruptDataError(
@@ -296,7 +302,7 @@ def _has_id(said: Any, tensor_id: str) -> bool:
     return isinstance(said, list) and any(_has_id(v, tensor_id) for v in said)
 
 
-def _remove(snapshot: Snapshot, meta: Meta | None, traces: Traces) -> Snapshot:
+def _remove(snapshot: Snapshot, meta: Meta | None, traces: Traces[Target]) -> Snapshot:
     """Commit a version without the target; a writer of another tensor that moves files is no hindrance."""
     target = traces.target
     if target.selection is not None:

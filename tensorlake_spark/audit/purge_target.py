@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +61,45 @@ class Target:
         if isinstance(selection, Selection) and shape != spec.shape:
             selection = extend(self.key, selection, shape)
         return replace(spec, shape=shape, labels={}), selection
+
+    def held_rows(
+        self,
+        storage: Storage,
+        path: str,
+        visit: Callable[[pa.RecordBatch, Array], None] | None = None,
+    ) -> int:
+        """Return how many rows of a file hold something of it, see `held_rows`."""
+        return held_rows(storage, path, self, visit)
+
+
+class Sought(Protocol):
+    """What a purge looks for in data files."""
+
+    def held_rows(
+        self,
+        storage: Storage,
+        path: str,
+        visit: Callable[[pa.RecordBatch, Array], None] | None = None,
+    ) -> int:
+        """Return how many rows of a file hold something of it.
+
+        Parameters
+        ----------
+        storage : Storage
+            The table.
+        path : str
+            Path of a Parquet file in it, named by the log or not.
+        visit : callable, optional
+            Takes these rows, payloads in columns of bytes, and for each whether all that it stores is sought.
+
+        Raises
+        ------
+        MissingDataError
+            If the file is not there.
+        CorruptDataError
+            If the file cannot be judged.
+        """
+        ...
 
 
 def held_rows(

@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 
-_FORMAT = 3
+_FORMAT = 4
 """Of receipts that are made; those of earlier formats are read, too."""
 
 _SINCE: Mapping[int, Mapping[str, Any]] = {
@@ -23,6 +23,7 @@ _SINCE: Mapping[int, Mapping[str, Any]] = {
         "bytes_written": 0,
         "bytes_hashed": 0,
     },
+    4: {"samples": None},
 }
 """What a format has that those before it have not, and what stands for it in a receipt of one of these."""
 
@@ -73,14 +74,14 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class PurgeReceipt:
-    """What `TensorLake.purge` did. It holds no values of elements.
+    """What a purge of a lake or of a dataset did. It holds no values of elements.
 
     Attributes
     ----------
     table : str
         Where the table is.
     tensor_id : str
-        Which tensor.
+        Which tensor; empty of a dataset.
     region : str or None
         Which part of it, None for all of it.
     at : str
@@ -123,6 +124,9 @@ class PurgeReceipt:
         Size of the files in `rewritten`, all of which were read, and of those in `written`.
     bytes_hashed : int
         Size of the files that were read for `digest_after`; the digests of all others were known.
+    samples : str or None
+        Of a dataset, the sids of the samples: ``"3, 7-9"``, empty if none was to be purged. None of a lake. Paths, versions
+        and tags are those of the dataset then, and `searched` counts the tables inside it too.
     format : int
         Version of the receipt's format.
     """
@@ -151,6 +155,7 @@ class PurgeReceipt:
     bytes_replaced: int
     bytes_written: int
     bytes_hashed: int
+    samples: str | None = None
     format: int = _FORMAT
 
     @property
@@ -184,6 +189,8 @@ class PurgeReceipt:
 
     def __str__(self) -> str:
         what = f"tensor {self.tensor_id!r}" + (f" [{self.region}]" if self.region else "")
+        if self.samples is not None:
+            what = f"samples {self.samples or 'none'}"
         lines = [
             f"{'dry run: ' if self.dry_run else ''}purge of {what} from {self.table}, {self.at}",
             f"versions {self.version_before} to {self.version_after}, {len(self.rewritten)} live files replaced"

@@ -67,7 +67,7 @@ class Computing(ABC):
 
         Raises
         ------
-        numpy.exceptions.AxisError
+        AxisError
             If there is no such axis.
         TensorExistsError
             If the lake has a tensor of the id `into`.

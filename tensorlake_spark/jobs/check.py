@@ -1,7 +1,8 @@
 """Hold every file, row, statistic and total of a table against each other, and mend what needs no guess.
 
 spark-submit jobs/check.py --table URI [--id ID]... [--repair] [--digest FILE]
-python -m tensorlake_spark check --table URI
+spark-submit jobs/check.py --table DATASET [--deep]
+python -m tensorlake_spark check URI
 """
 
 from __future__ import annotations
@@ -12,21 +13,25 @@ from typing import Any
 
 from tensorlake_spark.audit.check import check
 from tensorlake_spark.audit.digest import Digest
+from tensorlake_spark.datasets.maintenance.dataset_check import check as check_dataset
+from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
+    add_uri,
     carry_out,
     defaults_of,
-    lake_of,
+    refuse,
+    table_of,
     table_parser,
 )
 from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.jobs.execution import NOTE, execution
 
 _NOTES = """
-All data files of the newest version are read. Without --repair nothing is changed; with it, totals and statistics that
+The table is a lake or a dataset. All data files of the newest version are read. Without --repair nothing is changed; with it, totals and statistics that
 do not agree with the rows are written anew. What is damaged is named with what could bring it back.
 
 """
@@ -46,6 +51,8 @@ parser.add_argument(
     metavar="FILE",
     help="what lake.digest().save(FILE) wrote, or 64 hexadecimal digits: does it hold what it held then?",
 )
+parser.add_argument("--deep", action="store_true", help="of a dataset: decode its media too")
+add_uri(parser)
 progress.add_option(parser)
 
 _DEFAULTS = defaults_of(parser, progress=progress.EVERY)
@@ -63,10 +70,17 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
             raise InvalidOptionError(
                 "--repair and --dry-run exclude each other; a check changes nothing"
             )
-        digest = None if args.digest is None else _digest(args.digest)
-        snapshot = Snapshot.open(lake_of(args)._storage)
-        with execution("check.py", session, args) as run:
-            report = check(snapshot, args.id or None, args.repair, run, digest)
+        snapshot = table_of(args)
+        if snapshot.kind == SAMPLES:
+            refuse(args, ("id", "repair", "digest"), "lakes, and this table is a dataset")
+            with execution("check.py", session, args) as run:
+                report = check_dataset(snapshot, args.deep, run)
+        else:
+            refuse(args, ("deep",), "datasets, and this table is a lake")
+            snapshot = Snapshot.open(snapshot.storage)
+            digest = None if args.digest is None else _digest(args.digest)
+            with execution("check.py", session, args) as run:
+                report = check(snapshot, args.id or None, args.repair, run, digest)
         print(report)
         status = {} if report.ok else {"exit_code": 3}
         return {"status": "good" if report.ok else "bad", **status, **asdict(report)}

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     CorruptDataError,
@@ -86,6 +88,37 @@ def storage_options(args: argparse.Namespace) -> dict[str, str]:
     if any("=" not in text for text in args.storage_option):
         raise InvalidOptionError("a --storage-option is not NAME=VALUE")
     return dict(text.split("=", 1) for text in args.storage_option)
+
+
+def add_uri(parser: Parser) -> None:
+    """Give a parser the table as an argument, which stands for ``--table``."""
+    parser.add_argument("uri", nargs="?", metavar="URI", help="the table, instead of --table")
+
+
+def table_of(args: argparse.Namespace) -> Snapshot:
+    """Return the newest version of the table that a command line names, a lake's or a dataset's.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it names none, or two.
+    TableNotFoundError
+        If there is none.
+    """
+    if args.uri is not None and args.table is not None:
+        raise InvalidOptionError("the table is given twice, as URI and by --table; give one")
+    table = args.table if args.uri is None else args.uri
+    if table is None:
+        raise InvalidOptionError("--table is missing; --help tells what there is")
+    options = completed(storage_options(args), settings_of_submit(), table)
+    return Snapshot.open(Storage(table, options), kind=None)
+
+
+def refuse(args: argparse.Namespace, names: Sequence[str], what: str) -> None:
+    """Raise InvalidOptionError if a command line has an option that means nothing for its table."""
+    for name in names:
+        if getattr(args, name):
+            raise InvalidOptionError(f"--{name.replace('_', '-')} is for {what}")
 
 
 def lake_of(args: argparse.Namespace) -> tl.TensorLake:

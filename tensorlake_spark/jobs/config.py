@@ -36,6 +36,9 @@ class _Once(argparse._StoreAction):
         super().__call__(parser, namespace, values, option_string)
 
 
+_ASSIGNMENT = re.compile(r"[A-Za-z_][\w.]*=")
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose mistakes are one line, and whose namespace has only what was given."""
 
@@ -50,6 +53,9 @@ class Parser(argparse.ArgumentParser):
     ) -> argparse.Namespace:
         """Return what a command line says; of words that nobody knows the error has the names alone."""
         found, left = self.parse_known_args(args, namespace)
+        table = getattr(found, "uri", None)
+        if table is not None and _ASSIGNMENT.match(table):  # the word after an option is missing
+            left.append(table)
         if left:
             # What follows a name may be a secret, and so may be the word after an option.
             names = [word.partition("=")[0] for word in left]

@@ -3,6 +3,7 @@
 spark-submit jobs/ingest.py --table URI --id ID [--stack | --concat AXIS | --each] SOURCE...
 spark-submit jobs/ingest.py --table URI --id ID SOURCE.tns SOURCE.mtx SOURCE.npz...
 spark-submit jobs/ingest.py --table URI --id ID --axis NAME[=COLUMN][:RULE][@START]... --value VALUE SOURCE.csv SOURCE.parquet...
+spark-submit jobs/ingest.py --dataset URI [--kind KIND] [--with NAME=VALUE]... SOURCE
 spark-submit jobs/ingest.py --config FILE.yaml
 """
 
@@ -18,6 +19,7 @@ from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.command import add_debug, carry_out, defaults_of, storage_options
 from tensorlake_spark.jobs.config import Parser, parse
+from tensorlake_spark.jobs.dataset_ingest import check_no_samples, ingest_dataset
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.spark.cluster.task_errors import quiet_tasks
 from tensorlake_spark.spark.ingest.ingest_options import IngestOptions
@@ -63,6 +65,12 @@ another shape or dtype than the first good file, is left out and listed with the
 after that stops the job, as without --skip-bad the first bad file does; nothing is committed then. A file of cells
 is left out if it cannot be read or one of its records will not do; each costs another look at all files.
 
+With --dataset samples are added to a dataset, in one commit. SOURCE is a folder, a file, a glob or names with
+braces (train-{000..146}.tar). KIND is found by what lies there: webdataset, coco, yolo, mnist, cifar, urls,
+huggingface or imagefolder. --with gives an option of the kind, as split=train or columns='{"jpg": "image"}'. With
+--skip-bad bad samples are left out and listed; with --resume, files that are in the dataset already are not added
+again.
+
 The file of --config has the long options as keys, and sources; conf/examples has some. What the command
 line says wins. Lists are options that are repeated, or have commas; maps are NAME=VALUE, or JSON.
 
@@ -87,6 +95,9 @@ parser = Parser(
 )
 parser.add_argument("--config", metavar="FILE", help="options in YAML; the command line wins")
 parser.add_argument("--table", help="path or URL of the lake")
+parser.add_argument(
+    "--dataset", metavar="URI", help="path or URL of a dataset, in the place of --table and --id"
+)
 parser.add_argument("--id", help="name of the tensor; with --each of their group")
 parser.add_argument(
     "--mode", choices=("error", "overwrite", "append"), help="if a tensor is there (default: error)"
@@ -207,6 +218,16 @@ cells.add_argument(
     "--timezone", help="by whose clock times are binned, as Europe/Berlin (default: UTC)"
 )
 
+samples = parser.add_argument_group("samples", "with --dataset")
+samples.add_argument("--kind", help="of the source; found by what lies there if not given")
+samples.add_argument(
+    "--with",
+    dest="source_option",
+    action="append",
+    metavar="NAME=VALUE",
+    help="an option of the kind; once for each",
+)
+
 _DEFAULTS = defaults_of(parser, mode="error", timezone="UTC", sources=[], progress=progress.EVERY)
 _OPTIONS = {
     "layout": "layout", "blockShape": "block_shape", "order": "order", "rowAxes": "row_axes", "codec": "codec",
@@ -224,7 +245,11 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
 
     def work() -> dict[str, Any]:
         start = time.perf_counter()
-        outcome = ingest(parse(parser, arguments, _DEFAULTS), session)
+        args = parse(parser, arguments, _DEFAULTS)
+        if args.dataset is not None:
+            return ingest_dataset(args, _DEFAULTS, session)
+        check_no_samples(args)
+        outcome = ingest(args, session)
         return report(outcome, time.perf_counter() - start)
 
     return carry_out("ingest.py", work, arguments)

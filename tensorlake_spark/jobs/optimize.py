@@ -3,7 +3,8 @@
 spark-submit jobs/optimize.py --table URI [--id ID]... [--min-files N] [--max-bytes N]
 spark-submit jobs/optimize.py --table URI --id ID --zorder AXIS,AXIS
 spark-submit jobs/optimize.py --table URI --id ID --rechunk 1,3,256,256 | --recode CODEC | --layout NAME
-python -m tensorlake_spark optimize --table URI
+spark-submit jobs/optimize.py --table DATASET [--target-bytes N]
+python -m tensorlake_spark optimize URI
 """
 
 from __future__ import annotations
@@ -13,18 +14,22 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.maintenance.optimization import optimize as optimize_dataset
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.compaction import OptimizeReport, check_options
 from tensorlake_spark.delta.files.runner import Run, run_here
+from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
+    add_uri,
     carry_out,
     defaults_of,
-    lake_of,
+    refuse,
+    table_of,
     table_parser,
 )
 from tensorlake_spark.jobs.config import parse
@@ -40,6 +45,9 @@ from tensorlake_spark.writing.options import WriteOptions, choose_layout, intege
 from tensorlake_spark.writing.stored_source import StoredSource
 
 _NOTES = """
+The table is a lake or a dataset. Of a dataset, small files of samples, apart columns and tiles are brought together;
+the options below, but --target-bytes, are for lakes.
+
 Without further options small files become files near the target, rows in storage order and as they are. No
 tensor changes, other writers go on, every new file is a commit of its own, and a second run finds nothing to do.
 
@@ -76,9 +84,11 @@ parser.add_argument(
 parser.add_argument("--target-bytes", type=int, metavar="N", help="size of the files to make")
 parser.add_argument("--max-bytes", type=int, metavar="N", help="read no more than this in one run")
 
+add_uri(parser)
 progress.add_option(parser)
 
 _DEFAULTS = defaults_of(parser, progress=progress.EVERY)
+_OF_LAKES = ("id", "zorder", "rechunk", "recode", "layout", "quantize", "min_files", "max_bytes")
 _ANEW = ("rechunk", "recode", "layout", "quantize")
 
 PIECE_BYTES = 128 << 20
@@ -99,7 +109,11 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         if args.zorder is not None and beside:
             name = beside[0].replace("_", "-")
             raise InvalidOptionError(f"--zorder goes without --{name}; give it to a run before it")
-        lake = lake_of(args)
+        snapshot = table_of(args)
+        if snapshot.kind == SAMPLES:
+            refuse(args, _OF_LAKES, "lakes, and this table is a dataset")
+            return _optimize_dataset(snapshot, args)
+        lake = tl.open(snapshot.storage.uri, storage_options=snapshot.storage.options)
         with execution("optimize.py", session, args) as run:
             converted, skipped = _convert(lake, args, run)
             left = args.max_bytes
@@ -118,6 +132,24 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         return _tell(args, converted, skipped, report)
 
     return carry_out("optimize.py", work, arguments)
+
+
+def _optimize_dataset(snapshot: Snapshot, args: argparse.Namespace) -> dict[str, Any]:
+    """Bring files of a dataset together, and tell how many there were and are."""
+    before = len(snapshot.files.path)
+    if args.dry_run:
+        raise InvalidOptionError("--dry-run is for lakes; of a dataset only the log tells")
+    after = optimize_dataset(snapshot.storage, None, args.target_bytes)
+    files = len(after.files.path)
+    print(
+        f"{snapshot.storage.uri}: {before} data files of samples, now {files}; version {after.version}"
+    )
+    return {
+        "status": "done",
+        "files_before": before,
+        "files_after": files,
+        "version": after.version,
+    }
 
 
 def _convert(

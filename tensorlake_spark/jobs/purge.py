@@ -1,8 +1,9 @@
-"""Remove a tensor, or a part of one, from every file and every old version, with a receipt.
+"""Remove a tensor, a part of one, or samples of a dataset from every file and every old version, with a receipt.
 
 spark-submit jobs/purge.py --table URI --id ID [--now] --receipt FILE
 spark-submit jobs/purge.py --table URI --id ID --region 'user=42' | --coords FILE.npy
-python -m tensorlake_spark purge --table URI --id ID --dry-run
+spark-submit jobs/purge.py --table DATASET --sid SID... | --where SQL [--now] --receipt FILE
+python -m tensorlake_spark purge URI --id ID --dry-run
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from typing import Any, TextIO
 import numpy as np
 
 from tensorlake_spark.audit.purge import purge
+from tensorlake_spark.datasets.maintenance.dataset_purge import purge as purge_samples
+from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
+    add_uri,
     carry_out,
     defaults_of,
-    lake_of,
+    refuse,
+    table_of,
     table_parser,
 )
 from tensorlake_spark.jobs.config import parse
@@ -47,6 +52,13 @@ parser = table_parser(
     ),
 )
 parser.add_argument("--id", help="which tensor")
+parser.add_argument(
+    "--sid", action="append", metavar="SID", help="of a dataset, which sample; once for each"
+)
+parser.add_argument(
+    "--where", metavar="SQL", help="of a dataset, which samples, as \"label = 'cat'\""
+)
+add_uri(parser)
 parser.add_argument("--region", metavar="SLICE", help="a part of it, as '3:5, :' or 'user=42'")
 parser.add_argument(
     "--coords",
@@ -70,18 +82,26 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
 
     def work() -> dict[str, Any]:
         args = parse(parser, arguments, _DEFAULTS)
-        if args.id is None:
+        if args.id is None and not args.sid and args.where is None:
             raise InvalidOptionError("--id is missing; --help tells what there is")
         key = None if args.key_file is None else _key(args.key_file)
         coords = None if args.coords is None else _coords(args.coords)
-        lake = lake_of(args)
+        snapshot = table_of(args)
+        is_dataset = snapshot.kind == SAMPLES
+        if is_dataset:
+            refuse(args, ("id", "region", "coords"), "lakes, and this table is a dataset")
+        else:
+            refuse(args, ("sid", "where"), "datasets, and this table is a lake")
+        sids = [_number(text) for text in args.sid] or None
         # What a purge deletes is gone: whether its receipt can be kept is known before.
         file = None if args.receipt is None else _new_file(args.receipt)
         try:
             with execution("purge.py", session, args) as run:
-                receipt = purge(
-                    lake._storage, args.id, args.region, coords, args.now, args.dry_run, run
-                )
+                storage, how = snapshot.storage, (args.now, args.dry_run, run)
+                if is_dataset:
+                    receipt = purge_samples(storage, sids, args.where, *how)
+                else:
+                    receipt = purge(storage, args.id, args.region, coords, *how)
         except BaseException:
             if file is not None:
                 _drop(file)
@@ -100,6 +120,14 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         return about
 
     return carry_out("purge.py", work, arguments)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise InvalidOptionError(
+            f"--sid {text!r:.80} is no sid; it is a whole number, as ds.sids has them"
+        )
+    return int(text)
 
 
 def _new_file(path: str) -> TextIO:

@@ -1,20 +1,25 @@
 """Delete files that no version within the retention needs, and what crashed writers left.
 
 spark-submit jobs/vacuum.py --table URI [--retention-hours N] [--dry-run]
-python -m tensorlake_spark vacuum --table URI
+python -m tensorlake_spark vacuum URI
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import tensorlake_spark as tl
+from tensorlake_spark.datasets.maintenance.dataset_vacuum import vacuum as vacuum_dataset
+from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.jobs import progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
+    add_uri,
     carry_out,
     defaults_of,
-    lake_of,
+    refuse,
+    table_of,
     table_parser,
 )
 from tensorlake_spark.jobs.config import parse
@@ -22,7 +27,7 @@ from tensorlake_spark.jobs.execution import NOTE, execution
 from tensorlake_spark.upkeep.vacuum import check_retention, vacuum
 
 _NOTES = """
-The retention is the table's own, a week if it says nothing. Versions that are older can no longer be read, but for
+The table is a lake or a dataset; of a dataset the tables inside its folder go with it. The retention is the table's own, a week if it says nothing. Versions that are older can no longer be read, but for
 those that have a tag. With 0 hours files of writers that are at work now are deleted too: stop them first.
 
 """
@@ -41,6 +46,7 @@ parser.add_argument(
     action="store_true",
     help="also give up multipart uploads on S3 that no writer finished; needs boto3",
 )
+add_uri(parser)
 progress.add_option(parser)
 
 _DEFAULTS = defaults_of(parser, progress=progress.EVERY)
@@ -55,12 +61,18 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
     def work() -> dict[str, Any]:
         args = parse(parser, arguments, _DEFAULTS)
         check_retention(args.retention_hours)
-        lake = lake_of(args)
+        snapshot = table_of(args)
+        storage = snapshot.storage
         would = "would be" if args.dry_run else "were"
-        with execution("vacuum.py", session, args) as run:
-            snapshot = Snapshot.open(lake._storage)
-            gone = {"files": vacuum(snapshot, args.retention_hours, args.dry_run, run)}
+        if snapshot.kind == SAMPLES:
+            refuse(args, ("uploads",), "lakes, and this table is a dataset")
+            gone = {"files": vacuum_dataset(storage, args.retention_hours, args.dry_run)}
+        else:
+            with execution("vacuum.py", session, args) as run:
+                snapshot = Snapshot.open(storage)
+                gone = {"files": vacuum(snapshot, args.retention_hours, args.dry_run, run)}
         if args.uploads:
+            lake = tl.open(storage.uri, storage_options=storage.options)
             gone["uploads"] = lake.abort_uploads(args.retention_hours, dry_run=args.dry_run)
         for kind, names in gone.items():
             print("\n".join([*names, f"{len(names)} {kind} {would} deleted"]))

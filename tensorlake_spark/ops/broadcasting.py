@@ -11,6 +11,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape, sort_places
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.lookup import look_up
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -61,6 +62,11 @@ def broadcast_to(x: Elements, shape: Sequence[int]) -> Elements:
         raise InvalidTensorError(f"shape {x.shape} does not broadcast to {shape}")
     if x.shape == shape:
         return x
+    fresh = len(shape) - x.ndim
+    if shape[fresh:] == x.shape:  # only new axes in front: the whole comes again and again
+        again = math.prod(shape[:fresh])
+        places = (np.arange(again)[:, None] * x.size + x.places).reshape(-1)
+        return Elements._trusted(None, np.tile(x.values, again), shape, places)
     places, by = sort_places(repeated(x, shape))
     if x.nnz:
         by = by // max(1, len(places) // x.nnz)
@@ -123,11 +129,7 @@ def values_at(dense: Array, x: Elements, shape: Shape) -> Array:
         return dense.reshape(1)
     if dense.shape == shape and dense.flags.c_contiguous:
         return np.asarray(dense.reshape(-1)[x.places])
-    index = [
-        row if length != 1 else np.zeros(1, np.int64)
-        for row, length in zip(x.coords[len(shape) - dense.ndim :], dense.shape, strict=True)
-    ]
-    return np.asarray(dense[tuple(index)])
+    return np.asarray(look_up(dense, x.coords))
 
 
 def _own_axes(x: Elements, shape: Shape) -> dict[int, Array]:

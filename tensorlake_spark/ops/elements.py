@@ -176,11 +176,7 @@ def canonical(
     """
     if places is None:
         coords, values = order(coords, values, shape, duplicates)
-    kept = nonzero(values)
-    if not kept.all():
-        coords, values = coords[:, kept], values[kept]
-        places = None if places is None else places[kept]
-    return Elements._trusted(coords, values, shape, places)
+    return nonzero_elements(coords, values, shape, places)
 
 
 def elements_at(places: Array, values: Array, shape: tuple[int, ...]) -> Elements:
@@ -193,10 +189,26 @@ def elements_at(places: Array, values: Array, shape: tuple[int, ...]) -> Element
     >>> elements_at(np.array([1, 4]), np.array([5, 0]), (3, 2)).coords.tolist()
     [[0], [1]]
     """
-    kept = nonzero(values)
-    if not kept.all():
-        places, values = places[kept], values[kept]
-    return Elements._trusted(None, values, shape, places)
+    return nonzero_elements(None, values, shape, places)
+
+
+def nonzero_elements(
+    coords: Array | None, values: Array, shape: tuple[int, ...], places: Array | None
+) -> Elements:
+    """Return the elements that are not zero, of some in C order, each of them once, by coordinates, places or both.
+
+    Examples
+    --------
+    >>> nonzero_elements(np.array([[0, 2]]), np.array([0, 7]), (3,), None).coords.tolist()
+    [[2]]
+    """
+    mask = nonzero(values)
+    if not mask.all():
+        kept = np.flatnonzero(mask)  # numbers are quicker to take than those of a mask
+        values = values[kept]
+        coords = None if coords is None else coords.take(kept, axis=1)
+        places = None if places is None else places[kept]
+    return Elements._trusted(coords, values, shape, places)
 
 
 def nonzero(array: Array) -> Array:
@@ -221,11 +233,11 @@ def without_zeros(elements: Elements) -> Elements:
     """
     if elements._cached.get("canonical"):
         return elements
-    kept = nonzero(elements.values)
-    if kept.all():
-        elements._cached["canonical"] = True
-        return elements
-    return Elements._trusted(None, elements.values[kept], elements.shape, elements.places[kept])
+    found = nonzero_elements(elements._coords, elements.values, elements.shape, elements._places)
+    if found.nnz < elements.nnz:
+        return found
+    elements._cached["canonical"] = True
+    return elements
 
 
 def nonzero_bits(array: Array) -> Array:

@@ -20,7 +20,8 @@ from tensorlake_spark.ops.broadcasting import (
     repeated,
     values_at,
 )
-from tensorlake_spark.ops.elements import Elements, elements_at, nonzero
+from tensorlake_spark.ops.elements import Elements, elements_at, nonzero, nonzero_elements
+from tensorlake_spark.ops.lookup import look_up
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]  # one for each output
@@ -189,17 +190,7 @@ def _check_zeros(
 
 def _of_pattern(x: Elements, outputs: Values) -> tuple[Elements, ...]:
     """Return values at the places of a tensor, without zeros."""
-    out = []
-    for values in outputs:
-        mask = nonzero(values)
-        coords, places = x._coords, x._places
-        if not mask.all():
-            kept = np.flatnonzero(mask)  # numbers are quicker to take than those of a mask
-            values = values[kept]
-            coords = None if coords is None else coords.take(kept, axis=1)
-            places = None if places is None else places[kept]
-        out.append(Elements._trusted(coords, values, x.shape, places))
-    return tuple(out)
+    return tuple(nonzero_elements(x._coords, values, x.shape, x._places) for values in outputs)
 
 
 def _beside_zero(call: Call, a: Elements, b: Elements) -> tuple[Values, Values]:
@@ -330,7 +321,8 @@ def _masked(
     if not isinstance(mask, Elements):
         mask = Elements._trusted(None, mask[mask], mask.shape, np.flatnonzero(mask))
     wide = broadcast_to(_of_pattern(mask, (mask.values,))[0], shape)
-    inputs = [_looked_up(x, wide) for x in sparse] + [values_at(x, wide, shape) for x in dense]
+    inputs = [look_up(x, wide.coords) for x in sparse]
+    inputs += [values_at(x, wide, shape) for x in dense]
     outputs = call(*inputs)
     return _single(
         _of_pattern(wide, tuple(np.broadcast_to(values, wide.nnz) for values in outputs))
@@ -348,17 +340,10 @@ def _is_stored_only(call: Call, sparse: list[Elements], shape: tuple[int, ...]) 
 
 def _chosen(x: Elements, mask: Any) -> Elements:
     """Return the elements at which a mask, which broadcasts to the tensor, is true."""
-    found = _looked_up(mask, x) if isinstance(mask, Elements) else values_at(mask, x, x.shape)
+    is_sparse = isinstance(mask, Elements)
+    found = look_up(mask, x.coords) if is_sparse else values_at(mask, x, x.shape)
     kept = np.flatnonzero(np.broadcast_to(found, x.nnz))
     return Elements._trusted(None, x.values[kept], x.shape, x.places[kept])
-
-
-def _looked_up(x: Elements, at: Elements) -> Array:
-    """Return the values of a sparse tensor that broadcasts at the elements of another one."""
-    out = np.zeros(at.nnz, x.dtype)
-    of_at, of_x, _ = matches(at, x, at.shape)
-    out[of_at] = x.values[of_x]
-    return out
 
 
 def _into(ufunc: np.ufunc, given: list[Any], out: Any, where: Any, options: dict[str, Any]) -> Any:

@@ -30,12 +30,13 @@ def look_up(operand: Any, coords: Array) -> Array:
     shape = np.shape(operand)
     if not isinstance(operand, Elements) and not shape:
         return np.asarray(operand) if isinstance(operand, np.ndarray) else operand
-    own = [
-        row if size != 1 else np.zeros_like(row)
-        for row, size in zip(coords[coords.shape[0] - len(shape) :], shape, strict=True)
-    ]
+    rows = [*zip(coords[coords.shape[0] - len(shape) :], shape, strict=True)]
     if not isinstance(operand, Elements):
-        return np.asarray(operand[tuple(own)])
+        if all(size == 1 for size in shape):
+            return np.broadcast_to(operand.reshape(1), coords.shape[1:])
+        one = np.zeros(1, np.int64)  # it broadcasts
+        return np.asarray(operand[tuple(row if size != 1 else one for row, size in rows)])
+    own = [row if size != 1 else np.zeros_like(row) for row, size in rows]
     out = np.zeros(coords.shape[1], operand.dtype)
     if operand.nnz:
         wanted = ravel(np.stack(own), shape) if own else np.zeros(coords.shape[1], np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.rows.checksum import crc_of
 from tensorlake_spark.rows.row import CORNER, SCHEMA, Totals, block_of
-from tensorlake_spark.tensor.labels import labels_of
+from tensorlake_spark.tensor.labels import Listed, Unread, labels_of
 from tensorlake_spark.tensor.spec import FORMAT_VERSION, TensorSpec, dtype_name, dtype_of
 
 
@@ -142,7 +143,7 @@ def read_meta(row: Mapping[str, Any]) -> Meta:
     """
     attrs = row["attrs"] or ""
     try:
-        body = json.loads(attrs)
+        body = _body_of(attrs)
         version = int(body["format"])
     except _UNREADABLE as error:
         raise _unreadable(row, error) from error
@@ -167,6 +168,21 @@ def read_meta(row: Mapping[str, Any]) -> Meta:
     except _UNREADABLE as error:
         raise _unreadable(row, error) from error
 
+
+def _body_of(attrs: str) -> Any:
+    """Return what the column ``attrs`` says; many labels of one axis stay a text until they are asked for."""
+    head, found, tail = attrs.rpartition(_LABELS) if len(attrs) > _LONG else ("", "", "")
+    axis, _, texts = tail.partition('":')
+    labels = Unread.of(texts[:-2]) if found and texts.endswith("]}}") and axis.isalnum() else None
+    if labels is not None:
+        with suppress(ValueError):  # labels of another object inside of this one
+            body: Any = json.loads(head + "}")
+            return {**body, "labels": {axis: labels}}
+    return json.loads(attrs)
+
+
+_LABELS = ',"labels":{"'
+_LONG = 16 << 10  # characters from which on labels are worth a second look
 
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
@@ -201,7 +217,10 @@ def _spec_of(row: Mapping[str, Any], body: Mapping[str, Any]) -> TensorSpec:
         axes=None if body["axes"] is None else tuple(body["axes"]),
         attrs=body["attrs"],
         params=body.get("params", {}),
-        labels={name: labels_of(value) for name, value in body.get("labels", {}).items()},
+        labels={
+            name: Listed.stored(value) if type(value) is list else labels_of(value)
+            for name, value in body.get("labels", {}).items()
+        },
     )
     if len(spec.segments) != spec.ndim or any(s[:1] != (0,) for s in spec.segments):
         raise ValueError(f"{body['segments']!r:.80} are no segments of shape {spec.shape}")

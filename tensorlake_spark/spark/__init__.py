@@ -1,8 +1,8 @@
 """Spark: ``format("tensor")``, functions for plain Delta tables, ingestion. Begin with `source.data_source`.
 
-``source`` is ``format("tensor")``; ``functions`` are for tables that Spark reads as plain Delta; ``ingest`` makes
-tensors from files; ``computing`` computes on stored tensors; ``session`` starts Spark on this machine; ``cluster`` is
-what all of them share. This is the only room that imports pyspark. It may import every room but ``jobs``.
+``source`` is ``format("tensor")``; ``functions`` are for tables that Spark reads as plain Delta; ``frames`` reads and
+writes datasets; ``ingest`` makes tensors from files; ``computing`` computes on stored tensors; ``session`` starts Spark
+on this machine; ``cluster`` is what all of them share. This is the only room that imports pyspark. It may import every room but ``jobs``.
 """
 
 from importlib import import_module
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tensorlake_spark.spark.cluster.s3a import check_log_store
     from tensorlake_spark.spark.cluster.task_errors import plain_errors
     from tensorlake_spark.spark.computing.spark_tensor import SparkTensor, compute
+    from tensorlake_spark.spark.frames.frame_writing import write_samples
+    from tensorlake_spark.spark.frames.sample_frame import samples
     from tensorlake_spark.spark.functions.read_tensor import read_tensor
     from tensorlake_spark.spark.source.data_source import TensorDataSource, register
     from tensorlake_spark.spark.source.write.grouping import group_cells
@@ -30,6 +32,8 @@ __all__ = [
     "plain_errors",
     "read_tensor",
     "register",
+    "samples",
+    "write_samples",
 ]
 
 # Late, so that local_session() can say in one line that pyspark is missing.
@@ -42,6 +46,8 @@ _LATE = {
     "plain_errors": "cluster.task_errors",
     "read_tensor": "functions.read_tensor",
     "register": "source.data_source",
+    "samples": "frames.sample_frame",
+    "write_samples": "frames.frame_writing",
 }
 
 

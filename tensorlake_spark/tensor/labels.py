@@ -6,6 +6,7 @@ time (with a ``unit`` of `numpy.datetime64`). Both are JSON in the tensor's meta
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,13 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnknownLabelError, did_you_mean
 
-_KINDS = {str, int, float, bool}
+_SORTS = (str, int, float, bool)
+_KINDS = {*_SORTS}
+_FEW = 4  # labels that are looked for one by one
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Listed:
     """One label for every index.
 
@@ -38,18 +41,40 @@ class Listed:
     values: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        if not {*map(type, self.values)} <= _KINDS:  # of ten thousand names, quickly
-            wrong = [v for v in self.values if not isinstance(v, (str, int, float, bool))]
-        else:
-            wrong = []
-        if wrong:
-            raise InvalidTensorError(f"label {wrong[0]!r} is not a string, number or bool")
-        if len(self._places) != len(self.values):
-            raise InvalidTensorError("labels of an axis repeat themselves")
+        _check_kinds(self.values)
+        self._places  # noqa: B018 - raises where one is there twice
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Listed) and self.values == other.values
+
+    def __hash__(self) -> int:
+        return hash(self.values)
+
+    @classmethod
+    def stored(cls, values: Sequence[Any]) -> Listed:
+        """Return labels that were checked before they were stored: whether one is there twice is seen later.
+
+        Raises
+        ------
+        InvalidTensorError
+            If one is no label.
+
+        Examples
+        --------
+        >>> Listed.stored(["AA", "UA"])
+        Listed(values=('AA', 'UA'))
+        """
+        _check_kinds(values)
+        found = object.__new__(cls)
+        object.__setattr__(found, "values", tuple(values))
+        return found
 
     @cached_property
     def _places(self) -> dict[Any, int]:
-        return dict(zip(self.values, range(len(self.values)), strict=True))
+        places = dict(zip(self.values, range(len(self.values)), strict=True))
+        if len(places) != len(self.values):
+            raise InvalidTensorError("labels of an axis repeat themselves")
+        return places
 
     def array(self, count: int) -> np.ndarray[Any, Any]:
         """Return the labels of the first `count` indices."""
@@ -63,12 +88,22 @@ class Listed:
         >>> Listed(("AA", "UA")).places(["UA", "DL"]).tolist()
         [1, -1]
         """
+        if len(labels) <= _FEW and "_places" not in self.__dict__:
+            # The index of ten thousand labels takes as long as to look at a few of them.
+            return np.array([self._place(label) for label in labels], np.int64)
         places = self._places
         try:
             return np.array([places.get(label, -1) for label in labels], np.int64)
         except TypeError:  # a label that cannot be one, such as a list
             known = (k if isinstance(k, (str, int, float, bool)) else None for k in labels)
             return np.array([places.get(label, -1) for label in known], np.int64)
+
+    def _place(self, label: Any) -> int:
+        """Return the index of one label, -1 of one that the axis does not have."""
+        try:
+            return self.values.index(label) if isinstance(label, _SORTS) else -1
+        except ValueError:
+            return -1
 
     def index(self, label: Any, length: int) -> Any:
         """Return the index, slice or indices that a label, a slice or a list of labels stands for.
@@ -227,6 +262,62 @@ class Regular:
 
 
 Labels = Listed | Regular
+
+
+class Unread(Listed):
+    """Labels that are plain texts, as the metadata row has them: read when they are asked for.
+
+    To make ten thousand strings takes several times as long as to find one of them in the text.
+
+    Examples
+    --------
+    >>> labels = Unread.of('["AA","DL","UA"]')
+    >>> labels.places(["UA", "U"]).tolist(), labels.values
+    ([2, -1], ('AA', 'DL', 'UA'))
+    >>> Unread.of('["AA",1]') is None
+    True
+    """
+
+    _text: str
+
+    @classmethod
+    def of(cls, text: str) -> Unread | None:
+        """Return the labels of a list in JSON, None unless each is a text of which every character is one byte."""
+        ends = text.startswith('["') and text.endswith('"]') and text.isascii()
+        # Nothing stands between two texts but the comma of the list, and no text is a comma itself.
+        if not ends or "\\" in text or '",","' in text:
+            return None
+        if text.count('"') != 2 * text.count('","') + 2:
+            return None
+        found = object.__new__(cls)
+        object.__setattr__(found, "_text", text)
+        return found
+
+    @cached_property
+    def values(self) -> tuple[Any, ...]:  # type: ignore[override]
+        """The texts."""
+        found = json.loads(self._text)
+        _check_kinds(found)
+        return tuple(found)
+
+    def _place(self, label: Any) -> int:
+        if not isinstance(label, str) or "values" in self.__dict__ or "," in label:
+            return super()._place(label)
+        if '"' in label or "\\" in label:  # it would stand with a backslash
+            return -1
+        at = self._text.find(f'"{label}"')
+        return at if at < 0 else self._text.count('"', 0, at) // 2
+
+    def __repr__(self) -> str:
+        return f"{Listed.__name__}(values={self.values!r})"
+
+
+def _check_kinds(values: Sequence[Any]) -> None:
+    """Raise InvalidTensorError if one is no label."""
+    if not {*map(type, values)} <= _KINDS:  # of ten thousand names, quickly
+        for value in values:
+            if not isinstance(value, _SORTS):
+                raise InvalidTensorError(f"label {value!r} is not a string, number or bool")
 
 
 def labels_of(value: Any) -> Labels:

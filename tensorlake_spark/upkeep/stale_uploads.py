@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+from tensorlake_spark.delta.files.table_folder import inner_tables
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.log.table_folder import inner_tables
 from tensorlake_spark.delta.store.storage import Storage, refusal, s3_arguments
 from tensorlake_spark.delta.store.timeouts import Timeouts
 from tensorlake_spark.errors import MissingDependencyError

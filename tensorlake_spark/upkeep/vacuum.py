@@ -6,13 +6,14 @@ import datetime as dt
 import logging
 import math
 import re
+from collections.abc import Sequence
 from functools import partial
 
 from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
+from tensorlake_spark.delta.files.table_folder import inner_tables
 from tensorlake_spark.delta.log import local_commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.log.table_folder import inner_tables
 from tensorlake_spark.delta.log.tags import tags
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.delta.store.storage import Storage, reaching
@@ -45,9 +46,15 @@ def check_retention(hours: float | None) -> None:
 
 
 def vacuum(
-    snapshot: Snapshot, retention_hours: float | None, dry_run: bool, run: Run = run_here
+    snapshot: Snapshot,
+    retention_hours: float | None,
+    dry_run: bool,
+    run: Run = run_here,
+    keep: Sequence[int] = (),
 ) -> list[str]:
     """Delete files that no version within the retention needs; see `TensorLake.vacuum`.
+
+    Files of the versions in `keep` stay, as those of tagged versions do.
 
     Commits that a killed writer left unfinished go too. What an ingestion left to be resumed goes when it is older, a week where `retention_hours` is None. deltalake
     counts in whole hours, so a part of one counts as one. Where `run` is of a cluster, executors delete what
@@ -65,7 +72,7 @@ def vacuum(
                 dry_run=dry_run or not is_deltalakes,
                 enforce_retention_duration=False,
                 full=True,
-                keep_versions=_tagged(snapshot) or None,
+                keep_versions=[*_tagged(snapshot), *keep] or None,
             )
         )
     if not is_deltalakes:
@@ -109,7 +116,7 @@ def _tagged(snapshot: Snapshot) -> list[int]:
     out = []
     for name, version in tags(snapshot).items():
         try:
-            out.append(Snapshot.open(snapshot.storage, version).version)
+            out.append(Snapshot.open(snapshot.storage, version, kind=None).version)
         except InvalidOptionError as error:
             logger.warning("files of tag %r cannot be kept: %s", name, error)
     return out

@@ -85,13 +85,18 @@ def _given(spec: TensorSpec, selection: AnySelection, values: Any) -> SparseTens
     sparse = sparse_of(values)
     if sparse is not None:
         check_kind(spec, sparse.dtype)
-        if sparse.shape != shape:
+        spare = sparse.ndim - len(shape)
+        if spare > 0 and sparse.shape[:spare] == (1,) * spare:  # NumPy assigns those too
+            sparse = sparse.reshape(sparse.shape[spare:])
+        try:
+            wide = sparse.broadcast_to(shape)
+        except InvalidTensorError as error:
             raise InvalidTensorError(
                 f"a sparse tensor of shape {sparse.shape} cannot be assigned to a selection of shape "
                 f"{shape} of tensor {spec.id!r}"
-            )
+            ) from error
         converted(sparse.values, spec.dtype, f"tensor {spec.id!r}")
-        return sparse.astype(spec.dtype)
+        return wide.astype(spec.dtype)
     given = fitting(spec, values)
     spare = given.ndim - len(shape)
     if spare > 0 and given.shape[:spare] == (1,) * spare:  # NumPy assigns those too

@@ -560,8 +560,8 @@ def test_a_receipt_of_format_1_is_read_for_ever():
     assert receipt.to_json(key=b"a key") + "\n" == text
     with pytest.raises(tl.CorruptDataError, match="seal"):
         tl.verify_receipt(text.replace('"versions_lost": "1"', '"versions_lost": ""'))
-    with pytest.raises(tl.InvalidOptionError, match=r"has format 4, .* reads formats 1 to 3"):
-        tl.verify_receipt(text.replace('"format": 1', '"format": 4'))
+    with pytest.raises(tl.InvalidOptionError, match=r"has format 5, .* reads formats 1 to 4"):
+        tl.verify_receipt(text.replace('"format": 1', '"format": 5'))
 
 
 def test_a_receipt_of_format_2_is_read_for_ever():
@@ -570,6 +570,15 @@ def test_a_receipt_of_format_2_is_read_for_ever():
     receipt = tl.verify_receipt(text, key=b"a key")
     assert (receipt.format, len(receipt.written), receipt.verified) == (2, 1, True)
     assert (receipt.digest_before, receipt.digest_after, receipt.bytes_written) == (None, None, 0)
+    assert receipt.to_json(key=b"a key") + "\n" == text
+
+
+def test_a_receipt_of_format_3_is_read_for_ever():
+    """It is of a lake, and says nothing of samples."""
+    text = (TESTS / "golden" / "receipt-3.json").read_text()
+    receipt = tl.verify_receipt(text, key=b"a key")
+    assert (receipt.format, receipt.samples, receipt.verified) == (3, None, True)
+    assert receipt.digest_after is not None
     assert receipt.to_json(key=b"a key") + "\n" == text
 
 

@@ -83,9 +83,9 @@ def test_what_is_no_receipt(text):
 
 def test_one_of_a_later_format():
     said = json.loads(RECEIPT.to_json())
-    said["receipt"]["format"] = 4
+    said["receipt"]["format"] = 5
     with pytest.raises(
-        tl.InvalidOptionError, match=r"format 4, .* reads formats 1 to 3; use a newer"
+        tl.InvalidOptionError, match=r"format 5, .* reads formats 1 to 4; use a newer"
     ):
         verify_receipt(json.dumps(said))
 

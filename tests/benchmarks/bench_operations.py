@@ -3,6 +3,9 @@
 ``make bench-operations`` runs it. Every engine has a process of its own for every tensor, with one thread. A result is
 compared with ours before it is timed. Times are of the processor, the best of several calls; the first call is shown
 for ours, since it may make what the others find ready. PyTorch takes part where it is installed.
+
+Every operation is told when it is done. One that says nothing for long, as it compiles or computes where no signal
+comes through, is ended with its process, and a new process does the others.
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ import argparse
 import gc
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -37,6 +42,8 @@ TENSORS = {
 }
 TINY = {"3-d": ((6, 5, 4), 40), "4-d": ((4, 3, 5, 6), 60), "matrix": ((40, 40), 200)}
 OURS = ("numpy", "fast")
+STUCK_S = 12 * WORST_S
+"""So long an operation may take with compiling and all its calls, before its process is ended."""
 MUST = {"numpy": 1.2, "fast": 1.0}
 FIFTH = 0.2
 """Of `sparse`, what `FIFTHS` may take, by the quicker of our bodies."""
@@ -104,37 +111,46 @@ def timed(call: Callable[[], Any], before: Callable[[], Any] | None = None) -> f
     return taken
 
 
-def child(tensor: str, engine: str, folder: Path, repeat: int, tiny: bool) -> dict[str, Any]:
-    """Return for every operation of an engine its first and its best time in seconds, or why there is none."""
-    if not tiny:
-        for call in ENGINES[engine].operations(work(*TINY[tensor])).values():
-            with suppress(Exception):  # it is said below; here packages are imported and compiled
-                call()
+def child(
+    tensor: str, engine: str, folder: Path, repeat: int, tiny: bool, skip: Collection[str] = ()
+) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield the name of every operation of an engine, and after it again its first and best time, or why there is none."""
+    small = {} if tiny else ENGINES[engine].operations(work(*TINY[tensor]))
     w = work(*(TINY if tiny else TENSORS)[tensor])
-    found: dict[str, Any] = {}
     for name, call in ENGINES[engine].operations(w).items():
-        file = folder / f"{tensor} {name}.npz".replace("/", "_")
-        try:
-            with limit(60 if tiny else WORST_S):
-                start = time.process_time()
-                result = call()
-                first = time.process_time() - start
-            compare(ENGINES[engine].plain(result), file, engine)
-            del result
-            often = repeat if first < 1 else 2
-            found[name] = {"first": first, "best": min(timed(call) for _ in range(often))}
-        except TooLongError:
-            found[name] = {"over": WORST_S}
-        except Exception as error:  # what a package cannot do is a gap in the table
-            found[name] = {"error": f"{type(error).__name__}: {error}"[:200]}
+        if name in skip:
+            continue
+        yield name, None
+        with suppress(Exception):  # it is said below; here packages are imported and compiled
+            small.get(name, call)()
+        yield name, operation(call, engine, folder / f"{tensor} {name}.npz".replace("/", "_"), repeat, tiny)  # fmt: skip
     if engine in OURS and tensor == "3-d":
-        try:
-            for name, (before, call) in builder_calls(w).items():
+        for name, (before, call) in builder_calls(w).items():
+            yield name, None
+            try:
                 best = min(timed(call, before) for _ in range(min(3, repeat)))
-                found[name] = {"first": best, "best": best}
-        except Exception as error:
-            found["put 1,000"] = {"error": f"{type(error).__name__}: {error}"[:200]}
-    return found
+                yield name, {"first": best, "best": best}
+            except Exception as error:
+                yield name, {"error": f"{type(error).__name__}: {error}"[:200]}
+
+
+def operation(
+    call: Callable[[], Any], engine: str, file: Path, repeat: int, tiny: bool
+) -> dict[str, Any]:
+    """Return the first and the best time of an operation in seconds, or why there is none."""
+    try:
+        with limit(60 if tiny else WORST_S):
+            start = time.process_time()
+            result = call()
+            first = time.process_time() - start
+        compare(ENGINES[engine].plain(result), file, engine)
+        del result
+        often = repeat if first < 1 else 2
+        return {"first": first, "best": min(timed(call) for _ in range(often))}
+    except TooLongError:
+        return {"over": WORST_S}
+    except Exception as error:  # what a package cannot do is a gap in the table
+        return {"error": f"{type(error).__name__}: {error}"[:200]}
 
 
 def compare(got: Plain, file: Path, engine: str) -> None:
@@ -151,29 +167,48 @@ def compare(got: Plain, file: Path, engine: str) -> None:
 
 
 def run(tensor: str, engine: str, folder: Path, repeat: int, tiny: bool) -> dict[str, Any]:
-    """Return what `child` finds in a fresh process."""
+    """Return what `child` finds in a fresh process, and in others where an operation has to be ended."""
     kernels = "fast" if engine == "fast" else "numpy"
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    command = [
-        sys.executable,
-        __file__,
-        "--child",
-        tensor,
-        engine,
-        str(folder),
-        "--repeat",
-        str(repeat),
-    ]
     environment = {**os.environ, "TENSORLAKE_KERNELS": kernels, "NUMBA_DISABLE_JIT": "0", **threads}
-    done = subprocess.run(
-        command + ["--tiny"] * tiny, capture_output=True, text=True, check=False, env=environment
-    )
-    lines = [line[7:] for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    if not lines:
-        said = done.stderr.strip().splitlines() or ["nothing said"]
-        return {"all": {"error": said[-1][:200]}}
-    found: dict[str, Any] = json.loads(lines[-1])
-    return found
+    command = [sys.executable, __file__, "--child", tensor, engine, str(folder)]
+    command += ["--repeat", str(repeat), *["--tiny"] * tiny]
+    found: dict[str, Any] = {}
+    begun: str | None = ""
+    while begun is not None:
+        begun, since = None, time.monotonic()
+        for name, one in told([*command, "--skip", *found], environment):
+            begun, since = (name, time.monotonic()) if one is None else (None, since)
+            if one is not None:
+                found[name] = one
+                print(f"  {tensor}, {engine}: {name}: {shown(one)} ms", file=sys.stderr, flush=True)
+        if begun is not None and begun not in found:
+            is_stuck = time.monotonic() - since > STUCK_S - 1
+            found[begun] = {"over": STUCK_S} if is_stuck else {"error": "its process broke off"}
+            print(f"  {tensor}, {engine}: {begun}: ended", file=sys.stderr, flush=True)
+    return found or {"all": {"error": "it said nothing"}}
+
+
+def told(
+    command: list[str], environment: dict[str, str], patience: float = STUCK_S
+) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield what a process tells; one that is silent for too long is ended."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        lines: queue.Queue[str] = queue.Queue()
+        reader = threading.Thread(target=lambda: [*map(lines.put, process.stdout), lines.put("")])  # type: ignore[arg-type]
+        reader.start()
+        while True:
+            try:
+                line = lines.get(timeout=patience)
+            except queue.Empty:
+                process.kill()
+                break
+            if not line:
+                break
+            if line.startswith("RESULT "):
+                name, one = json.loads(line[7:])
+                yield name, one
+        reader.join()
 
 
 def installed(name: str) -> str | None:
@@ -248,7 +283,7 @@ def table(tensor: str, found: dict[str, dict[str, Any]], tiny: bool) -> str:
 
 
 def shown(found: dict[str, Any] | None) -> str:
-    """Return a time as text."""
+    """Return a time in ms as text."""
     if not found or "error" in found:
         return "-" if not found else "error"
     return f"{found['best'] * 1e3:.1f}" if "best" in found else f"over {found['over'] * 1e3:.0f}"
@@ -262,11 +297,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--tensors", nargs="*", default=list(TENSORS), choices=TENSORS)
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--skip", nargs="*", default=[], help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
     if given.child:
         tensor, engine, folder = given.child
-        found = child(tensor, engine, Path(folder), given.repeat, given.tiny)
-        print("RESULT " + json.dumps(found))
+        for told_ in child(tensor, engine, Path(folder), given.repeat, given.tiny, given.skip):
+            print("RESULT " + json.dumps(told_), flush=True)
         return 0
     known = {engine: v for engine in given.engines if (v := installed(engine)) is not None}
     print(

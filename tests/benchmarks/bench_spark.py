@@ -327,14 +327,7 @@ def pin_executors(spark: Any, count: int) -> None:
     status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
     while status().size() < count + 1:  # the driver is one of them
         time.sleep(0.05)
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it ended meanwhile
-            command = (entry / "cmdline").read_bytes()
-            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
-            if b"CoarseGrainedExecutorBackend" in command and b"java" in command:
-                found.append((int(parent), entry))
-    ours = [entry for parent, entry in found if parent in _family()]
+    ours = executors()
     if len(ours) != count:
         raise AssertionError(f"{len(ours)} executors of {count}")
     cores = sorted(os.sched_getaffinity(0))
@@ -342,6 +335,37 @@ def pin_executors(spark: Any, count: int) -> None:
         for thread in (entry / "task").iterdir():
             with suppress(OSError):
                 os.sched_setaffinity(int(thread.name), {cores[number % len(cores)]})
+
+
+def executors() -> list[Path]:
+    """Return the folders in /proc of the executors that this process started."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            command = (entry / "cmdline").read_bytes()
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            if b"CoarseGrainedExecutorBackend" in command and b"java" in command:
+                found.append((int(parent), entry))
+    return [entry for parent, entry in found if parent in _family()]
+
+
+def workers_of() -> dict[int, float]:
+    """Return for every executor the processor time that it and its Python have taken, in seconds."""
+    parents, spent = {}, {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            parents[int(entry.name)] = int(fields[1])
+            # Its own, and that of children that have ended.
+            spent[int(entry.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    found = {int(entry.name): 0.0 for entry in executors()}
+    for pid, seconds in spent.items():
+        above: int | None = pid
+        while above is not None and above not in found:
+            above = parents.get(above)
+        if above is not None:
+            found[above] += seconds
+    return found
 
 
 def memory(args: argparse.Namespace) -> dict[str, Any]:

@@ -86,18 +86,26 @@ def stored_bytes(store: Path) -> int:
     return sum(f.stat().st_size for f in store.rglob("*") if f.is_file())
 
 
-def start_child(script: Path, arguments: Sequence[str]) -> dict[str, Any] | str:
-    """Start a program anew with ``--child``; return its result, or the error as text."""
+def start_child(
+    script: Path, arguments: Sequence[str], aloud: bool = False
+) -> dict[str, Any] | str:
+    """Start a program anew with ``--child``; return its result, or the error as text.
+
+    If it is `aloud`, what it says on its way is heard at once.
+    """
     command = [sys.executable, str(script), "--child", *arguments]
+    err = None if aloud else subprocess.PIPE
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=err, text=True, check=False, timeout=LIMIT_S
+        )
     except subprocess.TimeoutExpired:
         return f"no end within {LIMIT_S} s"
     results = [line[7:] for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     if done.returncode == 0 and results:
         found: dict[str, Any] = json.loads(results[-1])
         return found
-    said = done.stderr.strip().splitlines() or ["nothing said"]
+    said = (done.stderr or "").strip().splitlines() or ["nothing said"]
     return f"exit code {done.returncode}: {said[-1]}"
 
 

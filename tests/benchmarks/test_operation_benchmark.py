@@ -1,6 +1,8 @@
 """The benchmark of operations runs, compares every answer, and says what is missed."""
 
+import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import bench_operations
-from bench_operations import TENSORS, TINY, child, compare, verdicts
+from bench_operations import TENSORS, TINY, child, compare, told, verdicts
 from operation_engines import ENGINES, Plain, same
 
 HERE = ("numpy", "SciPy", "sparse")
@@ -18,7 +20,7 @@ HERE = ("numpy", "SciPy", "sparse")
 @pytest.mark.parametrize("tensor", TENSORS)
 def test_engines_answer_alike(tensor, tmp_path):
     assert set(TINY) == set(TENSORS)
-    found = {engine: child(tensor, engine, tmp_path, 1, True) for engine in HERE}
+    found = {engine: dict(child(tensor, engine, tmp_path, 1, True)) for engine in HERE}
     wrong = [
         f"{engine}, {name}: {one['error']}"
         for engine, operations in found.items()
@@ -38,6 +40,19 @@ def test_a_program_of_its_own_for_every_engine(capsys):
         == 0
     )
     assert "| x + y |" in capsys.readouterr().out
+
+
+def test_a_process_that_says_nothing_is_ended():
+    said = """import time; print('RESULT ["a", null]', flush=True); time.sleep(60)"""
+    start = time.monotonic()
+    assert [*told([sys.executable, "-c", said], dict(os.environ), 3)] == [("a", None)]
+    assert time.monotonic() - start < 30
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path):
+    names = [name for name, one in child("3-d", "numpy", tmp_path, 1, True) if one]
+    again = child("3-d", "numpy", tmp_path, 1, True, names[:-3])
+    assert [name for name, one in again if one] == names[-3:]
 
 
 def test_a_wrong_answer_is_no_figure(tmp_path):

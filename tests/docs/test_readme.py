@@ -15,6 +15,7 @@ RUN_HERE = [
         f"docs/{n}.md"
         for n in (
             "tour",
+            "datasets",
             "features",
             "layouts",
             "operations",
@@ -122,3 +123,26 @@ def test_the_format_lists_the_columns_of_the_code():
     ]
     for step in {step for codec in CODECS for step in codec.split("+")}:
         assert f"`{re.sub('[0-9]', 'k', step) if step.startswith('decimal') else step}`" in text
+
+
+def test_the_format_of_datasets_lists_the_types_of_the_code():
+    import dataclasses
+
+    from tensorlake_spark.datasets.types.base import KINDS
+    from tensorlake_spark.datasets.types.media.images import IMAGE
+    from tensorlake_spark.datasets.types.media.recordings import AUDIO, DICOM, VIDEO
+    from tensorlake_spark.datasets.types.nested import LINK
+    from tensorlake_spark.datasets.types.tensor_struct import TENSOR
+
+    text = (ROOT / "tensorlake_spark" / "datasets" / "FORMAT.md").read_text()
+    said = dict(re.findall(r"^\| `(\w+)` \|([^|]*)\| [^|]+ \|$", text, re.MULTILINE))
+    for name, kind in KINDS.items():
+        options = {f.name for f in dataclasses.fields(kind)} - {"nullable", "apart"}
+        assert set(re.findall(r"`(\w+)`", said[name])) == options, name
+    structs = {"TENSOR": TENSOR, "IMAGE": IMAGE, "VIDEO": VIDEO, "AUDIO": AUDIO, "DICOM": DICOM, "LINK": LINK}  # fmt: skip
+    delta = {"int64": "long", "int32": "int", "list<item: int64>": "array<long>"}
+    listed = dict(re.findall(r"^\| ([A-Z]+) \| `([^`]+)` \|$", text, re.MULTILINE))
+    assert listed == {
+        name: ", ".join(f"{f.name}: {delta.get(str(f.type), f.type)}" for f in struct)
+        for name, struct in structs.items()
+    }

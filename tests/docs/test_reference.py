@@ -76,7 +76,12 @@ def public(kind):
 
 
 @pytest.mark.parametrize(
-    ("title", "function"), [("Open a lake", tl.open), ("Write", tl.TensorLake.write)]
+    ("title", "function"),
+    [
+        ("Open a lake", tl.open),
+        ("Write", tl.TensorLake.write),
+        ("Use a dataset", tl.dataset),
+    ],
 )
 def test_options_of_python_and_their_defaults(title, function):
     table = rows(section(page("python"), title), "option")
@@ -93,11 +98,16 @@ def test_options_of_python_and_their_defaults(title, function):
         ("Read", tl.TensorRef),
         ("Hold sparse data in memory", tl.SparseTensor),
         ("Change sparse data in memory", tl.SparseBuilder),
+        ("A column of a dataset", tl.Column),
     ],
 )
 def test_members_of_python(title, kind):
-    table = rows(section(page("python"), title), "member")
-    found = {name for row in table for name in names(row[0])} - {"ref", "st", "b"}
+    check_members(section(page("python"), title), kind)
+
+
+def check_members(text, kind):
+    table = rows(text, "member")
+    found = {name for row in table for name in names(row[0])} - {"ref", "st", "b", "ds"}
     assert found == public(kind)
     for row in table:
         for text in re.findall(r"`(\w+\([^`]*\))`", row[0]):
@@ -108,6 +118,23 @@ def test_members_of_python(title, kind):
                 assert text.replace("=Ellipsis", "=...") == shown(function).replace(
                     "Ellipsis", "..."
                 )
+
+
+def test_members_of_datasets():
+    own = section(page("python"), "Use a dataset").split("### A column of a dataset")[0]
+    check_members(own, tl.Dataset)
+
+
+def test_types_of_columns():
+    text = section(page("python"), "Types of columns")
+    assert {n for row in rows(text, "type") for n in names(row[0])} | {
+        "Type", "as_type", "SampleSchema", "Sound", "Reference", "Tiled",
+    } == {*tl.types.__all__}  # fmt: skip
+    for row in rows(text, "type"):
+        for signature in re.findall(r"`(\w+\([^`]*\))`", row[0]):
+            kind = getattr(tl.types, signature.partition("(")[0])
+            said = shown(kind).replace("nullable=True, apart=False", "").replace(", )", ")")
+            assert signature == said
 
 
 def test_what_convert_takes_is_what_write_takes():

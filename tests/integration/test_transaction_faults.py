@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable, Field
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.files.table_folder import listing
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.log.table_folder import listing
 from tensorlake_spark.delta.store.storage import Storage
 
 X = np.arange(600.0).reshape(3, 200)

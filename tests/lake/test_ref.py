@@ -145,6 +145,9 @@ def test_chunks_are_decoded_straight_into_it(lake):
     ref = lake.write("x", x, codec="zstd", block_shape=(1, 128, 512))
 
     def peak(**options):
+        return min(once(**options) for _ in range(3))  # threads may have more or less at a time
+
+    def once(**options):
         gc.collect()
         tracemalloc.start()
         try:

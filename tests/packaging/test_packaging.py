@@ -54,6 +54,7 @@ def test_a_wheel_has_the_settings_and_is_found_by_spark(copy, tmp_path):
     assert {
         "tensorlake_spark/py.typed",
         "tensorlake_spark/layouts/FORMAT.md",
+        "tensorlake_spark/datasets/FORMAT.md",
         "tensorlake_spark/spark/conf/spark-defaults.conf",
         "tensorlake_spark/spark/conf/log4j2.properties",
         "pyspark_tensorlake/__init__.py",
@@ -82,7 +83,7 @@ def test_the_oldest_versions_are_those_of_setup_cfg():
     found = dict(
         re.findall(r"^([\w-]+)==([\d.]+)", (ROOT / "tests/lowest.txt").read_text(), re.MULTILINE)
     )
-    assert len(bounds) == 7
+    assert len(bounds) == 8
     for name, bound in bounds.items():
         assert f"{found[name]}.".startswith(f"{bound}."), name
 

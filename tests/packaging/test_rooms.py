@@ -25,6 +25,8 @@ LONGEST = 450  # lines
 
 # The same name for two things, and why it is no mistake.
 ALIKE = {
+    "sources": "of samples, read anywhere, and of tensors, read by executors",
+    "changes": "lake/changes has the methods of TensorLake, datasets/changes those of a dataset and what they do",
     "transaction": "lake/transaction is the door of writing/transaction",
     "check": "jobs/check is the command line of audit/check",
     "ingest": "jobs/ingest is the command line of spark/ingest",
@@ -44,7 +46,10 @@ ALIKE = {
     "runner": "who does work on files: this process, or executors (its counterpart); computing/runner folds here",
     "source": "what is written, and Spark's word for a data source",
     "sparse": "SparseTensor, and what the sparse layouts share",
+    "base": "the contract of a layout, and of a type of samples",
+    "interchange": "of SparseTensor with other libraries, and of datasets",
     "arithmetic": "operators of SparseTensor, and functions of Spark for columns of tensors",
+    "samples": "delta/samples are rows of a table, datasets/samples what users give and take of them",
     "elements": "of a sparse tensor in memory, and of the rows of a sparse layout",
 }
 
@@ -130,7 +135,23 @@ def test_one_name_means_one_thing():
 
 # Modules without a page at their own path, and the page that covers them most. The list may only become shorter.
 COVERED = {
+    "datasets/changes/chosen_samples": "datasets/changes/test_change_methods",
+    "datasets/changes/new_values": "datasets/changes/test_change_methods",
+    "datasets/changes/rewriting": "datasets/changes/test_row_conflicts",
+    "datasets/changes/sample_changes": "datasets/changes/test_change_methods",
+    "datasets/samples/comparisons": "datasets/samples/test_where",
+    "datasets/samples/operands": "datasets/samples/test_where",
+    "datasets/sources/annotated/coco_survey": "datasets/sources/annotated/test_coco",
+    "datasets/sources/annotated/yolo_layout": "datasets/sources/annotated/test_yolo",
+    "datasets/sources/column_names": "datasets/sources/test_tar_shards",
+    "datasets/sources/sample_source": "datasets/sources/test_image_folder",
+    "datasets/sources/tables/arrow_columns": "datasets/sources/tables/test_hf_parquet",
+    "datasets/sources/tables/hf_features": "datasets/sources/tables/test_hf_parquet",
     "lake/changes": "lake/test_lake",
+    "spark/frames/frame_columns": "spark/frames/test_frame_writing",
+    "spark/frames/image_columns": "spark/frames/test_image_functions",
+    "spark/frames/partition_writing": "spark/frames/test_frame_writing",
+    "spark/frames/sample_decoding": "spark/frames/test_sample_frame",
     "spark/ingest/ingest_options": "spark/ingest/test_ingestion",
     "spark/ingest/records/cell_preparation": "spark/ingest/test_ingestion",
     "spark/source/write/conversion": "spark/source/write/test_auto_layout",
@@ -180,6 +201,8 @@ COVERED = {
     "spark/ingest/records/delta_tables": "jobs/test_ingest_batches",
     "spark/ingest/records/record_files": "jobs/test_ingest_cells",
     "spark/ingest/resume": "jobs/test_resume",
+    "spark/ingest/samples/sample_notes": "spark/ingest/samples/test_sample_ingestion",
+    "spark/ingest/samples/sample_tasks": "spark/ingest/samples/test_sample_ingestion",
     "spark/ingest/source_files": "integration/test_s3_jobs",
     "spark/ingest/sources": "jobs/test_ingest_formats",
     "spark/ingest/text_lines": "security/test_files",

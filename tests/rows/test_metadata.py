@@ -94,3 +94,31 @@ def test_attributes_are_json(value):
         tl.InvalidTensorError, match=r"attributes of tensor 'x' are not JSON: .* use str"
     ):
         meta_row(replace(PLAIN, attrs={"a": value}), 0, TOTALS)
+
+
+MANY = [f"feature_{k}" for k in range(3000)]
+
+
+@pytest.mark.parametrize(
+    ("axes", "labels", "attrs"),
+    [
+        (("row", "feature"), {"feature": MANY}, {}),
+        (("row", "feature"), {"feature": MANY}, {"labels": {"feature": ["no"]}}),
+        (("labels", "feature"), {"feature": MANY, "labels": [1, 2]}, {}),
+        (("feature", "labels"), {"labels": MANY}, {"x": ',"labels":{"y":["z"]}}'}),
+        (("labels", "b"), {"labels": ["p", "q"], "b": MANY}, {}),
+        (("a_b", "é"), {"é": MANY}, {}),
+        (("a", "b"), {"b": [f"{k}é" for k in range(3000)]}, {}),
+        (("a", "b"), {"b": [*range(3000)]}, {}),
+        (("a", "b"), {"a": ["p", "q"]}, {"long": MANY, "labels": {"b": MANY}}),
+        (("a", "b"), {}, {"long": MANY, "labels": {"b": MANY}}),
+    ],
+)
+def test_many_labels_are_read_when_they_are_asked_for(axes, labels, attrs):
+    spec = TensorSpec(
+        "x", (2, 3000), np.dtype("f4"), "ftsf", (2, 3000), axes=axes, attrs=attrs, labels={k: labels_of(v) for k, v in labels.items()},
+    )  # fmt: skip
+    found = read_meta(meta_row(spec, 7, Totals(1, 2, 3))).spec
+    assert found.attrs == attrs
+    assert found.labels == spec.labels
+    assert {name: one.to_json() for name, one in found.labels.items()} == labels

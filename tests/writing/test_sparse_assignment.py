@@ -96,3 +96,15 @@ def test_assignments_keep_what_users_added_to_rows(lake):
     lake["x"][3, 0] = 5
     rows = deltalake.DeltaTable(lake.uri).to_pandas().query("nnz == 2")
     assert rows["when"].tolist() == [3]
+
+
+@pytest.mark.parametrize("shape", [(4,), (1, 4), (3, 1), (1, 1, 3, 4), (1,), ()])
+def test_sparse_values_are_repeated_as_numpy_repeats_them(lake, shape):
+    array = np.arange(24.0).reshape(2, 3, 4)
+    ref = lake.write("stretched", tl.SparseTensor.from_dense(array), layout="bsgs")
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape) % 3 * 2.0
+    ref[1] = tl.SparseTensor.from_dense(values)
+    array[1] = values
+    assert np.array_equal(ref[...].todense(), array)
+    with pytest.raises(tl.InvalidTensorError, match=r"\(3,\) cannot be assigned"):
+        ref[1] = tl.SparseTensor.from_dense(np.ones(3))

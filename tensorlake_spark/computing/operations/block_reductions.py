@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operations.element_reductions import ElementReduction
@@ -26,6 +25,7 @@ from tensorlake_spark.computing.operations.reduction_kernels import (
 from tensorlake_spark.computing.operations.tiles import Tiles, by_slabs, unite, whole
 from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.errors import UnsupportedFunctionError
+from tensorlake_spark.ops.numpy_arguments import axes_of
 
 Array = np.ndarray[Any, Any]
 
@@ -50,7 +50,7 @@ def reduction(
 
     Raises
     ------
-    numpy.exceptions.AxisError
+    AxisError
         If there is no such axis. ValueError for one that is given twice.
     TypeError, ValueError
         NumPy's own, where it does not reduce the dtype, or nothing at all.
@@ -75,9 +75,7 @@ def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     >>> reduced_axes(None, 2), reduced_axes((-1, 0), 3)
     ((0, 1), (0, 2))
     """
-    if axis is None:
-        return tuple(range(ndim))
-    return tuple(sorted(normalize_axis_tuple(axis, ndim, "axis")))
+    return tuple(sorted(axes_of(axis, ndim)))
 
 
 @dataclass(frozen=True)
@@ -280,7 +278,7 @@ def norm_axes(axis: Any, order: Any, ndim: int) -> tuple[Any, Any]:
     >>> norm_axes((0, 1), "fro", 3), norm_axes(None, None, 2)
     (((0, 1), None), (None, None))
     """
-    several = ndim if axis is None else len(normalize_axis_tuple(axis, ndim, "axis"))
+    several = len(axes_of(axis, ndim))
     if axis is None and order is None:
         return None, None
     if several == 1 and not isinstance(order, str):

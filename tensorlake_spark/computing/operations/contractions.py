@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operations.element_reductions import (
@@ -23,6 +22,7 @@ from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of
 
 Array = np.ndarray[Any, Any]
 
@@ -152,7 +152,7 @@ def tensordot(stored: Stored, other: Any, axes: Any = 2) -> Contraction:
     Raises
     ------
     InvalidTensorError
-        If the lengths of paired axes differ. NumPy's AxisError if there is no such axis.
+        If the lengths of paired axes differ. AxisError if there is no such axis.
     """
     array, ndim = _array("tensordot", other), len(stored.shape)
     if not isinstance(axes, (tuple, list)):
@@ -161,8 +161,7 @@ def tensordot(stored: Stored, other: Any, axes: Any = 2) -> Contraction:
     else:
         pairs = ([axis] if np.ndim(axis) == 0 else [*axis] for axis in axes)
     mine, theirs = (
-        normalize_axis_tuple(tuple(some), rank, "axes")
-        for some, rank in zip(pairs, (ndim, array.ndim), strict=True)
+        axes_of(tuple(some), rank) for some, rank in zip(pairs, (ndim, array.ndim), strict=True)
     )
     if len(mine) != len(theirs):
         raise InvalidTensorError(
@@ -199,7 +198,7 @@ def ttv(stored: Stored, vectors: Any, axis: Any = None) -> Contraction:
     Raises
     ------
     InvalidTensorError
-        If a vector does not fit its axis. NumPy's AxisError if there is no such axis.
+        If a vector does not fit its axis. AxisError if there is no such axis.
     """
     pairs = _paired("ttv", stored, vectors, axis, 1)
     kept = [k for k in range(len(stored.shape)) if k not in dict(pairs)]
@@ -214,7 +213,7 @@ def ttm(stored: Stored, matrices: Any, axis: Any = None, transpose: bool = False
     Raises
     ------
     InvalidTensorError
-        If a matrix does not fit its axis. NumPy's AxisError if there is no such axis.
+        If a matrix does not fit its axis. AxisError if there is no such axis.
     """
     ndim, operands, axes = len(stored.shape), [], list(range(len(stored.shape)))
     for k, given in _paired("ttm", stored, matrices, axis, 2):
@@ -240,10 +239,10 @@ def mttkrp(stored: Stored, factors: Sequence[Any], mode: int) -> Contraction:
     Raises
     ------
     InvalidTensorError
-        If a factor does not fit its axis, or ranks differ. NumPy's AxisError if there is no such axis.
+        If a factor does not fit its axis, or ranks differ. AxisError if there is no such axis.
     """
     ndim = len(stored.shape)
-    mode = normalize_axis_index(operator.index(mode), ndim)
+    mode = axis_of(mode, ndim)
     if len(factors) != ndim:
         raise InvalidTensorError(
             f"mttkrp takes a factor for each of {ndim} axes, not {len(factors)}"
@@ -276,7 +275,7 @@ def _paired(
     ndim = len(stored.shape)
     if axis is not None and np.ndim(axis) == 0:
         factors, axis = [factors], [axis]
-    axes = normalize_axis_tuple(tuple(range(ndim)) if axis is None else tuple(axis), ndim, "axis")
+    axes = axes_of(None if axis is None else tuple(axis), ndim)
     if len(factors) != len(axes):
         raise InvalidTensorError(
             f"{name}: {len(factors)} factors for {len(axes)} axes; give one for each"

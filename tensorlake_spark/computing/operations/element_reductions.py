@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, tables
 from tensorlake_spark.computing.operations.reduction_kernels import Kernel
 from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.ops.elements import Elements, elements_at
@@ -32,7 +33,7 @@ class Cells:
     merged : int
         Entries that were left when parts were last merged.
     waiting : list of tuple of ndarray
-        Cells and values of elements, in any order, that no part has yet: many are sorted at once.
+        Cells and values of elements, in any order, that no part has yet: many are put into their cells at once.
     """
 
     parts: list[tuple[Array, ...]]
@@ -69,13 +70,13 @@ class ElementReduction(Fold[Cells]):
         if not some.nnz:
             return Cells([])
         cells, values = kept_places(some, self.axes), some.values
-        if self.in_order and (cells[1:] >= cells[:-1]).all():
+        if len(self.axes) == some.ndim:
             return Cells([self._part(cells, values)])
         return Cells([], 0, [(cells, values)])
 
     @property
     def in_order(self) -> bool:
-        return are_trailing(self.axes, len(self.shape))
+        return False
 
     def combine(self, one: Cells, other: Cells) -> Cells:
         both = one.with_others(other)
@@ -120,9 +121,7 @@ class ElementReduction(Fold[Cells]):
         """Return parts as one at most, in which each cell has one entry."""
         parts = [part for part in all_.parts if len(part[0])]
         if all_.waiting:
-            cells, values = (np.concatenate(arrays) for arrays in zip(*all_.waiting, strict=True))
-            cells, by = sort_places(cells)
-            parts.append(self._part(cells, values[by]))
+            parts.append(self._gathered(all_.waiting))
         if len(parts) < 2:
             return [*parts]
         cells, counts, *state = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
@@ -132,6 +131,19 @@ class ElementReduction(Fold[Cells]):
             return [(cells, counts[by], *(array[by] for array in state))]
         merged = self.kernel.merge(tuple(array[by] for array in state), starts)
         return [(cells[starts], np.add.reduceat(counts[by], starts), *merged)]
+
+    def _gathered(self, waiting: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
+        """Return the part of elements that come in any order: by tables, or sorted where these would be empty."""
+        total = math.prod(n for k, n in enumerate(self.shape) if k not in self.axes)
+        if not can_be_tabled(sum(len(part[0]) for part in waiting), total):
+            cells, values = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
+            cells, by = sort_places(cells)
+            return self._part(cells, values[by])
+        found = [
+            (cells, counts, *self.kernel.scatter(at, values, counts))
+            for cells, counts, (at, values) in tables(waiting, total)
+        ]
+        return tuple(np.concatenate(arrays) for arrays in zip(*found, strict=True))
 
 
 def kept_places(block: Elements, axes: Sequence[int]) -> Array:
@@ -156,17 +168,6 @@ def kept_places(block: Elements, axes: Sequence[int]) -> Array:
         return np.asarray(block.places - block.places // inner * inner)
     kept = [k for k in range(ndim) if k not in axes]
     return ravel(block.coords[kept], [shape[k] for k in kept])
-
-
-def are_trailing(axes: Sequence[int], ndim: int) -> bool:
-    """Return whether ascending axes are the last ones, so that elements in C order come cell by cell.
-
-    Examples
-    --------
-    >>> are_trailing((1, 2), 3), are_trailing((0,), 3), are_trailing((), 3)
-    (True, False, True)
-    """
-    return tuple(axes) == tuple(range(ndim - len(axes), ndim))
 
 
 def run_starts(cells: Array) -> Array:

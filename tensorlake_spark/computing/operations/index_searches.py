@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -11,12 +12,8 @@ import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
-from tensorlake_spark.computing.operations.element_reductions import (
-    Cells,
-    are_trailing,
-    kept_places,
-    run_starts,
-)
+from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, tables
+from tensorlake_spark.computing.operations.element_reductions import Cells, kept_places, run_starts
 from tensorlake_spark.computing.operations.reduction_kernels import identity
 from tensorlake_spark.computing.operations.tiles import State, Tiles, by_slabs, unite, whole
 from tensorlake_spark.computing.stored import Stored
@@ -34,7 +31,7 @@ def search(stored: Stored, name: str, axis: int | None = None, keepdims: bool = 
 
     Raises
     ------
-    numpy.exceptions.AxisError
+    AxisError
         If there is no such axis.
     ValueError
         NumPy's own, where there is no element to choose from.
@@ -164,20 +161,19 @@ class ElementSearch(Fold[Cells]):
         some = cast("Elements", block)
         if not some.nnz:
             return Cells([])
-        cells, values = kept_places(some, self.axes), some.values
         if len(self.axes) == some.ndim:
-            at = some.places
-        else:
-            inner = math.prod(self.shape[self.axes[0] + 1 :])
-            at = some.places // inner
+            cells = np.zeros(some.nnz, np.int64)
+            return Cells([self._gathered([(cells, some.places, some.values)])])
+        cells = kept_places(some, self.axes)
+        inner = math.prod(self.shape[self.axes[0] + 1 :])
+        at = some.places // inner
+        if self.axes[0]:
             at -= at // self.shape[self.axes[0]] * self.shape[self.axes[0]]
-        if self.in_order and (cells[1:] >= cells[:-1]).all():
-            return Cells([self._best(cells, at, values)])
-        return Cells([], 0, [(cells, at, values)])
+        return Cells([], 0, [(cells, at, some.values)])
 
     @property
     def in_order(self) -> bool:
-        return are_trailing(self.axes, len(self.shape))
+        return False
 
     def combine(self, one: Cells, other: Cells) -> Cells:
         both = one.with_others(other)
@@ -191,12 +187,40 @@ class ElementSearch(Fold[Cells]):
         parts = [part for part in all_.parts if len(part[0])] + all_.waiting
         if not all_.waiting and len(parts) < 2:
             return parts
-        cells, at, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        cells *= self._total
+        return [self._gathered(parts)]
+
+    def _gathered(self, parts: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
+        """Return what has to be known of elements in any order, sorted by cell and place."""
+        cells = math.prod(n for k, n in enumerate(self.shape) if k not in self.axes)
+        if not can_be_tabled(sum(len(part[0]) for part in parts), cells):
+            return self._sorted(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        found = [self._best_of(some, *arrays) for some, _, arrays in tables(parts, cells)]
+        return tuple(np.concatenate(arrays) for arrays in zip(*found, strict=True))
+
+    def _best_of(self, cells: Array, of: Array, at: Array, values: Array) -> tuple[Array, ...]:
+        """Return what has to be known of elements whose cells are numbered, nothing sorted where all are decided."""
+        best = np.full(len(cells), identity(self._ufunc, self.dtype), self.dtype)
+        with np.errstate(all="ignore"):
+            self._ufunc.at(best, of, values)
+        decided = better(best, np.zeros(1, self.dtype), self.largest)
+        if not decided.all():
+            return self._sorted(cells[of], at, values)
+        first = np.full(len(cells), self._total)
+        hit = np.flatnonzero(same(values, best[of]))
+        np.minimum.at(first, of[hit], at[hit])
+        return cells, first, best
+
+    def _sorted(self, cells: Array, at: Array, values: Array) -> tuple[Array, ...]:
+        """Return what has to be known of elements in any order."""
+        cells = cells * self._total
         cells += at
         keys, by = sort_places(cells)
         cells = keys // self._total
-        return [self._best(cells, keys - cells * self._total, values[by])]
+        return self._best(cells, keys - cells * self._total, values[by])
+
+    @property
+    def _ufunc(self) -> np.ufunc:
+        return np.maximum if self.largest else np.minimum
 
     @property
     def _total(self) -> int:
@@ -209,7 +233,7 @@ class ElementSearch(Fold[Cells]):
             return cells, at, values
         of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells)))
         with np.errstate(all="ignore"):
-            best = (np.maximum if self.largest else np.minimum).reduceat(values, starts)
+            best = self._ufunc.reduceat(values, starts)
         decided = better(best, np.zeros(1, self.dtype), self.largest)
         is_best = np.flatnonzero(same(values, best[of]))
         first = is_best[run_starts(of[is_best])]
@@ -239,7 +263,7 @@ class ElementSearch(Fold[Cells]):
         if len(starts) == len(cells) and better(values, zero, self.largest).all():
             return at
         counts = np.diff(starts, append=len(cells))
-        best = (np.maximum if self.largest else np.minimum).reduceat(values, starts)
+        best = self._ufunc.reduceat(values, starts)
         rank = np.arange(len(at)) - np.repeat(starts, counts)
         # The first place that is not stored is the first whose rank is not itself.
         hole = np.where(at == rank, counts.max() + 1, rank)
@@ -298,7 +322,8 @@ def better(one: Array, other: Array, largest: bool) -> Array:
     >>> better(np.array([2.0, np.nan, 1.0]), np.array([1.0, 5.0, np.nan]), True).tolist()
     [True, True, False]
     """
-    out = np.asarray(one > other if largest else one < other)
+    with np.errstate(invalid="ignore"):  # of NaN in complex numbers NumPy warns
+        out = np.asarray(one > other if largest else one < other)
     if one.dtype.kind in "fcmM":
         lost, missing = (np.isnat if one.dtype.kind in "mM" else np.isnan)(one), _is_nan(other)
         out = (out | lost) & ~missing

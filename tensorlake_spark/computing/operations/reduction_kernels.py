@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.computing.operations.cell_tables import table_sums
 from tensorlake_spark.computing.operations.tiles import State
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +46,10 @@ class Kernel(ABC):
     @abstractmethod
     def groups(self, values: Array, starts: Array) -> State:
         """Return the state of each run of values of sparse elements, none of them empty."""
+
+    @abstractmethod
+    def scatter(self, at: Array, values: Array, counts: Array) -> State:
+        """Return the states of cells from values in any order: which cell each is in, and how many each cell has."""
 
     @abstractmethod
     def merge(self, state: State, starts: Array) -> State:
@@ -124,6 +129,16 @@ class UfuncKernel(Kernel):
         if self.ufunc not in _LOGICAL:
             values = values.astype(self.computed, copy=False)
         return self._runs(values, starts)
+
+    def scatter(self, at: Array, values: Array, counts: Array) -> State:
+        values = self._prepared(values)
+        values = values.astype(bool if self.ufunc in _LOGICAL else self.computed, copy=False)
+        with np.errstate(all="ignore"):
+            if self.ufunc is np.add and self.computed.kind in "fc":
+                return (table_sums(at, values, len(counts)).astype(self.computed, copy=False),)
+            table = np.full(len(counts), identity(self.ufunc, values.dtype), values.dtype)
+            self.ufunc.at(table, at, values)
+        return (table.astype(self.computed, copy=False),)
 
     def merge(self, state: State, starts: Array) -> State:
         return self._runs(state[0], starts)
@@ -218,6 +233,15 @@ class Moments(Kernel):
             np.subtract(values, apart, out=apart)
             return counts.astype(np.float64), mean, _run_sums(_square(apart), starts, of)
 
+    def scatter(self, at: Array, values: Array, counts: Array) -> State:
+        values = values.astype(self.computed, copy=False)
+        with np.errstate(all="ignore"):
+            mean = (table_sums(at, values, len(counts)) / counts).astype(self.computed, copy=False)
+            apart = mean[at]
+            np.subtract(values, apart, out=apart)
+            sums = table_sums(at, _square(apart), len(counts)).astype(self._real, copy=False)
+        return counts.astype(np.float64), mean, sums
+
     def merge(self, state: State, starts: Array) -> State:
         n, mean, sums = state
         if len(starts) == len(n):
@@ -278,6 +302,13 @@ class IntegerMoments(Kernel):
     def groups(self, values: Array, starts: Array) -> State:
         found = values.astype(np.int64)
         return np.add.reduceat(found, starts), np.add.reduceat(found * found, starts)
+
+    def scatter(self, at: Array, values: Array, counts: Array) -> State:
+        sums, squares = np.zeros((2, len(counts)), np.int64)
+        found = values.astype(np.int64)
+        np.add.at(sums, at, found)
+        np.add.at(squares, at, found * found)
+        return sums, squares
 
     def merge(self, state: State, starts: Array) -> State:
         return tuple(np.add.reduceat(array, starts) for array in state)

@@ -3,7 +3,7 @@
 A read uses `statistics`, `footer` with its `footer_checksum`, and `payload`; `catalog` finds the tensors of a version,
 with `catalog_file` where there are many; `digest_file` keeps digests of rows.
 Whole files anew: `rewrite`, `merge`, `compaction`; a `runner` says who does such work. `inspection` holds a file
-against the log. May import ``delta.log`` and ``delta.store``.
+against the log, `table_folder` lists the folder. May import ``delta.log`` and ``delta.store``.
 """
 
 from typing import TYPE_CHECKING

@@ -69,7 +69,9 @@ def _rows_of_file(snapshot: Snapshot, place: int) -> pa.Table:
                 [np.arange(footer.rows[g]) + footer.first_row[g] for g in groups] or [np.zeros(0)]
             ).astype(np.int64)
             table = table.append_column("row", pa.array(numbers))
-            table = table.filter(pc.equal(table["nnz"], 0))
+            data = table["nnz"].to_numpy() != 0
+            if data.any():
+                table = table.filter(pa.array(~data))
         _cache[key] = table
         while len(_cache) > _KEEP:
             _cache.popitem(last=False)
@@ -97,10 +99,12 @@ def find(snapshot: Snapshot, tensor_id: str) -> Meta | None:
         if best is not None and best["seq"] >= files.last_seq[place]:
             break
         rows = _meta_rows(snapshot, place)
-        rows = rows.filter(pc.equal(rows["id"], tensor_id)).sort_by([("seq", "descending")])
+        if rows.num_rows > 1:
+            rows = rows.filter(pc.equal(rows["id"], tensor_id)).sort_by([("seq", "descending")])
         if rows.num_rows and (best is None or rows["seq"][0].as_py() > best["seq"]):
             try:
-                best = rows.slice(0, 1).to_pylist()[0]
+                row = rows.slice(0, 1).to_pylist()[0]
+                best = row if row["id"] == tensor_id else best
             except UnicodeDecodeError as error:
                 raise CorruptDataError(
                     f"the metadata row of tensor {tensor_id!r} in {files.path[place]} is damaged: {error}"

@@ -215,14 +215,8 @@ class Footer:
         """Return the least and the greatest value of a column in each row group, None if unknown."""
         known = self._bounds.get(column)
         if known is None:
-            place = self._column.get(column)
-            least: list[Any] = [None] * len(self._groups)
-            most: list[Any] = [None] * len(self._groups)
-            for g, group in enumerate(self._groups if place is not None else ()):
-                statistics = group.column(place).statistics
-                if statistics is not None and statistics.has_min_max:
-                    least[g], most[g] = statistics.min, statistics.max
-            known = self._bounds[column] = (least, most)
+            found = [self._bounds_of(column, g) for g in range(len(self._groups))]
+            known = self._bounds[column] = ([a for a, _ in found], [b for _, b in found])
         return known
 
     def boxes(self, axes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Array, Array]:
@@ -274,9 +268,20 @@ class Footer:
 
     def holds_only(self, tensor_id: str, group: int) -> bool:
         """Whether a row group is known to hold data rows of this tensor and nothing else."""
-        first, last = self.bounds("id")
-        least, _ = self.bounds("nnz")
-        return bool(first[group] == last[group] == tensor_id and (least[group] or 0) > 0)
+        first, last = self._bounds_of("id", group)
+        least, _ = self._bounds_of("nnz", group)
+        return bool(first == last == tensor_id and (least or 0) > 0)
+
+    def _bounds_of(self, column: str, group: int) -> tuple[Any, Any]:
+        """Return the least and the greatest value of a column in one row group, None if unknown."""
+        known = self._bounds.get(column)
+        if known is not None:
+            return known[0][group], known[1][group]
+        place = self._column.get(column)
+        statistics = None if place is None else self._groups[group].column(place).statistics
+        if statistics is None or not statistics.has_min_max:
+            return None, None
+        return statistics.min, statistics.max
 
 
 def _start(chunk: pq.ColumnChunkMetaData) -> int:

@@ -75,8 +75,10 @@ class SealedOutput:
         """Write seal and footer, and close the stream."""
         if self.closed:
             return
-        self.stream.flush()
-        self.closed = True
+        stream, self.closed = self.stream, True
+        stream.flush()
+        # The stream has this object in it: without this both would stay, with a buffer for every file.
+        del self.stream
         footer = bytes(self._footer or b"")
         if len(footer) >= _END.size and _END.unpack(footer[-_END.size :])[0] + _END.size == len(
             footer

@@ -73,27 +73,40 @@ def inspect_file(
     visit : callable
         Takes the number of each row group that can be read, and its live rows, with all columns.
     """
-    storage, place = snapshot.storage, snapshot.places[path]
     out = Inspection(path)
+    file = open_inspected(snapshot, out)
+    if file is None:
+        return out
+    with file:
+        try:
+            with reading(snapshot.storage, path):
+                footer = Footer(file.metadata)
+        except CorruptDataError as error:
+            out.faults.append(Fault(DAMAGED, str(error)))
+            return out
+        _hold(snapshot, snapshot.places[path], footer, file, visit, out)
+    return out
+
+
+def open_inspected(snapshot: Snapshot, out: Inspection) -> pq.ParquetFile | None:
+    """Open a data file of any kind, and put what is wrong with it as a whole into `out`; None if it cannot be read."""
+    storage, path = snapshot.storage, out.path
+    place = snapshot.places[path]
     with reaching(storage):
         (info,) = storage.infos([path])
     if not info.is_file:
         out.faults.append(Fault(MISSING, "the log names the file, and it is not there"))
-        return out
+        return None
     out.nbytes = int(info.size)
     size = int(snapshot.files.size[place])
     if info.size != size:
         out.faults.append(Fault(SIZE, f"the file has {info.size} bytes, the log says {size}"))
     try:
         with reading(storage, path):
-            footer = Footer(read_footer(storage, path))
-            file = storage.open_parquet(path, footer.metadata)
+            return storage.open_parquet(path, read_footer(storage, path))
     except CorruptDataError as error:
         out.faults.append(Fault(DAMAGED, str(error)))
-        return out
-    with file:
-        _hold(snapshot, place, footer, file, visit, out)
-    return out
+        return None
 
 
 def _hold(
@@ -128,7 +141,7 @@ def _hold(
         least = {name: low[group] for name, (low, _) in bounds.items()}
         most = {name: high[group] for name, (_, high) in bounds.items()}
         if wrong := own.passed(least, most):
-            out.faults.append(Fault(STATISTICS, f"footer, row group {group}: {_few(wrong)}"))
+            out.faults.append(Fault(STATISTICS, f"footer, row group {group}: {few(wrong)}"))
         whole.add(own if live is rows else replace(Statistics.of(live), nulls=own.nulls))
     if out.is_read:
         wrong = whole.passed(flat(said["minValues"]), flat(said["maxValues"]))
@@ -139,7 +152,7 @@ def _hold(
                 if name in whole.nulls and count != whole.nulls[name]
             ]
         if wrong:
-            out.faults.append(Fault(STATISTICS, f"log: {_few(wrong)}"))
+            out.faults.append(Fault(STATISTICS, f"log: {few(wrong)}"))
 
 
 def stored_batches(snapshot: Snapshot, path: str) -> Iterator[pa.RecordBatch]:
@@ -173,6 +186,7 @@ def _part(keep: Array, footer: Footer, group: int) -> Array:
     return np.asarray(keep[start : start + int(footer.rows[group])])
 
 
-def _few(texts: list[str]) -> str:
+def few(texts: list[str]) -> str:
+    """Return the first of some texts, and how many more there are."""
     rest = f", and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     return "; ".join(texts[:_SHOWN]) + rest

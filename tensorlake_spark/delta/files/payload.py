@@ -9,7 +9,7 @@ Arrow instead. Should a file lie about its pages, the checksum of the row does n
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,9 @@ from tensorlake_spark.delta.store.ranges import Part
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.rows.row import INLINE, VIEW
 
+_LENGTH = struct.Struct("<I")
 _DATA_PAGE, _PLAIN, _RLE = 0, 0, 3
+_HEAD = 256  # bytes that a page's header has at most, without statistics
 _LONGEST, _DEEPEST = 63, 8  # bits of a number before its last seven; structs in each other
 
 
@@ -150,23 +152,99 @@ def _slice(file: pa.Buffer | Part, start: int, size: int) -> pa.Buffer:
 
 def _spans(data: memoryview, count: int) -> list[tuple[int, int] | None]:
     """Return ``(place, length)`` of every value of a column chunk, None for a null."""
+    return nested_spans(data, count, 1)[0]
+
+
+def nested_spans(
+    data: memoryview, count: int, deepest: int
+) -> tuple[list[tuple[int, int] | None], list[int]]:
+    """Return where the values of a column chunk lie that may be inside structs.
+
+    Parameters
+    ----------
+    data : memoryview
+        The column chunk.
+    count : int
+        How many values it has.
+    deepest : int
+        The definition level of a value that is there: how many of the column and the structs around it may be null.
+
+    Returns
+    -------
+    spans : list of ((int, int) or None)
+        Place and length of each value, None for a null.
+    levels : list of int
+        The definition level of each value: of a null, how many of the structs around it are there.
+
+    Raises
+    ------
+    CorruptDataError
+        If the pages do not add up to the column chunk.
+    """
+    return _walked(
+        lambda place: _struct(data, place),
+        lambda place, nbytes: data[place : place + nbytes],
+        lambda place: _LENGTH.unpack_from(data, place)[0],
+        len(data),
+        count,
+        deepest,
+    )
+
+
+def distant_spans(
+    read: Callable[[int, int], memoryview], size: int, count: int, deepest: int
+) -> tuple[list[tuple[int, int] | None], list[int]]:
+    """Return what `nested_spans` does, of a column chunk of few large values that is not read as a whole.
+
+    Parameters
+    ----------
+    read : callable
+        Returns so many bytes of the chunk from a place on.
+    size : int
+        Bytes of the chunk.
+    count, deepest : int
+        As for `nested_spans`.
+    """
+
+    def header_at(place: int) -> tuple[dict[int, Any], int]:
+        header, nbytes = _struct(read(place, min(_HEAD, size - place)), 0)
+        return header, place + nbytes
+
+    def length_at(place: int) -> int:
+        return int(_LENGTH.unpack(read(place, 4))[0])
+
+    return _walked(header_at, read, length_at, size, count, deepest)
+
+
+def _walked(
+    header_at: Callable[[int], tuple[dict[int, Any], int]],
+    read: Callable[[int, int], memoryview],
+    length_at: Callable[[int], int],
+    size: int,
+    count: int,
+    deepest: int,
+) -> tuple[list[tuple[int, int] | None], list[int]]:
+    """Go from page to page and from value to value; `header_at` returns a page's header and where it ends."""
     spans: list[tuple[int, int] | None] = []
-    place, size = 0, len(data)
+    levels: list[int] = []
+    place = 0
     try:
         while place < size and len(spans) < count:
-            header, place = _struct(data, place)
-            page_end = place + header[3]
-            page = header[5]
+            header, at = header_at(place)
+            page, page_end = header[5], at + header[3]
             if header[1] != _DATA_PAGE or page[2] != _PLAIN or page[3] != _RLE:
                 raise CorruptDataError(f"a page has type {header[1]} and encoding {page[2]}")
-            (levels,) = struct.unpack_from("<I", data, place)
-            present = _levels(data[place + 4 : place + 4 + levels], page[1])
-            at = place + 4 + levels
-            for here in present:
-                if not here:
+            here = [deepest] * page[1]
+            if deepest:
+                nbytes = length_at(at)
+                here = _levels(read(at + 4, min(nbytes, size - at)), page[1], deepest.bit_length())
+                at += 4 + nbytes
+            levels += here
+            for level in here:
+                if level < deepest:
                     spans.append(None)
                     continue
-                (length,) = struct.unpack_from("<I", data, at)
+                length = length_at(at)
                 spans.append((at + 4, length))
                 at += 4 + length
             if at != page_end or page_end > size:
@@ -176,22 +254,23 @@ def _spans(data: memoryview, count: int) -> list[tuple[int, int] | None]:
         raise CorruptDataError("a page header cannot be read") from error
     if len(spans) != count:
         raise CorruptDataError(f"{len(spans)} values instead of {count}")
-    return spans
+    return spans, levels
 
 
-def _levels(data: memoryview, count: int) -> list[bool]:
-    """Decode definition levels of one bit: runs of RLE and bit-packed groups."""
-    out: list[bool] = []
+def _levels(data: memoryview, count: int, bits: int) -> list[int]:
+    """Decode definition levels of a few bits: runs of RLE and bit-packed groups."""
+    out: list[int] = []
     place = 0
     while len(out) < count:
         head, place = _varint(data, place)
         if head & 1:
-            groups = head >> 1
-            packed = np.frombuffer(data[place : place + groups], np.uint8)
-            out += np.unpackbits(packed, bitorder="little").astype(bool).tolist()
-            place += groups
+            nbytes = (head >> 1) * bits
+            packed = np.frombuffer(data[place : place + nbytes], np.uint8)
+            each = np.unpackbits(packed, bitorder="little").reshape(-1, bits)
+            out += (each @ (1 << np.arange(bits))).tolist()
+            place += nbytes
         else:
-            out += [bool(data[place])] * min(head >> 1, count - len(out))
+            out += [data[place]] * min(head >> 1, count - len(out))
             place += 1
     return out[:count]
 

@@ -75,7 +75,10 @@ def plan(
     axes = tuple(axis for axis, _, _ in selection.ranges())
     plans = []
     for i, footer in _footers(snapshot, np.flatnonzero(wanted).tolist()):
-        groups = footer.may_hold(tensor_id, data=True)
+        if files.first_id[i] == files.last_id[i] == tensor_id and files.least_nnz[i] > 0:
+            groups = np.ones(len(footer.rows), bool)
+        else:
+            groups = footer.may_hold(tensor_id, data=True)
         if axes:
             groups = groups & selection.hits(*footer.boxes(axes, shape))
         chosen = np.flatnonzero(groups)

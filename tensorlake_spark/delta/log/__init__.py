@@ -2,7 +2,7 @@
 on a local disk with `local_commit`; `replay` follows the commits of others there.
 
 What is in the log: `actions`, `live_files`, `deletion_vectors`, `properties`, `history`, `tags`. `time_travel` says
-which version is meant; `creation` makes a table, `data_file` names its files, `table_folder` lists its folder;
+which version is meant, `requirements` which tables are read; `creation` makes a table, `data_file` names its files,
 `remote_log` brings the log from an object store. May import ``delta.store``, never ``delta.files``.
 """
 

@@ -16,13 +16,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import deltalake
-from deltalake import CommitProperties, Transaction
+import pyarrow as pa
+from deltalake import CommitProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import RemoveAction
 
 from tensorlake_spark.delta.log import local_commit
 from tensorlake_spark.delta.log.actions import commit_name, read_actions
 from tensorlake_spark.delta.log.data_file import DataFile, unsettle
+from tensorlake_spark.delta.log.requirements import TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.redaction import cleanse
 from tensorlake_spark.delta.store.storage import Storage, is_answer, listed, reaching, refusal
@@ -69,6 +71,18 @@ class Change:
         The caller's own application transaction: a repeated batch changes nothing.
     data_change : bool
         False where the rows stay what they are, and only move to other files.
+    counters : mapping of str to ((int or None), int)
+        Further application transactions: the number that each has to have now, and the one that it gets.
+    schema : deltalake.Schema, or None
+        The table's new columns. Where files are removed as well, `is_whole` has to be true.
+    properties : mapping of str to str, or None
+        The table's new properties, written with a new schema where that is possible in one commit.
+    columns : pyarrow.Schema, or None
+        The columns that the change was made for: it is stale if the table has others.
+    is_whole : bool
+        Whether `removes` are all files of the table: a file that another writer has added makes it stale.
+    kind : str
+        What the table is, `requirements.TENSORS` or `requirements.SAMPLES`.
     """
 
     tensors: Mapping[str, int | None]
@@ -77,6 +91,12 @@ class Change:
     operation: str = "write"
     transaction: tuple[str, int] | None = None
     data_change: bool = True
+    counters: Mapping[str, tuple[int | None, int]] = field(default_factory=dict)
+    schema: Schema | None = None
+    properties: Mapping[str, str] | None = None
+    columns: pa.Schema | None = None
+    is_whole: bool = False
+    kind: str = TENSORS
     mark: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
@@ -141,7 +161,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
         if attempt:
             wait = min(0.5, 0.01 * 1.4**attempt)
             time.sleep(wait * random.uniform(0.2, 1.0))  # nosec B311 # no secret
-        snapshot = Snapshot.newest(storage)
+        snapshot = Snapshot.newest(storage, change.kind)
         since = since if attempt else snapshot.version
         if attempt and _is_there(snapshot, change.mark, since):
             return snapshot
@@ -149,9 +169,14 @@ def commit(storage: Storage, change: Change) -> Snapshot:
         for tensor_id, number in change.tensors.items():
             if numbers[app_of(tensor_id)] != number:
                 raise StaleChange(tensor_id, snapshot)
+        for app_id, (number, _) in change.counters.items():
+            if snapshot.transaction(app_id) != number:
+                raise StaleChange(None, snapshot)
+        if change.columns is not None and not snapshot.schema.equals(change.columns, True):
+            raise StaleChange(None, snapshot)
         _check_removes(snapshot, change)
         try:
-            _commit_once(snapshot, change)
+            is_local = _commit_once(snapshot, change)
         except (CommitFailedError, DeltaError) as failed:
             error = failed
             continue
@@ -163,12 +188,12 @@ def commit(storage: Storage, change: Change) -> Snapshot:
                 if attempt < timeouts.max_retries and time.monotonic() < until:
                     error = failed
                     continue
-            snapshot = Snapshot.open(storage)
+            snapshot = Snapshot.open(storage, kind=change.kind)
             if _is_there(snapshot, change.mark, since):
                 return snapshot
             raise _lost(storage, failed, over=pending <= snapshot.version) from failed
-        return _after(snapshot)
-    snapshot = Snapshot.open(storage)
+        return _after(snapshot, is_local)
+    snapshot = Snapshot.open(storage, kind=change.kind)
     if _is_there(snapshot, change.mark, since):
         return snapshot
     if error is not None:
@@ -179,11 +204,22 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     ) from error
 
 
-def _after(snapshot: Snapshot) -> Snapshot:
-    """Return the newest version after a commit, which this process reads on from at its next one."""
+def _after(snapshot: Snapshot, is_local: bool) -> Snapshot:
+    """Return the newest version after a commit, which this process reads on from at its next one.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version that the commit followed.
+    is_local : bool
+        Whether it was made without deltalake, which writes checkpoints.
+    """
     later = snapshot.read_on()
     if later is None or later is snapshot:
-        return snapshot.newer()
+        later = snapshot.newer()
+        if is_local:
+            local_commit.tidy(later)
+        return later
     local_commit.tidy(later)
     return Snapshot.keep(later)
 
@@ -200,14 +236,13 @@ def _lost(storage: Storage, failed: OSError, over: bool) -> StorageError:
 
 
 def _check_removes(snapshot: Snapshot, change: Change) -> None:
-    """Raise if a file that a change removes is gone, or if its removal cannot be written."""
+    """Raise if a file that a change removes is gone, or came since, or if its removal cannot be written."""
+    if change.is_whole and not set(snapshot.files.path) <= set(change.removes):
+        raise StaleChange(None, snapshot, moved=True)
     if not change.removes:
         return
-    if snapshot.is_append_only and change.data_change:
-        raise UnsupportedFeatureError(
-            f"the table at {snapshot.storage.uri} takes appends only, and a {change.operation} takes rows away; "
-            "ALTER TABLE ... SET TBLPROPERTIES ('delta.appendOnly' = 'false') allows it"
-        )
+    if change.data_change:
+        snapshot.check_removing(change.operation)
     live = set(snapshot.files.path)
     marked = any(snapshot.kept(path) is not None for path in change.removes)
     if (marked and not change.data_change) or any(path not in live for path in change.removes):
@@ -230,34 +265,61 @@ def check_removable(snapshot: Snapshot, paths: Sequence[str]) -> None:
         )
 
 
-def _commit_once(snapshot: Snapshot, change: Change) -> None:
+def _commit_once(snapshot: Snapshot, change: Change) -> bool:
+    """Commit, and return whether that was done without deltalake."""
     now = int(time.time() * 1000)
     # With a time: a checkpoint of Spark's may drop transactions that have none.
     transactions = [
         Transaction(app_of(tensor_id), 1 if number is None else number + 1, now)
         for tensor_id, number in change.tensors.items()
     ]
+    for app_id, (_, number) in change.counters.items():
+        transactions.append(Transaction(app_id, number, now))
     if change.transaction is not None:
         transactions.append(Transaction(*change.transaction, now))
     paths = [*change.removes, *(file.path for file in change.adds)]
     if local_commit.can_commit(snapshot, paths):
-        said = _said(change, transactions, now)
+        said = _said(snapshot, change, transactions, now)
         if local_commit.put_commit(snapshot.storage, snapshot.version + 1, said):
-            return
-    actions = [RemoveAction(path, change.data_change, now) for path in change.removes]
+            return True
+    properties = CommitProperties(
+        custom_metadata={_MARK: change.mark, "tensorlake.operation": change.operation},
+        app_transactions=transactions,
+        max_commit_retries=0,
+    )
+    if change.schema is not None and not change.is_whole:
+        _add_columns(snapshot, change, change.schema, properties)
+        return False
+    # deltalake changes columns in other ways only with the whole table; it then removes the files itself.
+    anew = change.schema is not None
+    removes = () if anew else change.removes
+    actions = [RemoveAction(path, change.data_change, now) for path in removes]
     snapshot.table.create_write_transaction(
         [*actions, *(file.add_action(change.data_change) for file in change.adds)],
-        "append",
-        snapshot.table.schema(),
-        commit_properties=CommitProperties(
-            custom_metadata={_MARK: change.mark, "tensorlake.operation": change.operation},
-            app_transactions=transactions,
-            max_commit_retries=0,
-        ),
+        "overwrite" if anew else "append",
+        change.schema or snapshot.table.schema(),
+        commit_properties=properties,
     )
+    return False
 
 
-def _said(change: Change, transactions: list[Transaction], now: int) -> list[dict[str, Any]]:
+def _add_columns(
+    snapshot: Snapshot, change: Change, schema: Schema, properties: CommitProperties
+) -> None:
+    """Commit columns that are added by deltalake, which writes only to the log for them."""
+    if change.adds or change.removes:
+        raise UnsupportedFeatureError(
+            f"a {change.operation} changes the columns of {snapshot.storage.uri} and some of its files; deltalake does "
+            "that only with all of them"
+        )
+    have = {field.name: field.to_json() for field in snapshot.table.schema().fields}
+    new = [field for field in schema.fields if have.get(field.name) != field.to_json()]
+    snapshot.table.alter.add_columns(new, commit_properties=properties)
+
+
+def _said(
+    snapshot: Snapshot, change: Change, transactions: list[Transaction], now: int
+) -> list[dict[str, Any]]:
     """Return the lines of a commit, as deltalake writes them."""
     info = {
         "timestamp": now,
@@ -290,8 +352,14 @@ def _said(change: Change, transactions: list[Transaction], now: int) -> list[dic
     txns = [
         {"appId": txn.app_id, "version": txn.version, "lastUpdated": now} for txn in transactions
     ]
+    described = (
+        []
+        if change.schema is None
+        else [{"metaData": snapshot.described(change.schema, change.properties)}]
+    )
     return [
         {"commitInfo": info},
+        *described,
         *({"remove": said} for said in removes),
         *({"add": said} for said in adds),
         *({"txn": said} for said in txns),

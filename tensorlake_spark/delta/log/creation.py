@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-from deltalake import CommitProperties, DeltaTable
+from collections.abc import Mapping
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
 from tensorlake_spark.delta.log.properties import TABLE_PROPERTIES
+from tensorlake_spark.delta.log.requirements import TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.rows.row import SCHEMA
 
 
-def create_table(storage: Storage) -> DeltaTable:
-    """Create an empty tensor table with the least protocol that serves: reader 1, writer 2.
+def create_table(
+    storage: Storage,
+    schema: Schema | pa.Schema = SCHEMA,
+    properties: Mapping[str, str] = TABLE_PROPERTIES,
+    kind: str = TENSORS,
+) -> DeltaTable:
+    """Create an empty table with the least protocol that serves: reader 1, writer 2.
 
     Two writers may try at once; whoever comes second opens what the first made.
+
+    Parameters
+    ----------
+    storage : Storage
+        Where.
+    schema : deltalake.Schema or pyarrow.Schema
+        Its columns, by default those of a tensor table.
+    properties : mapping of str to str
+        Its properties.
+    kind : str
+        What it is, `requirements.TENSORS` or `requirements.SAMPLES`.
     """
     with reaching(storage):
         try:
             return DeltaTable.create(
                 storage.uri,
-                SCHEMA,
+                schema,
                 mode="ignore",
-                configuration=TABLE_PROPERTIES,
+                configuration=dict(properties),
                 storage_options=storage.log_options,
                 # With retries, who comes second describes the table anew, in a version of its own.
                 commit_properties=CommitProperties(max_commit_retries=0),
@@ -31,6 +51,6 @@ def create_table(storage: Storage) -> DeltaTable:
             )
         except (DeltaError, OSError) as failed:
             try:
-                return Snapshot.expect(storage).table
+                return Snapshot.expect(storage, kind).table
             except TensorLakeError:
                 raise failed from None

@@ -35,7 +35,7 @@ def discard(storage: Storage, names: Sequence[str]) -> None:
     if not names:
         return
     try:
-        live = set(Snapshot.open(storage).files.path)
+        live = set(Snapshot.open(storage, kind=None).files.path)
     except TableNotFoundError:
         live = set()
     except TensorLakeError:

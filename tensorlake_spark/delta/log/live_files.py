@@ -128,14 +128,16 @@ class Files:
     _index: IdIndex = field(default_factory=IdIndex, compare=False, repr=False)
 
     @classmethod
-    def of(cls, actions: pa.Table, uri: str) -> Files:
+    def of(cls, actions: pa.Table | dict[str, list[Any]], uri: str) -> Files:
         """Return what the log of the table at `uri` says, in a row for each file."""
-        count = actions.num_rows
+        paths = _listed(actions, "path") or []
+        count = len(paths)
 
         def text(name: str) -> Array:
             out = np.empty(count, object)
-            if name in actions.column_names:
-                out[:] = actions[name].to_pylist()
+            said = _listed(actions, name)
+            if said is not None:
+                out[:] = said
             return out
 
         def corner(name: str, unknown: int) -> Array:
@@ -143,7 +145,7 @@ class Files:
             return np.stack(leaves, axis=1) if count else np.empty((0, STORED_AXES), np.int64)
 
         return cls(
-            path=[_relative(path, uri) for path in actions["path"].to_pylist()],
+            path=[_relative(path, uri) for path in paths],
             size=numbers(actions, "size_bytes", 0),
             rows=numbers(actions, "num_records", -1),
             first_id=text("min.id"),
@@ -228,36 +230,50 @@ ARRAYS = [one.name for one in fields(Files) if one.name not in ("path", "_index"
 """Names of the arrays of `Files`."""
 
 
-def _actions(added: list[dict[str, Any]]) -> pa.Table:
-    """Return ``add`` actions in the columns that deltalake gives them.
+def _actions(added: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Return ``add`` actions in the columns that deltalake gives them, those alone in which something is said.
 
     Raises ValueError or TypeError if their statistics are not of our columns' types.
     """
-    rows = []
-    for action in added:
+    columns: dict[str, list[Any]] = {"path": [None] * len(added)}
+
+    def put(place: int, name: str, value: Any, wanted: type = int) -> None:
+        if value is None:
+            return
+        if type(value) is not wanted:
+            raise TypeError(f"{name} of {added[place]['path']} is {value!r:.100}")
+        columns.setdefault(name, [None] * len(added))[place] = value
+
+    for place, action in enumerate(added):
         said = json.loads(action.get("stats") or "{}") or {}
-        row = {"path": action["path"], "size_bytes": action["size"]}
-        row["num_records"] = said.get("numRecords")
+        put(place, "path", action["path"], str)
+        put(place, "size_bytes", action["size"])
+        put(place, "num_records", said.get("numRecords"))
         for kind, prefix in (("minValues", "min"), ("maxValues", "max")):
+            values = said.get(kind) or {}
             for column in ("id", "seq", "nnz", "lo", "hi"):
-                value = (said.get(kind) or {}).get(column)
+                value = values.get(column)
                 if isinstance(value, dict):
-                    row |= {f"{prefix}.{column}.{leaf}": v for leaf, v in value.items()}
+                    for leaf, one in value.items():
+                        put(place, f"{prefix}.{column}.{leaf}", one)
                 else:
-                    row[f"{prefix}.{column}"] = value
-        for name, value in row.items():
-            wanted: type = str if name in ("path", "min.id", "max.id") else int
-            if value is not None and type(value) is not wanted:
-                raise TypeError(f"{name} of {action['path']} is {value!r:.100}")
-        rows.append(row)
-    names = dict.fromkeys(["path", "size_bytes", *(name for row in rows for name in row)])
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    said_of = {n: c for n, c in columns.items() if n == "path" or any(v is not None for v in c)}
-    return pa.table(said_of)
+                    put(place, f"{prefix}.{column}", value, str if column == "id" else int)
+    return columns
 
 
-def numbers(actions: pa.Table, name: str, unknown: int) -> Array:
+def _listed(actions: pa.Table | dict[str, list[Any]], name: str) -> list[Any] | None:
+    """Return a column of the log's, None where there is none."""
+    if isinstance(actions, dict):
+        return actions.get(name)
+    return None if name not in actions.column_names else actions[name].to_pylist()
+
+
+def numbers(actions: pa.Table | dict[str, list[Any]], name: str, unknown: int) -> Array:
     """Return a column of the log's as int64, `unknown` where it says nothing."""
+    if isinstance(actions, dict):
+        if name not in actions:
+            return np.full(len(actions["path"]), unknown, np.int64)
+        return np.array([unknown if v is None else v for v in actions[name]], np.int64)
     if name not in actions.column_names:
         return np.full(actions.num_rows, unknown, np.int64)
     column = actions[name]

@@ -1,4 +1,4 @@
-"""Later commits replayed on a version that is known, so that the log of a local table is not read from its beginning."""
+"""Commits of a local table, read without deltalake: all of a short log, and later ones on a version that is known."""
 
 from __future__ import annotations
 
@@ -7,15 +7,91 @@ import os
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError
+from deltalake.table import ProtocolVersions
 
-from tensorlake_spark.delta.log.actions import LAST_CHECKPOINT, added_removed, commit_name
+from tensorlake_spark.delta.log.actions import (
+    COMMIT,
+    LAST_CHECKPOINT,
+    LOG,
+    AddedRemoved,
+    added_removed,
+    commit_name,
+)
 from tensorlake_spark.delta.log.live_files import Files
+from tensorlake_spark.delta.log.requirements import TENSORS, kind_of
 from tensorlake_spark.delta.store.storage import Storage
 
 _MOST = 100  # commits that are replayed; with more deltalake begins from a checkpoint
 _BEGINNING = 4 << 10  # bytes that tell one commit from another: they have names and times
+# With more commits, or more bytes of them, which is about a hundred files, deltalake is faster.
+_FEW, _SHORT = 24, 64 << 10
+
+_READERS = (1, 3)  # 2 has column mapping
+_READER_FEATURES = frozenset({"timestampNtz", "vacuumProtocolCheck"})
+_NO_FILES = Files.of({"path": []}, "")
+
+# What a commit of another form than the protocol has makes of the code below.
+_ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, DeltaError)
+
+
+class Metadata(NamedTuple):
+    """What a log says of its table beside the schema."""
+
+    id: str
+    configuration: dict[str, str]
+
+
+class Head:
+    """What the first commit of a table says of it, under the names that a DeltaTable has for that.
+
+    Parameters
+    ----------
+    protocol, metadata : dict
+        The actions ``protocol`` and ``metaData`` as the log has them.
+    """
+
+    def __init__(self, protocol: dict[str, Any], metadata: dict[str, Any]) -> None:
+        self._protocol, self._metadata = protocol, metadata
+
+    def protocol(self) -> ProtocolVersions:
+        """Return versions and features that readers and writers need."""
+        said = self._protocol
+        return ProtocolVersions(
+            said["minReaderVersion"],
+            said["minWriterVersion"],
+            said.get("writerFeatures"),
+            said.get("readerFeatures"),
+        )
+
+    def schema(self) -> Schema:
+        """Return the columns."""
+        return self._schema
+
+    @cached_property
+    def _schema(self) -> Schema:
+        return Schema.from_json(self._metadata["schemaString"])
+
+    def metadata(self) -> Metadata:
+        """Return id and properties."""
+        return Metadata(self._metadata["id"], self._metadata.get("configuration") or {})
+
+    def is_plain(self) -> bool:
+        """Whether it is a table of tensors, and needs no more than its commits to be read."""
+        protocol, said = self.protocol(), self._metadata
+        self.schema()
+        return (
+            protocol.min_reader_version in _READERS
+            and {*(protocol.reader_features or ())} <= _READER_FEATURES
+            and said["format"]["provider"] == "parquet"
+            and not said["partitionColumns"]
+            and kind_of(self.metadata().configuration) == TENSORS
+            and all(type(v) is str for v in (said["id"], *self.metadata().configuration.values()))
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -24,7 +100,7 @@ class Replayed:
 
     Attributes
     ----------
-    table : deltalake.DeltaTable
+    table : deltalake.DeltaTable or Head
         An earlier version, for schema, protocol and properties, which the commits since do not change.
     version : int
         The version.
@@ -36,7 +112,7 @@ class Replayed:
         The `commit_mark` of the version: of a table that was made anew it is another one.
     """
 
-    table: DeltaTable
+    table: DeltaTable | Head
     version: int
     files: Files
     transactions: dict[str, int]
@@ -50,6 +126,70 @@ def commit_mark(storage: Storage, version: int) -> int | None:
     """
     found = _read(storage, version, _BEGINNING)
     return None if found is None else found[0]
+
+
+def replay_all(storage: Storage) -> Replayed | None:
+    """Return the newest version of a local table by its whole log; None where deltalake has to open the table.
+
+    That is so if the log is not short, has a checkpoint or a gap, and wherever a commit is not of the plainest kind:
+    what is wrong with it deltalake says best.
+    """
+    try:
+        names = os.listdir(f"{storage.uri}/{LOG}")
+        found = [match for name in names if (match := COMMIT.fullmatch(f"{LOG}/{name}"))]
+        last = len(found) - 1
+        if last < _FEW and sum(os.stat(f"{storage.uri}/{m[0]}").st_size for m in found) > _SHORT:
+            return None
+    except OSError:
+        return None
+    others = any("checkpoint" in name or "compacted" in name for name in names)
+    if others or not 0 <= last < _FEW or max(int(m[1]) for m in found) != last:
+        return None
+    try:
+        return _replay_first(storage, last)
+    except _ODD:
+        return None
+
+
+def _replay_first(storage: Storage, last: int) -> Replayed | None:
+    first = _read(storage, 0)
+    if first is None:
+        return None
+    heads: dict[str, dict[str, Any]] = {}
+    plain = []
+    for line in first[1].splitlines():
+        said = json.loads(line) if line.strip() else {}
+        kinds = {"protocol", "metaData"} & said.keys()
+        if not kinds:
+            plain.append(line)
+        for kind in kinds:
+            if kind in heads or len(said) > 1:
+                return None
+            heads[kind] = said[kind]
+    head = Head(heads["protocol"], heads["metaData"])
+    if not head.is_plain():
+        return None
+    changes: list[AddedRemoved | None] = [added_removed(b"\n".join(plain))]
+    mark = first[0]
+    for version in range(1, last + 1):
+        found = _read(storage, version)
+        if found is None or not found[1].strip():
+            return None
+        changes.append(added_removed(found[1]))
+        mark = found[0]
+    live: dict[str, dict[str, Any]] = {}
+    transactions: dict[str, int] = {}
+    for change in changes:
+        if change is None:
+            return None
+        for path in change.removed:
+            live.pop(path, None)
+        for action in change.added:  # one that is added again has its later statistics
+            live.pop(action["path"], None)
+            live[action["path"]] = action
+        transactions |= change.transactions
+    files = _NO_FILES.grown([*live.values()], set(), storage.uri)
+    return Replayed(head, last, files, transactions, mark)
 
 
 def replay(storage: Storage, known: Replayed) -> Replayed | None:

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
-from deltalake.schema import PrimitiveType
 
-from tensorlake_spark.delta.log import properties
+from tensorlake_spark.delta.log import properties, requirements
 from tensorlake_spark.delta.log.actions import all_transactions, commit_name
 from tensorlake_spark.delta.log.deletion_vectors import kept_rows
 from tensorlake_spark.delta.log.live_files import LEAST, Array, Files, numbers, statistics_of
 from tensorlake_spark.delta.log.remote_log import Mirror, bring, mark_of
-from tensorlake_spark.delta.log.replay import Replayed, commit_mark, replay
+from tensorlake_spark.delta.log.replay import Replayed, commit_mark, replay, replay_all
+from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.time_travel import as_number, as_time, travel
 from tensorlake_spark.delta.store.mapped_files import MappedFiles
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
@@ -36,22 +36,8 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.rows.row import SCHEMA
 
-READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""Reader features of Delta that this package honours."""
-
-WRITABLE = READABLE | frozenset(
-    {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}
-)
-"""Writer features under which deltalake commits for us."""
-
-_CONSTRAINT = "delta.constraints."
-_COMPUTED = {"delta.invariants", "delta.generationExpression"}
-
 _MANY_APPS = 8
 
-_TYPES = {
-    f.name: f.type for f in Schema.from_arrow(SCHEMA).fields if isinstance(f.type, PrimitiveType)
-}
 _UNKNOWN = re.compile(r"(?i)unsupported|max_catalog_version|reader.?version|table feature")
 
 _met: set[str] = set()
@@ -73,12 +59,25 @@ class Snapshot:
         Where it is.
     opened : deltalake.DeltaTable, Mirror or Replayed
         Opened at the version that is meant.
+    kind : str, or None
+        What it has to be, `TENSORS` or `SAMPLES`; None for any of them.
+
+    Attributes
+    ----------
+    kind : str
+        What it is.
     """
 
-    def __init__(self, storage: Storage, opened: DeltaTable | Mirror | Replayed) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        opened: DeltaTable | Mirror | Replayed,
+        kind: str | None = TENSORS,
+    ) -> None:
         self.storage = storage
         self._opened = opened
-        self._log = opened if isinstance(opened, DeltaTable) else opened.table
+        log: Any = opened if isinstance(opened, DeltaTable) else opened.table
+        self._log = log
         self._mark = opened.mark if isinstance(opened, Mirror) else None
         self.version = opened.version if isinstance(opened, Replayed) else int(self._log.version())
         self._pid = os.getpid()
@@ -87,7 +86,12 @@ class Snapshot:
         self.reader_features = frozenset(protocol.reader_features or ())
         self.writer_version = int(protocol.min_writer_version)
         self.writer_features = frozenset(protocol.writer_features or ())
-        self._check(protocol.min_reader_version)
+        self.kind = requirements.kind_of(self.configuration)
+        unread = set(self.reader_features)
+        if protocol.min_reader_version == 2:
+            unread.add("columnMapping")
+        requirements.check_readable(storage.uri, unread)
+        requirements.check_kind(storage.uri, kind, self._log.schema(), self.configuration)
 
     @cached_property
     def table(self) -> DeltaTable:
@@ -118,7 +122,7 @@ class Snapshot:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A DeltaTable does not pickle: an executor opens the same version itself.
-        return Snapshot.open, (self.storage, self.version)
+        return Snapshot.open, (self.storage, self.version, None, self.kind)
 
     @classmethod
     def open(
@@ -126,6 +130,7 @@ class Snapshot:
         storage: Storage,
         version: int | str | None = None,
         timestamp: str | dt.datetime | None = None,
+        kind: str | None = TENSORS,
     ) -> Snapshot:
         """Open a table, at its newest version unless one is named: by a number, a tag, or a time.
 
@@ -136,7 +141,7 @@ class Snapshot:
         InvalidOptionError
             If the version, the tag or the time is not one that the log still has.
         FormatError
-            If the table is not a tensor table.
+            If the table is not of the kind that is asked for.
         UnsupportedFeatureError
             If it has a Delta feature that this package cannot read.
         StorageError
@@ -148,11 +153,16 @@ class Snapshot:
         if version is not None and not isinstance(version, str):
             version = as_number(version)
         with reaching(storage):
+            if storage.is_local and version is None and timestamp is None:
+                read = replay_all(storage)
+                if read is not None:
+                    _met.add(storage.uri)
+                    return cls(storage, read, kind)
             if timestamp is None and not (storage.is_local or isinstance(version, str)):
                 mirror = bring(storage, version)
                 if mirror is not None:
                     _met.add(storage.uri)
-                    return cls(storage, mirror)
+                    return cls(storage, mirror, kind)
             try:
                 table = listed(
                     lambda: DeltaTable(storage.uri, storage_options=options), storage.uri in _met
@@ -178,18 +188,18 @@ class Snapshot:
             travel(table, storage, version)
         elif timestamp is not None:
             travel(table, storage, as_time(timestamp))
-        return cls(storage, table)
+        return cls(storage, table, kind)
 
     @classmethod
-    def newest(cls, storage: Storage) -> Snapshot:
+    def newest(cls, storage: Storage, kind: str | None = TENSORS) -> Snapshot:
         """Open a table at its newest version, from the last one that this process has written where it can.
 
         The log is asked for later commits each time. Raises as `open`.
         """
         kept = _kept.get(storage.uri)
         later = None if kept is None else kept.read_on()
-        if later is None:
-            return cls.open(storage)
+        if later is None or kind not in (None, later.kind):
+            return cls.open(storage, kind=kind)
         return cls.keep(later)
 
     @staticmethod
@@ -203,7 +213,11 @@ class Snapshot:
 
     def read_on(self) -> Snapshot | None:
         """Return the newest version, with later commits replayed on this one; None where it has to be opened."""
-        if not self.storage.is_local or "deletionVectors" in self.reader_features:
+        if (
+            not self.storage.is_local
+            or self.kind != TENSORS
+            or "deletionVectors" in self.reader_features
+        ):
             return None
         with reaching(self.storage):
             before = self._replayable()
@@ -226,70 +240,20 @@ class Snapshot:
         return self._as_replayed
 
     @classmethod
-    def expect(cls, storage: Storage) -> Snapshot:
+    def expect(cls, storage: Storage, kind: str = TENSORS) -> Snapshot:
         """Open a table that should be there, for it could not be made: somebody else was first."""
         _met.add(storage.uri)
         try:
-            return cls.open(storage)
+            return cls.open(storage, kind=kind)
         except TableNotFoundError:
             _met.discard(storage.uri)
             raise
 
-    def _check(self, reader_version: int) -> None:
-        unknown = self.reader_features - READABLE
-        if reader_version == 2 or "columnMapping" in unknown:
-            unknown |= {"columnMapping"}
-        if unknown:
-            raise UnsupportedFeatureError(
-                f"the table at {self.storage.uri} uses the Delta feature {', '.join(sorted(unknown))}, "
-                "which tensorlake_spark does not read; spark.read.format('delta') does, or drop the "
-                "feature with ALTER TABLE ... DROP FEATURE"
-            )
-        have = {f.name: f.type for f in self._log.schema().fields}
-        missing = [name for name in SCHEMA.names if name not in have]
-        if missing:
-            raise FormatError(
-                f"the Delta table at {self.storage.uri} is not a tensor table: it has no column "
-                f"{', '.join(missing)}; spark.read.format('delta') reads it as what it is"
-            )
-        for name, wanted in _TYPES.items():
-            if have[name] != wanted:
-                raise FormatError(
-                    f"the Delta table at {self.storage.uri} is not a tensor table: its column {name!r} is of type "
-                    f"{have[name]}, not {wanted}; spark.read.format('delta') reads it as what it is"
-                )
-
     def check_writable(self) -> None:
         """Raise UnsupportedFeatureError if deltalake cannot commit to this table."""
-        unknown = self.writer_features - WRITABLE
-        if unknown:
-            raise UnsupportedFeatureError(
-                f"the table at {self.storage.uri} uses the Delta feature {', '.join(sorted(unknown))}, "
-                "which tensorlake_spark cannot write; drop it with ALTER TABLE ... DROP FEATURE, or "
-                "write to another table"
-            )
-        rules = self._rules()
-        if rules:
-            raise UnsupportedFeatureError(
-                f"the table at {self.storage.uri} has {', '.join(rules)}, which tensorlake_spark cannot hold new "
-                "rows against; drop that with ALTER TABLE, or write to another table"
-            )
-
-    def _rules(self) -> list[str]:
-        """Return what Delta asks of new rows beyond their types: we cannot evaluate SQL, and give users' columns nulls."""
-        found = [
-            f"the constraint {name[len(_CONSTRAINT) :]!r}"
-            for name in self._log.metadata().configuration
-            if name.startswith(_CONSTRAINT)
-        ]
-        for field in self._log.schema().fields:
-            if field.name in SCHEMA.names:
-                continue
-            if not field.nullable:
-                found.append(f"a column {field.name!r} that must not be null")
-            if not _COMPUTED.isdisjoint(field.metadata):
-                found.append(f"a column {field.name!r} with an expression")
-        return found
+        requirements.check_writable(
+            self.storage.uri, self.kind, self._log, self.writer_features, self.configuration
+        )
 
     @property
     def configuration(self) -> Mapping[str, str]:
@@ -303,11 +267,35 @@ class Snapshot:
         found: str = self._log.metadata().id
         return found
 
+    def described(
+        self, schema: Schema, configuration: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Return what a commit says of the table, with other columns, and maybe other properties."""
+        found = self._log.metadata()
+        said = {
+            "id": found.id,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": schema.to_json(),
+            "partitionColumns": found.partition_columns,
+            "configuration": found.configuration if configuration is None else configuration,
+            "createdTime": found.created_time,
+        }
+        names = {"name": found.name, "description": found.description}
+        return said | {key: value for key, value in names.items() if value is not None}
+
     @property
     def is_append_only(self) -> bool:
         """Whether rows may not leave the table."""
         found: str = self._log.metadata().configuration.get("delta.appendOnly", "")
         return found.lower() == "true"
+
+    def check_removing(self, operation: str) -> None:
+        """Raise UnsupportedFeatureError if rows may not leave the table."""
+        if self.is_append_only:
+            raise UnsupportedFeatureError(
+                f"the table at {self.storage.uri} takes appends only, and a {operation} takes rows away; ALTER TABLE "
+                "... SET TBLPROPERTIES ('delta.appendOnly' = 'false') allows it"
+            )
 
     def stamp(self) -> int | None:
         """Return what marks this version while it is the newest, None if it is not, or cannot be told.
@@ -335,14 +323,14 @@ class Snapshot:
     def newer(self) -> Snapshot:
         """Return the newest version, for a caller who drops this one: its log is read on from here."""
         if isinstance(self._opened, Replayed):
-            return Snapshot.newest(self.storage)
+            return Snapshot.newest(self.storage, self.kind)
         if isinstance(self._opened, Mirror) and "table" not in self.__dict__:
-            return Snapshot.open(self.storage)
+            return Snapshot.open(self.storage, kind=self.kind)
         with reaching(self.storage):
             listed(self.table.update_incremental, True)
         if self.table.version() == self.version:
-            return Snapshot.open(self.storage)
-        return Snapshot(self.storage, self.table)
+            return Snapshot.open(self.storage, kind=self.kind)
+        return Snapshot(self.storage, self.table, self.kind)
 
     def transaction(self, app_id: str) -> int | None:
         """Return the last version that an application transaction committed, None before the first."""
@@ -364,7 +352,7 @@ class Snapshot:
         return {app_id: found.get(app_id) for app_id in app_ids}
 
     @cached_property
-    def _actions(self) -> pa.Table:
+    def file_actions(self) -> pa.Table:
         """What the log says of every live file."""
         table = self.table if isinstance(self._opened, Replayed) else self._log
         with reaching(self.storage):
@@ -379,14 +367,22 @@ class Snapshot:
     @cached_property
     def first_seq(self) -> Array:
         """For each file of `files` the least ``seq``, the least int64 where the log does not say."""
-        return numbers(self._actions, "min.seq", LEAST)
+        return numbers(self.file_actions, "min.seq", LEAST)
 
     @cached_property
     def files(self) -> Files:
         """The live files with the log's statistics."""
         if isinstance(self._opened, Replayed):
             return self._opened.files
-        return Files.of(self._actions, self.storage.uri)
+        return Files.of(self._tensor_actions, self.storage.uri)
+
+    @property
+    def _tensor_actions(self) -> pa.Table:
+        """What the log says of files, and of the columns of tensors: a sample's may have the same names."""
+        if self.kind == TENSORS:
+            return self.file_actions
+        names = {"path", "size_bytes", "num_records"}
+        return self.file_actions.select([n for n in self.file_actions.column_names if n in names])
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -395,7 +391,7 @@ class Snapshot:
 
     def statistics(self, place: int) -> dict[str, Any]:
         """Return what the log says of our columns in one of `files`, in the form of the log."""
-        return statistics_of(self._actions, place)
+        return statistics_of(self.file_actions, place)
 
     @property
     def file_bytes(self) -> int:
@@ -411,6 +407,8 @@ class Snapshot:
     def schema(self) -> pa.Schema:
         """Arrow schema of the table: our columns, then those that users added."""
         table: Any = pa.schema(self._log.schema().to_arrow())
+        if self.kind == SAMPLES:
+            return table
         extra = [field for field in table if field.name not in SCHEMA.names]
         return pa.schema([*SCHEMA, *extra])
 

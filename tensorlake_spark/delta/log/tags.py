@@ -63,7 +63,7 @@ def tags(snapshot: Snapshot) -> dict[str, int]:
         if found is not None:
             break
         # The last checkpoint is later than the snapshot: another writer was faster, tags of now will do.
-        snapshot = Snapshot.open(snapshot.storage)
+        snapshot = Snapshot.open(snapshot.storage, kind=None)
         found = all_transactions(snapshot.storage, snapshot.version)
     if found is None:
         raise UnsupportedFeatureError(
@@ -76,9 +76,11 @@ def tags(snapshot: Snapshot) -> dict[str, int]:
 def tag(storage: Storage, name: str, version: int | str | None, replace: bool) -> int:
     """Name a version, the newest where None, and return it; see `TensorLake.tag`."""
     check_tag(name)
-    snapshot = Snapshot.open(storage)
+    snapshot = Snapshot.open(storage, kind=None)
     snapshot.check_writable()
-    named = snapshot.version if version is None else Snapshot.open(storage, version).version
+    named = (
+        snapshot.version if version is None else Snapshot.open(storage, version, kind=None).version
+    )
     now = snapshot.transaction(TAG + name)
     if now == named:
         return named
@@ -92,7 +94,7 @@ def tag(storage: Storage, name: str, version: int | str | None, replace: bool) -
 
 def untag(storage: Storage, name: str) -> None:
     """Remove a tag; see `TensorLake.untag`."""
-    snapshot = Snapshot.open(storage)
+    snapshot = Snapshot.open(storage, kind=None)
     snapshot.check_writable()
     if snapshot.transaction(TAG + name) in (None, _REMOVED):
         known = tags(snapshot)
@@ -118,7 +120,7 @@ def _commit(snapshot: Snapshot, name: str, version: int, operation: str) -> None
             )
         except (CommitFailedError, DeltaError, OSError) as error:
             # Ours may have landed though its answer was lost; another writer's that says the same will do.
-            if Snapshot.open(snapshot.storage).transaction(TAG + name) == version:
+            if Snapshot.open(snapshot.storage, kind=None).transaction(TAG + name) == version:
                 return
             if isinstance(error, OSError):
                 raise

@@ -143,8 +143,8 @@ class Storage:
     def open_parquet(self, name: str, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
         """Open a data file; with its footer at hand nothing is read until a row group is."""
         if self.is_local:
-            path = f"{self.uri}/{inside(name)}"
-            return pq.ParquetFile(path, metadata=metadata, memory_map=True)
+            # Given the path, Arrow would first find out which file system it lies on.
+            return pq.ParquetFile(pa.memory_map(f"{self.uri}/{inside(name)}"), metadata=metadata)
         return pq.ParquetFile(self.open_input(name), metadata=metadata, pre_buffer=True)
 
     def map_file(self, name: str) -> pa.Buffer | None:

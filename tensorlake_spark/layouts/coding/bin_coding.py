@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.coding.decompression import inflate
 
 Array = np.ndarray[Any, Any]
@@ -28,6 +29,12 @@ _FINEST = 7
 _ONE, _SIX, _63 = np.uint64(1), np.uint64(6), np.uint64(63)
 _MASKS = (_ONE << np.arange(64, dtype=np.uint64)) - _ONE
 _PIECE = 1 << 14  # words that are looked at together: what is made of them stays in the cache
+
+BITS = "tensorlake_spark.layouts.kernels.bits"
+"""What `kernel_switch` loads for words of few bits."""
+
+SHORT = 4 << 10
+"""Bytes of words below which NumPy is as fast as a call of a compiled loop."""
 
 
 def encode(words: Array, compress: Callable[[Array], bytes]) -> bytes:
@@ -64,6 +71,13 @@ def encode(words: Array, compress: Callable[[Array], bytes]) -> bytes:
 
 def _pack(numbers: Array, widths: Array) -> bytes:
     """Return the bits of numbers, so many of each (at most 63), lowest first, one number after the other."""
+    if numbers.nbytes > SHORT:
+        loops = compiled(BITS, "pack", 8, nbytes=numbers.nbytes)
+        if loops is not None:
+            total = int(widths.sum())
+            out = np.zeros((total >> 6) + 2, np.uint64)
+            loops.pack(numbers, widths, out)
+            return out.astype("<u8", copy=False).tobytes()[: (total + 7) >> 3]
     some = np.flatnonzero(widths)
     numbers, widths = numbers[some], widths[some]
     if not len(some):
@@ -139,17 +153,23 @@ def _unpack(bins: Array, bits: memoryview, fine: int, out: Array) -> None:
     width_of, begin_of, known = _tables(fine, out.dtype)
     if known < 256 and int(bins.max()) >= known:
         raise CorruptDataError(f"a word lies in bin {int(bins.max())} of {known}")
-    np.take(begin_of, bins, out=out, mode="clip")
-    widths = width_of[bins]
-    total = int(widths.sum(dtype=np.int64))
+    loops = None
+    if out.nbytes > SHORT:
+        loops = compiled(BITS, "put_bins", out.itemsize, nbytes=out.nbytes)
+    widths = width_of[bins] if loops is None else np.zeros(0, np.uint8)
+    total = int(widths.sum(dtype=np.int64) if loops is None else loops.count_bits(bins, width_of))
     if (total + 7) >> 3 != len(bits):
         raise CorruptDataError(
             f"{len(bits)} bytes of bits follow where {(total + 7) >> 3} are needed"
         )
-    if not total:
-        return
     held = np.zeros((len(bits) >> 3) + 2, "<u8")
     held.view(np.uint8)[: len(bits)] = np.frombuffer(bits, np.uint8)
+    if loops is not None:
+        loops.put_bins(bins, width_of, begin_of, held, out)
+        return
+    np.take(begin_of, bins, out=out, mode="clip")
+    if not total:
+        return
     begin = 0
     for start in range(0, len(out), _PIECE):
         piece = slice(start, start + _PIECE)

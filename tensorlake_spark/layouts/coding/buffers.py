@@ -40,7 +40,6 @@ ZSTD_LEVEL = 9
 
 _ZSTD_INTS, _ZSTD_VALUES, _SAME = 16, 128, 64
 _DIGIT_BYTES = 8
-_UNSEEN = 1 << 20  # so many elements are believed before the buffers are asked for them
 
 
 def pack_ints(numbers: Array, compress: bool = True) -> bytes:
@@ -142,8 +141,7 @@ def int_planes(buffers: Sequence[Any], counts: Sequence[int]) -> tuple[list[Arra
     CorruptDataError
         If a buffer does not hold just so many.
     """
-    if _total(counts) > _UNSEEN:
-        check_ints(buffers, counts)
+    _total(counts)
     bodies = list(_bodies(buffers, counts))
     widths = [_width(head) for _, head, _, _ in bodies]
     flats = inflate_many(
@@ -174,6 +172,16 @@ def check_ints(buffers: Sequence[Any], counts: Sequence[int], least: int = 0) ->
         _claims(body, head & _ZSTD_INTS, width * (stop - start))
         if width < least:
             raise CorruptDataError(f"a buffer of {stop - start} different integers has only zeros")
+
+
+def check_several(buffers: Sequence[Any], counts: Sequence[int]) -> None:
+    """Raise CorruptDataError if one buffer holds several integers that are all different, and all 0.
+
+    Such a buffer is empty whatever it says that it holds.
+    """
+    for buffer, count in zip(buffers, counts, strict=True):
+        if count > 1 and len(buffer) and not buffer[0] & 15:
+            raise CorruptDataError(f"a buffer of {count} different integers has only zeros")
 
 
 def _width(head: int) -> int:
@@ -321,10 +329,7 @@ def unpack_values(
     CorruptDataError
         If a buffer does not hold just so many values.
     """
-    if _total(counts) > _UNSEEN:
-        for body, head, start, stop in _bodies(buffers, counts):
-            stored, same = _form(head, dtype)
-            _claims(body, head & _ZSTD_VALUES, (1 if same else stop - start) * stored.itemsize)
+    _total(counts)
     bodies = list(_bodies(buffers, counts))
     known = {head: _form(head, dtype) for head in {head for _, head, _, _ in bodies}}
     forms = [known[head] for _, head, _, _ in bodies]

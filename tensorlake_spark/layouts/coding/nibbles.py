@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.kernel_switch import compiled
+from tensorlake_spark.layouts.coding.bin_coding import BITS, SHORT
+
 Array = np.ndarray[Any, Any]
 
 
@@ -56,6 +59,12 @@ def join(parts: Array, count: int, word: np.dtype[Any]) -> Array:
     [1, 2, 48]
     """
     size = word.itemsize
+    if count * size > SHORT:
+        loops = compiled(BITS, "join", size, nbytes=count * size)
+        if loops is not None:
+            words = np.empty(count, word)
+            loops.join(parts.reshape(2 * size, -1), words)
+            return words
     lower, upper = np.moveaxis(parts.reshape(size, 2, -1), 1, 0)
     planes = np.empty((size, lower.shape[1], 2), np.uint8)
     np.bitwise_or(lower & 15, upper << 4, out=planes[:, :, 0])

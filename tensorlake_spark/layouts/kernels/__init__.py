@@ -1,7 +1,6 @@
 """Compiled loops that give what NumPy gives: the extra named fast. Begin with `dense`.
 
 `kernel_switch` says whether they run. `steps` says what is done to the words of a dense block, which `dense`
-lays out for `loops`. `sparse` does so for elements of sparse rows and `sparse_loops`. numba compiles both modules of
-loops. May import
-``kernel_switch`` and ``errors``.
+lays out for `loops`. `sparse` does so for elements of sparse rows and `sparse_loops`. `bits` has the loops of bins and
+nibbles. numba compiles all loops. May import ``kernel_switch`` and ``errors``.
 """

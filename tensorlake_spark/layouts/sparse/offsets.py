@@ -19,7 +19,7 @@ from tensorlake_spark.indexing import AnySelection, Run, Selection, locate
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.coding.buffers import (
-    check_ints,
+    check_several,
     int_planes,
     unpack_ints,
     unpack_values,
@@ -35,7 +35,6 @@ MAX_BITS = 62
 """Of an offset."""
 
 _FEW = 4  # elements are taken out when fewer than one in so many is left
-_UNSEEN = 1 << 20  # so many elements are believed before their buffers are asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,22 +116,15 @@ def unpack_offsets(rows: Rows, fields: Fields) -> Array:
         If they do not ascend, or lie outside of their boxes.
     """
     counts = np.array(rows.counts, np.int64)
-    gaps = unpack_ints(_believed(rows), rows.counts)
+    buffers = [p.index for p in rows.payloads]
+    check_several(buffers, rows.counts)
+    gaps = unpack_ints(buffers, rows.counts)
     if fields.total > 31:
         gaps = gaps.astype(np.uint64)
     offset = ascending(gaps, counts)
     if int(offset[np.cumsum(counts) - 1].max()) >> fields.total:
         raise CorruptDataError("an offset leaves its block")
     return offset
-
-
-def _believed(rows: Rows) -> list[Any]:
-    """Return the buffers of offsets; where they are many, after a look at what they say that they hold."""
-    buffers = [p.index for p in rows.payloads]
-    if sum(rows.counts) > _UNSEEN:
-        for buffer, count in zip(buffers, rows.counts, strict=True):
-            check_ints([buffer], [count], least=int(count > 1))
-    return buffers
 
 
 def _coordinates(offset: Array, counts: Array, rows: Rows, fields: Fields) -> Iterator[Array]:
@@ -174,7 +166,9 @@ def pick_offsets(
     if len(runs) == spec.ndim > 0:
         loops = compiled(LOOPS, "pick", nbytes=8 * sum(rows.counts))
     if loops is not None:
-        planes, widths = int_planes(_believed(rows), rows.counts)
+        buffers = [p.index for p in rows.payloads]
+        check_several(buffers, rows.counts)
+        planes, widths = int_planes(buffers, rows.counts)
         packed = loops.Packed(
             planes, widths, rows.counts, fields.bits, fields.shifts, rows.lo, rows.hi
         )

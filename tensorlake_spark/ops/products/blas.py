@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
-from tensorlake_spark.ops.elements import Elements, canonical
+from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.elementwise import apply
 from tensorlake_spark.ops.products.contraction import Operand, elements_of, operand, transposed
 from tensorlake_spark.ops.products.numpy_products import conjugate, matmul, scaled
 from tensorlake_spark.ops.products.numpy_products import tensordot as _tensordot
@@ -117,17 +118,10 @@ def axpy(x: Any, y: Any, a: Any = 1) -> Any:
 
 def _plus(x: Operand, y: Operand) -> Operand:
     """Return the sum of two tensors of one shape."""
-    if isinstance(x, Elements) and isinstance(y, Elements):
-        dtype = np.result_type(x.dtype, y.dtype)
-        coords = np.concatenate((x.coords, y.coords), axis=1)
-        values = np.concatenate((x.values, y.values), dtype=dtype)
-        return canonical(coords, values, x.shape, "sum")
-    sparse, dense = (x, y) if isinstance(x, Elements) else (y, x)
-    if not isinstance(sparse, Elements):
-        return np.asarray(x + y)  # type: ignore[operator]
-    out = np.array(dense, np.result_type(x.dtype, y.dtype), order="C")
-    out.reshape(-1)[sparse.places] += sparse.values
-    return out
+    if not isinstance(x, Elements) and not isinstance(y, Elements):
+        return np.asarray(x + y)
+    found: Operand = apply(np.add, x, y)
+    return found
 
 
 def scal(a: Any, x: Any) -> Any:

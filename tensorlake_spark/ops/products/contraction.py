@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.indexing.coords import check_shape, combine, ravel, unravel
 from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.ops.elements import Elements, canonical
+from tensorlake_spark.ops.numpy_arguments import axes_of
 
 Array = np.ndarray[Any, Any]
 Operand = Elements | Array
@@ -130,7 +130,7 @@ def to_csr(x: Elements, rows: int | Iterable[int] = 0) -> Any:
 
     Raises
     ------
-    numpy.exceptions.AxisError
+    AxisError
         If there is no such axis. One that is given twice is a ValueError.
     InvalidTensorError
         For a dtype that SciPy does not have.
@@ -140,7 +140,7 @@ def to_csr(x: Elements, rows: int | Iterable[int] = 0) -> Any:
     >>> to_csr(elements_of(np.array([[[0, 1], [2, 0]]])), (0, 1)).toarray().tolist()
     [[0, 1], [2, 0]]
     """
-    axes = normalize_axis_tuple(rows, x.ndim, "rows")  # type: ignore[arg-type]
+    axes = axes_of(rows, x.ndim)
     if x.dtype.char not in SCIPY_DTYPES:
         raise InvalidTensorError(
             f"scipy.sparse has no matrices of dtype {x.dtype}; convert it with .astype(...)"

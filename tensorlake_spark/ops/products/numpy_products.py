@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 
 from tensorlake_spark.errors import DenseResultError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements, canonical, nonzero
+from tensorlake_spark.ops.numpy_arguments import axes_of
 from tensorlake_spark.ops.products.contraction import (
     Operand,
     elements_of,
@@ -199,7 +199,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
     Raises
     ------
-    numpy.exceptions.AxisError
+    AxisError
         If there is no such axis.
     InvalidTensorError
         A ValueError: for axes that differ in length or number, or are given twice.
@@ -227,10 +227,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def _axes(axes: Any, ndim: int) -> list[int]:
-    found = [normalize_axis_index(int(axis), ndim) for axis in np.atleast_1d(axes).tolist()]
-    if len({*found}) < len(found):
-        raise InvalidTensorError(f"axes {axes} name an axis twice")
-    return found
+    return [*axes_of(axes, ndim)]
 
 
 def _contracted(a: Operand, axes_a: Sequence[int], b: Operand, axes_b: Sequence[int]) -> Any:

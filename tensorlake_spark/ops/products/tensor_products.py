@@ -11,11 +11,11 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements, elements_at
+from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of
 from tensorlake_spark.ops.products.contraction import (
     Operand,
     elements_of,
@@ -49,7 +49,7 @@ def ttv(x: Elements, vectors: Any, axis: int | Sequence[int] | None = None) -> A
 
     Raises
     ------
-    numpy.exceptions.AxisError
+    AxisError
         If there is no such axis.
     InvalidTensorError
         If a vector does not fit its axis.
@@ -94,7 +94,7 @@ def ttm(
 
     Raises
     ------
-    numpy.exceptions.AxisError
+    AxisError
         If there is no such axis.
     InvalidTensorError
         If a matrix does not fit its axis.
@@ -143,7 +143,7 @@ def mttkrp(x: Elements, factors: Sequence[Any], mode: int) -> Array:
 
     Raises
     ------
-    numpy.exceptions.AxisError
+    AxisError
         If there is no such axis.
     InvalidTensorError
         If a factor does not fit.
@@ -154,7 +154,7 @@ def mttkrp(x: Elements, factors: Sequence[Any], mode: int) -> Array:
     >>> mttkrp(x, [None, [[1, 5], [10, 50]]], 0).tolist()
     [[20, 100], [3, 15]]
     """
-    (mode,) = normalize_axis_tuple(mode, x.ndim, "mode")
+    mode = axis_of(mode, x.ndim)
     matrices = _factors(x, factors, mode)
     rank = next(iter(matrices.values())).shape[1]
     dtype = np.result_type(x.dtype, *(u.dtype for u in matrices.values()))
@@ -287,7 +287,7 @@ def _paired(
     """Return for each axis what it is multiplied by, of which axis `fit` is as long."""
     if isinstance(axis, (int, np.integer)):
         factors = [factors]
-    axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim, "axis")  # type: ignore[arg-type]
+    axes = axes_of(axis, x.ndim)
     if len(factors) != len(axes):
         raise InvalidTensorError(
             f"{name} with {len(factors)} factors for {len(axes)} axes; one each"

@@ -298,14 +298,7 @@ def broadcast_to(x: Elements, shape: Any, subok: bool = False) -> Elements:
     [[0, 1, 2], [1, 1, 1]]
     """
     lengths = check_shape((shape,) if hasattr(shape, "__index__") else shape)
-    x = without_zeros(x)
-    fresh = len(lengths) - x.ndim
-    if fresh <= 0 or lengths[fresh:] != x.shape:
-        return broadcasting.broadcast_to(x, lengths)
-    # Only new axes in front: the whole comes again and again.
-    again = math.prod(lengths[:fresh])
-    places = (np.arange(again)[:, None] * x.size + x.places).reshape(-1)
-    return Elements._trusted(None, np.tile(x.values, again), lengths, places)
+    return broadcasting.broadcast_to(without_zeros(x), lengths)
 
 
 def arranged(rows: Sequence[Array], values: Array, shape: tuple[int, ...]) -> Elements:

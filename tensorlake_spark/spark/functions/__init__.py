@@ -1,13 +1,14 @@
 """Plain Delta tables of tensors in Spark. Begin with `sql_registration`, which makes the functions known to SQL.
 
 Of rows: `row_functions`, `slice_predicate`, `decoding`, `encoding`, `read_tensor`, `collect_tensor`. Of tensors:
-`tensor_functions`, `udfs`, `arithmetic` on `tensor_stacks`, `aggregates`. May import ``spark.source`` and
-``spark.cluster``.
+`tensor_functions`, `udfs`, `arithmetic` on `tensor_stacks`, `aggregates`. Those of images are in ``spark.frames``. May import it,
+``spark.source`` and ``spark.cluster``.
 """
 
 from typing import TYPE_CHECKING
 
 from tensorlake_spark import moved
+from tensorlake_spark.spark.frames.image_functions import image_decode, image_resize
 from tensorlake_spark.spark.functions.aggregates import (
     tensor_mean_agg,
     tensor_stack,
@@ -45,6 +46,8 @@ from tensorlake_spark.spark.functions.tensor_functions import (
 
 __all__ = [
     "collect_tensor",
+    "image_decode",
+    "image_resize",
     "metadata_rows",
     "read_tensor",
     "register",

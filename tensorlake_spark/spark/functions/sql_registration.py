@@ -1,4 +1,4 @@
-"""What SQL knows of the functions: those of rows, of tensors and of the tensors of a group, under their names.
+"""What SQL knows of the functions: those of rows, of tensors, of the tensors of a group and of images, under their names.
 
 The functions themselves are for Spark's columns::
 
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tensorlake_spark.spark.cluster.arguments import SESSION, takes
+from tensorlake_spark.spark.frames import image_functions
 from tensorlake_spark.spark.functions.aggregates import AGGREGATES, aggregate
 from tensorlake_spark.spark.functions.encoding import ROWS, encoded_column
 from tensorlake_spark.spark.functions.row_functions import block_column, decoded_column
@@ -62,5 +63,7 @@ def register(session: SparkSession) -> None:
         session.udf.register(name, arrow_udf(name, function, kind))
     for name in FUNCTIONS:
         session.udf.register(name, udf(name))
+    for name in image_functions.FUNCTIONS:
+        session.udf.register(name, image_functions.arrow_udf(name))
     for name in AGGREGATES:
         session.udf.register(name, aggregate(name))

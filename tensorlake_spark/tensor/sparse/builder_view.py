@@ -22,6 +22,7 @@ from tensorlake_spark.indexing import AnySelection, MixedSelection, Points, Run,
 from tensorlake_spark.indexing.coords import order, ravel
 from tensorlake_spark.indexing.key import Indexer, select, select_orthogonal, select_points
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.numpy_arguments import axes_of
 from tensorlake_spark.ops.slicing import part, pick
 from tensorlake_spark.tensor.sparse.array import SparseTensor
 from tensorlake_spark.tensor.sparse.assigned import assigned
@@ -145,7 +146,7 @@ class BuilderView(NDArrayOperatorsMixin):
         >>> b.build().todense().tolist()
         [[4.0, 4.0, 4.0], [0.0, 1.0, 5.0]]
         """
-        axes = np.lib.array_utils.normalize_axis_tuple(axis, self.ndim)
+        axes = axes_of(axis, self.ndim)
         others = tuple(k for k in range(self.ndim) if k not in axes)
         turned = AxisOrder(self.shape, others + axes)
         return TensorsAlong(BuilderView(self._buffer, (*self._steps, turned)), len(others))

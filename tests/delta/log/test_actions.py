@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.log import table_folder as folder
+from tensorlake_spark.delta.files import table_folder as folder
 from tensorlake_spark.delta.log.actions import COMMIT, commit_name, read_actions
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage

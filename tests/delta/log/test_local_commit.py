@@ -124,7 +124,7 @@ def test_the_log_is_read_on(lake):
             lake.delete("x")
         read_on = Snapshot.newest(storage)
         assert isinstance(read_on._opened, Replayed)
-        fresh = Snapshot.open(storage)
+        fresh = Snapshot(storage, DeltaTable(lake.uri))
         assert same(read_on, fresh)
         for name in (*(f"t/{k}" for k in range(7)), "x", "nobody"):
             assert read_on.transaction(app_of(name)) == fresh.transaction(app_of(name))
@@ -135,7 +135,7 @@ def test_what_others_commit_is_seen(lake):
     storage = Storage(lake.uri)
     assert isinstance(Snapshot.newest(storage)._opened, Replayed)
     DeltaTable(lake.uri).delete("id = 'y' and nnz > 0")
-    assert same(Snapshot.newest(storage), Snapshot.open(storage))
+    assert same(Snapshot.newest(storage), Snapshot(storage, DeltaTable(lake.uri)))
     DeltaTable(lake.uri).alter.set_table_properties({"delta.checkpointInterval": "3"})
     newest = Snapshot.newest(storage)
     assert not isinstance(newest._opened, Replayed), "properties changed: it was opened"

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, TableFeatures
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.actions import LAST_CHECKPOINT, LOG, commit_name
-from tensorlake_spark.delta.log.replay import Replayed, commit_mark
+from tensorlake_spark.delta.log.live_files import ARRAYS
+from tensorlake_spark.delta.log.replay import Head, Replayed, commit_mark, replay_all
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -42,7 +43,7 @@ def committed_by_others(lake, *actions):
 def newest(lake):
     """The newest version as this process has it, held against one that is opened."""
     storage = Storage(lake.uri)
-    found, opened = Snapshot.newest(storage), Snapshot.open(storage)
+    found, opened = Snapshot.newest(storage), Snapshot(storage, DeltaTable(lake.uri))
     assert found.version == opened.version
     assert sorted(found.files.path) == sorted(opened.files.path)
     return found
@@ -179,3 +180,79 @@ def test_a_property_a_column_and_a_vacuum_by_others_between_our_commits(lake):
     table.restore(lake.version - 1)
     assert newest(lake).version == lake.version
     assert commit_mark(Storage(lake.uri), lake.version) is not None
+
+
+def said(snapshot):
+    """What a version says of its table and its files, these in the order of their names."""
+    files = snapshot.files
+    order = np.argsort(files.path)
+    return {
+        "version": snapshot.version,
+        "id": snapshot.table_id,
+        "protocol": (snapshot.reader_features, snapshot.writer_version, snapshot.writer_features),
+        "properties": dict(snapshot.configuration),
+        "schema": snapshot.schema,
+        "path": sorted(files.path),
+        "first_seq": snapshot.first_seq[order].tolist(),
+        "statistics": [snapshot.statistics(place) for place in order.tolist()],
+        "transaction": snapshot.transaction("tensor/x"),
+        **{name: getattr(files, name)[order].tolist() for name in ARRAYS},
+    }
+
+
+def test_a_short_log_says_what_deltalake_reads_in_it(lake):
+    storage = Storage(lake.uri)
+    for change in (
+        lambda: lake.write("z", np.arange(24).reshape(2, 3, 4)),
+        lambda: lake.write("x", np.arange(3), mode="append"),
+        lambda: lake.delete("y"),
+        lambda: lake.optimize(),
+        lambda: committed_by_others(lake, {"add": {**add_of(lake), "dataChange": False}}),
+    ):
+        change()
+        found = Snapshot.open(storage)
+        assert isinstance(found._opened, Replayed)
+        assert isinstance(found._opened.table, Head)
+        assert said(found) == said(Snapshot(storage, DeltaTable(lake.uri)))
+    assert lake["x"].shape == (6,)
+
+
+def first_said(lake, kind, **more):
+    """Change an action of the first commit."""
+    path = commit_of(lake, 0)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if kind in line:
+            line[kind] |= more
+    path.write_text("\n".join(map(json.dumps, lines)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lake: DeltaTable(lake.uri).create_checkpoint(),
+        lambda lake: DeltaTable(lake.uri).alter.set_table_properties({"delta.appendOnly": "true"}),
+        lambda lake: DeltaTable(lake.uri).alter.add_feature(
+            [TableFeatures.DeletionVectors], allow_protocol_versions_increase=True
+        ),
+        lambda lake: first_said(lake, "protocol", minReaderVersion=3, readerFeatures=["v2Checkpoint"], minWriterVersion=7, writerFeatures=["v2Checkpoint"]),
+        lambda lake: first_said(lake, "metaData", partitionColumns=["id"]),
+        lambda lake: first_said(lake, "metaData", configuration={"tensorlake.dataset": "1"}),
+        lambda lake: commit_of(lake, 1).unlink(),
+        lambda lake: commit_of(lake).write_bytes(commit_of(lake).read_bytes()[:-9]),
+        lambda lake: [lake.write(f"t/{k}", np.zeros(2)) for k in range(10)],
+        lambda lake: committed_by_others(lake, *({"add": {**add_of(lake), "path": f"part-{k}.parquet"}} for k in range(250))),
+    ],
+    ids=["checkpoint", "property", "feature", "v2", "partitions", "samples", "gap", "half", "long", "large"],
+)  # fmt: skip
+def test_any_other_log_is_left_to_deltalake(lake, change):
+    change(lake)
+    assert replay_all(Storage(lake.uri)) is None
+
+
+def test_what_is_no_table_is_left_to_deltalake(tmp_path):
+    assert replay_all(Storage(str(tmp_path))) is None
+    Path(tmp_path, LOG).mkdir()
+    assert replay_all(Storage(str(tmp_path))) is None
+    Path(tmp_path, commit_name(0)).write_text('{"protocol": [], "metaData": null}')
+    assert replay_all(Storage(str(tmp_path))) is None

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from tensorlake_spark.layouts.coding.buffers import STORED, narrowest, pack_values, unpack_values
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.layouts.coding.buffers import (
+    STORED,
+    check_several,
+    narrowest,
+    pack_ints,
+    pack_values,
+    unpack_values,
+)
 
 
 @pytest.mark.parametrize(("dtype", "word", "quiet"), [("f8", "u8", 51), ("f4", "u4", 22)])
@@ -17,3 +25,10 @@ def test_a_signalling_nan_is_not_narrowed(dtype, word, quiet):
     for values in (signalling, quieted):
         got = unpack_values([pack_values(values)], [1], np.dtype(dtype))
         assert got.tobytes() == values.tobytes()
+
+
+def test_several_different_integers_are_not_all_zero():
+    none, some = pack_ints(np.zeros(3, np.int64)), pack_ints(np.array([0, 1, 2]))
+    check_several([none, some, none], [1, 3, 0])
+    with pytest.raises(CorruptDataError, match="2 different integers"):
+        check_several([some, none], [3, 2])

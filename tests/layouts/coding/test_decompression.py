@@ -55,3 +55,11 @@ def test_a_changed_frame_is_an_error_or_has_the_size(place, change):
     frame[place % len(frame)] ^= change
     with suppress(CorruptDataError):
         assert inflate(bytes(frame), True, 400).nbytes == 400
+
+
+def test_many_frames_that_hold_less_than_their_rows_say_take_no_memory():
+    frame = pa.Codec("zstd").compress(b"a" * 1000, asbytes=True)
+    with pytest.raises(CorruptDataError, match="holds 1000 bytes where 10000000 are needed"):
+        inflate_many([(frame, True)] * 3, [1000, 10_000_000, 1000])
+    with pytest.raises(CorruptDataError):
+        inflate_many([(frame, True)] * 3, [1000, 999, 1000])

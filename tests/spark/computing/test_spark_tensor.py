@@ -88,7 +88,7 @@ def test_what_is_not_there_or_does_not_fit_is_told_before_a_task_starts(spark, p
     with pytest.raises(tl.InvalidOptionError, match="SparkSession"):
         compute(None, path, "dense")
     some = compute(spark, path, "dense")
-    with pytest.raises(np.exceptions.AxisError):
+    with pytest.raises(tl.AxisError):
         some.sum(axis=3)
     with pytest.raises(tl.InvalidTensorError):
         some.ttv(np.arange(5), axis=1)

@@ -309,7 +309,9 @@ def test_examples_of_docstrings_run(example):
     names = {**vars(tf), **example[0], "f": f}
     table = names["spark"].read.format("delta").load(names["path"])
     parts = [example[1][3:4, :, :32], example[1][4:5, :, 32:]]
-    tensors = names["spark"].createDataFrame(pa.table({"tensor": tensor_column(parts)})).coalesce(1)
+    images = tl.types.Image("png").encode([np.moveaxis(part[0], 0, -1) for part in parts], "image")
+    given = pa.table({"tensor": tensor_column(parts), "image": images})
+    tensors = names["spark"].createDataFrame(given).coalesce(1)
     columns = []
     for function in DOCUMENTED:
         doc = inspect.getdoc(function)

@@ -135,7 +135,7 @@ def test_tensors_that_are_not_there(key, error):
         along[key] = 0
 
 
-@pytest.mark.parametrize(("axis", "error"), [(3, np.exceptions.AxisError), ((0, 0), ValueError)])
+@pytest.mark.parametrize(("axis", "error"), [(3, tl.AxisError), ((0, 0), ValueError)])
 def test_axes_that_are_not_there_or_twice(axis, error):
     with pytest.raises(error):
         tl.SparseBuilder((2, 3)).along(axis)

@@ -1,0 +1,105 @@
+"""Elements put into tables of an answer's cells, a range of cells at a time: nothing has to be sorted for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+_WIDEST = 1 << 17  # cells of a table, so that it stays in the cache
+_MOST = 1 << 16  # tables: their numbers have two bytes, which NumPy sorts by digits
+_SPARSE = 32  # cells for each element, from which on tables would be mostly empty
+
+
+def can_be_tabled(count: int, cells: int) -> bool:
+    """Return whether so many elements are put into the cells of an answer sooner by tables than by a sort.
+
+    Examples
+    --------
+    >>> can_be_tabled(100, 1000), can_be_tabled(100, 10**12)
+    (True, False)
+    """
+    return cells <= min(_SPARSE * count, _WIDEST * _MOST)
+
+
+def tables(
+    parts: Sequence[tuple[Array, ...]], cells: int
+) -> Iterator[tuple[Array, Array, list[Array]]]:
+    """Yield the cells that have elements, and these: a table at a time, which is a range of cells; ranges ascend.
+
+    Parameters
+    ----------
+    parts : sequence of tuple of ndarray
+        Cells, in any order, and arrays of what belongs to each element; at least one element.
+    cells : int
+        Of the answer: all are below.
+
+    Yields
+    ------
+    found : int64 ndarray
+        The cells of the range that have elements, ascending.
+    counts : int64 ndarray
+        How many each has.
+    arrays : list of ndarray
+        Of all elements in them: which of the found cells they belong to, and the other arrays.
+
+    Examples
+    --------
+    >>> [(found, counts, arrays)] = tables([(np.array([4, 1, 4]), np.array([5.0, 7.0, 9.0]))], 6)
+    >>> found, counts, arrays[0], arrays[1]
+    (array([1, 4]), array([1, 2]), array([1, 0, 1]), array([5., 7., 9.]))
+    """
+    for first, width, (at, *others) in _ranges(parts, cells):
+        counts = np.bincount(at, minlength=width)
+        found = np.flatnonzero(counts != 0)
+        number = np.empty(width, np.intp)
+        number[found] = np.arange(len(found))
+        yield found + first, counts[found], [number[at], *others]
+
+
+def _ranges(
+    parts: Sequence[tuple[Array, ...]], cells: int
+) -> Iterator[tuple[int, int, list[Array]]]:
+    """Yield ranges of cells that have elements: where each begins, its width, and the arrays of its elements."""
+    if cells <= _WIDEST:
+        yield 0, cells, [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+        return
+    count = -(-cells // _WIDEST)
+    grouped = [_by_range(part, count) for part in parts]
+    for number in range(count):
+        found = [
+            [array[edges[number] : edges[number + 1]] for array in arrays]
+            for arrays, edges in grouped
+            if edges[number] < edges[number + 1]
+        ]
+        if found:
+            first = number * _WIDEST
+            at, *others = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+            yield first, min(_WIDEST, cells - first), [at - first, *others]
+
+
+def _by_range(part: tuple[Array, ...], count: int) -> tuple[list[Array], list[int]]:
+    """Return the arrays of elements, range by range, and where in them each range begins."""
+    numbers = (part[0] // _WIDEST).astype(np.min_scalar_type(count - 1))
+    by = np.argsort(numbers, kind="stable")
+    edges = np.cumsum(np.bincount(numbers, minlength=count))
+    return [array[by] for array in part], [0, *edges.tolist()]
+
+
+def table_sums(at: Array, values: Array, width: int) -> Array:
+    """Return the sum in each cell of a table, of floats or complex numbers in double width.
+
+    Examples
+    --------
+    >>> table_sums(np.array([2, 0, 2]), np.array([1.0, 5.0, 2.0]), 4)
+    array([5., 0., 3., 0.])
+    """
+    if values.dtype.kind != "c":
+        return np.asarray(np.bincount(at, values, width))
+    out = np.empty(width, np.complex128)
+    out.real = np.bincount(at, values.real, width)
+    out.imag = np.bincount(at, values.imag, width)
+    return out

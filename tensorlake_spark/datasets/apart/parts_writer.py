@@ -1,0 +1,171 @@
+"""What of samples does not lie in their table: tiles and apart columns, taken out of batches and committed first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tensorlake_spark.datasets.apart.apart_writer import ApartWriter
+from tensorlake_spark.datasets.apart.inner_tables import (
+    TENSORS_FOLDER,
+    folder_of,
+    pinned,
+    stored_name,
+)
+from tensorlake_spark.datasets.apart.large_samples import (
+    is_tileable,
+    large_ones,
+    opened,
+    tile_bytes_of,
+)
+from tensorlake_spark.datasets.apart.pinning import Written
+from tensorlake_spark.datasets.apart.tile_writer import TileWriter
+from tensorlake_spark.datasets.types.base import Place
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.log.data_file import DataFile
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+
+
+class PartsWriter:
+    """Writes tiles and apart columns of samples; the samples' commit pins what `finish` returns.
+
+    Parameters
+    ----------
+    storage : Storage
+        The dataset.
+    snapshot : Snapshot
+        A version of it.
+    schema : SampleSchema
+        Its columns.
+    replaces : bool
+        Whether samples get other values than they had. Otherwise all samples are new.
+    names : mapping of str to str, optional
+        For columns that the version has not yet the names by which their parts are stored.
+    mark : str
+        What the names of files of apart columns begin with, so that others find them.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        snapshot: Snapshot,
+        schema: SampleSchema,
+        replaces: bool = False,
+        names: Mapping[str, str] | None = None,
+        mark: str = "",
+    ) -> None:
+        self.schema = schema
+        self._replaces = replaces
+        self.tile_bytes = tile_bytes_of(snapshot.configuration)
+        self._names = {name: stored_name(snapshot.schema, name) for name in schema}
+        self._names |= names or {}
+        self._tiles = TileWriter(
+            storage,
+            self.tile_bytes,
+            replaces,
+            pinned(snapshot, TENSORS_FOLDER) if replaces else None,
+        )
+        self._apart = {
+            name: ApartWriter(
+                storage,
+                self._names[name],
+                kind,
+                replaces,
+                pinned(snapshot, folder_of(self._names[name])) if replaces else None,
+                mark,
+            )
+            for name, kind in schema.items()
+            if kind.apart
+        }
+
+    @property
+    def has_apart(self) -> bool:
+        """Whether the dataset has apart columns: every sample then has its number before it is written."""
+        return bool(self._apart)
+
+    def folders(self) -> list[str]:
+        """Return the folders of the tables of apart columns."""
+        return [writer.folder for writer in self._apart.values()]
+
+    def opened(self, columns: Mapping[str, Any], first: int) -> dict[str, Any]:
+        """Return columns with mapped files in the place of paths, where a column may be tiled.
+
+        Parameters
+        ----------
+        columns : mapping
+            As a user gave them.
+        first : int
+            The number of the first sample in what the user gave, for messages.
+        """
+        return {
+            name: opened(values, self.schema[name], Place(name, first))
+            if is_tileable(self.schema[name])
+            else values
+            for name, values in columns.items()
+        }
+
+    def has_large(self, columns: Mapping[str, Any]) -> bool:
+        """Whether a sample of `opened` columns becomes tiles."""
+        return any(
+            is_tileable(self.schema[name])
+            and large_ones(values, self.schema[name], self.tile_bytes)
+            for name, values in columns.items()
+        )
+
+    def take(self, columns: Mapping[str, Any], sids: Sequence[int], first: int) -> dict[str, Any]:
+        """Write what does not lie in the samples' table, and return what is left for it.
+
+        Parameters
+        ----------
+        columns : mapping
+            `opened` columns: for each a value a sample.
+        sids : sequence of int
+            The numbers of the samples.
+        first : int
+            As for `opened`.
+
+        Raises
+        ------
+        InvalidSampleError
+            If a sample does not fit its column.
+        """
+        if not self._replaces:
+            for name in self._apart.keys() - columns.keys():
+                self.schema[name].encode([None] * len(sids), name, first)  # if it takes no null
+        left = {}
+        for name, values in columns.items():
+            kind, place = self.schema[name], Place(name, first)
+            if is_tileable(kind):
+                values = self._tiles.take(values, kind, self._names[name], sids, place)
+            if kind.apart:
+                self._apart[name].take(kind.encode(values, name, first), sids)
+            else:
+                left[name] = values
+        return left
+
+    def files(self) -> tuple[list[Written], dict[str, list[DataFile]]]:
+        """Commit the tiles, and return them with the files of apart columns, which `committed` commits for many tasks.
+
+        A task of a cluster calls it: tiles that no sample names do no harm, and rows of an apart column that are
+        there twice would.
+        """
+        written = self._tiles.finish()
+        return written, {name: writer.files() for name, writer in self._apart.items()}
+
+    def committed(self, files: Mapping[str, list[DataFile]]) -> list[Written]:
+        """Commit files of apart columns by their names, one commit for each column."""
+        return [one for name, some in files.items() for one in self._apart[name].committed(some)]
+
+    def finish(self) -> list[Written]:
+        """Commit what was written to the inner tables, tiles first."""
+        out = self._tiles.finish()
+        for writer in self._apart.values():
+            out += writer.finish()
+        return out
+
+    def abort(self) -> None:
+        """Delete what was written and is not committed."""
+        self._tiles.abort()
+        for writer in self._apart.values():
+            writer.abort()

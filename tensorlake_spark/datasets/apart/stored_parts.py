@@ -1,0 +1,251 @@
+"""Parts of stored samples that do not lie in their table, at the versions that belong to it."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.datasets.apart.inner_tables import (
+    TENSORS_FOLDER,
+    folder_of,
+    inner_storage,
+    inner_tables,
+    stored_name,
+    tensor_id,
+)
+from tensorlake_spark.datasets.apart.video_facts import VideoFacts
+from tensorlake_spark.datasets.apart.video_sample import VideoSample
+from tensorlake_spark.datasets.links.link_rules import LinkRules
+from tensorlake_spark.datasets.types.base import Tiled
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.log.requirements import SAMPLES, SID, TENSORS
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    InvalidOptionError,
+    MissingDataError,
+    TableNotFoundError,
+    TensorNotFoundError,
+)
+from tensorlake_spark.lake.ref import TensorRef
+
+Array = np.ndarray[Any, Any]
+
+_KEPT = 64  # tensors of large samples that are kept open
+
+
+class StoredParts:
+    """The inner tables of one version of a dataset, opened when they are needed.
+
+    Parameters
+    ----------
+    stored : StoredSamples
+        The samples' table.
+    schema : SampleSchema
+        The dataset's columns.
+    rules : LinkRules, optional
+        What links may do.
+
+    Attributes
+    ----------
+    stored, schema, rules
+        As they were given.
+    """
+
+    def __init__(
+        self, stored: StoredSamples, schema: SampleSchema, rules: LinkRules | None = None
+    ) -> None:
+        self.stored = stored
+        self.schema = schema
+        self.rules = LinkRules() if rules is None else rules
+        self._names = {name: stored_name(stored.schema, name) for name in schema}
+        self._apart = {name for name, kind in schema.items() if kind.apart}
+        self._columns: dict[str, StoredSamples | None] = {}
+        self._lake: Snapshot | None = None
+        self._versions: dict[str, int] | None = None
+        self._refs: dict[tuple[str, int], TensorRef] = {}
+        self._lock = threading.Lock()
+
+    def is_apart(self, name: str) -> bool:
+        """Whether a column lies in a table of its own."""
+        return name in self._apart
+
+    # ------------------------------------------------------------------ apart columns
+
+    def table_of(self, name: str) -> StoredSamples | None:
+        """Return the table of an apart column, None while no sample has a value in it."""
+        with self._lock:
+            if name not in self._columns:
+                snapshot = self._open(folder_of(self._names[name]), SAMPLES)
+                self._columns[name] = None if snapshot is None else StoredSamples(snapshot)
+            return self._columns[name]
+
+    def path_of(self, name: str) -> tuple[str, ...]:
+        """Return the names of the structs around a column and its own, in the table where it lies."""
+        table = self.table_of(name) if self.is_apart(name) else None
+        if table is None:
+            return tuple(name.split("/"))
+        return (next(field.name for field in table.schema if field.name != SID),)
+
+    def rows_of(self, name: str, positions: Array) -> Array:
+        """Return where samples are in the table of an apart column, -1 where they are not.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        positions : int64 ndarray
+            Of samples in the dataset.
+        """
+        table = self.table_of(name)
+        if table is None:
+            return np.full(len(positions), -1, np.int64)
+        return table.positions_of(self.stored.sids[positions])
+
+    def column(self, name: str, positions: Array, views: bool = False) -> pa.ChunkedArray:
+        """Return an apart column of some samples as it is stored, null where they have none.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        positions : int64 ndarray
+            Of samples in the dataset.
+        views : bool
+            As for `StoredSamples.rows`.
+        """
+        table, rows = self.table_of(name), self.rows_of(name, positions)
+        there = rows >= 0
+        if table is None or not there.any():
+            return pa.chunked_array([pa.nulls(len(positions), self.schema[name].storage())])
+        (column,) = path = self.path_of(name)
+        if there.all():
+            return table.rows([path], rows, views).column(column)
+        found = table.rows([path], rows[there]).column(column)
+        places = np.where(there, np.cumsum(there) - 1, 0)
+        return found.take(pa.array(places, mask=~there))
+
+    # ------------------------------------------------------------------ videos
+
+    def videos(self, name: str, positions: Array) -> list[VideoSample | None]:
+        """Return videos of some samples, of which nothing but what is known of them is read; None for a null.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        positions : int64 ndarray
+            Of samples in the dataset.
+        """
+        table, rows = self.stored, positions
+        if self.is_apart(name):
+            inner = self.table_of(name)
+            if inner is None:
+                return [None] * len(positions)
+            table, rows = inner, self.rows_of(name, positions)
+        path = self.path_of(name)
+        leaf = table.leaf((*path, "data"))
+        facts = [
+            (*path, field.name) for field in self.schema[name].storage() if field.name != "data"
+        ]
+        there = rows[rows >= 0]
+        found = iter(_inside(one, path) for one in table.rows(facts, there).to_pylist())
+        out: list[VideoSample | None] = []
+        for row in rows.tolist():
+            said = next(found) if row >= 0 else None
+            size = -1 if said is None else table.payload_size(row, leaf)
+            if said is None or size < 0:
+                out.append(None)
+                continue
+            known = VideoFacts(*(said[n] for n in ("frames", "fps", "height", "width", "index")))
+            out.append(VideoSample(partial(table.payload_range, row, leaf), size, known))
+        return out
+
+    # ------------------------------------------------------------------ tiles
+
+    def known_tensor(self, name: str, position: int) -> TensorRef | None:
+        """Return what `tensor` returned for a sample not long ago; None otherwise."""
+        return self._refs.get((name, position))
+
+    def tensor(self, name: str, position: int, tiled: Tiled) -> TensorRef:
+        """Return the tensor with the elements of a large sample.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        position : int
+            The sample's.
+        tiled : Tiled
+            What its row says of it.
+
+        Raises
+        ------
+        MissingDataError
+            If there is none.
+        CorruptDataError
+            If it has another shape or dtype than the row says.
+        """
+        known = self.known_tensor(name, position)
+        if known is not None:
+            return known
+        sid = int(self.stored.sids[position])
+        ref = self._opened(tensor_id(self._names[name], sid), f"sample {sid} of column {name!r}")
+        if ref.shape != tuple(tiled.shape) or ref.dtype.name != tiled.dtype:
+            raise CorruptDataError(
+                f"sample {sid} of column {name!r} is {tiled.dtype} of shape {tiled.shape} by its row, and its tiles are "
+                f"{ref.dtype.name} of shape {ref.shape}; the table, or the lake in {TENSORS_FOLDER}, was changed by "
+                "others"
+            )
+        with self._lock:
+            while len(self._refs) >= _KEPT:
+                del self._refs[next(iter(self._refs))]
+            self._refs[name, position] = ref
+        return ref
+
+    def _opened(self, known: str, what: str) -> TensorRef:
+        with self._lock:
+            if self._lake is None:
+                self._lake = self._open(TENSORS_FOLDER, TENSORS)
+            lake = self._lake
+        try:
+            if lake is not None:
+                return TensorRef(lake, catalog.get(lake, known))
+        except TensorNotFoundError:
+            pass
+        raise MissingDataError(
+            f"{what} is kept as tiles, and the lake in {TENSORS_FOLDER} of {self.stored.snapshot.storage.uri} has no "
+            f"tensor {known!r}; somebody deleted it, or wrote the row by other means: restore a version that has it"
+        )
+
+    # ------------------------------------------------------------------ both
+
+    def _open(self, folder: str, kind: str) -> Snapshot | None:
+        """Return the version of an inner table that belongs to the samples, None where it has none."""
+        snapshot = self.stored.snapshot
+        if self._versions is None:
+            self._versions = inner_tables(snapshot)
+        version = self._versions.get(folder)
+        if version is None:
+            return None
+        try:
+            return Snapshot.open(inner_storage(snapshot.storage, folder), version, kind=kind)
+        except (TableNotFoundError, InvalidOptionError) as error:
+            raise MissingDataError(
+                f"version {snapshot.version} of the dataset at {snapshot.storage.uri} needs version {version} of its "
+                f"folder {folder}, which is not there any more: {error}"
+            ) from error
+
+
+def _inside(row: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any] | None:
+    """Return a struct that lies in others; None where one of them is null."""
+    found: Any = row
+    for part in path:
+        found = None if found is None else found[part]
+    return None if found is None else dict(found)

@@ -1,0 +1,129 @@
+"""Large samples -> tensors of the lake in the dataset's folder: streamed, and made visible by one commit of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import pyarrow as pa
+
+from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, inner_storage, tensor_id
+from tensorlake_spark.datasets.apart.large_samples import LargeSample, large_ones
+from tensorlake_spark.datasets.apart.pinning import CHANGES, Written, changes_in, settled
+from tensorlake_spark.datasets.types.base import Place, Tiled, Type
+from tensorlake_spark.delta.log.commit import app_of
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import ConcurrentWriteError, TableNotFoundError
+from tensorlake_spark.lake.lake import TensorLake
+from tensorlake_spark.lake.transaction import Transaction
+
+
+class TileWriter:
+    """Writes large samples as tensors, all of them in one transaction of the lake.
+
+    Parameters
+    ----------
+    storage : Storage
+        The dataset.
+    tile_bytes : int
+        A sample that has more bytes becomes tiles.
+    replaces : bool
+        Whether a sample may have tiles already, and gets others.
+    known : int, optional
+        The version of the lake from which the new values were computed.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        tile_bytes: int,
+        replaces: bool = False,
+        known: int | None = None,
+    ) -> None:
+        self.tile_bytes = tile_bytes
+        self._storage = storage
+        self._replaces = replaces
+        self._known = known
+        self._ids: list[str] = []
+        self._stack = ExitStack()
+        self._changes: Transaction | None = None
+        self._base: Snapshot | None = None
+
+    def take(self, values: Any, kind: Type, name: str, sids: Sequence[int], place: Place) -> Any:
+        """Write the large samples of a column, and return the column with `Tiled` in their places.
+
+        Parameters
+        ----------
+        values : list, ndarray or pyarrow.Array
+            Samples, as `large_samples.opened` returned them.
+        kind : Type
+            Of the column.
+        name : str
+            By which its parts are stored.
+        sids : sequence of int
+            The numbers of the samples.
+        place : Place
+            For messages.
+        """
+        large = large_ones(values, kind, self.tile_bytes)
+        if not large:
+            return values
+        left = kind.decode(values) if isinstance(values, pa.Array) else list(values)
+        for number, array in large.items():
+            sample = LargeSample(array, kind, number, place)
+            changes = self._changes or self._begun()
+            self._ids.append(tensor_id(name, int(sids[number])))
+            changes.write(self._ids[-1], sample, mode="overwrite", layout="ftsf")
+            sample.release()
+            left[number] = Tiled(sample.shape, sample.dtype.name)
+        return left
+
+    def _begun(self) -> Transaction:
+        inner = inner_storage(self._storage, TENSORS_FOLDER)
+        batch = None
+        if self._replaces:
+            try:
+                self._base = settled(self._storage, TENSORS_FOLDER)
+                batch = CHANGES, changes_in(self._base) + 1
+            except TableNotFoundError:
+                batch = CHANGES, 1
+        self._changes = self._stack.enter_context(TensorLake(inner).transaction(batch))
+        return self._changes
+
+    def finish(self) -> list[Written]:
+        """Commit the tensors.
+
+        Raises
+        ------
+        ConcurrentWriteError
+            If another writer replaced tiles at the same time.
+        """
+        changes = self._changes
+        if changes is None:
+            return []
+        if self._base is not None and self._known is not None:
+            apps = [app_of(name) for name in self._ids]
+            before = Snapshot.open(self._base.storage, self._known)
+            if before.transactions(apps) != self._base.transactions(apps):
+                self.abort()
+                raise self._conflict()
+        self._stack.close()
+        if changes.is_repeated or changes.version is None:
+            raise self._conflict()
+        return [Written(TENSORS_FOLDER, changes.version, self._replaces)]
+
+    def _conflict(self) -> ConcurrentWriteError:
+        return ConcurrentWriteError(
+            f"another writer changed large samples of {self._storage.uri} since the version that this update was "
+            "computed from; nothing of it is visible, refresh() and do it again"
+        )
+
+    def abort(self) -> None:
+        """Delete what was written and is not committed."""
+        self._stack.__exit__(_AbortedError, _AbortedError(), None)
+
+
+class _AbortedError(Exception):
+    """Ends the transaction without a commit."""

@@ -1,0 +1,291 @@
+"""The methods of a dataset that change samples which are there, and its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.datasets.apart.large_samples import is_tileable
+from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
+from tensorlake_spark.datasets.changes import column_changes, sample_changes
+from tensorlake_spark.datasets.changes.chosen_samples import only_once, positions_past, sids_of
+from tensorlake_spark.datasets.changes.new_values import (
+    NewValues,
+    as_given,
+    is_many,
+    new_values,
+    picked,
+    spread,
+    written_values,
+)
+from tensorlake_spark.datasets.samples.appending import reserve
+from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
+from tensorlake_spark.datasets.samples.sample_selection import select_samples
+from tensorlake_spark.datasets.types.base import as_type
+from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import InvalidKeyTypeError, InvalidOptionError
+
+
+class ChangeMethods(DatasetTable):
+    """Changes of a dataset. Each is one commit, computed from the version that is shown.
+
+    Attributes
+    ----------
+    strict : bool
+        Whether an assignment to a sample past the end is an error. Otherwise the dataset grows up to it, with nulls.
+    """
+
+    strict: bool = True
+
+    def update(self, samples: Any, values: Mapping[str, Any]) -> int:
+        """Give samples other values in some columns.
+
+        Only the data files that hold them are written again, with the same sids; media of other samples are copied
+        as they are.
+
+        Parameters
+        ----------
+        samples : int, sequence or array of int, or str
+            Sids, or a condition such as ``"label = 'cat' AND image.height > 512"``.
+        values : mapping of str to object
+            For each column one value a sample, as a list or an array, or one value for all. What is not a list,
+            and an array that the column takes as a value, is one value.
+
+        Returns
+        -------
+        int
+            How many samples were meant.
+
+        Raises
+        ------
+        SampleNotFoundError
+            If there is no sample of a sid.
+        InvalidSampleError
+            If a value does not fit, or there are too few or too many.
+        ConcurrentWriteError
+            If another writer changed one of these samples since the version that is shown.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": tl.types.ClassLabel(["cat", "dog"]), "size": "int32"})
+        >>> ds.extend({"label": ["dog", "cat", "dog"], "size": [3, 4, 5]})
+        >>> ds.update("label = 'dog'", {"size": [30, 50]}), ds.update(1, {"label": "dog"})
+        (2, 1)
+        >>> ds["size"][:].tolist(), ds["label"][:].tolist()
+        ([30, 4, 50], [1, 1, 1])
+        """
+        self._check_writable()
+        if not isinstance(values, Mapping) or not values:
+            raise InvalidOptionError(
+                f"values={values!r:.80} names no columns; give a mapping such as {{'label': 'cat'}}"
+            )
+        for name in values:
+            self._check_column(name)
+        sids, is_one = sids_of(self, samples)
+        only_once(sids, "update")
+        given = {name: self._with_target(name, value) for name, value in values.items()}
+        self._show_update(sids, given, None if is_one else len(sids), "update")
+        return len(sids)
+
+    def delete(self, samples: Any) -> int:
+        """Take samples out; their sids are not given again, and older versions have them still.
+
+        Parameters
+        ----------
+        samples : int, sequence or array of int, or str
+            Sids, or a condition.
+
+        Returns
+        -------
+        int
+            How many samples were deleted.
+
+        Raises
+        ------
+        SampleNotFoundError
+            If there is no sample of a sid.
+        ConcurrentWriteError
+            If another writer changed one of these samples since the version that is shown.
+        """
+        self._check_writable()
+        sids = np.unique(sids_of(self, samples)[0])
+        if len(sids):
+            self._show(sample_changes.delete(self.stored, sids))
+        return len(sids)
+
+    def add_column(self, name: str, type: Any, values: Any = None) -> None:  # noqa: A002
+        """Add a column.
+
+        Parameters
+        ----------
+        name : str
+            Its name, with ``/`` between groups.
+        type : Type or dtype
+            What it holds.
+        values : sequence, array, or object, optional
+            One value a sample, or one for all. Without any the samples are null there, and only the log is written.
+
+        Raises
+        ------
+        InvalidOptionError
+            If there is such a column, or the name or the type is none.
+        InvalidSampleError
+            If a value does not fit, or there are too few or too many.
+        """
+        self._check_writable()
+        kind = as_type(type)
+        if self._stored is None:
+            if values is not None:
+                raise InvalidOptionError(
+                    f"the dataset at {self.uri} has no samples that could have values; extend it first"
+                )
+            self._created(SampleSchema({name: kind}))
+            return
+        self._show(column_changes.add_column(self.stored, name, kind, values))
+
+    def drop_column(self, name: str) -> None:
+        """Take a column out. All data files are written again, so that its bytes are gone with the old versions.
+
+        Raises
+        ------
+        UnknownLabelError
+            If there is no such column; it is a KeyError.
+        InvalidOptionError
+            If it is the only one.
+        """
+        self._check_writable()
+        self._check_column(name)
+        self._show(column_changes.drop_column(self.stored, name))
+
+    def rename_column(self, old: str, new: str) -> None:
+        """Give a column another name, which may be in another group. All data files are written again.
+
+        Raises
+        ------
+        UnknownLabelError
+            If there is no such column; it is a KeyError.
+        InvalidOptionError
+            If the new name is taken, or impossible.
+        """
+        self._check_writable()
+        self._check_column(old)
+        if old != new:
+            self._show(column_changes.rename_column(self.stored, old, new))
+
+    def materialize(self, columns: Sequence[str]) -> None:
+        """Copy what links point to into the dataset: the columns become those of the type that they led to.
+
+        All data files are written again, in one commit.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns of links.
+
+        Raises
+        ------
+        InvalidOptionError
+            If a column has no links.
+        ChangedLinkError
+            If a target is not what it was when the link was stored; the message names the sample.
+        ForbiddenLinkError
+            If a link is of http, and `allow_http` of `dataset` does not name its host.
+        InvalidSampleError
+            If a target is not of the type.
+        """
+        self._check_writable()
+        if isinstance(columns, str):
+            raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
+        for name in columns:
+            self._check_column(name)
+            if not isinstance(self.type_of(name), Link):
+                raise InvalidOptionError(
+                    f"column {name!r} has no links: it is {self.type_of(name)}"
+                )
+        if columns:
+            self._show(column_changes.materialize(self.stored, list(columns), self._rules))
+
+    def _with_target(self, name: str, value: Any) -> Any:
+        """Return values for a column; links are looked up."""
+        kind = self.type_of(name)
+        if not isinstance(kind, Link):
+            return value
+        if is_many(value, kind):
+            return self._looked_up(name, kind, value)
+        return self._looked_up(name, kind, [value])[0]
+
+    def _assign(self, name: str, key: Any, value: Any) -> None:
+        """Give samples at some positions other values in a column, as NumPy assigns to an axis."""
+        self._check_writable()
+        kind, count, what = self.type_of(name), len(self), f"column {name!r}"
+        if isinstance(key, tuple):
+            raise InvalidKeyTypeError(
+                f"{what} takes whole samples; read {name!r}[{key[:1]!r:.40}], change it, and assign it back"
+            )
+        if self.strict:
+            chosen, total = select_samples(key, count, what), count
+        else:
+            chosen, total = positions_past(key, count, what)
+        is_one = isinstance(chosen, int)
+        positions = np.array([chosen], np.int64) if isinstance(chosen, int) else chosen
+        value = self._with_target(name, value)
+        # Where a position is there twice the last value stays, as in NumPy.
+        last = dict(zip(positions.tolist(), range(len(positions)), strict=True))
+        if total == count:
+            if len(last) < len(positions) and is_many(value, kind) and len(value) == len(positions):
+                value = picked(as_given(value), np.array([*last.values()]))
+                positions = np.array([*last])
+            elif len(last) < len(positions):
+                positions = np.array([*last])
+            sids = self.sids[positions]
+            self._show_update(sids, {name: value}, None if is_one else len(sids), "assignment")
+            return
+        new = new_values(value, kind, name, None if is_one else len(positions))
+        there = [position for position in last if position < count]
+        places = np.array([last.get(k, -1) for k in [*there, *range(count, total)]], np.int64)
+        new = spread(new, kind, name, places)
+        self._show(self._grown(name, self.sids[np.array(there, np.int64)], new, total - count))
+
+    def _grown(self, name: str, sids: Any, new: NewValues, grown: int) -> Snapshot:
+        """Commit values of samples that are there, and of others after them."""
+        base, kind = self.stored, self.type_of(name)
+        if not (kind.apart or is_tileable(kind)):
+            return sample_changes.update(base, sids, {name: new}, grown, "assignment")
+        first = reserve(self._storage, base.snapshot, grown)[1]
+        numbers = np.concatenate([sids, np.arange(first, first + grown)])
+        left: dict[str, NewValues] = {name: new}
+        parts = PartsWriter(self._storage, base.snapshot, self.schema, replaces=True)
+        try:
+            if kind.apart or parts.has_large({name: new.array}):
+                found = parts.take({name: new.at(np.arange(len(numbers)))}, numbers.tolist(), 0)
+                left = {n: NewValues(kind.encode(v, n), False) for n, v in found.items()}
+            written = parts.finish()
+        except BaseException:
+            parts.abort()
+            raise
+        return sample_changes.update(base, sids, left, grown, "assignment", written, first)
+
+    def _show_update(
+        self, sids: Any, values: Mapping[str, Any], count: int | None, operation: str
+    ) -> None:
+        """Write and commit values of samples that are there; tiles and apart columns first."""
+        base = self.stored
+        parts = PartsWriter(self._storage, base.snapshot, self.schema, replaces=True)
+        try:
+            new = written_values(parts, values, sids, count)
+            written = parts.finish() if len(sids) else []
+        except BaseException:
+            parts.abort()
+            raise
+        if len(sids):
+            self._show(sample_changes.update(base, sids, new, operation=operation, written=written))
+
+    def _check_column(self, name: Any) -> None:
+        """Raise if a name is not that of a column."""
+        column_changes.check_column(self.schema, name, self.uri)
+        self.type_of(name)

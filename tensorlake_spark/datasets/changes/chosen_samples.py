@@ -1,0 +1,104 @@
+"""Which samples a change is about: sids, a condition, or positions that may lie past the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
+from tensorlake_spark.datasets.samples.sample_selection import select_samples
+from tensorlake_spark.errors import (
+    InvalidKeyError,
+    InvalidKeyTypeError,
+    InvalidOptionError,
+    SampleNotFoundError,
+)
+
+Array = np.ndarray[Any, Any]
+
+MOST_GROWN = 1 << 24
+"""An assignment past the end adds at most so many samples."""
+
+
+def sids_of(table: DatasetTable, chosen: Any) -> tuple[Array, bool]:
+    """Return the sids of samples, and whether it is one that was named by its number alone.
+
+    Parameters
+    ----------
+    table : DatasetTable
+        The dataset, at the version that is shown.
+    chosen : int, sequence or array of int, or str
+        Sids, or a condition of SQL.
+
+    Raises
+    ------
+    SampleNotFoundError
+        If there is no sample of that sid.
+    InvalidKeyTypeError, InvalidOptionError
+        If it is neither, or no condition.
+    """
+    if isinstance(chosen, str):
+        return table.sids[table.positions_where(chosen)], False
+    is_one = isinstance(chosen, (int, np.integer)) and not isinstance(chosen, bool)
+    found = np.asarray([chosen] if is_one else chosen)
+    if not found.size and found.ndim == 1:
+        return np.zeros(0, np.int64), False
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InvalidKeyTypeError(
+            f"{chosen!r:.80} names no samples; give sids, as one number or several, or a condition such as "
+            "\"label = 'cat'\""
+        )
+    if found.dtype.kind == "u" and (found > np.iinfo(np.int64).max).any():
+        raise SampleNotFoundError(
+            f"the dataset at {table.uri} has no sample with sid {found.max()}"
+        )
+    sids = found.astype(np.int64)
+    missing = np.ones(len(sids), bool)
+    if len(table):
+        missing = table.stored.positions_of(sids) < 0
+    if missing.any():
+        raise SampleNotFoundError(
+            f"the dataset at {table.uri} has no sample with sid {sids[missing][0]} at version {table.version}; "
+            "ds.sids has them all"
+        )
+    return sids, is_one
+
+
+def positions_past(key: Any, count: int, what: str) -> tuple[int | Array, int]:
+    """Return positions as `select_samples` does, where those past the end are of samples to come, and how many there are then.
+
+    Examples
+    --------
+    >>> positions_past(7, 5, "x"), positions_past(slice(-1, 7), 5, "x")
+    ((7, 8), (array([4, 5, 6]), 7))
+    """
+    total = count
+    if isinstance(key, slice):
+        if isinstance(key.stop, (int, np.integer)) and (key.step is None or key.step > 0):
+            total = max(count, int(key.stop))
+        if total > count and isinstance(key.start, (int, np.integer)) and key.start < 0:
+            key = slice(max(0, int(key.start) + count), key.stop, key.step)
+    elif not isinstance(key, (str, bytes, bool)) and key is not Ellipsis:
+        found = np.asarray(key)
+        if found.dtype.kind in "iu" and found.size and found.ndim <= 1:
+            total = max(count, int(found.max()) + 1)
+            if found.min() < -count:
+                select_samples(key, count, what)
+            key = np.where(found < 0, found + count, found)
+            key = int(key) if found.ndim == 0 else key
+    if total - count > MOST_GROWN:
+        raise InvalidKeyError(
+            f"sample {total - 1} is {total - count} past the end of {what}, which grows by at most {MOST_GROWN} at "
+            "a time; extend it"
+        )
+    return select_samples(key, total, what), total
+
+
+def only_once(sids: Array, operation: str) -> None:
+    """Raise InvalidOptionError if a sample is named twice."""
+    found, counts = np.unique(sids, return_counts=True)
+    if len(found) < len(sids):
+        raise InvalidOptionError(
+            f"sid {found[counts > 1][0]} is named twice in this {operation}; name each sample once"
+        )

@@ -1,0 +1,174 @@
+"""A column of a dataset: indexed by samples, and then into the sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.datasets.changes.change_methods import ChangeMethods
+from tensorlake_spark.datasets.samples.padding import padded
+from tensorlake_spark.datasets.samples.sample_reading import (
+    read_column,
+    runs_of,
+    values_of,
+)
+from tensorlake_spark.datasets.samples.sample_selection import select_samples
+from tensorlake_spark.datasets.types.base import Tiled, Type
+from tensorlake_spark.datasets.types.media.recordings import Video
+from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.errors import InvalidKeyTypeError
+
+Array = np.ndarray[Any, Any]
+
+
+class Column:
+    """A column of a dataset; lazy: it reads what it is indexed by.
+
+    Attributes
+    ----------
+    name : str
+        Its name, with ``/`` between groups.
+    type : Type
+        What it holds.
+    """
+
+    def __init__(self, table: ChangeMethods, name: str) -> None:
+        self._table = table
+        self.name = name
+        self.type: Type = table.type_of(name)
+        self._payload: Any = None
+
+    def __repr__(self) -> str:
+        return f"<Column {self.name!r}: {self.type}, {len(self)} samples>"
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return one sample's value, or those of several: one array where the type stacks, else a list.
+
+        With a tuple, what follows the first key is applied to the sample: ``column[5, 10:20]`` is
+        ``column[5][10:20]``, and of a tiled sample only the tiles are read that it needs.
+        """
+        first, rest = (key[0], key[1:]) if isinstance(key, tuple) and key else (key, ())
+        chosen = select_samples(first, len(self), f"column {self.name!r}")
+        if isinstance(chosen, int):
+            return self._one(chosen, rest)
+        if not rest:
+            array = self._stored(chosen)
+            return values_of(self._table.parts, self.name, array, chosen)
+        return [self._one(position, rest) for position in chosen.tolist()]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Give samples other values, in one commit: one for each, or one for all, as `Dataset.update` takes them.
+
+        With ``strict=False`` of the dataset a sample past the end makes it grow, with nulls.
+
+        Raises
+        ------
+        InvalidKeyError
+            If a sample is out of bounds.
+        InvalidSampleError
+            If a value does not fit.
+        ConcurrentWriteError
+            If another writer changed one of these samples since the version that is shown.
+        """
+        self._table._assign(self.name, key, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        parts = self._table.parts
+        for positions in runs_of(parts, [self.name], np.arange(len(self))):
+            array = read_column(parts, self.name, positions)
+            yield from values_of(parts, self.name, array, positions, stack=False)
+
+    def _stored(self, positions: Array) -> pa.Array:
+        return read_column(self._table.parts, self.name, positions)
+
+    def _one(self, position: int, rest: tuple[Any, ...]) -> Any:
+        tensor = self._table.parts.known_tensor(self.name, position)
+        if tensor is not None:
+            return tensor[rest or ...]
+        value = self._value(np.array([position], np.int64))
+        if isinstance(value, Tiled):
+            return self._table.parts.tensor(self.name, position, value)[rest or ...]
+        if not rest or value is None:
+            return value
+        try:
+            return value[rest if len(rest) > 1 else rest[0]]
+        except TypeError as error:
+            raise InvalidKeyTypeError(
+                f"a sample of column {self.name!r} is {type(value).__name__}, which takes no {rest!r:.80}: {error}"
+            ) from error
+
+    def _value(self, position: Array) -> Any:
+        """Return one sample's value; of a large one what is known of it."""
+        if isinstance(self.type, Video):
+            return self._table.parts.videos(self.name, position)[0]
+        array = self._stored(position)
+        if isinstance(self.type, Link):
+            return values_of(self._table.parts, self.name, array, position)[0]
+        return self.type.decode(array)[0]
+
+    def padded(self, key: Any = slice(None), fill: Any = 0) -> Array:
+        """Return ragged samples as one array, each filled up at the end of its axes to the longest.
+
+        Parameters
+        ----------
+        key : slice, or sequence or array of int or bool
+            Which samples, by default all.
+        fill : scalar
+            What stands where a sample has nothing.
+
+        Raises
+        ------
+        InvalidSampleError
+            If samples have different ranks or dtypes.
+        """
+        chosen = np.atleast_1d(select_samples(key, len(self), f"column {self.name!r}"))
+        array = self._stored(chosen)
+        return padded(values_of(self._table.parts, self.name, array, chosen, stack=False), fill)
+
+    def encoded(self, position: int) -> bytes | None:
+        """Return the bytes of one sample as they are stored, None where it has none.
+
+        Raises
+        ------
+        InvalidKeyTypeError
+            If the column has no bytes, as a number.
+        """
+        chosen = select_samples(position, len(self), f"column {self.name!r}")
+        if not isinstance(chosen, int):
+            raise InvalidKeyTypeError(f"{position!r:.80} is not the position of one sample")
+        parts = self._table.parts
+        stored, row = parts.stored, chosen
+        if parts.is_apart(self.name):
+            table = parts.table_of(self.name)
+            row = int(parts.rows_of(self.name, np.array([chosen]))[0])
+            if table is None or row < 0:
+                return None
+            stored = table
+        if self._payload is None:
+            column = parts.path_of(self.name)
+            leaves = [leaf for leaf in stored.under([column]) if leaf.is_payload]
+            if not leaves or leaves[0].repeated:
+                raise InvalidKeyTypeError(
+                    f"column {self.name!r} is {self.type} and has no encoded bytes; index it"
+                )
+            self._payload = leaves[0]
+        found = stored.value(row, self._payload)
+        return None if found is None else bytes(found)
+
+    def batches(self, views: bool = True) -> Iterator[pa.Array]:
+        """Yield the whole column as it is stored, as Arrow arrays of some megabytes.
+
+        Parameters
+        ----------
+        views : bool
+            Whether bytes may be of type ``binary_view``, which point into mapped files and are not copied.
+        """
+        parts = self._table.parts
+        for positions in runs_of(parts, [self.name], np.arange(len(self))):
+            yield read_column(parts, self.name, positions, views)

@@ -1,0 +1,370 @@
+"""A dataset: columns of equal length, a sample is a row. The door is `dataset`."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from tensorlake_spark.datasets.apart.large_samples import checked_bound
+from tensorlake_spark.datasets.changes.change_methods import ChangeMethods
+from tensorlake_spark.datasets.column import Column
+from tensorlake_spark.datasets.interchange.interchange_methods import InterchangeMethods
+from tensorlake_spark.datasets.links.link_rules import LinkRules
+from tensorlake_spark.datasets.maintenance.maintenance_methods import MaintenanceMethods
+from tensorlake_spark.datasets.samples.appending import append, count_of
+from tensorlake_spark.datasets.samples.sample_input import batches_of, check_plain
+from tensorlake_spark.datasets.samples.sample_plan import SamplePlan, plan
+from tensorlake_spark.datasets.samples.sample_reading import read_table, runs_of
+from tensorlake_spark.datasets.samples.sample_selection import select_samples
+from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.datasets.types.class_label import ClassLabel
+from tensorlake_spark.datasets.types.scalars import Scalar
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.log.requirements import SAMPLES, SID
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import (
+    FormatError,
+    InvalidOptionError,
+    SampleNotFoundError,
+    TableNotFoundError,
+)
+
+_LOOKED_AT = 100  # samples from which the columns of a new dataset are guessed
+
+
+def dataset(
+    uri: str,
+    schema: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    version: int | str | None = None,
+    timestamp: str | dt.datetime | None = None,
+    create: bool = True,
+    *,
+    tile_bytes: int | None = None,
+    allow_http: Sequence[str] = (),
+    links: LinkRules | None = None,
+) -> Dataset:
+    """Open a dataset, or create one.
+
+    Parameters
+    ----------
+    uri : str
+        A local path, or a URL such as ``s3://bucket/coco``.
+    schema : mapping of str to Type, optional
+        The columns of a new dataset: types of `tensorlake_spark.types`, or NumPy's names of dtypes. A name may have
+        ``/`` between groups. Without it a new dataset gets its columns from its first samples. Of a dataset that is
+        there it has to agree.
+    storage_options : mapping, optional
+        As for `open`.
+    version : int or str, optional
+        A version or a tag; the dataset is then for reading only.
+    timestamp : str or datetime, optional
+        The version that was the newest at that time.
+    create : bool
+        Whether a place without a table is an empty dataset, which the first samples create. Otherwise it is an
+        error.
+    tile_bytes : int, optional
+        Of a new dataset: arrays and raw images with more bytes are kept as tiles, of which a slice of a sample reads
+        only those that it needs; 8 MiB by default.
+    allow_http : sequence of str
+        Hosts that links may name by http and https, such as ``images.example.org`` or ``*.example.org``; see
+        `LinkRules`. Without any, such links are stored but neither looked up nor fetched.
+    links : LinkRules, optional
+        All that links may do, in the place of `allow_http`: which folders and buckets they may name, too.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    TableNotFoundError
+        If there is no table, and `create` is False or a version was named.
+    FormatError
+        If the table is not a dataset, or has other columns than `schema`.
+    InvalidOptionError
+        If the log does not have that version, or `tile_bytes` is not what the dataset has.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, tensorlake_spark as tl
+    >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": tl.types.ClassLabel(["cat", "dog"]), "size": "int32"})
+    >>> ds.extend({"label": ["dog", "cat"], "size": np.array([3, 4])})
+    >>> ds["label"][:].tolist(), ds[1]
+    ([1, 0], {'label': 0, 'size': 4})
+    """
+    storage = Storage(uri, dict(storage_options or {}))
+    wanted = None if schema is None else SampleSchema(schema)
+    pinned = version is not None or timestamp is not None
+    try:
+        snapshot: Snapshot | None = Snapshot.open(storage, version, timestamp, SAMPLES)
+    except TableNotFoundError:
+        if pinned or not create:
+            raise
+        snapshot = None
+    if links is not None and allow_http:
+        raise InvalidOptionError(
+            "links says what links may do, and so does allow_http; give one of them"
+        )
+    rules = links or LinkRules(allow_http=allow_http, storage_options=storage.options)
+    out = Dataset(storage, snapshot, pinned, checked_bound(tile_bytes), rules)
+    if tile_bytes not in (None, out.tile_bytes):
+        raise InvalidOptionError(
+            f"tile_bytes={tile_bytes} is for a new dataset; the one at {storage.uri} has {out.tile_bytes}, and keeps "
+            "it: leave tile_bytes out"
+        )
+    if wanted is not None and snapshot is None:
+        out._created(wanted)
+    elif wanted is not None and wanted != out.schema:
+        raise FormatError(
+            f"the dataset at {storage.uri} has other columns than the schema says: {out.schema}; "
+            "open it without a schema, or use add_column"
+        )
+    return out
+
+
+class Dataset(ChangeMethods, MaintenanceMethods, InterchangeMethods):
+    """Samples in columns. Make one with `dataset`."""
+
+    def __repr__(self) -> str:
+        shown = "no version" if self.version is None else f"version {self.version}"
+        return f"<Dataset {self.uri}: {len(self)} samples, {len(self.schema)} columns, {shown}>"
+
+    # ------------------------------------------------------------------ reading
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a column, a group, one sample, or several samples.
+
+        A name gives a `Column`, or a `Group`. An int gives a sample as a dict by names. A slice, a list or a
+        mask gives a dict of columns, which `extend` takes.
+        """
+        if isinstance(key, str):
+            if key in self.schema or key not in self.schema.groups():
+                return Column(self, key)
+            return Group(self, key)
+        return self._samples(key, list(self.schema))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        names = list(self.schema)
+        for positions in runs_of(self.parts, names, np.arange(len(self))) if len(self) else ():
+            columns = self._values(positions, names)
+            for values in zip(*columns.values(), strict=True):
+                yield dict(zip(names, values, strict=True))
+
+    def _samples(self, key: Any, names: list[str]) -> Any:
+        chosen = select_samples(key, len(self), "the dataset")
+        if isinstance(chosen, int):
+            found = self._values(np.array([chosen]), names)
+            return {name: values[0] for name, values in found.items()}
+        return self._values(chosen, names, stack=True)
+
+    def sample(self, sid: int) -> dict[str, Any]:
+        """Return the sample of a number, as a dict by names.
+
+        Raises
+        ------
+        SampleNotFoundError
+            If there is none, or it was deleted.
+        """
+        position = -1
+        if len(self):
+            position = int(self.stored.positions_of(np.array([sid], np.int64))[0])
+        if position < 0:
+            raise SampleNotFoundError(
+                f"the dataset at {self.uri} has no sample with sid {sid} at version {self.version}; ds.sids has "
+                "them all"
+            )
+        found: dict[str, Any] = self[position]
+        return found
+
+    # ------------------------------------------------------------------ writing
+
+    def append(self, sample: Mapping[str, Any]) -> None:
+        """Add one sample, in a commit of its own; `extend` adds many faster.
+
+        Parameters
+        ----------
+        sample : mapping
+            A value for each column; one that is not there is null.
+
+        Raises
+        ------
+        InvalidSampleError
+            If a value does not fit its column; the message says what was expected.
+        """
+        self.extend([sample])
+
+    def extend(self, samples: Any, *, transaction: tuple[str, int] | None = None) -> None:
+        """Add samples, in one commit.
+
+        Parameters
+        ----------
+        samples : mapping, pandas.DataFrame, pyarrow.Table, or iterable of mappings
+            A mapping has the columns by name, each with a value a sample. What comes one by one is streamed:
+            memory is bounded whatever its length.
+        transaction : (str, int), optional
+            An application and a number that it counts up: a batch that was committed before changes nothing.
+
+        Raises
+        ------
+        InvalidSampleError
+            If a sample does not fit; nothing is committed then.
+        ConcurrentWriteError
+            If other writers won every attempt.
+        """
+        self._check_writable()
+        schema = self.schema
+        if self._stored is None:
+            samples, schema = _with_schema(samples)
+        snapshot = self._created(schema)
+        batches = self._with_facts(batches_of(samples, list(schema)), schema)
+        self._show(
+            append(self._storage, snapshot, schema, batches, "extend", transaction=transaction)
+        )
+
+    def _with_facts(
+        self, batches: Iterator[dict[str, Any]], schema: SampleSchema
+    ) -> Iterator[dict[str, Any]]:
+        """Yield batches of columns in which links are looked up."""
+        first = 0
+        for columns in batches:
+            yield {
+                name: self._looked_up(name, schema[name], values, first)
+                for name, values in columns.items()
+            }
+            first += count_of(columns)
+
+    # ------------------------------------------------------------------ other forms
+
+    def to_arrow(self, columns: list[str] | None = None, where: str | None = None) -> pa.Table:
+        """Return columns as they are stored.
+
+        Parameters
+        ----------
+        columns : list of str, optional
+            Names, and ``sid``; all without ``sid`` where None.
+        where : str, optional
+            SQL on the scalar columns and the fields of media, such as ``image.height > 512 AND label = 'cat'``.
+            A group is written as ``training.label`` or ``"training/label"``; names of classes are compared as their
+            numbers. Nulls and NaN are as in Spark, times without a zone are in UTC.
+
+        Raises
+        ------
+        InvalidOptionError
+            If `where` is no condition; the message says where in it, and what is allowed.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": tl.types.ClassLabel(["cat", "dog"]), "size": "int32"})
+        >>> ds.extend({"label": ["dog", "cat", "dog"], "size": [3, 4, 5]})
+        >>> ds.to_arrow(["size"], where="label = 'dog' AND size BETWEEN 4 AND 9")["size"].to_pylist()
+        [5]
+        """
+        wanted = self._names(columns, sid=True)
+        positions = np.arange(len(self)) if where is None else self.positions_where(where)
+        if self._stored is None:
+            return self.schema.to_arrow().empty_table()
+        return read_table(self.parts, wanted, positions)
+
+    def to_pandas(self, columns: list[str] | None = None, where: str | None = None) -> pd.DataFrame:
+        """Return columns as a DataFrame whose index has the sids: values are what the types decode.
+
+        Parameters
+        ----------
+        columns : list of str, optional
+            Names; all where None. Media are decoded into memory, so name those that are needed.
+        where : str, optional
+            As for `to_arrow`.
+        """
+        wanted = self._names(columns)
+        positions = np.arange(len(self)) if where is None else self.positions_where(where)
+        index = pd.Index(self.sids[positions], name=SID)
+        found = self._values(positions, wanted, stack=True)
+        columns_ = {name: _series(found[name], self.type_of(name), index) for name in wanted}
+        frame: pd.DataFrame = pd.DataFrame(columns_, index)
+        return frame
+
+    def explain(self, where: str | None = None, columns: list[str] | None = None) -> SamplePlan:
+        """Return what `to_arrow` would read: files, row groups and bytes. No sample is read for it.
+
+        Parameters
+        ----------
+        where : str, optional
+            As for `to_arrow`.
+        columns : list of str, optional
+            Names; all where None.
+
+        Returns
+        -------
+        SamplePlan
+            ``print`` shows it.
+        """
+        return plan(self, where, self._names(columns))
+
+    def _names(self, columns: list[str] | None, sid: bool = False) -> list[str]:
+        if columns is None:
+            return list(self.schema)
+        if isinstance(columns, str):
+            raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
+        for name in columns:
+            if not (sid and name == SID):
+                self.type_of(name)
+        return [*columns]
+
+
+def _series(values: Any, kind: Type, index: Any) -> Any:
+    """Return values of a column for a DataFrame: numbers stay what they are, also beside nulls."""
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        return pd.Series(values, index)
+    family = kind.family if isinstance(kind, Scalar) else ""
+    dtype: Any = {"bool": "boolean", "int": "Int64", "float": "float64"}.get(family, object)
+    if isinstance(kind, ClassLabel):
+        dtype = "Int64"
+    elif isinstance(kind, Scalar) and kind.dtype == "uint64":
+        dtype = "UInt64"
+    return pd.Series([*values], index, dtype=dtype)
+
+
+def _with_schema(samples: Any) -> tuple[Any, SampleSchema]:
+    """Return samples, of which the first were looked at, and a schema that fits those."""
+    check_plain(samples)
+    if isinstance(samples, Mapping):
+        return samples, SampleSchema.infer({k: list(v[:_LOOKED_AT]) for k, v in samples.items()})
+    rest = iter(samples)
+    first = list(islice(rest, _LOOKED_AT))
+    return chain(first, rest), SampleSchema.infer(first)
+
+
+class Group:
+    """Some columns of a dataset: those whose names begin with the group's and a ``/``."""
+
+    def __init__(self, table: Dataset, name: str) -> None:
+        self._table = table
+        self.name = name
+        self.schema: dict[str, Type] = {
+            key[len(name) + 1 :]: kind
+            for key, kind in table.schema.items()
+            if key.startswith(f"{name}/")
+        }
+
+    def __repr__(self) -> str:
+        return f"<Group {self.name!r}: {', '.join(self.schema)}>"
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a column, a group in this one, one sample, or several samples, with the names that they have here."""
+        if isinstance(key, str):
+            return self._table[f"{self.name}/{key}"]
+        names = [f"{self.name}/{inner}" for inner in self.schema]
+        found = self._table._samples(key, names)
+        return dict(zip(self.schema, found.values(), strict=True))

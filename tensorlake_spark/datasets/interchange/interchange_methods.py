@@ -1,0 +1,122 @@
+"""A dataset for other libraries, and for the eye."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.datasets.interchange.hugging_face import hugging_face, to_features
+from tensorlake_spark.datasets.interchange.notebook import SHOWN, samples_table
+from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
+from tensorlake_spark.datasets.samples.sample_reading import (
+    read_table,
+    runs_of,
+    values_of,
+    whole,
+)
+from tensorlake_spark.datasets.types.schema import column_of
+from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+
+
+class InterchangeMethods(DatasetTable):
+    """What a dataset gives to others."""
+
+    def to_hf(self, columns: Sequence[str] | None = None, cache_dir: str | None = None) -> Any:
+        """Return the version that is shown as a dataset of Hugging Face's library `datasets`.
+
+        Media go over as they are stored, and are decoded there. The library keeps the samples in files of its own.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Names; all where None.
+        cache_dir : str, optional
+            Where the library keeps its files; its own folder by default.
+
+        Returns
+        -------
+        datasets.Dataset
+
+        Raises
+        ------
+        InvalidOptionError
+            If there is no feature for a column.
+        MissingDependencyError
+            If the library is not installed.
+        """
+        names = list(self.schema) if columns is None else list(columns)
+        schema = {name: self.type_of(name) for name in names}
+        return hugging_face().Dataset.from_generator(
+            _samples_for_hf,
+            features=to_features(schema),
+            cache_dir=cache_dir,
+            # A tuple: the library takes a list for shards, and calls the function for each part of it.
+            gen_kwargs={"storage": self._storage, "version": self.version, "names": tuple(names)},
+        )
+
+    def _repr_html_(self) -> str:
+        title = f"{self.uri}, version {self.version}, {len(self)} samples"
+        columns = self._shown(np.arange(min(SHOWN, len(self))), list(self.schema))
+        rows = [
+            dict(zip(columns, values, strict=True))
+            for values in zip(*columns.values(), strict=True)
+        ]
+        return samples_table(title, self.schema, rows)
+
+    def _values(
+        self, positions: np.ndarray[Any, Any], names: list[str], stack: bool = False
+    ) -> dict[str, Any]:
+        """Return the values of columns of some samples, each a list, or with `stack` one array where its type stacks."""
+        if not len(self):
+            return {name: [] for name in names}
+        table = read_table(self.parts, names, positions, views=True)
+        columns = {name: whole(column_of(table, name)) for name in names}
+        return {
+            name: values_of(self.parts, name, column, positions, stack)
+            for name, column in columns.items()
+        }
+
+    def _shown(self, positions: np.ndarray[Any, Any], names: list[str]) -> dict[str, list[Any]]:
+        """Return values as `_values` does, of large samples only what their rows say of them."""
+        if not len(self):
+            return {name: [] for name in names}
+        table = read_table(self.parts, names, positions, views=True)
+        return {name: self.type_of(name).decode(whole(column_of(table, name))) for name in names}
+
+
+def _samples_for_hf(
+    storage: Storage, version: int, names: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
+    """Yield samples with the media as they are stored; a function of its own, as the library pickles it."""
+    table = DatasetTable(storage, Snapshot.open(storage, version, kind=SAMPLES), pinned=True)
+    for positions in runs_of(table.parts, names, np.arange(len(table))):
+        rows = read_table(table.parts, names, positions)
+        columns = {
+            name: _for_hf(table, whole(column_of(rows, name)), name, positions) for name in names
+        }
+        for values in zip(*columns.values(), strict=True):
+            sample: dict[str, Any] = {}
+            for name, value in zip(names, values, strict=True):
+                *groups, last = name.split("/")
+                inner = sample
+                for group in groups:
+                    inner = inner.setdefault(group, {})
+                inner[last] = value
+            yield sample
+
+
+def _for_hf(
+    table: DatasetTable, array: Any, name: str, positions: np.ndarray[Any, Any]
+) -> list[Any]:
+    kind = table.type_of(name)
+    feature = to_features({"it": kind})["it"]
+    if hasattr(feature, "encode_example") and type(feature).__name__ in ("Image", "Audio", "Video"):
+        return [
+            None if one is None else {"bytes": one["data"], "path": None}
+            for one in array.to_pylist()
+        ]
+    return list(values_of(table.parts, name, array, positions, stack=False))

@@ -1,0 +1,147 @@
+"""Files of a dataset that no version needs any more: of the samples first, then of the tables inside its folder.
+
+A version of an inner table stays that a kept version of the samples names.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, inner_storage, pinned
+from tensorlake_spark.datasets.apart.pinning import Written
+from tensorlake_spark.datasets.maintenance.kept_versions import (
+    inner_files,
+    kept_versions,
+    pins_of,
+    sids_of,
+)
+from tensorlake_spark.datasets.samples.appending import commit_files
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files.table_folder import StoredFile
+from tensorlake_spark.delta.log.commit import Change, StaleChange, commit
+from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
+from tensorlake_spark.lake.lake import TensorLake
+from tensorlake_spark.upkeep import vacuum as table_vacuum
+
+Array = np.ndarray[Any, Any]
+
+
+def vacuum(storage: Storage, retention_hours: float | None, dry_run: bool) -> list[str]:
+    """Delete files that no kept version needs, and return their paths in the dataset's folder.
+
+    Parameters
+    ----------
+    storage : Storage
+        The dataset.
+    retention_hours : float, optional
+        Versions that are younger are kept; by default what the table says, a week.
+    dry_run : bool
+        Whether to delete nothing.
+    """
+    table_vacuum.check_retention(retention_hours)
+    newest = Snapshot.newest(storage, SAMPLES)
+    age = newest.retention if retention_hours is None else dt.timedelta(hours=retention_hours)
+    until = dt.datetime.now(dt.timezone.utc) - age
+    hours = age.total_seconds() / 3600  # the dataset's, also for the tables in it
+    folders = inner_files(storage)
+    if folders and not dry_run:
+        newest = _without_orphans(newest, [*folders], until)
+        until = dt.datetime.now(dt.timezone.utc) - age
+    pins: defaultdict[str, set[int]] = defaultdict(set)
+    for said in pins_of(storage, kept_versions(newest, until), [*folders]).values():
+        for folder, version in said.items():
+            pins[folder].add(version)
+    out = table_vacuum.vacuum(newest, retention_hours, dry_run)
+    for folder, files in folders.items():
+        inner = inner_storage(storage, folder)
+        if folder not in pins:
+            out += _delete_all(storage, files, until, dry_run)
+            continue
+        now = Snapshot.open(inner, kind=None)
+        gone = table_vacuum.vacuum(now, hours, dry_run, keep=sorted(pins[folder]))
+        out += [f"{folder}/{name}" for name in gone]
+    return out
+
+
+def _without_orphans(newest: Snapshot, folders: list[str], until: dt.datetime) -> Snapshot:
+    """Take out of inner tables the parts of samples that no kept version has, and return the version that is so.
+
+    A writer that was killed has left them, or the samples were deleted.
+    """
+    storage = newest.storage
+    sids: Array | None = None
+    written: list[Written] = []
+    for folder in folders:
+        inner = inner_storage(storage, folder)
+        try:
+            old = Snapshot.open(inner, timestamp=until, kind=None)
+        except (TableNotFoundError, InvalidOptionError):  # all of it is younger
+            continue
+        if sids is None:
+            sids = sids_of(storage, kept_versions(newest, until))
+        drop = _drop_tensors if folder == TENSORS_FOLDER else _drop_rows
+        version = drop(inner, old, sids)
+        if version is not None and pinned(newest, folder) is not None:
+            written.append(Written(folder, version))
+    return commit_files(storage, [], "vacuum", written) if written else newest
+
+
+def _drop_tensors(inner: Storage, old: Snapshot, sids: Array) -> int | None:
+    """Delete the tensors that an old version has and whose samples are none of some; return the version without."""
+    orphans = [name for name in catalog.ids(old) if not _is_of(name, sids)]
+    lake = TensorLake(inner)
+    there = {*lake} if orphans else set[str]()
+    orphans = [name for name in orphans if name in there]
+    if not orphans:
+        return None
+    with lake.transaction() as changes:
+        for name in orphans:
+            changes.delete(name)
+    return changes.version
+
+
+def _is_of(name: str, sids: Array) -> bool:
+    """Whether the sample of a tensor with tiles is among some."""
+    number = name.rpartition("/")[2]
+    return not number.isdecimal() or bool(np.isin(int(number), sids))
+
+
+def _drop_rows(inner: Storage, old: Snapshot, sids: Array) -> int | None:
+    """Take files out that an old version has and that hold rows of none of some samples."""
+    stored = StoredSamples(old)
+    live = {*Snapshot.open(inner, kind=SAMPLES).files.path}
+    orphans = [
+        file.path
+        for number, file in enumerate(stored.files)
+        if file.path in live
+        and not stored.is_marked(number)
+        and not np.isin(stored.sids[stored.positions_in(number)], sids).any()
+    ]
+    if not orphans:
+        return None
+    try:
+        return commit(inner, Change({}, (), orphans, "vacuum", kind=SAMPLES)).version
+    except StaleChange:  # somebody moved them: the next vacuum finds them
+        return None
+
+
+def _delete_all(
+    storage: Storage, files: Sequence[StoredFile], until: dt.datetime, dry_run: bool
+) -> list[str]:
+    """Delete the files of a folder that no kept version names, unless one of them is young."""
+    if any(file.modified > until for file in files):
+        return []
+    if not dry_run:
+        with reaching(storage):
+            for file in files:
+                storage.delete(file.path)
+    return [file.path for file in files]

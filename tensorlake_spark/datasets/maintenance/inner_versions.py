@@ -1,0 +1,120 @@
+"""Parts of samples become what they were at a version of their table: only those that were replaced are written.
+
+A pin never goes back to an earlier version, so that what other writers have added to the table meanwhile is kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.datasets.apart.apart_writer import ApartWriter
+from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, folder_of, stored_names
+from tensorlake_spark.datasets.apart.pinning import CHANGES, Written, changes_in, settled
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.log.commit import app_of
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.errors import ConcurrentWriteError
+from tensorlake_spark.lake.lake import TensorLake
+
+Array = np.ndarray[Any, Any]
+
+_RUN = 1024  # samples that are compared at a time at most
+_RUN_BYTES = 16 << 20  # and their bytes, about
+
+
+def restore_inner(old: Snapshot, folder: str, inner: Snapshot) -> Written | None:
+    """Give samples of a version the parts back that they had; None if none of them was replaced since.
+
+    Parameters
+    ----------
+    old : Snapshot
+        The version of the dataset.
+    folder : str
+        Of the inner table.
+    inner : Snapshot
+        Its version that belongs to `old`.
+
+    Raises
+    ------
+    ConcurrentWriteError
+        If another writer was faster.
+    """
+    base = settled(old.storage, folder)
+    if changes_in(base) == changes_in(inner):
+        return None
+    if folder == TENSORS_FOLDER:
+        return _tensors(inner, base)
+    return _rows(old, folder, inner, base)
+
+
+def _tensors(inner: Snapshot, base: Snapshot) -> Written | None:
+    names = catalog.ids(inner)
+    apps = [app_of(name) for name in names]
+    was, now = inner.transactions(apps), base.transactions(apps)
+    replaced = [name for name in names if was[app_of(name)] != now[app_of(name)]]
+    if not replaced:
+        return None
+    before = TensorLake(inner.storage)
+    before._pinned = inner
+    with TensorLake(inner.storage).transaction((CHANGES, changes_in(base) + 1)) as changes:
+        for name in replaced:
+            changes.write(name, before[name], mode="overwrite", layout="ftsf")
+    if changes.is_repeated or changes.version is None:
+        raise ConcurrentWriteError(
+            f"another writer changed {inner.storage.uri} at the same time; nothing was restored, run it again"
+        )
+    return Written(TENSORS_FOLDER, changes.version, True)
+
+
+def _rows(old: Snapshot, folder: str, inner: Snapshot, base: Snapshot) -> Written | None:
+    schema = SampleSchema.from_arrow(old.schema)
+    names = stored_names(old.schema)
+    column = next(c for c, name in names.items() if schema[c].apart and folder_of(name) == folder)
+    before, after = StoredSamples(inner), StoredSamples(base)
+    field = next(iter(SampleSchema.from_arrow(inner.schema)))
+    writer = ApartWriter(old.storage, names[column], schema[column], replaces=True)
+    sids = StoredSamples(old).sids
+    candidates = sids[_moved(before, after, sids)]
+    step = _step(before)
+    try:
+        for start in range(0, len(candidates), step):
+            some = candidates[start : start + step]
+            was, now = _values(before, field, some), _values(after, field, some)
+            if not was.equals(now):
+                writer.take(was, some.tolist())
+        done = writer.finish()
+    except BaseException:
+        writer.abort()
+        raise
+    return done[0] if done else None
+
+
+def _moved(before: StoredSamples, after: StoredSamples, sids: Array) -> Array:
+    """Return which samples may have another value in a later version: files never change."""
+    was, now = before.positions_of(sids), after.positions_of(sids)
+    out: Array = (was >= 0) != (now >= 0)
+    both = np.flatnonzero((was >= 0) & (now >= 0))
+    live = np.array([file.path in after.snapshot.places for file in before.files], bool)
+    if len(both):
+        out[both] = ~live[before.locate(was[both])[0]]
+    return out
+
+
+def _step(stored: StoredSamples) -> int:
+    nbytes = sum(stored.file_sizes)
+    return int(max(1, min(_RUN, _RUN_BYTES * len(stored) // max(1, nbytes))))
+
+
+def _values(stored: StoredSamples, field: str, sids: Array) -> pa.Array:
+    """Return the values of samples, null where they have no row."""
+    positions = stored.positions_of(sids)
+    there = positions >= 0
+    found = stored.rows([(field,)], positions[there]).column(field).combine_chunks()
+    if there.all():
+        return found
+    return found.take(pa.array(np.where(there, np.cumsum(there) - 1, 0), mask=~there))

@@ -1,0 +1,284 @@
+"""New samples: encoded, numbered, written, and made visible by one commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
+from tensorlake_spark.datasets.apart.pinning import Written, pins
+from tensorlake_spark.datasets.samples.sample_encoding import encoded, numbered
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.log.commit import Change, StaleChange, commit, transaction_done
+from tensorlake_spark.delta.log.data_file import DataFile, discard
+from tensorlake_spark.delta.log.live_files import LEAST, numbers
+from tensorlake_spark.delta.log.requirements import SAMPLES, SID
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import ConcurrentWriteError, CorruptDataError, TensorLakeError
+
+logger = logging.getLogger("tensorlake_spark")
+
+COUNTER = "dataset/sid"
+"""The application transaction whose number is the next sid."""
+
+HELD_BYTES = 32 << 20
+"""An append that is not larger waits in memory for its numbers; a larger one reserves them."""
+
+RESERVED = 1 << 32
+"""Numbers that an append of unknown length reserves; those it did not need go back, if nobody else came after."""
+
+ATTEMPTS = 60
+
+_LAST = 1 << 62
+
+
+def next_sid(snapshot: Snapshot) -> int:
+    """Return the number that the next sample gets: above all that were given, and those of rows that others added.
+
+    Raises
+    ------
+    CorruptDataError
+        If others gave numbers that leave none above them.
+    """
+    found = snapshot.transaction(COUNTER) or 0
+    if all(path.startswith(SORTED) for path in snapshot.files.path):
+        return found
+    # A plain writer of Delta gives numbers without the counter.
+    most = int(numbers(snapshot.file_actions, f"max.{SID}", LEAST).max())
+    if most >= _LAST:
+        raise CorruptDataError(
+            f"{snapshot.storage.uri} has a row with {SID} {most}, which another writer added; numbers above {_LAST} are "
+            "not given: give it a smaller one by Delta's SQL"
+        )
+    return max(found, most + 1)
+
+
+def append(
+    storage: Storage,
+    snapshot: Snapshot,
+    schema: SampleSchema,
+    batches: Iterable[dict[str, Any]],
+    operation: str,
+    transaction: tuple[str, int] | None = None,
+) -> Snapshot:
+    """Add samples in one commit, and return the version that has them.
+
+    Parameters
+    ----------
+    storage : Storage
+        The dataset.
+    snapshot : Snapshot
+        A version of it.
+    schema : SampleSchema
+        Its columns.
+    batches : iterable of dict
+        Columns of samples as the user gave them, see `sample_input.batches_of`.
+    operation : str
+        What it is, for the history.
+    transaction : (str, int), optional
+        The caller's own application transaction: a repeated batch changes nothing.
+
+    Raises
+    ------
+    InvalidSampleError
+        If a sample does not fit. Nothing is committed then.
+    ConcurrentWriteError
+        If other writers won every attempt.
+    """
+    if transaction_done(snapshot, transaction):
+        logger.info("%s has the batch %s already; nothing was written", storage.uri, transaction)
+        return snapshot
+    snapshot.check_writable()
+    parts = PartsWriter(storage, snapshot, schema)
+    given, rest = 0, iter(batches)
+    held: list[tuple[dict[str, pa.Array], int]] = []
+    size = 0
+    if not parts.has_apart:
+        for given_columns in rest:
+            columns = parts.opened(given_columns, given)
+            if parts.has_large(columns):  # its tiles have its number in their name
+                rest = chain(iter([columns]), rest)
+                break
+            count = count_of(columns)
+            arrays = encoded(columns, schema, given, count)
+            held.append((arrays, count))
+            given += count
+            size += sum(array.nbytes for array in arrays.values())
+            if size > HELD_BYTES:
+                break
+        else:
+            return _append_held(storage, snapshot, schema, held, given, operation, transaction)
+        columns = given_columns = {}  # they may be large
+    return _append_reserved(
+        storage, snapshot, schema, held, given, rest, operation, parts, transaction
+    )
+
+
+def _append_held(
+    storage: Storage,
+    snapshot: Snapshot,
+    schema: SampleSchema,
+    held: list[tuple[dict[str, pa.Array], int]],
+    count: int,
+    operation: str,
+    transaction: tuple[str, int] | None,
+) -> Snapshot:
+    """Commit samples that are in memory: written again with other numbers where another writer was faster."""
+    if not count:
+        return snapshot
+    for _ in range(ATTEMPTS):
+        first = next_sid(snapshot)
+        with SampleWriter(storage, schema.to_arrow(), snapshot.file_bytes) as writer:
+            at = first
+            for arrays, rows in held:
+                writer.add(numbered(arrays, schema, at))
+                at += rows
+            files = writer.finish()
+        counters = {COUNTER: (snapshot.transaction(COUNTER), first + count)}
+        change = Change(
+            {}, files, (), operation, transaction,
+            counters=counters, columns=snapshot.schema, kind=SAMPLES,
+        )  # fmt: skip
+        try:
+            return commit(storage, change)
+        except StaleChange as stale:
+            discard(storage, [file.path for file in files])
+            snapshot = stale.snapshot
+            check_columns_there(schema, snapshot)
+        except TensorLakeError:
+            discard(storage, [file.path for file in files])
+            raise
+    raise ConcurrentWriteError(
+        f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
+    )
+
+
+def reserve(storage: Storage, snapshot: Snapshot, count: int) -> tuple[Snapshot, int]:
+    """Take so many numbers for samples that are not written yet, and return the first of them."""
+    for _ in range(ATTEMPTS):
+        first = next_sid(snapshot)
+        counters = {COUNTER: (snapshot.transaction(COUNTER), first + count)}
+        change = Change(
+            {}, (), (), "reserve sids", data_change=False, counters=counters, kind=SAMPLES
+        )
+        try:
+            return commit(storage, change), first
+        except StaleChange as stale:
+            snapshot = stale.snapshot
+    raise ConcurrentWriteError(
+        f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
+    )
+
+
+def _append_reserved(
+    storage: Storage,
+    snapshot: Snapshot,
+    schema: SampleSchema,
+    held: list[tuple[dict[str, pa.Array], int]],
+    given: int,
+    rest: Iterator[dict[str, Any]],
+    operation: str,
+    parts: PartsWriter,
+    transaction: tuple[str, int] | None,
+) -> Snapshot:
+    """Commit samples that are written while they come, with numbers that nobody else gets."""
+    snapshot, first = reserve(storage, snapshot, RESERVED)
+    at = first
+    with ExitStack() as stack:
+        writer = stack.enter_context(SampleWriter(storage, schema.to_arrow(), snapshot.file_bytes))
+        stack.push(lambda kind, *_: parts.abort() if kind is not None else None)
+        for arrays, rows in held:
+            writer.add(numbered(arrays, schema, at))
+            at += rows
+        held.clear()
+        for columns in rest:
+            rows = count_of(columns)
+            left = parts.take(parts.opened(columns, given), range(at, at + rows), given)
+            arrays = encoded(left, schema, given, rows)
+            given += rows
+            writer.add(numbered(arrays, schema, at))
+            at += rows
+            del columns, left, arrays  # before the next batch is made
+        files = writer.finish()
+        reserved = first + RESERVED, at
+        return commit_files(
+            storage, files, operation, parts.finish(), reserved, transaction, schema
+        )
+
+
+def count_of(columns: Mapping[str, Any]) -> int:
+    """Return how many samples are in columns of equal length."""
+    return len(next(iter(columns.values()), ()))
+
+
+def check_columns_there(schema: SampleSchema, snapshot: Snapshot) -> None:
+    """Raise ConcurrentWriteError if a version has not the columns that samples were written for.
+
+    Those that were added since are null in these samples, so that they have to take nulls.
+    """
+    now = SampleSchema.from_arrow(snapshot.schema)
+    wrong = [name for name, kind in schema.items() if now.get(name) != kind]
+    wrong += [name for name, kind in now.items() if name not in schema and not kind.nullable]
+    if wrong:
+        raise ConcurrentWriteError(
+            f"another writer changed column {wrong[0]!r} of {snapshot.storage.uri} in version {snapshot.version} or "
+            "before; nothing was committed, refresh() and do it again"
+        )
+
+
+def commit_files(
+    storage: Storage,
+    files: list[DataFile],
+    operation: str,
+    written: Sequence[Written] = (),
+    reserved: tuple[int, int] | None = None,
+    transaction: tuple[str, int] | None = None,
+    schema: SampleSchema | None = None,
+) -> Snapshot:
+    """Make files with samples visible that have numbers of their own, and return the version that has them.
+
+    Parameters
+    ----------
+    storage : Storage
+        The dataset.
+    files : list of DataFile
+        Its new files.
+    operation : str
+        What it is, for the history.
+    written : sequence of Written
+        What belongs to the samples and lies in inner tables.
+    reserved : (int, int), optional
+        The end of the numbers that were reserved, and of those that were used: the rest goes back.
+    transaction : (str, int), optional
+        The caller's own application transaction.
+    schema : SampleSchema, optional
+        The columns of the files: that the dataset has them still is checked.
+    """
+    snapshot = Snapshot.newest(storage, SAMPLES)
+    if schema is not None:
+        check_columns_there(schema, snapshot)
+    for _ in range(ATTEMPTS):
+        counters: dict[str, tuple[int | None, int]] = {}
+        if reserved is not None and next_sid(snapshot) == reserved[0]:
+            counters[COUNTER] = reserved
+        counters |= pins(storage, snapshot, written)
+        change = Change(
+            {}, files, (), operation, transaction,
+            counters=counters, columns=snapshot.schema, kind=SAMPLES,
+        )  # fmt: skip
+        try:
+            return commit(storage, change)
+        except StaleChange as stale:
+            snapshot = stale.snapshot
+            if schema is not None:
+                check_columns_there(schema, snapshot)
+    raise ConcurrentWriteError(
+        f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
+    )

@@ -1,0 +1,191 @@
+"""Where a dataset is, and which version of it is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.datasets.apart.large_samples import TILE_BYTES, TILE_PROPERTY, tile_bytes_of
+from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+from tensorlake_spark.datasets.links.link_columns import looked_up
+from tensorlake_spark.datasets.links.link_rules import LinkRules
+from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.samples_table import create_samples_table
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import (
+    InvalidOptionError,
+    TableNotFoundError,
+    UnknownLabelError,
+    did_you_mean,
+)
+
+if TYPE_CHECKING:
+    from tensorlake_spark.datasets.samples.where import Where
+
+Array = np.ndarray[Any, Any]
+
+
+class DatasetTable:
+    """A dataset at one version.
+
+    It shows the version that was the newest when it was opened, moves on with what is written through it, and
+    with `refresh`.
+
+    Parameters
+    ----------
+    storage : Storage
+        Where it is.
+    snapshot : Snapshot, or None
+        The version; None while there is no table.
+    pinned : bool
+        Whether it was opened at a version that was named, and is for reading only.
+    tile_bytes : int
+        The bound for `tile_bytes` if the table is created.
+    rules : LinkRules, optional
+        What links may do.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        snapshot: Snapshot | None,
+        pinned: bool = False,
+        tile_bytes: int = TILE_BYTES,
+        rules: LinkRules | None = None,
+    ) -> None:
+        self._rules = LinkRules() if rules is None else rules
+        self._storage = storage
+        self._pinned = pinned
+        self._tile_bytes = tile_bytes
+        self._stored: StoredSamples | None = None
+        self._parts: StoredParts | None = None
+        self._schema = SampleSchema({})
+        if snapshot is not None:
+            self._show(snapshot)
+
+    def _show(self, snapshot: Snapshot) -> None:
+        self._stored = StoredSamples(snapshot)
+        self._schema = SampleSchema.from_arrow(snapshot.schema)
+        self._parts = StoredParts(self._stored, self._schema, self._rules)
+        self._tile_bytes = tile_bytes_of(snapshot.configuration)
+
+    @property
+    def uri(self) -> str:
+        """Where the dataset is."""
+        return self._storage.uri
+
+    @property
+    def version(self) -> int | None:
+        """The version that is shown; None while there is no table."""
+        return None if self._stored is None else self._stored.snapshot.version
+
+    @property
+    def stored(self) -> StoredSamples:
+        """What is stored; raises TableNotFoundError while there is no table."""
+        if self._stored is None:
+            raise TableNotFoundError(
+                f"the dataset at {self.uri} has no samples yet, and so no columns; extend it first"
+            )
+        return self._stored
+
+    @property
+    def parts(self) -> StoredParts:
+        """What is stored, with the tables inside; raises TableNotFoundError while there is no table."""
+        self.stored  # noqa: B018 # raises
+        assert self._parts is not None  # nosec B101 # for mypy
+        return self._parts
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes above which an array, or a raw image, is kept as tiles.
+
+        A part of such a sample is read by its tiles alone. It is a property of the table, so that all writers do
+        the same.
+        """
+        return self._tile_bytes
+
+    @property
+    def schema(self) -> SampleSchema:
+        """The columns and their types, by name; without ``sid``."""
+        return self._schema
+
+    @property
+    def sids(self) -> Array:
+        """The numbers of all samples, in order: int64, read-only. A number is never given twice."""
+        return np.zeros(0, np.int64) if self._stored is None else self._stored.sids
+
+    def __len__(self) -> int:
+        return 0 if self._stored is None else len(self._stored)
+
+    def refresh(self) -> None:
+        """Show the newest version.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the dataset was opened at a version.
+        """
+        self._check_writable()
+        self._show(Snapshot.newest(self._storage, SAMPLES))
+
+    def type_of(self, name: str) -> Type:
+        """Return the type of a column; raises UnknownLabelError, a KeyError, if there is none."""
+        if name not in self._schema:
+            raise UnknownLabelError(
+                f"the dataset at {self.uri} has no column {name!r}{did_you_mean(name, self._schema)}"
+            )
+        return self._schema[name]
+
+    def _looked_up(self, name: str, kind: Type, values: Any, first: int = 0) -> Any:
+        """Return values that a user gave for a column: links with what is known of their targets."""
+        if not isinstance(kind, Link):
+            return values
+        if isinstance(values, (pa.Array, pa.ChunkedArray)):
+            values = values.to_pylist()
+        return looked_up(values, self._rules, name, first)
+
+    def positions_where(self, where: str) -> Array:
+        """Return the positions of the samples for which a condition is true, in order.
+
+        Parameters
+        ----------
+        where : str
+            SQL on the scalar columns and on the fields of media, such as ``image.height > 512 AND label = 'cat'``.
+
+        Raises
+        ------
+        InvalidOptionError
+            If it is no such condition; the message says where, and what is allowed.
+        """
+        found = self.parsed(where)
+        return np.zeros(0, np.int64) if self._stored is None else found.positions(self._stored)
+
+    def parsed(self, where: str) -> Where:
+        """Return a condition as what is asked of the columns; raises as `positions_where`."""
+        from tensorlake_spark.datasets.samples.where import parse_where  # sqlglot takes a while
+
+        stored = self._stored
+        table = self._schema.to_arrow() if stored is None else stored.schema
+        return parse_where(where, self._schema, table)
+
+    def _check_writable(self) -> None:
+        if self._pinned:
+            raise InvalidOptionError(
+                f"this dataset shows version {self.version} of {self.uri}, for reading only; open it without "
+                "version and timestamp to write"
+            )
+
+    def _created(self, schema: SampleSchema) -> Snapshot:
+        """Return the table's version that is shown, made first where there is none."""
+        if self._stored is None:
+            properties = {TILE_PROPERTY: str(self._tile_bytes)}
+            self._show(create_samples_table(self._storage, schema.to_arrow(), properties))
+        assert self._stored is not None  # nosec B101 # for mypy
+        return self._stored.snapshot

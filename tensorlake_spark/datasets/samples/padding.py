@@ -1,0 +1,54 @@
+"""Ragged samples as one array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidSampleError
+
+Array = np.ndarray[Any, Any]
+
+
+def padded(samples: Sequence[Array | None], fill: Any = 0) -> Array:
+    """Return arrays of one rank as one array, each filled up at the end of its axes to the longest.
+
+    Parameters
+    ----------
+    samples : sequence of ndarray or None
+        None is all fill.
+    fill : scalar
+        What stands where a sample has nothing.
+
+    Returns
+    -------
+    ndarray, shape (samples, longest of axis 0, ...)
+
+    Raises
+    ------
+    InvalidSampleError
+        If samples have different ranks or dtypes, or if all of them are None.
+
+    Examples
+    --------
+    >>> padded([np.array([1, 2]), None, np.array([3])], -1).tolist()
+    [[1, 2], [-1, -1], [3, -1]]
+    """
+    arrays = [None if one is None else np.asarray(one) for one in samples]
+    kinds = {(one.ndim, one.dtype) for one in arrays if one is not None}
+    if len(kinds) != 1:
+        said = ", ".join(f"{dtype} with {ndim} axes" for ndim, dtype in sorted(kinds, key=str))
+        raise InvalidSampleError(
+            f"samples are padded to one array if they have one dtype and rank; there are {said or 'none that are not null'}"
+        )
+    ((ndim, dtype),) = kinds
+    shapes = np.array([(0,) * ndim if one is None else one.shape for one in arrays], np.int64)
+    longest = shapes.reshape(len(arrays), ndim).max(axis=0)
+    out = np.full((len(arrays), *longest.tolist()), fill, dtype)
+    for place, one in enumerate(arrays):
+        if one is not None:
+            here: Any = (place, *map(slice, one.shape))
+            out[here] = one
+    return out

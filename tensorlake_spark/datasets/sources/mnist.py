@@ -1,0 +1,175 @@
+"""MNIST and what has its form: ``train-images-idx3-ubyte`` beside ``train-labels-idx1-ubyte``, also with ``.gz``."""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Any, ClassVar
+
+import numpy as np
+
+from tensorlake_spark.datasets.sources.folder import Folder, check_size, damaged
+from tensorlake_spark.datasets.sources.sample_source import (
+    Maker,
+    NotThisKind,
+    Piece,
+    Sample,
+    SampleSource,
+    check_options,
+)
+from tensorlake_spark.datasets.types import ClassLabel, Image
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+
+_IMAGES = re.compile(r"images[-.]idx3-ubyte(\.gz)?$")
+_SAMPLES = 16_384  # of a piece: a packed file is read from its beginning for each
+_DTYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+
+
+@dataclass(frozen=True)
+class Mnist(SampleSource):
+    """Grey images and their classes in pairs of idx files.
+
+    Options: ``split`` (``"train"`` or ``"test"``), ``classes`` (names; the digits as a default), ``image_format``
+    (``"png"``, or ``"raw"``: larger, and faster to write).
+    """
+
+    kind: ClassVar[str] = "mnist"
+
+    pairs: tuple[tuple[str, str, str], ...] = ()  # split, images, labels
+
+    @classmethod
+    def found(cls, folder: Folder) -> str:
+        pairs = _pairs(folder)
+        return f"{len(pairs)} pair(s) of idx files: {', '.join(images for _, images, _ in pairs)}"
+
+    @classmethod
+    def of(cls, folder: Folder, **options: Any) -> Mnist:
+        check_options(cls.kind, options, ("split", "classes", "image_format"))
+        pairs, split = _pairs(folder), options.get("split")
+        splits = list(dict.fromkeys(name for name, _, _ in pairs))
+        if split is not None:
+            if split not in splits:
+                raise InvalidOptionError(
+                    f"{folder.uri} has no split {split!r}; it has {', '.join(splits)}"
+                )
+            pairs = [pair for pair in pairs if pair[0] == split]
+        classes = options.get("classes")
+        if classes is None:
+            most = max(_most_label(folder, labels) for _, _, labels in pairs)
+            classes = map(str, range(max(most + 1, 10)))
+        schema: dict[str, Any] = {
+            "image": Image(options.get("image_format", "png"), channels=1),
+            "label": ClassLabel(tuple(classes)),
+        }
+        if split is None and len(splits) > 1:
+            schema["split"] = ClassLabel(tuple(splits))
+        return cls(folder, schema, tuple(pairs))
+
+    def pieces(self) -> list[Piece]:
+        made = []
+        for _, images, labels in self.pairs:
+            with self.folder.open_unpacked(images) as stream:
+                count, height, width = idx_header(stream, self.folder.at(images))[1]
+            mark = self.folder.mark((images, labels))
+            for first in range(0, count, _SAMPLES):
+                last = min(first + _SAMPLES, count)
+                size = (last - first) * height * width
+                made.append(
+                    Piece(
+                        f"{images}#{first}-{last}",
+                        mark,
+                        (images, labels),
+                        first,
+                        last,
+                        (),
+                        size,
+                        last - first,
+                    )
+                )
+        return made
+
+    def makers(self, piece: Piece) -> Iterator[Maker]:
+        images, labels = (
+            idx_array(self.folder, name, piece.first, piece.last) for name in piece.files
+        )
+        split = next(pair[0] for pair in self.pairs if pair[1] == piece.files[0])
+        at = self.folder.at(piece.files[0])
+        for place, (image, label) in enumerate(zip(images, labels), piece.first):
+            yield partial(self._sample, image, int(label), split, f"{at}, sample {place}")
+
+    def _sample(self, image: np.ndarray, label: int, split: str, where: str) -> Sample:
+        known = len(self.schema["label"].names)  # type: ignore[attr-defined]
+        if label >= known:
+            raise InvalidSampleError(f"{where}: label {label}, and there are {known} classes")
+        sample: Sample = {"image": image, "label": label}
+        return sample | ({"split": split} if "split" in self.schema else {})
+
+
+def _pairs(folder: Folder) -> list[tuple[str, str, str]]:
+    pairs = []
+    for images in filter(_IMAGES.search, folder.sizes):
+        labels = re.sub(r"images([-.])idx3", r"labels\1idx1", images)
+        other = labels.removesuffix(".gz") if labels.endswith(".gz") else f"{labels}.gz"
+        there = next((name for name in (labels, other) if name in folder.sizes), None)
+        if there is None:
+            raise InvalidOptionError(f"{images} has no {labels} beside it")
+        pairs.append(("train" if "train" in images else "test", images, there))
+    if not pairs:
+        raise NotThisKind("no file that ends with images-idx3-ubyte or images-idx3-ubyte.gz")
+    return sorted(pairs, key=lambda pair: (pair[0] != "train", pair[1]))
+
+
+def idx_header(stream: IO[bytes], where: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Return dtype and shape of an idx file, and leave the stream at its first element.
+
+    Raises
+    ------
+    InvalidSampleError
+        If it is none, or breaks off.
+    """
+    try:
+        head = stream.read(4)
+        if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _DTYPES or not 1 <= head[3] <= 8:
+            raise InvalidSampleError(f"{where}: this is no idx file, it begins with {head!r}")
+        lengths = stream.read(4 * head[3])
+    except (EOFError, OSError, zlib.error) as error:
+        raise damaged(where, "the file cannot be unpacked", error) from error
+    if len(lengths) < 4 * head[3]:
+        raise InvalidSampleError(f"{where}: the file breaks off in its header")
+    return np.dtype(_DTYPES[head[2]]), struct.unpack(f">{head[3]}I", lengths)
+
+
+def idx_array(folder: Folder, name: str, first: int, last: int) -> np.ndarray:
+    """Return the elements [first, last) along the first axis of an idx file."""
+    where = folder.at(name)
+    with folder.open_unpacked(name) as stream:
+        dtype, shape = idx_header(stream, where)
+        each = dtype.itemsize
+        for length in shape[1:]:
+            each *= length
+        check_size((last - first) * each, where)
+        if last > shape[0]:
+            raise InvalidSampleError(
+                f"{where}: {shape[0]} elements, and {last} of the file beside it"
+            )
+        try:
+            stream.seek(first * each, 1)
+            data = stream.read((last - first) * each)
+        except (EOFError, OSError, zlib.error) as error:
+            raise damaged(where, "the file cannot be unpacked", error) from error
+    if len(data) < (last - first) * each:
+        raise InvalidSampleError(
+            f"{where}: the header has {shape[0]} elements, and the file breaks off before element {last}"
+        )
+    return np.frombuffer(data, dtype).reshape(last - first, *shape[1:])
+
+
+def _most_label(folder: Folder, name: str) -> int:
+    with folder.open_unpacked(name) as stream:
+        shape = idx_header(stream, folder.at(name))[1]
+    labels = idx_array(folder, name, 0, shape[0])
+    return int(labels.max()) if labels.size else 0

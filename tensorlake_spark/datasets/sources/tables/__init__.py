@@ -1,0 +1,5 @@
+"""Samples in rows of tables. Begin with `link_table` or `hf_parquet`.
+
+`hf_features` reads what Hugging Face says of columns, `arrow_columns` what Arrow's types say. May import the other
+modules of ``datasets.sources``, and what they may.
+"""

@@ -1,0 +1,182 @@
+"""The bytes of media from what users give, and the columns of structs that keep them beside their facts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.datasets.types.base import MAX_BYTES, Array, Place, field_of, is_valid
+from tensorlake_spark.datasets.types.media.image_headers import MAX_PIXELS as MAX_PIXELS
+from tensorlake_spark.datasets.types.media.image_headers import pixel_bound as pixel_bound
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.rows.checksum import crc32
+
+
+def bytes_of(value: Any, number: int, place: Place, what: str) -> bytes | None:
+    """Return the bytes of a value: of bytes themselves, a path, a file object or a dict with ``bytes`` or ``path``.
+
+    Parameters
+    ----------
+    value : object
+        What the user gave for a sample.
+    number : int
+        Of the sample.
+    place : Place
+        For messages.
+    what : str
+        What was expected, for messages.
+
+    Returns
+    -------
+    bytes or None
+        None if the value is none of these.
+
+    Raises
+    ------
+    InvalidSampleError
+        If a file cannot be read, or is too large.
+    """
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, dict) and value.keys() & {"bytes", "path"}:
+        inner = value.get("bytes")
+        return bytes_of(value.get("path") if inner is None else inner, number, place, what)
+    if isinstance(value, str) and "://" in value:
+        raise place.wrong(
+            number,
+            what,
+            f"the URL {value!r:.200}",
+            "declare Link(...) to keep it, or read it first",
+        )
+    if isinstance(value, (str, os.PathLike)):
+        return _read(Path(value), number, place, what)
+    if hasattr(value, "read"):
+        data = value.read()
+        if not isinstance(data, bytes):
+            raise place.wrong_type(
+                number, what, f"a file that gives {type(data).__name__}", "open it with mode 'rb'"
+            )
+        return data
+    return None
+
+
+def _read(path: Path, number: int, place: Place, what: str) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise place.wrong(
+                number, f"{what} of at most {MAX_BYTES} bytes", f"{size} in {str(path)!r:.200}"
+            )
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError):
+            reason = error.strerror or error
+            raise place.wrong(
+                number, what, f"{str(path)!r:.200}, which cannot be read: {reason}", cause=error
+            ) from error
+        raise
+
+
+def struct_of(
+    kind: pa.StructType, columns: dict[str, Any], valid: Array | None, place: Place
+) -> pa.StructArray:
+    """Return a column of media.
+
+    Parameters
+    ----------
+    kind : pyarrow.StructType
+        The storage of its type.
+    columns : dict of str to list, ndarray or pyarrow.Array
+        By field.
+    valid : bool ndarray, or None
+        What is not null; None for all.
+    place : Place
+        For messages.
+    """
+    columns = columns | {"data": _binary(columns["data"], place)}
+    arrays = [
+        c if isinstance(c, pa.Array) else pa.array(c, field.type)
+        for field in kind
+        for c in [columns[field.name]]
+    ]
+    mask = None if valid is None or valid.all() else pa.array(~valid)
+    return pa.StructArray.from_arrays(arrays, fields=[*kind], mask=mask)
+
+
+def _binary(files: Any, place: Place) -> pa.Array:
+    """Return pieces of bytes, None for a null, as Arrow has them."""
+    if isinstance(files, pa.Array):
+        return files
+    is_whole = {*map(type, files)} <= {bytes}
+    ends = np.zeros(len(files) + 1, np.int64)
+    sizes = map(len, files) if is_whole else (0 if d is None else len(d) for d in files)
+    np.cumsum(np.fromiter(sizes, np.int64, len(files)), out=ends[1:])
+    if ends[-1] > MAX_BYTES:
+        raise place.wrong(
+            0,
+            f"at most {MAX_BYTES} bytes of samples at once",
+            "more",
+            "give fewer samples at a time",
+        )
+    if not is_whole:
+        return pa.array(files, pa.binary())
+    # Arrow would let its buffer grow, and copy it each time.
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(files))]
+    return pa.Array.from_buffers(pa.binary(), len(files), buffers)
+
+
+def crcs_of(values: Sequence[bytes]) -> list[int]:
+    """Return the checksum of each piece of bytes."""
+    return [*map(crc32, values)]
+
+
+class Media:
+    """A column of media, to be read: its bytes beside its facts.
+
+    Parameters
+    ----------
+    array : pyarrow.StructArray
+        With the field ``data``, and others.
+    """
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+        self.valid: list[bool] = is_valid(array).tolist()
+        self.data: list[bytes | None] = field_of(array, "data").to_pylist()
+        self._crcs: list[int | None] = self.facts("crc")
+
+    def facts(self, name: str) -> list[Any]:
+        """Return a field of all samples; None where it is not known."""
+        if self.array.type.get_field_index(name) < 0:
+            return [None] * len(self.array)
+        found: list[Any] = field_of(self.array, name).to_pylist()
+        return found
+
+    def checked(self, number: int) -> bytes:
+        """Return the bytes of a sample.
+
+        Raises
+        ------
+        CorruptDataError
+            If they are gone, or their checksum is another one.
+        """
+        data, crc = self.data[number], self._crcs[number]
+        if data is None:
+            raise CorruptDataError(f"sample {number} has no data; its table was changed by others")
+        if crc is not None and crc32(data) != crc:
+            raise CorruptDataError(
+                f"the {len(data)} bytes of sample {number} are not those that were written (CRC-32 {crc32(data)}, not "
+                f"{crc}); read an earlier version, or write the sample again"
+            )
+        return data
+
+    def all_checked(self) -> list[bytes | None]:
+        """Return the bytes of all samples, None where they are null."""
+        return [self.checked(n) if there else None for n, there in enumerate(self.valid)]

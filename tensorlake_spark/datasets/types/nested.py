@@ -1,0 +1,193 @@
+"""Types of types: several values a sample, and values that are kept elsewhere."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.datasets.types.base import Place, Type, as_type, field_of, is_valid, shown
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+
+LINK = pa.struct(
+    [
+        pa.field("url", pa.string()),
+        pa.field("size", pa.int64()),
+        pa.field("etag", pa.string()),
+    ]
+)
+"""Storage of a link."""
+
+_SECRET = (
+    "sig",
+    "token",
+    "password",
+    "x-amz-signature",
+    "x-amz-security-token",
+    "x-goog-signature",
+)
+
+
+class Reference(NamedTuple):
+    """Where a value is kept.
+
+    Attributes
+    ----------
+    url : str
+        Its address.
+    size : int or None
+        Its bytes, None where they are not known.
+    etag : str or None
+        What its store says to tell versions apart.
+    """
+
+    url: str
+    size: int | None = None
+    etag: str | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Sequence(Type):
+    """Any number of values of one type a sample.
+
+    Parameters
+    ----------
+    of : Type
+        Theirs; a dtype for scalars.
+
+    Examples
+    --------
+    >>> Sequence("int64").encode([[1, 2], [], None], "tags").to_pylist()
+    [[1, 2], [], None]
+    """
+
+    of: Any
+    kind: ClassVar[str] = "sequence"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "of", _inner(self.of))
+
+    def storage(self) -> pa.DataType:
+        return pa.list_(self.of.storage())
+
+    def _from_list(self, values: list[Any], place: Place) -> pa.Array:
+        flat: list[Any] = []
+        counts = np.zeros(len(values) + 1, np.int32)
+        for number, value in enumerate(values):
+            if value is None:
+                continue
+            if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__iter__"):
+                raise place.wrong_type(number, f"a list of {self.of}", shown(value))
+            items = list(value)
+            counts[number + 1] = len(items)
+            flat += items
+        try:
+            inner = self.of.encode(flat, place.column)
+        except InvalidSampleError:
+            self._blame(values, place)
+            raise
+        missing = pa.array([value is None for value in values], pa.bool_())
+        ends = pa.array(np.cumsum(counts, dtype=np.int32))
+        return pa.ListArray.from_arrays(ends, inner, type=self.storage(), mask=missing)
+
+    def _blame(self, values: list[Any], place: Place) -> None:
+        """Raise the error of the first sample that has one, with its number."""
+        for number, value in enumerate(values):
+            try:
+                self.of.encode([] if value is None else list(value), place.column)
+            except InvalidSampleError as error:
+                text = str(error).partition(", sample ")[2]
+                raise type(error)(
+                    f"column {place.column!r}, sample {place.first + number}: item {text}"
+                ) from error
+
+    def decode(self, array: pa.Array, native: bool = False) -> list[Any]:
+        ends = array.cast(pa.large_list(array.type.value_type))
+        if not len(ends):
+            return []
+        marks = np.frombuffer(ends.buffers()[1], np.int64)[ends.offset :][: len(ends) + 1].tolist()
+        inner = self.of.decode(ends.values.slice(marks[0], marks[-1] - marks[0]), native)
+        return [
+            inner[a - marks[0] : b - marks[0]] if there else None
+            for a, b, there in zip(marks, marks[1:], is_valid(array).tolist())
+        ]
+
+
+@dataclass(frozen=True, repr=False)
+class Link(Type):
+    """An address a sample, of a value of a type that is kept elsewhere.
+
+    Texts and paths are taken, and a `Reference` or a dict with ``url``, ``size`` and ``etag``. Addresses with a
+    password or a signature are refused: everybody who reads the table would have them.
+
+    Parameters
+    ----------
+    of : Type
+        Of the value.
+    """
+
+    of: Any
+    kind: ClassVar[str] = "link"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "of", _inner(self.of))
+        if isinstance(self.of, Link):
+            raise InvalidOptionError("a link leads to a value, not to a link")
+
+    def storage(self) -> pa.DataType:
+        return LINK
+
+    def _from_list(self, values: list[Any], place: Place) -> pa.Array:
+        found = [None if v is None else self._reference(v, n, place) for n, v in enumerate(values)]
+        rows = [None if ref is None else ref._asdict() for ref in found]
+        return pa.array(rows, LINK)
+
+    def _reference(self, value: Any, number: int, place: Place) -> Reference:
+        if isinstance(value, dict) and "url" in value and value.keys() <= {"url", "size", "etag"}:
+            value = Reference(**value)
+        if not isinstance(value, Reference):
+            if not isinstance(value, (str, os.PathLike)):
+                raise place.wrong_type(number, str(self), shown(value), "give a URL or a path")
+            value = Reference(os.fspath(value))
+        url, size, etag = value
+        if not isinstance(url, str) or not url or any(c < " " or c == "\x7f" for c in url):
+            raise place.wrong(number, "a URL or a path", f"{url!r:.80}")
+        if size is not None and (type(size) is not int or not 0 <= size < 1 << 63):
+            raise place.wrong(number, "a size in bytes", f"{size!r:.40}")
+        if etag is not None and not isinstance(etag, str):
+            raise place.wrong_type(number, "an ETag", shown(etag))
+        self._check_no_secret(url, number, place)
+        return Reference(url, size, etag)
+
+    def _check_no_secret(self, url: str, number: int, place: Place) -> None:
+        if "://" not in url:
+            return
+        try:
+            parts = urlsplit(url)
+            secret = parts.password is not None
+            secret |= any(key.lower() in _SECRET for key, _ in parse_qsl(parts.query))
+        except ValueError as error:
+            raise place.wrong(number, "a URL", "one that cannot be parsed", f"{error}") from None
+        if secret:
+            raise place.wrong(
+                number, "a URL without credentials", "one with a password or a signature",
+                "leave them out; name them in storage options or the environment when you read",
+            )  # fmt: skip
+
+    def decode(self, array: pa.Array, native: bool = False) -> list[Any]:
+        columns = [field_of(array, name).to_pylist() for name in Reference._fields]
+        there = is_valid(array).tolist()
+        return [Reference(*row) if ok else None for ok, *row in zip(there, *columns)]
+
+
+def _inner(given: Any) -> Type:
+    kind = as_type(given)
+    if kind.apart:
+        raise InvalidOptionError(f"{kind}: apart is for the column, not for a type inside another")
+    return kind

@@ -1,0 +1,325 @@
+"""Numbers, texts, bytes, dates and times: a native column each."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.datasets.types.base import Array, Place, Type, shown
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError, did_you_mean
+
+# Delta has no unsigned numbers and no half floats: the narrowest of its types that holds them all.
+STORAGE: dict[str, pa.DataType] = {
+    "bool": pa.bool_(),
+    "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
+    "uint8": pa.int16(), "uint16": pa.int32(), "uint32": pa.int64(), "uint64": pa.decimal128(20, 0),
+    "float16": pa.float32(), "float32": pa.float32(), "float64": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}  # fmt: skip
+"""The scalars by their names, and the Arrow type of each."""
+
+_PYTHON = {
+    bool: "bool", int: "int64", float: "float64", str: "string", bytes: "bytes",
+    dt.date: "date", dt.datetime: "timestamp", decimal.Decimal: "decimal(38, 18)",
+}  # fmt: skip
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
+_WHAT = {"string": "a text", "bytes": "bytes", "date": "a date", "bool": "True or False"}
+_TAKES: dict[str, tuple[type, ...]] = {
+    "bool": (bool, np.bool_),
+    "int": (int, np.integer),
+    "float": (float, int, np.floating, np.integer),
+    "string": (str,),
+    "bytes": (bytes, bytearray, memoryview),
+    "date": (dt.date, np.datetime64),
+    "timestamp": (dt.datetime, np.datetime64),
+    "decimal": (decimal.Decimal, int),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Scalar(Type):
+    """One number, text, date or piece of bytes a sample.
+
+    Unsigned numbers and ``float16`` are stored in a wider type, as Delta has none of them: ``uint8`` as int16,
+    ``uint16`` as int32, ``uint32`` as int64, ``uint64`` as decimal(20, 0), ``float16`` as float32. Arrays have the
+    declared dtype again. A ``timestamp`` counts microseconds in UTC; a datetime without a zone is taken as UTC.
+
+    Parameters
+    ----------
+    dtype : str
+        A dtype of NumPy or its name, a type of Python, ``string``, ``bytes``, ``date``, ``timestamp``,
+        ``timestamp_ntz`` (without a zone) or ``decimal(precision, scale)``.
+
+    Examples
+    --------
+    >>> Scalar("uint8").storage()
+    DataType(int16)
+    >>> Scalar("float32").encode([1, 2.5, None], "x").to_pylist()
+    [1.0, 2.5, None]
+    """
+
+    dtype: str
+    kind: ClassVar[str] = "scalar"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "dtype", _name(self.dtype))
+
+    @property
+    def family(self) -> str:
+        """``bool``, ``int``, ``float``, ``decimal``, or the name itself."""
+        name = self.dtype.partition("(")[0]
+        return (
+            "timestamp" if name == "timestamp_ntz" else name.removeprefix("u").rstrip("0123456789")
+        )
+
+    @property
+    def stacks(self) -> bool:
+        return self.family in ("bool", "int", "float", "date", "timestamp")
+
+    def storage(self) -> pa.DataType:
+        if self.family == "decimal":
+            precision, scale = _DECIMAL.fullmatch(self.dtype).groups()  # type: ignore[union-attr]
+            return pa.decimal128(int(precision), int(scale))
+        return STORAGE[self.dtype]
+
+    def decode(self, array: pa.Array, native: bool = False) -> list[Any]:
+        found: list[Any] = self._values(array).to_pylist()
+        return found
+
+    def _stack(self, array: pa.Array) -> Array:
+        if self.family == "date":
+            return np.asarray(array.cast(pa.int32()).to_numpy(zero_copy_only=False)).astype(
+                "datetime64[D]"
+            )
+        if self.family == "timestamp":
+            return np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False)).astype(
+                "datetime64[us]"
+            )
+        values = self._values(array).to_numpy(zero_copy_only=False)
+        return np.asarray(values).astype(self.dtype, copy=False)
+
+    def _values(self, array: pa.Array) -> pa.Array:
+        return array.cast(pa.uint64()) if self.dtype == "uint64" else array
+
+    # ------------------------------------------------------------------ checks
+
+    def _from_list(self, values: list[Any], place: Place) -> pa.Array:
+        takes = _TAKES[self.family]
+        kinds = {*map(type, values)}
+        if not all(_is_taken(kind, takes, self.family) for kind in kinds):
+            values = [_item(v) for v in values]
+            for number, value in enumerate(values):
+                if not _is_taken(type(value), takes, self.family):
+                    raise place.wrong_type(number, self._expected(), shown(value), _remedy(value))
+        return self._narrowed(self._built(values, place), place)
+
+    def _built(self, values: list[Any], place: Place) -> pa.Array:
+        wide = self._wide()
+        try:
+            return pa.array(values, wide)
+        except (pa.ArrowException, ValueError, OverflowError, TypeError):
+            for number, value in enumerate(values):
+                try:
+                    pa.array([value], wide)
+                except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+                    raise place.wrong(
+                        number, self._expected(), shown(value), cause=error
+                    ) from error
+            raise
+
+    def _wide(self) -> pa.DataType:
+        """Return the type in which values are collected before they are checked."""
+        if self.family == "int":
+            return pa.uint64() if self.dtype == "uint64" else pa.int64()
+        return pa.float64() if self.family == "float" else self.storage()
+
+    def _from_array(self, values: Array, place: Place) -> pa.Array:
+        if values.ndim != 1:
+            raise place.wrong(
+                0, self._expected(), f"an array of shape {values.shape[1:]}",
+                "declare Tensor(dtype, shape) for arrays",
+            )  # fmt: skip
+        if self.family in ("string", "bytes", "decimal"):
+            return self._from_list(values.tolist(), place)
+        if values.dtype.byteorder == ">":
+            values = values.astype(values.dtype.newbyteorder("="))
+        try:
+            return self._from_arrow(pa.array(values), place)
+        except (pa.ArrowException, ValueError) as error:
+            if isinstance(error, InvalidSampleError):
+                raise
+            raise place.wrong_type(
+                0, self._expected(), f"{values.dtype} values", cause=error
+            ) from error
+
+    def _from_arrow(self, values: pa.Array, place: Place) -> pa.Array:
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if pa.types.is_null(values.type):
+            return values.cast(self.storage())
+        if self.dtype == "uint64" and pa.types.is_decimal(values.type):  # as it is stored
+            values = self._cast(values, pa.uint64(), place)
+        if not _IS[self.family](values.type):
+            raise place.wrong_type(0, self._expected(), f"values of type {values.type}")
+        if self.family == "string" and values.type != pa.string():
+            values = values.cast(pa.string())
+        return self._narrowed(values, place)
+
+    def _narrowed(self, values: pa.Array, place: Place) -> pa.Array:
+        """Return values in the type of storage, when all are in the range of the declared one."""
+        if self.family == "int":
+            self._check_range(values, place)
+        elif self.family == "float":
+            return self._floats(values, place)
+        return self._cast(values, self.storage(), place)
+
+    def _cast(self, values: pa.Array, kind: pa.DataType, place: Place) -> pa.Array:
+        if values.type == kind:
+            return values
+        try:
+            return values.cast(kind)
+        except pa.ArrowException as error:
+            raise place.wrong(
+                _culprit(values, kind), self._expected(), f"values of type {values.type} that do not fit",
+                cause=error,
+            ) from error  # fmt: skip
+
+    def _check_range(self, values: pa.Array, place: Place) -> None:
+        bounds, ends = np.iinfo(self.dtype), pc.min_max(values)
+        low, high = ends["min"].as_py(), ends["max"].as_py()
+        if low is not None and (low < bounds.min or high > bounds.max):
+            numbers = values.to_pylist()
+            number = next(
+                i
+                for i, v in enumerate(numbers)
+                if v is not None and not bounds.min <= v <= bounds.max
+            )
+            raise place.wrong(number, self._expected(), numbers[number], "declare a wider dtype")
+
+    def _floats(self, values: pa.Array, place: Place) -> pa.Array:
+        if pa.types.is_integer(values.type):
+            exact = pc.cast(values, pa.float64(), safe=False)
+            wrong = pc.not_equal(
+                pc.cast(exact, pa.decimal128(38, 0)), pc.cast(values, pa.decimal128(38, 0))
+            )
+            if pc.any(wrong).as_py():
+                number = pc.index(wrong, True).as_py()
+                raise place.wrong(
+                    number, self._expected(), values[number], "declare an integer dtype"
+                )
+            values = exact
+        narrow = values
+        if self.dtype != "float64":
+            small = values.cast(
+                pa.float16() if self.dtype == "float16" else pa.float32(), safe=False
+            )
+            narrow = small.cast(pa.float32())
+            lost = pc.and_(pc.is_inf(narrow), pc.is_finite(values.cast(pa.float64())))
+            if pc.any(lost).as_py():
+                number = pc.index(lost, True).as_py()
+                raise place.wrong(number, self._expected(), values[number], "declare a wider dtype")
+        return narrow.cast(self.storage())
+
+    def _expected(self) -> str:
+        if self.family == "int":
+            bounds = np.iinfo(self.dtype)
+            return f"{self.dtype} (an integer from {bounds.min} to {bounds.max})"
+        return _WHAT.get(self.family, self.dtype)
+
+
+_IS: dict[str, Any] = {
+    "bool": pa.types.is_boolean,
+    "int": pa.types.is_integer,
+    "float": lambda t: pa.types.is_floating(t) or pa.types.is_integer(t),
+    "string": lambda t: (
+        pa.types.is_string(t) or pa.types.is_large_string(t) or str(t) == "string_view"
+    ),
+    "bytes": lambda t: (
+        pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t)
+        or str(t) == "binary_view"
+    ),
+    "date": pa.types.is_date,
+    "timestamp": pa.types.is_timestamp,
+    "decimal": lambda t: pa.types.is_decimal(t) or pa.types.is_integer(t),
+}  # fmt: skip
+"""Which Arrow types hold values of a family."""
+
+
+def _is_taken(kind: type, takes: tuple[type, ...], family: str) -> bool:
+    if kind is type(None):
+        return True
+    if kind in (bool, np.bool_):
+        return family == "bool"
+    if family == "date" and issubclass(kind, dt.datetime):
+        return False  # its time would be lost
+    return issubclass(kind, takes)
+
+
+def _item(value: Any) -> Any:
+    """Return the one element of an array without axes, of NumPy or another library; other values as they are."""
+    if (
+        not isinstance(value, np.generic)
+        and getattr(value, "shape", None) == ()
+        and hasattr(value, "item")
+    ):
+        return value.item()
+    return value
+
+
+def _remedy(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return "declare Tensor(dtype, shape) for arrays"
+    if isinstance(value, (bool, np.bool_)):
+        return "declare the dtype bool"
+    if isinstance(value, dt.datetime):
+        return "declare the dtype timestamp, or take its date()"
+    return ""
+
+
+def _culprit(values: pa.Array, kind: pa.DataType) -> int:
+    for number in range(len(values)):
+        try:
+            values[number : number + 1].cast(kind)
+        except pa.ArrowException:
+            return number
+    return 0
+
+
+def _name(given: Any) -> str:
+    """Return the name of a scalar's dtype."""
+    if isinstance(given, type) and given in _PYTHON:
+        return _PYTHON[given]
+    if isinstance(given, str):
+        found = _DECIMAL.fullmatch(given)
+        if found and 1 <= int(found[1]) <= 38 and int(found[2]) <= int(found[1]):
+            return f"decimal({int(found[1])}, {int(found[2])})"
+        if given in STORAGE:
+            return given
+    try:
+        dtype = np.dtype(given)
+    except (TypeError, ValueError):
+        pass
+    else:
+        if dtype.kind == "M":
+            return "date" if dtype == np.dtype("datetime64[D]") else "timestamp"
+        if dtype.kind in "US":
+            return "string" if dtype.kind == "U" else "bytes"
+        if str(dtype.name) in STORAGE and given is not None:
+            return str(dtype.name)
+    near = did_you_mean(given, STORAGE) if isinstance(given, str) else ""
+    raise InvalidOptionError(
+        f"{given!r:.80} is no type of a column{near}; give a type of tensorlake_spark.types, or one of "
+        f"{', '.join(STORAGE)} and decimal(precision, scale)"
+    )

@@ -1,0 +1,168 @@
+"""What a table has to be, so that this package can read it, and write to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from deltalake import DeltaTable, Schema
+from deltalake.schema import PrimitiveType
+
+from tensorlake_spark.errors import FormatError, UnsupportedFeatureError
+from tensorlake_spark.rows.row import SCHEMA
+
+TENSORS, SAMPLES = "tensors", "samples"
+"""What a table can be: rows of tensors, or samples of a dataset."""
+
+DATASET = "tensorlake.dataset"
+"""The property of a table of samples; its value is the version of their format."""
+
+DATASET_FORMAT = 1
+"""The newest format of samples that this package reads, and the one that it writes."""
+
+SID = "sid"
+"""The column of a table of samples that has their numbers."""
+
+READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+"""Reader features of Delta that this package honours."""
+
+WRITABLE = READABLE | frozenset(
+    {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}
+)
+"""Writer features under which deltalake commits for us."""
+
+_CONSTRAINT = "delta.constraints."
+_COMPUTED = {"delta.invariants", "delta.generationExpression"}
+
+_TYPES = {
+    f.name: f.type for f in Schema.from_arrow(SCHEMA).fields if isinstance(f.type, PrimitiveType)
+}
+
+
+def kind_of(configuration: Mapping[str, str]) -> str:
+    """Return what a table is, by its properties.
+
+    Examples
+    --------
+    >>> kind_of({"tensorlake.dataset": "1"}), kind_of({})
+    ('samples', 'tensors')
+    """
+    return SAMPLES if DATASET in configuration else TENSORS
+
+
+def check_readable(uri: str, features: Collection[str]) -> None:
+    """Raise UnsupportedFeatureError if a table needs readers to know a feature that this package does not."""
+    unknown = {*features} - READABLE
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"the table at {uri} uses the Delta feature {', '.join(sorted(unknown))}, "
+            "which tensorlake_spark does not read; spark.read.format('delta') does, or drop the "
+            "feature with ALTER TABLE ... DROP FEATURE"
+        )
+
+
+def check_kind(
+    uri: str, wanted: str | None, schema: Schema, configuration: Mapping[str, str]
+) -> None:
+    """Raise FormatError if a table is not of the kind that is wanted, or not what such a table has to be.
+
+    Parameters
+    ----------
+    uri : str
+        Where the table is, for messages.
+    wanted : str, or None
+        `TENSORS` or `SAMPLES`; None for any of them.
+    schema : deltalake.Schema
+        The table's.
+    configuration : mapping
+        Its properties.
+    """
+    if kind_of(configuration) == SAMPLES:
+        if wanted == TENSORS:
+            raise FormatError(
+                f"the table at {uri} is a dataset of samples, not a lake of tensors; tl.dataset(uri) opens it"
+            )
+        _check_samples(uri, schema, configuration[DATASET])
+        return
+    have = {f.name: f.type for f in schema.fields}
+    if wanted == SAMPLES:
+        raise FormatError(
+            f"the table at {uri} is a lake of tensors, not a dataset of samples; tl.open(uri) opens it"
+            if set(SCHEMA.names) <= have.keys()
+            else f"the Delta table at {uri} is not a dataset of samples: it has no property {DATASET}; "
+            "read it with Delta, and extend a new dataset by its rows"
+        )
+    missing = [name for name in SCHEMA.names if name not in have]
+    if missing:
+        raise FormatError(
+            f"the Delta table at {uri} is not a tensor table: it has no column "
+            f"{', '.join(missing)}; spark.read.format('delta') reads it as what it is"
+        )
+    for name, right in _TYPES.items():
+        if have[name] != right:
+            raise FormatError(
+                f"the Delta table at {uri} is not a tensor table: its column {name!r} is of type "
+                f"{have[name]}, not {right}; spark.read.format('delta') reads it as what it is"
+            )
+
+
+def _check_samples(uri: str, schema: Schema, written: str) -> None:
+    if not written.isdecimal() or int(written) > DATASET_FORMAT:
+        raise FormatError(
+            f"the dataset at {uri} has format {written!r}, and this version of tensorlake_spark reads formats up "
+            f"to {DATASET_FORMAT}; install a newer one"
+        )
+    if {f.name: f.type for f in schema.fields}.get(SID) != PrimitiveType("long"):
+        raise FormatError(
+            f"the dataset at {uri} has no column {SID} of type bigint, by which its samples are known; RESTORE a "
+            "version that has it"
+        )
+
+
+def check_writable(
+    uri: str, kind: str, table: DeltaTable, features: Collection[str], properties: Mapping[str, str]
+) -> None:
+    """Raise UnsupportedFeatureError if deltalake cannot commit to a table.
+
+    Parameters
+    ----------
+    uri : str
+        Where the table is, for messages.
+    kind : str
+        `TENSORS` or `SAMPLES`.
+    table : deltalake.DeltaTable
+        The table.
+    features : collection of str
+        The features that its writers have to know.
+    properties : mapping
+        Its properties.
+    """
+    unknown = {*features} - WRITABLE
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"the table at {uri} uses the Delta feature {', '.join(sorted(unknown))}, "
+            "which tensorlake_spark cannot write; drop it with ALTER TABLE ... DROP FEATURE, or "
+            "write to another table"
+        )
+    rules = _rules(kind, table.schema(), properties)
+    if rules:
+        raise UnsupportedFeatureError(
+            f"the table at {uri} has {', '.join(rules)}, which tensorlake_spark cannot hold new "
+            "rows against; drop that with ALTER TABLE, or write to another table"
+        )
+
+
+def _rules(kind: str, schema: Schema, properties: Mapping[str, str]) -> list[str]:
+    """Return what Delta asks of new rows beyond their types: we cannot evaluate SQL, and give users' columns nulls."""
+    found = [
+        f"the constraint {name[len(_CONSTRAINT) :]!r}"
+        for name in properties
+        if name.startswith(_CONSTRAINT)
+    ]
+    for field in schema.fields:
+        if kind == TENSORS and field.name in SCHEMA.names:
+            continue
+        if kind == TENSORS and not field.nullable:
+            found.append(f"a column {field.name!r} that must not be null")
+        if not _COMPUTED.isdisjoint(field.metadata):
+            found.append(f"a column {field.name!r} with an expression")
+    return found

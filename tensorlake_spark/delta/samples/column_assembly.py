@@ -1,0 +1,214 @@
+"""Columns of some rows of a data file: payloads from where they lie, the rest as Arrow reads it, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
+from tensorlake_spark.delta.samples.sample_values import SampleFile
+from tensorlake_spark.rows.row import INLINE, VIEW
+
+Array = np.ndarray[Any, Any]
+
+_KEPT = 4 << 20  # bytes of small columns of a file that are kept
+
+# Payloads of a file by the parts of their leaf: an array, and the definition level of each value.
+Payloads = dict[tuple[str, ...], tuple[pa.Array, Array]]
+
+
+def assembled(
+    file: SampleFile | None,
+    wanted: pa.Schema,
+    leaves: Sequence[LeafColumn],
+    rows: Array,
+    views: bool,
+) -> pa.Table:
+    """Return leaf columns of some rows of a data file, as the structs of a schema.
+
+    Parameters
+    ----------
+    file : SampleFile, or None
+        The file; None for no rows.
+    wanted : pyarrow.Schema
+        What `pruned` returned for the leaf columns.
+    leaves : sequence of LeafColumn
+        Those that are wanted, in the order of the schema.
+    rows : int64 ndarray
+        Rows of the file, in any order.
+    views : bool
+        Whether payloads may be of type ``binary_view``.
+    """
+    if file is None or not len(rows):
+        return wanted.empty_table()
+    groups = inverse = np.zeros(0, np.int64)  # small columns alone are kept of the whole file
+    if any(leaf.is_payload for leaf in leaves) or not _is_kept(file, leaves):
+        groups, inverse = _runs(file.groups_of(rows))
+    payloads: Payloads = {}
+    others = []
+    for leaf in leaves:
+        chunks = [file.chunk(int(group), leaf) for group in groups] if leaf.is_payload else [None]
+        if all(chunk is not None for chunk in chunks):
+            payloads[leaf.parts] = _payload(file, leaf, chunks, groups, inverse, rows)
+        elif file.has(leaf):
+            others.append(leaf)
+    small = _small(file, tuple(leaf.path for leaf in others), groups, inverse, rows)
+    columns = []
+    for field in wanted:
+        read = (
+            small.column(field.name).combine_chunks() if field.name in small.column_names else None
+        )
+        columns.append(_column(field, read, (), 0, payloads, len(rows), views))
+    fields = [
+        pa.field(f.name, c.type, f.nullable, f.metadata)
+        for f, c in zip(wanted, columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _is_kept(file: SampleFile, leaves: Sequence[LeafColumn]) -> bool:
+    """Whether leaf columns of the whole file are kept when some of their rows are asked for."""
+    return file.size_of([leaf.path for leaf in leaves if file.has(leaf)]) <= _KEPT
+
+
+def _runs(values: Array) -> tuple[Array, Array]:
+    """Return the different ones of some numbers, in order, and for each number which it is."""
+    steps = np.diff(values)
+    if (steps < 0).any():
+        found, inverse = np.unique(values, return_inverse=True)
+        return found, inverse
+    firsts = np.concatenate([[True], steps > 0])
+    return values[firsts], np.cumsum(firsts) - 1
+
+
+def pruned(schema: pa.Schema, leaves: Sequence[LeafColumn]) -> pa.Schema:
+    """Return the fields of a schema with only some leaves in them."""
+    kept = {leaf.parts for leaf in leaves}
+
+    def prune(field: pa.Field, above: tuple[str, ...]) -> pa.Field | None:
+        parts = (*above, field.name)
+        if any(leaf == parts for leaf in kept):
+            return field
+        if not pa.types.is_struct(field.type):
+            # A list of structs is read whole.
+            inside = any(leaf[: len(parts)] == parts for leaf in kept)
+            return field if inside else None
+        inner = [found for one in field.type if (found := prune(one, parts)) is not None]
+        return field.with_type(pa.struct(inner)) if inner else None
+
+    return pa.schema([found for field in schema if (found := prune(field, ())) is not None])
+
+
+def _small(
+    file: SampleFile, paths: tuple[str, ...], groups: Array, inverse: Array, rows: Array
+) -> pa.Table:
+    """Return columns of rows as Arrow reads them: from what is kept of the file, or from their row groups."""
+    if not paths:
+        return pa.table({})
+    if file.size_of(paths) <= _KEPT:
+        table, places = file.small(paths), rows
+    else:
+        table = file.table(groups.tolist(), paths)
+        counts = file.starts[groups + 1] - file.starts[groups]
+        before = np.cumsum(counts) - counts
+        places = rows - file.starts[groups][inverse] + before[inverse]
+    if len(places) == 1:
+        return table.slice(int(places[0]), 1)
+    if places[-1] - places[0] == len(places) - 1 and bool((np.diff(places) == 1).all()):
+        return table.slice(int(places[0]), len(places))
+    return table.take(places)
+
+
+def _payload(
+    file: SampleFile,
+    leaf: LeafColumn,
+    chunks: list[Any],
+    groups: Array,
+    inverse: Array,
+    rows: Array,
+) -> tuple[pa.Array, Array]:
+    """Return payloads of rows as views into the file, and the definition level of each."""
+    regions = []
+    starts, lengths = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    levels = np.zeros(len(rows), np.int8)
+    views = np.zeros(len(rows), VIEW)
+    for number, (group, chunk) in enumerate(zip(groups.tolist(), chunks, strict=True)):
+        region = file.region(chunk)
+        regions.append(region)
+        here = slice(None) if len(groups) == 1 else inverse == number
+        places = rows[here] - int(file.starts[group])
+        found = file.spans(group, leaf, chunk, region)
+        starts[here], lengths[here], levels[here] = (part[places] for part in found)
+    valid = lengths >= 0
+    views["length"] = np.where(valid, lengths, 0)
+    for number, region in enumerate(regions):
+        data = np.frombuffer(region, np.uint8)
+        here = np.flatnonzero((lengths > INLINE) & (inverse == number))
+        if len(here):
+            heads = data[starts[here, None] + np.arange(4)]
+            words = np.zeros(len(here), VIEW)
+            words["length"] = lengths[here]
+            words.view(np.uint8).reshape(-1, 16)[:, 4:8] = heads
+            words["buffer"], words["offset"] = number, starts[here]
+            views[here] = words
+        raw = views.view(np.uint8).reshape(-1, 16)
+        for place in np.flatnonzero((lengths > 0) & (lengths <= INLINE) & (inverse == number)):
+            start, length = starts[place], lengths[place]
+            raw[place, 4 : 4 + length] = data[start : start + length]
+    bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    array = pa.Array.from_buffers(
+        pa.binary_view(), len(rows), [bitmap, pa.py_buffer(views), *regions]
+    )
+    return array, levels
+
+
+def _column(
+    field: pa.Field,
+    read: pa.Array | None,
+    above: tuple[str, ...],
+    depth: int,
+    payloads: Payloads,
+    count: int,
+    views: bool,
+) -> pa.Array:
+    """Return one field of the rows; `read` is what Arrow has read of it, without payloads."""
+    parts = (*above, field.name)
+    depth += field.nullable
+    if parts in payloads:
+        found = payloads[parts][0]
+        return found if views else found.cast(field.type)
+    wanted = _viewed(field.type) if views else field.type
+    if read is not None and not pa.types.is_struct(field.type):
+        return read if wanted == field.type else read.cast(wanted)
+    if not pa.types.is_struct(field.type):  # a column that was added after the file was written
+        return pa.nulls(count, wanted)
+    have = {} if read is None else {inner.name: read.field(inner.name) for inner in read.type}
+    inner = [
+        _column(one, have.get(one.name), parts, depth, payloads, count, views) for one in field.type
+    ]
+    missing = None
+    if read is not None:
+        missing = None if not read.null_count else read.is_null()
+    else:
+        level = next(
+            (found[1] for leaf, found in payloads.items() if leaf[: len(parts)] == parts), None
+        )
+        if level is None:
+            return pa.nulls(count, wanted)
+        absent = level < depth
+        missing = pa.array(absent) if absent.any() else None
+    fields = [one.with_type(part.type) for one, part in zip(field.type, inner, strict=True)]
+    return pa.StructArray.from_arrays(inner, fields=fields, mask=missing)
+
+
+@lru_cache(maxsize=256)
+def _viewed(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose payloads are views: of all files the same, whether or not a file has them."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_viewed(field.type)) for field in kind])
+    is_payload = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return pa.binary_view() if is_payload else kind

@@ -1,0 +1,74 @@
+"""The leaf columns of samples, as Parquet has them: which of them are payload, and which have bounds in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class LeafColumn:
+    """A leaf column.
+
+    Attributes
+    ----------
+    parts : tuple of str
+        Names of the structs around it and its own, such as ``("image", "data")``.
+    type : pyarrow.DataType
+        Its type.
+    depth : int
+        How many of these may be null: the definition level of a value that is there.
+    repeated : bool
+        Whether it lies in a list.
+    path : str
+        Its path in Parquet: the parts with dots between, and those that a list adds.
+    """
+
+    parts: tuple[str, ...]
+    type: pa.DataType
+    depth: int
+    repeated: bool
+    path: str
+
+    @property
+    def is_payload(self) -> bool:
+        """Whether its values are bytes of the user's: stored as they are, and not compressed again."""
+        return bool(pa.types.is_binary(self.type) or pa.types.is_large_binary(self.type))
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the log has its bounds."""
+        t = pa.types
+        kinds = (t.is_integer, t.is_floating, t.is_string, t.is_date, t.is_timestamp)
+        return not self.repeated and any(kind(self.type) for kind in kinds)
+
+
+def leaf_columns(schema: pa.Schema) -> list[LeafColumn]:
+    """Return the leaf columns of a schema, in order.
+
+    Examples
+    --------
+    >>> image = pa.struct([("data", pa.binary()), ("height", pa.int32())])
+    >>> [leaf.path for leaf in leaf_columns(pa.schema([("image", image), ("label", pa.int32())]))]
+    ['image.data', 'image.height', 'label']
+    """
+    return [leaf for field in schema for leaf in _leaves(field, (), 0, False, "")]
+
+
+def _leaves(
+    field: pa.Field, above: tuple[str, ...], depth: int, repeated: bool, prefix: str
+) -> Iterator[LeafColumn]:
+    parts, path = (*above, field.name), f"{prefix}{field.name}"
+    depth += field.nullable
+    kind = field.type
+    if pa.types.is_struct(kind):
+        for inner in kind:
+            yield from _leaves(inner, parts, depth, repeated, f"{path}.")
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        # Parquet has a group with a repeated group in it; Arrow calls what is in that "element".
+        element = kind.value_field.with_name("element")
+        yield from _leaves(element, parts, depth + 1, True, f"{path}.list.")
+    else:
+        yield LeafColumn(parts, kind, depth, repeated, path)

@@ -1,0 +1,97 @@
+"""The data files of a version of samples, each looked at when it is asked for; what is kept of them is bounded."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import overload
+
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
+from tensorlake_spark.delta.samples.sample_values import KEPT_BYTES, SampleFile, SmallColumns
+from tensorlake_spark.threads import IO_THREADS, io_threads
+
+AHEAD = IO_THREADS
+"""Files whose footers are read at once."""
+
+KEPT_FILES = 512
+"""Files whose footers are kept, of those that were asked for last."""
+
+
+class SampleFiles(Sequence[SampleFile]):
+    """Data files in an order.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version.
+    paths : list of str
+        The files.
+
+    Attributes
+    ----------
+    paths
+        As they were given.
+    """
+
+    def __init__(self, snapshot: Snapshot, paths: list[str]) -> None:
+        self._snapshot = snapshot
+        self.paths = paths
+        self._files: OrderedDict[int, SampleFile] = OrderedDict()
+        self._small = SmallColumns()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @overload
+    def __getitem__(self, number: int) -> SampleFile: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[SampleFile]: ...
+    def __getitem__(self, number: int | slice) -> SampleFile | list[SampleFile]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(len(self))[number]]
+        number = range(len(self))[number]
+        with self._lock:
+            found = self._files.get(number)
+            if found is None:
+                found = SampleFile(self._snapshot, self.paths[number], self._small)
+                self._files[number] = found
+                if len(self._files) > KEPT_FILES:
+                    self._files.popitem(last=False)
+            else:
+                self._files.move_to_end(number)
+            return found
+
+    def prepare(self, numbers: Sequence[int], leaves: Sequence[LeafColumn]) -> None:
+        """Read what many files need for leaf columns, all at once where they lie in an object store."""
+        if self._snapshot.remote is None or len(numbers) < 2:
+            return
+        files = [self[number] for number in numbers]
+        list(io_threads().map(lambda file: file.metadata, files))
+        if not any(leaf.is_payload for leaf in leaves):
+            self._prepare_small(files, leaves)
+
+    def _prepare_small(self, files: Sequence[SampleFile], leaves: Sequence[LeafColumn]) -> None:
+        """Read small columns of files, as many as can be kept."""
+        jobs: list[tuple[SampleFile, tuple[int, int]]] = []
+        wanted: list[tuple[SampleFile, tuple[str, ...], int]] = []
+        left = KEPT_BYTES // 2
+        for file in files:
+            paths = tuple(leaf.path for leaf in leaves if file.has(leaf))
+            left -= file.size_of(paths)
+            if left < 0:
+                break
+            if paths and len(file.starts) > 1 and not file.has_small(paths):
+                spans = file.spans_of(range(len(file.starts) - 1), paths)
+                jobs += [(file, span) for span in spans]
+                wanted.append((file, paths, len(spans)))
+        parts = io_threads().map(lambda job: job[0].part(job[1]), jobs)
+        for file, paths, count in wanted:
+            table = file.table_in(list(islice(parts, count)), range(len(file.starts) - 1), paths)
+            file.keep_small(paths, table)
+
+    def __iter__(self) -> Iterator[SampleFile]:
+        return (self[number] for number in range(len(self)))

@@ -1,0 +1,336 @@
+"""Payloads of samples where they lie in a data file: media are read without a copy."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tensorlake_spark.delta.files.footer_checksum import read_footer
+from tensorlake_spark.delta.files.payload import distant_spans, nested_spans, plain_column
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
+from tensorlake_spark.delta.store.ranges import Part, PartFile, joined
+from tensorlake_spark.errors import CorruptDataError, MissingDataError
+from tensorlake_spark.threads import io_threads
+
+Array = np.ndarray[Any, Any]
+
+
+_GAP = 64 << 10  # bytes that are read and not needed rather than asking twice
+_WALKED = 1 << 20  # bytes a value: where values are larger, they are not read to find them
+
+
+KEPT_BYTES = 64 << 20
+"""Bytes of columns of whole files that are kept."""
+
+
+class SmallColumns:
+    """Columns of whole files that were read last, 64 MiB of them at most."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[tuple[str, tuple[str, ...]], pa.Table] = OrderedDict()
+        self._nbytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, path: str, columns: tuple[str, ...]) -> pa.Table | None:
+        """Return columns of a file, None if they are not kept."""
+        with self._lock:
+            found = self._tables.get((path, columns))
+            if found is not None:
+                self._tables.move_to_end((path, columns))
+            return found
+
+    def keep(self, path: str, columns: tuple[str, ...], table: pa.Table) -> None:
+        """Keep columns of a file, and no longer those that nobody asked for."""
+        with self._lock:
+            if (path, columns) in self._tables:
+                return
+            self._tables[path, columns] = table
+            self._nbytes += table.nbytes
+            while self._nbytes > KEPT_BYTES:
+                _, gone = self._tables.popitem(last=False)
+                self._nbytes -= gone.nbytes
+
+
+class SampleFile:
+    """A data file of samples: its row groups, and where the payloads of each lie. Files never change.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        A version of the table that has the file.
+    path : str
+        Its path in the table.
+    small : SmallColumns, optional
+        Keeps columns of it, and of other files.
+    """
+
+    def __init__(self, snapshot: Snapshot, path: str, small: SmallColumns | None = None) -> None:
+        self._snapshot = snapshot
+        self.path = path
+        self._spans: dict[tuple[int, str], tuple[Array, Array, Array]] = {}
+        self._small = SmallColumns() if small is None else small
+        self._sizes: dict[tuple[str, ...], int] = {}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer."""
+        remote = self._snapshot.remote
+        try:
+            if remote is None:
+                return read_footer(self._snapshot.storage, self.path)
+            return read_footer(
+                self._snapshot.storage, self.path, lambda nbytes: remote.tail(self.path, nbytes)
+            )
+        except FileNotFoundError as error:
+            raise MissingDataError(
+                f"the data file {self._snapshot.storage.file_uri(self.path)} is gone; a vacuum deleted it, or "
+                "somebody did: open a newer version of the dataset"
+            ) from error
+        except (pa.ArrowInvalid, CorruptDataError) as error:
+            raise CorruptDataError(
+                f"the data file {self._snapshot.storage.file_uri(self.path)} cannot be read: {error}"
+            ) from error
+
+    @cached_property
+    def starts(self) -> Array:
+        """The number of the first row of each row group, and after the last one all rows."""
+        groups = range(self.metadata.num_row_groups)
+        rows = [self.metadata.row_group(g).num_rows for g in groups]
+        return np.concatenate([[0], np.cumsum(np.array(rows, np.int64))]).astype(np.int64)
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        schema = self.metadata.schema
+        return {schema.column(i).path: i for i in range(self.metadata.num_columns)}
+
+    def has(self, leaf: LeafColumn) -> bool:
+        """Whether the file has a column: those that were added to the table later are not in it."""
+        return leaf.path in self._place
+
+    def groups_of(self, rows: Array) -> Array:
+        """Return the row group of each of some rows."""
+        return np.searchsorted(self.starts, rows, side="right") - 1
+
+    def table(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """Return leaf columns of row groups, as Arrow reads them."""
+        remote = self._snapshot.remote
+        if remote is not None and columns and len(groups):
+            # Arrow asks for the size first, and then for few column chunks at a time.
+            parts = io_threads().map(self.part, self.spans_of(groups, columns))
+            return self.table_in(list(parts), groups, columns)
+        with self._snapshot.storage.open_parquet(self.path, self.metadata) as file:
+            return without_views(file.read_row_groups([*groups], columns=[*columns]))
+
+    def part(self, span: tuple[int, int]) -> Part:
+        """Return some bytes of a file in an object store."""
+        remote, (start, stop) = self._snapshot.remote, span
+        assert remote is not None  # nosec B101 # for mypy
+        return Part(remote.read(self.path, start, stop - start), start)
+
+    def table_in(
+        self, parts: Sequence[Part], groups: Sequence[int], columns: Sequence[str]
+    ) -> pa.Table:
+        """Return leaf columns of row groups from the parts of the file that have them."""
+        file = pq.ParquetFile(PartFile(joined(parts)), metadata=self.metadata)
+        return file.read_row_groups([*groups], columns=[*columns])
+
+    def spans_of(self, groups: Sequence[int], columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Return where leaf columns of row groups lie, without the large gaps between them."""
+        out: list[tuple[int, int]] = []
+        for group in map(self.metadata.row_group, groups):
+            for place in sorted(self._place[name] for name in columns):
+                chunk = group.column(place)
+                start = int(chunk.data_page_offset)
+                if chunk.dictionary_page_offset is not None:
+                    start = min(start, int(chunk.dictionary_page_offset))
+                stop = start + int(chunk.total_compressed_size)
+                if out and 0 <= start - out[-1][1] <= _GAP:
+                    out[-1] = out[-1][0], stop
+                else:
+                    out.append((start, stop))
+        return sorted(out)
+
+    def size_of(self, columns: Sequence[str]) -> int:
+        """Return the bytes of leaf columns when they are read."""
+        columns = tuple(columns)
+        found = self._sizes.get(columns)
+        if found is None:
+            found = self._sizes[columns] = self._size(columns)
+        return found
+
+    def _size(self, columns: Sequence[str]) -> int:
+        places = [self._place[name] for name in columns]
+        groups = range(self.metadata.num_row_groups)
+        if len(groups) > 64:  # an estimate by some of them will do
+            chosen = groups[:: len(groups) // 32]
+            return self._sum(places, chosen) * len(groups) // len(chosen)
+        return self._sum(places, groups)
+
+    def _sum(self, places: list[int], groups: range) -> int:
+        chunks = (self.metadata.row_group(g).column(p) for g in groups for p in places)
+        return sum(int(chunk.total_uncompressed_size) for chunk in chunks)
+
+    def bytes_of(self, groups: Sequence[int], columns: Sequence[str]) -> int:
+        """Return the bytes of leaf columns in some row groups as they lie in the file; none of those that it has not."""
+        places = [self._place[name] for name in columns if name in self._place]
+        chunks = (self.metadata.row_group(g).column(p) for g in groups for p in places)
+        return sum(int(chunk.total_compressed_size) for chunk in chunks)
+
+    def small(self, columns: tuple[str, ...]) -> pa.Table:
+        """Return leaf columns of the whole file that are no payload; read once, then kept."""
+        found = self._small.get(self.path, columns)
+        if found is None:
+            found = self.table(range(self.metadata.num_row_groups), columns)
+            found = self.keep_small(columns, found)
+        return found
+
+    def has_small(self, columns: tuple[str, ...]) -> bool:
+        """Whether `small` returns leaf columns without reading them."""
+        return self._small.get(self.path, columns) is not None
+
+    def keep_small(self, columns: tuple[str, ...], table: pa.Table) -> pa.Table:
+        """Keep leaf columns of the whole file for `small`, and return them."""
+        whole = table.combine_chunks()
+        self._small.keep(self.path, columns, whole)
+        return whole
+
+    def chunk(self, group: int, leaf: LeafColumn) -> pq.ColumnChunkMetaData | None:
+        """Return a column chunk whose values lie in the file as they are, None if Arrow has to read it."""
+        place = self._place.get(leaf.path)
+        if place is None or leaf.repeated:
+            return None
+        return plain_column(self.metadata.row_group(group), place)
+
+    def region(self, chunk: pq.ColumnChunkMetaData) -> pa.Buffer:
+        """Return the bytes of a column chunk: a part of the file's map, or what one request gives."""
+        start, size = int(chunk.data_page_offset), int(chunk.total_compressed_size)
+        return pa.py_buffer(self.read(start, size))
+
+    def spans(
+        self, group: int, leaf: LeafColumn, chunk: pq.ColumnChunkMetaData, region: pa.Buffer
+    ) -> tuple[Array, Array, Array]:
+        """Return for each value of a column chunk where it begins in it, its length, and its definition level."""
+        key = (group, leaf.path)
+        with self._lock:
+            found = self._spans.get(key)
+        if found is None:
+            data = memoryview(region).cast("B")
+            found = self._keep(group, leaf, *nested_spans(data, chunk.num_values, leaf.depth))
+        return found
+
+    def place(self, row: int, leaf: LeafColumn) -> tuple[int, int] | None:
+        """Return where in the file one payload begins, and its bytes; None if it does not lie there as it is.
+
+        A length of -1 is a null. A payload in an object store is not read for it, if the group has large ones.
+        """
+        return self._found(row, leaf)[0]
+
+    def _found(
+        self, row: int, leaf: LeafColumn
+    ) -> tuple[tuple[int, int] | None, tuple[int, pa.Buffer] | None]:
+        """Return what `place` does, and the column chunk with its place if it was read for that."""
+        group = int(self.groups_of(np.int64(row)))
+        chunk = self.chunk(group, leaf)
+        if chunk is None:
+            return None, None
+        start, read = int(chunk.data_page_offset), None
+        known = self._spans.get((group, leaf.path))
+        if known is None:
+            remote, size = self._snapshot.remote, int(chunk.total_compressed_size)
+            if remote is not None and size > _WALKED * int(chunk.num_values):
+                known = self._walked(group, leaf, chunk)
+            else:
+                read = start, self.region(chunk)
+                known = self.spans(group, leaf, chunk, read[1])
+        at = row - int(self.starts[group])
+        return (start + int(known[0][at]), int(known[1][at])), read
+
+    def read(self, start: int, nbytes: int) -> memoryview:
+        """Return bytes of the file: a part of its map, or what one request gives."""
+        remote = self._snapshot.remote
+        if remote is not None:
+            return memoryview(remote.read(self.path, start, nbytes)).cast("B")
+        file = self._snapshot.maps.map(self._snapshot.storage, self.path)
+        if file is None:
+            with self._snapshot.storage.open_input(self.path) as opened:
+                return memoryview(opened.read_at(nbytes, start)).cast("B")
+        if start + nbytes > file.size:
+            raise CorruptDataError(
+                f"{self._snapshot.storage.file_uri(self.path)} has {file.size} bytes, and a sample ends at "
+                f"{start + nbytes}"
+            )
+        return memoryview(file.slice(start, nbytes)).cast("B")
+
+    def value(self, row: int, leaf: LeafColumn) -> memoryview | None:
+        """Return one payload where it lies, None for a null.
+
+        Raises
+        ------
+        CorruptDataError
+            If the pages of its row group do not add up.
+        """
+        found, region = self._found(row, leaf)
+        if found is not None:
+            start, length = found
+            if region is not None and length > 0:
+                base = int(start) - region[0]
+                return memoryview(region[1]).cast("B")[base : base + length]
+            return None if length < 0 else self.read(start, length) if length else memoryview(b"")
+        if not self.has(leaf):
+            return None
+        group = int(self.groups_of(np.int64(row)))
+        at = row - int(self.starts[group])
+        read = self.table([group], [leaf.path]).slice(at, 1).column(leaf.parts[0])[0]
+        for part in leaf.parts[1:]:
+            read = None if read is None or not read.is_valid else read[part]
+        return None if read is None or not read.is_valid else memoryview(read.as_buffer())
+
+    def _walked(
+        self, group: int, leaf: LeafColumn, chunk: pq.ColumnChunkMetaData
+    ) -> tuple[Array, Array, Array]:
+        """Return what `spans` does, by small requests between the values."""
+        start, size = int(chunk.data_page_offset), int(chunk.total_compressed_size)
+        spans, levels = distant_spans(
+            lambda place, nbytes: self.read(start + place, nbytes),
+            size,
+            chunk.num_values,
+            leaf.depth,
+        )
+        return self._keep(group, leaf, spans, levels)
+
+    def _keep(
+        self, group: int, leaf: LeafColumn, spans: list[tuple[int, int] | None], levels: list[int]
+    ) -> tuple[Array, Array, Array]:
+        both = np.array([(0, -1) if span is None else span for span in spans], np.int64)
+        both = both.reshape(-1, 2)
+        found = both[:, 0], both[:, 1], np.array(levels, np.int8)
+        with self._lock:
+            self._spans[group, leaf.path] = found
+        return found
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """Return a table with plain strings and binaries, also inside: files of deltalake ask for views of them."""
+    schema = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    return kind

@@ -1,0 +1,420 @@
+"""The samples of a version: found by position or number, read by columns."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from tensorlake_spark.delta.log.live_files import LEAST, MOST, numbers
+from tensorlake_spark.delta.log.requirements import SID
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.column_assembly import assembled, pruned
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
+from tensorlake_spark.delta.samples.sample_files import AHEAD, SampleFiles
+from tensorlake_spark.delta.samples.sample_values import SampleFile
+from tensorlake_spark.delta.samples.sample_writer import SORTED
+from tensorlake_spark.delta.store.storage import reaching
+from tensorlake_spark.errors import CorruptDataError
+
+Array = np.ndarray[Any, Any]
+Parts = tuple[str, ...]
+
+
+_CUT = dt.timedelta(microseconds=999)  # others cut the times of their bounds to milliseconds
+
+
+class StoredSamples:
+    """The samples of one version of a dataset's table, in the order of their numbers.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Its columns.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.schema: pa.Schema = snapshot.schema
+        self.leaves = leaf_columns(self.schema)
+        self._leaf = {leaf.parts: leaf for leaf in self.leaves}
+        self._questions: dict[tuple[Parts, ...] | None, tuple[list[LeafColumn], pa.Schema]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredSamples, (self.snapshot,)
+
+    @cached_property
+    def _first_last(self) -> tuple[Array, Array]:
+        """The least and the greatest number in each file as the log has them."""
+        actions = self.snapshot.file_actions
+        return numbers(actions, f"min.{SID}", LEAST), numbers(actions, f"max.{SID}", MOST)
+
+    @cached_property
+    def _log_order(self) -> Array:
+        """For each of `files` its place in what the log says of all files."""
+        firsts = self._first_last[0]
+        order = np.argsort(firsts, kind="stable")
+        if not (np.diff(firsts[order]) > 0).all():  # objects are slow to sort
+            order = np.lexsort([np.array(self.snapshot.files.path, object), firsts])
+        return order
+
+    @cached_property
+    def files(self) -> SampleFiles:
+        """The data files, in the order of their first numbers."""
+        paths = self.snapshot.files.path
+        return SampleFiles(self.snapshot, [paths[place] for place in self._log_order.tolist()])
+
+    @cached_property
+    def _kept(self) -> list[Array | None]:
+        """For each file the rows that are still there, None for all."""
+        if not self.snapshot.deletions:
+            return [None] * len(self.files)
+        masks = map(self.snapshot.kept, self.files.paths)
+        return [None if mask is None else np.flatnonzero(mask) for mask in masks]
+
+    @cached_property
+    def _starts(self) -> Array:
+        """The place of each file's first sample among those that are still there, and after the last all of them."""
+        counts = np.array(self.snapshot.files.rows[self._log_order], np.int64)
+        if self.snapshot.deletions:
+            for number, kept in enumerate(self._kept):
+                counts[number] = counts[number] if kept is None else len(kept)
+        for number in np.flatnonzero(counts < 0).tolist():  # of which the log does not say it
+            counts[number] = self.files[number].starts[-1]
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @cached_property
+    def is_sorted(self) -> bool:
+        """Whether files and their rows are known to be in the order of their numbers."""
+        first, last = (np.sort(bounds) for bounds in self._first_last)
+        apart = bool((first[1:] > last[:-1]).all()) and LEAST not in first and MOST not in last
+        return apart and all(path.startswith(SORTED) for path in self.files.paths)
+
+    @cached_property
+    def file_sizes(self) -> list[int]:
+        """The bytes of each file."""
+        sizes: list[int] = self.snapshot.files.size[self._log_order].tolist()
+        return sizes
+
+    def is_marked(self, number: int) -> bool:
+        """Whether a file has rows that are deleted, by a deletion vector."""
+        return self._kept[number] is not None
+
+    @cached_property
+    def _stored_sids(self) -> Array:
+        """The number of every sample, file by file."""
+        parts = [np.zeros(0, np.int64)]
+        firsts, lasts = (bound[self._log_order].tolist() for bound in self._first_last)
+        counts = self.snapshot.files.rows[self._log_order].tolist()
+        for number, kept in enumerate(self._kept):
+            first, last = firsts[number], lasts[number]
+            ours = self.files.paths[number].startswith(SORTED)
+            if kept is None and ours and last - first + 1 == counts[number]:
+                parts.append(np.arange(first, last + 1))
+                continue
+            file = self.files[number]
+            stored = file.small((SID,)).column(SID)
+            if stored.null_count:
+                raise CorruptDataError(
+                    f"{stored.null_count} row(s) of {self.snapshot.storage.file_uri(file.path)} have no {SID}; another "
+                    f"writer added them: give them numbers that are free, or delete them, by Delta's SQL ({SID} IS NULL)"
+                )
+            column = stored.to_numpy()
+            parts.append(column if kept is None else column[kept])
+        return np.concatenate(parts)
+
+    @cached_property
+    def _order(self) -> Array | None:
+        """For each position the place of the sample file by file; None where both are the same."""
+        if self.is_sorted:
+            return None
+        sids = self._stored_sids
+        if bool((sids[:-1] < sids[1:]).all()):
+            return None
+        order = np.argsort(sids, kind="stable")
+        found = sids[order]
+        twice = found[:-1][found[:-1] == found[1:]]
+        if len(twice):
+            count = int(
+                np.searchsorted(found, twice[0], "right") - np.searchsorted(found, twice[0])
+            )
+            raise CorruptDataError(
+                f"{SID} {twice[0]} is there {count} times in version {self.snapshot.version} of "
+                f"{self.snapshot.storage.uri}, and a sample has a number of its own; another writer added rows: delete "
+                "or renumber them by Delta's SQL, or restore an earlier version"
+            )
+        return order
+
+    @cached_property
+    def sids(self) -> Array:
+        """The numbers of all samples, in order; read-only."""
+        found = self._stored_sids if self._order is None else self._stored_sids[self._order]
+        found.flags.writeable = False
+        return found
+
+    def positions_of(self, sids: Array) -> Array:
+        """Return the positions of samples by their numbers, -1 where there is none."""
+        if not len(self):
+            return np.full(len(sids), -1, np.int64)
+        found = np.minimum(np.searchsorted(self.sids, sids), len(self) - 1)
+        return np.where(self.sids[found] == sids, found, -1)
+
+    def locate(self, positions: Array) -> tuple[Array, Array]:
+        """Return the number of the file of each sample, and its row there."""
+        places = positions if self._order is None else self._order[positions]
+        files = np.searchsorted(self._starts, places, side="right") - 1
+        rows = places - self._starts[files]
+        for number in np.unique(files).tolist() if self.snapshot.deletions else ():
+            kept = self._kept[number]
+            if kept is not None:
+                here = files == number
+                rows[here] = kept[rows[here]]
+        return files, rows
+
+    def positions_in(self, number: int) -> Array:
+        """Return the positions of the samples in one of `files`, in order."""
+        places = np.arange(self._starts[number], self._starts[number + 1])
+        return places if self._order is None else np.sort(self._back[places])
+
+    def positions_within(self, numbers: Sequence[int]) -> Array:
+        """Return the positions of the samples in some of `files`, in the order in which they lie there."""
+        spans = [np.arange(*self._starts[number : number + 2]) for number in numbers]
+        out: Array = self._back[np.concatenate([np.zeros(0, np.int64), *spans])]
+        return out
+
+    @cached_property
+    def _back(self) -> Array:
+        """For each place of a sample file by file its position, where the two are not the same."""
+        order = np.arange(len(self)) if self._order is None else self._order
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return back
+
+    def leaf(self, parts: tuple[str, ...]) -> LeafColumn:
+        """Return a leaf column by the names of the structs around it and its own."""
+        return self._leaf[parts]
+
+    def value(self, position: int, leaf: LeafColumn) -> memoryview | None:
+        """Return one payload where it lies, None for a null."""
+        if self._order is None:
+            number = int(np.searchsorted(self._starts, position, side="right")) - 1
+            row, kept = position - int(self._starts[number]), self._kept[number]
+            if kept is not None:
+                row = int(kept[row])
+        else:
+            numbers_, rows = self.locate(np.array([position], np.int64))
+            number, row = int(numbers_[0]), int(rows[0])
+        return self.files[number].value(row, leaf)
+
+    def _row_of(self, position: int) -> tuple[SampleFile, int]:
+        """Return the file of a sample, and its row there."""
+        numbers_, rows = self.locate(np.array([position], np.int64))
+        return self.files[int(numbers_[0])], int(rows[0])
+
+    def payload_size(self, position: int, leaf: LeafColumn) -> int:
+        """Return the bytes of one payload, -1 for a null; a large one is not read for it."""
+        file, row = self._row_of(position)
+        with reaching(self.snapshot.storage):
+            found = file.place(row, leaf)
+            if found is not None:
+                return found[1]
+            value = file.value(row, leaf)
+        return -1 if value is None else len(value)
+
+    def payload_range(self, position: int, leaf: LeafColumn, start: int, stop: int) -> bytes:
+        """Return a part of one payload; no more is read where it lies in the file as it is."""
+        file, row = self._row_of(position)
+        with reaching(self.snapshot.storage):
+            found = file.place(row, leaf)
+            if found is not None:
+                return bytes(file.read(found[0] + start, min(stop, found[1]) - start))
+            value = file.value(row, leaf)
+        return b"" if value is None else bytes(value[start:stop])
+
+    def under(self, columns: Sequence[Parts] | None) -> list[LeafColumn]:
+        """Return the leaf columns of some columns, or of parts of them; all where None."""
+        if columns is None:
+            return self.leaves
+        wanted = [tuple(parts) for parts in columns]
+        return [leaf for leaf in self.leaves if any(leaf.parts[: len(w)] == w for w in wanted)]
+
+    def _asked(self, columns: Sequence[Parts] | None) -> tuple[list[LeafColumn], pa.Schema]:
+        """Return the leaf columns of some columns, and the part of the schema that has them."""
+        key = None if columns is None else tuple(map(tuple, columns))
+        found = self._questions.get(key)
+        if found is None:
+            leaves = self.under(columns)
+            found = self._questions[key] = leaves, pruned(self.schema, leaves)
+        return found
+
+    def rows(
+        self, columns: Sequence[Parts] | None, positions: Array, views: bool = False
+    ) -> pa.Table:
+        """Return columns of some samples, in the order of `positions`.
+
+        Parameters
+        ----------
+        columns : sequence of tuple of str, or None
+            For each the names of the structs around it and its own; None for all.
+        positions : int64 ndarray
+            Which samples.
+        views : bool
+            Whether payloads may be of type ``binary_view``, which point into the files and are not copied.
+        """
+        leaves, wanted = self._asked(columns)
+        files, rows = self.locate(positions)
+        tables = []
+        # In the order of the files, each met once; put in the order of the caller at the end.
+        steps = np.diff(files)
+        by_file = np.argsort(files, kind="stable") if steps.any() else np.arange(len(files))
+        is_sorted = not (steps < 0).any()
+        views = views and is_sorted  # Arrow cannot take views in another order
+        parts = [by_file]
+        if steps.any():
+            parts = np.split(by_file, np.flatnonzero(np.diff(files[by_file])) + 1)
+        met = [int(files[part[0]]) for part in parts if len(part)]
+        for number, part in enumerate(parts):
+            if len(part):
+                with reaching(self.snapshot.storage):
+                    if not number % AHEAD:
+                        self.files.prepare(met[number : number + AHEAD], leaves)
+                    file = self.files[met[number]]
+                    tables.append(assembled(file, wanted, leaves, rows[part], views))
+        if not tables:
+            return assembled(None, wanted, leaves, np.zeros(0, np.int64), views)
+        whole = pa.concat_tables(tables)
+        if not is_sorted:
+            back = np.empty(len(by_file), np.int64)
+            back[by_file] = np.arange(len(by_file))
+            whole = whole.take(back)
+        return whole
+
+    def select(
+        self,
+        where: pads.Expression,
+        needed: Sequence[Parts],
+        near: tuple[pads.Expression, pads.Expression] | None = None,
+    ) -> Array:
+        """Return the positions of the samples for which an expression is true, in order.
+
+        Parameters
+        ----------
+        where : pyarrow.dataset.Expression
+            On columns of the table.
+        needed : sequence of tuple of str
+            The columns that it asks: for each the names of the structs around it and its own.
+        near : (pyarrow.dataset.Expression, pyarrow.dataset.Expression), optional
+            What bounds are compared with, as `near` takes it; without it `where` itself.
+        """
+        found = [np.zeros(0, np.int64)]
+        leaves = self.under(needed) or self.under([(SID,)])
+        wanted = pruned(self.schema, leaves)
+        for number, groups in self.near(
+            near[0] if near else where, needed, near[1] if near else None
+        ):
+            file = self.files[number]
+            with reaching(self.snapshot.storage):
+                rows = np.concatenate([np.arange(*file.starts[g : g + 2]) for g in groups])
+                table = assembled(file, wanted, leaves, rows, False)
+            hit = (
+                table.append_column("__row", pa.array(rows))
+                .filter(where)
+                .column("__row")
+                .to_numpy()
+            )
+            kept = self._kept[number]
+            if kept is not None:
+                place = np.minimum(np.searchsorted(kept, hit), len(kept) - 1)
+                place = place[kept[place] == hit] if len(kept) else place[:0]
+            else:
+                place = hit
+            found.append(place + self._starts[number])
+        places = np.concatenate(found)
+        if self._order is None:
+            return places
+        return np.sort(self._back[places])
+
+    def near(
+        self,
+        where: pads.Expression,
+        needed: Sequence[Parts] | None = None,
+        ordered: pads.Expression | None = None,
+    ) -> Iterator[tuple[int, list[int]]]:
+        """Yield the numbers of files that may have samples for which an expression is true, and their row groups.
+
+        Parameters
+        ----------
+        where : pyarrow.dataset.Expression
+            On columns of the table.
+        needed : sequence of tuple of str, optional
+            The columns that it asks; without it all are looked at.
+        ordered : pyarrow.dataset.Expression, optional
+            The same for files that are known to have no NaN, of which bounds say nothing.
+        """
+        format_, (filesystem, base) = pads.ParquetFileFormat(), self.snapshot.storage.place
+        leaves = self.under(needed)
+        guarantees, without_nan = self._guarantees(leaves), self._without_nan(leaves)
+        for number, path in enumerate(self.files.paths):
+            asked = where if ordered is None or not without_nan[number] else ordered
+            fragment = format_.make_fragment(f"{base}/{path}", filesystem, guarantees[number])
+            whole = pads.FileSystemDataset([fragment], self.schema, format_, filesystem)
+            for one in whole.get_fragments(asked):
+                groups = [group.id for group in one.subset(asked, schema=self.schema).row_groups]
+                if groups:
+                    yield number, groups
+
+    def _without_nan(self, leaves: Sequence[LeafColumn]) -> Array:
+        """Return for each file whether the log says that its columns have no NaN: ours have bounds only then."""
+        actions = self.snapshot.file_actions
+        places = self._log_order
+        ours = np.array([path.startswith(SORTED) for path in self.files.paths], bool)
+        for leaf in leaves:
+            if not pa.types.is_floating(leaf.type):
+                continue
+            name = f"max.{'.'.join(leaf.parts)}"
+            if leaf.repeated or name not in actions.column_names:
+                return np.zeros(len(self.files), bool)
+            ours &= actions[name].is_valid().to_numpy()[places]
+        return ours
+
+    def _guarantees(self, leaves: Sequence[LeafColumn]) -> list[pads.Expression]:
+        """Return for each file what the log says of the values of some leaf columns."""
+        actions = self.snapshot.file_actions
+        places = self._log_order.tolist()
+        out = [pads.scalar(True)] * len(self.files)
+        for leaf in leaves:
+            name = ".".join(leaf.parts)
+            if not leaf.is_bounded or f"min.{name}" not in actions.column_names:
+                continue
+            least, most = (
+                actions[f"{side}.{name}"].to_pylist()
+                if f"{side}.{name}" in actions.column_names
+                else [None] * actions.num_rows
+                for side in ("min", "max")
+            )
+            field = pc.field(*leaf.parts)
+            for number, at in enumerate(places):
+                if least[at] is None:
+                    continue
+                bound = field >= pa.scalar(least[at], leaf.type)
+                if most[at] is not None:
+                    most_here: Any = most[at]
+                    if pa.types.is_timestamp(leaf.type):
+                        most_here += _CUT
+                    bound &= field <= pa.scalar(most_here, leaf.type)
+                out[number] = out[number] & (bound | field.is_null())
+        return out

@@ -1,0 +1,209 @@
+"""A dataset as a DataFrame: scalars as they are, media as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, pinned
+from tensorlake_spark.datasets.apart.large_samples import is_tileable
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.log.requirements import SAMPLES, SID
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import InvalidOptionError, MissingDependencyError, did_you_mean
+from tensorlake_spark.spark.cluster.arguments import (
+    INTEGER,
+    MAPPING,
+    NAMES,
+    NOTHING,
+    PATH,
+    SESSION,
+    TEXT,
+    takes,
+)
+from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session, to_hadoop
+from tensorlake_spark.spark.frames.image_columns import check_on_error
+from tensorlake_spark.spark.frames.sample_decoding import ColumnDecoding, is_decoded, is_tensor
+from tensorlake_spark.spark.frames.spark_condition import spark_condition
+from tensorlake_spark.spark.source.cell_columns import quoted
+from tensorlake_spark.spark.source.schemas import TENSOR
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+@takes(
+    session=SESSION,
+    uri=PATH,
+    columns=NAMES | NOTHING,
+    where=TEXT | NOTHING,
+    version=INTEGER | TEXT | NOTHING,
+    on_error=TEXT,
+    storage_options=MAPPING | NOTHING,
+)
+def samples(
+    session: SparkSession,
+    uri: str,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    version: int | str | None = None,
+    *,
+    on_error: str = "raise",
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return the samples of a dataset as a DataFrame, with the column ``sid`` first.
+
+    Scalars, texts, lists and links are as they are stored, and so are videos. Images, masks, sounds and DICOM files
+    become tensors: the struct TENSOR, which ``tensor_slice`` and the other functions take. Arrays, boxes and
+    embeddings are tensors too. Groups are structs, such as ``training.boxes``. It is lazy and stays at one version.
+    Columns that nobody uses later are not read, and conditions on scalars reach the files.
+
+    Parameters
+    ----------
+    session : SparkSession
+        A session with Delta.
+    uri : str
+        The dataset: a path or a URL.
+    columns : sequence of str, optional
+        Names of columns, with ``/`` between groups; a group's name stands for all in it. All where None.
+    where : str, optional
+        SQL on scalar columns and the fields of media, as for `Dataset.to_arrow`:
+        ``"image.height > 512 AND label = 'cat'"``. It reaches files and row groups.
+    version : int or str, optional
+        A version of the dataset, or a tag. By default the newest.
+    on_error : str
+        ``"raise"`` ends the task at the first sample that cannot be decoded, and names its sid; ``"null"`` makes it
+        null.
+    storage_options : mapping, optional
+        As for `dataset`. What it leaves open is taken from the session's settings of S3A.
+
+    Raises
+    ------
+    TableNotFoundError
+        If there is no table.
+    FormatError
+        If the table is no dataset.
+    InvalidOptionError
+        If there is no such column or version, or `where` cannot be understood.
+
+    Examples
+    --------
+    ::
+
+        frame = samples(spark, "s3://bucket/coco", ["image", "label"], where="image.height > 512")
+        frame.select("sid", tensor_mean("image"), "label")
+    """
+    check_on_error("samples", on_error)
+    options = completed(storage_options or {}, settings_of_session(session), str(uri))
+    storage = Storage(str(uri), options)
+    snapshot = Snapshot.open(storage, version, kind=SAMPLES)
+    schema = SampleSchema.from_arrow(snapshot.schema)
+    chosen = chosen_columns(schema, columns, storage.uri)
+    frame = delta_frame(session, storage, snapshot.version)
+    if where is not None:
+        frame = frame.where(spark_condition(where, schema, snapshot.schema))
+    has_tiles = pinned(snapshot, TENSORS_FOLDER) is not None
+    made = {}
+    for name in chosen:
+        stored, kind = _stored(name), schema[name]
+        if is_decoded(kind) or kind.apart or (has_tiles and is_tileable(kind)):
+            decoding = ColumnDecoding(storage, snapshot.version, name, kind, on_error)
+            type_ = TENSOR if is_tensor(kind) else frame.select(stored).schema[0].dataType
+            stored = decoding_udf(decoding, type_)(stored, f.col(SID))
+        made[name] = stored
+    # Spark runs functions on groups one by one; a group's struct is put together after them.
+    flat = frame.select(SID, *(made[name].alias(name) for name in chosen))
+    return flat.select(SID, *_grouped(chosen))
+
+
+def chosen_columns(schema: SampleSchema, columns: Sequence[str] | None, uri: str) -> list[str]:
+    """Return names of columns in which groups stand for what is in them.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is no such column.
+    """
+    if columns is None:
+        return list(schema)
+    out: dict[str, None] = {}
+    groups = schema.groups()
+    for name in columns:
+        if name == SID:
+            continue
+        if name in groups:
+            out |= dict.fromkeys(n for n in schema if n.startswith(f"{name}/"))
+        elif name in schema:
+            out[name] = None
+        else:
+            raise InvalidOptionError(
+                f"the dataset at {uri} has no column {name!r}{did_you_mean(name, [*schema, *groups])}"
+            )
+    return list(out)
+
+
+def spark_place(uri: str) -> str:
+    """Return the name of a table's place as Spark's own readers take it.
+
+    Examples
+    --------
+    >>> spark_place("s3://bucket/coco"), spark_place("/data/coco")
+    ('s3a://bucket/coco', '/data/coco')
+    """
+    return uri.replace("s3://", "s3a://", 1) if uri.startswith("s3://") else uri
+
+
+def delta_frame(session: SparkSession, storage: Storage, version: int) -> DataFrame:
+    """Return a table at a version as Spark reads it.
+
+    Raises
+    ------
+    MissingDependencyError
+        If the session does not know Delta, or s3a://.
+    """
+    try:
+        place = spark_place(storage.uri)
+        reader = session.read.format("delta").option("versionAsOf", version)
+        if place.startswith("s3a://"):  # Delta gives its reader those options that begin with fs.
+            reader = reader.options(**to_hadoop(storage.options))
+        return reader.load(place)
+    except Exception as error:
+        said = str(error)
+        if "S3AFileSystem" in said or "DATA_SOURCE_NOT_FOUND" in said:
+            raise MissingDependencyError(
+                f"this session cannot read {storage.uri}: start it with the packages and settings of "
+                "conf/spark-defaults.conf, and for S3 those of conf/s3a.conf, as local_session(s3=True) does"
+            ) from error
+        raise
+
+
+def _stored(name: str) -> Column:
+    return f.col(".".join(map(quoted, name.split("/"))))
+
+
+def decoding_udf(decoding: ColumnDecoding, kind: t.DataType) -> Any:
+    """Return a decoding as an Arrow UDF that takes the stored column and the sid."""
+
+    def decoded(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+        return decoding(batches)
+
+    spark: Any = f  # whose own type hints leave it out
+    return spark.arrow_udf(decoded, kind)
+
+
+def _grouped(names: Sequence[str], prefix: str = "") -> list[Column]:
+    """Return columns by names with ``/``, those of a group as one struct."""
+    out: dict[str, list[str]] = {}
+    for name in names:
+        out.setdefault(name[len(prefix) :].split("/")[0], []).append(name)
+    return [
+        f.col(quoted(inner[0])).alias(part)
+        if inner == [f"{prefix}{part}"]
+        else f.struct(*_grouped(inner, f"{prefix}{part}/")).alias(part)
+        for part, inner in out.items()
+    ]

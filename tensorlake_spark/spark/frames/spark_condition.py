@@ -1,0 +1,77 @@
+"""Conditions on samples as Spark writes them: the same text means the same here and in plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from tensorlake_spark.datasets.samples.where import SampleConditions, parse_where
+from tensorlake_spark.datasets.types.class_label import ClassLabel
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.spark.source.cell_columns import quoted
+
+_COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between)
+
+
+def spark_condition(text: str, schema: SampleSchema, table: pa.Schema) -> str:
+    """Return a condition on samples as SQL of Spark.
+
+    Parameters
+    ----------
+    text : str
+        As `Dataset.to_arrow` takes it: ``label = 'cat' AND training.score > 0.5``.
+    schema : SampleSchema
+        The columns.
+    table : pyarrow.Schema
+        As they are stored.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is no such condition, or asks a column that is kept apart.
+
+    Examples
+    --------
+    >>> schema = SampleSchema({"label": ClassLabel(["cat", "dog"]), "training/score": "float32"})
+    >>> spark_condition("label = 'dog' AND training.score > 0.5", schema, schema.to_arrow())
+    '`label` = 1 AND `training`.`score` > 0.5'
+    """
+    parse_where(text, schema, table)  # it raises; what is left is printed
+    tree: Any = sqlglot.parse_one(text, into=exp.Condition, dialect=SampleConditions)
+    for node in list(tree.find_all(*_COMPARED)):
+        labels = [_label(one, schema) for one in node.iter_expressions()]
+        names = next((label.names for label in labels if label is not None), None) or ()
+        for literal in list(node.iter_expressions()) if names else []:
+            if isinstance(literal, exp.Literal) and literal.is_string:
+                literal.replace(exp.Literal.number(names.index(literal.this)))
+    return str(tree.transform(_in_backticks).sql(dialect="spark"))
+
+
+def _names(node: Any) -> list[str]:
+    """Return the names of the structs around a column and its own, as they are written."""
+    return [part for one in _identifiers(node) for part in one.this.split("/")]
+
+
+def _identifiers(node: Any) -> list[Any]:
+    if isinstance(node, exp.Dot):
+        return [*_identifiers(node.this), *_identifiers(node.expression)]
+    if isinstance(node, exp.Column):
+        return list(node.parts)
+    return [node] if isinstance(node, exp.Identifier) else []
+
+
+def _label(node: Any, schema: SampleSchema) -> ClassLabel | None:
+    if not isinstance(node, (exp.Column, exp.Dot)):
+        return None
+    asked = "/".join(_names(node)).casefold()
+    found = next((kind for name, kind in schema.items() if name.casefold() == asked), None)
+    return found if isinstance(found, ClassLabel) else None
+
+
+def _in_backticks(node: Any) -> Any:
+    if isinstance(node, (exp.Column, exp.Dot)):
+        return exp.Var(this=".".join(map(quoted, _names(node))))
+    return node

@@ -1,0 +1,96 @@
+"""Where the tables inside a dataset lie, and which versions of them belong to it."""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+import tensorlake_spark as tl
+from tensorlake_spark.datasets.apart.inner_tables import (
+    folder_of,
+    inner_tables,
+    named,
+    new_stored_name,
+    stored_name,
+    stored_names,
+)
+from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.samples_table import create_samples_table
+from tensorlake_spark.delta.store.storage import Storage
+
+COLUMNS = {
+    "label": "int32",
+    "g/image": tl.types.Image("raw", apart=True),
+    "scan": tl.types.Tensor("uint8", (None, None)),
+}
+
+
+def newest(uri):
+    return Snapshot.open(Storage(str(uri)), kind=SAMPLES)
+
+
+@pytest.fixture
+def ds(tmp_path):
+    found = tl.dataset(tmp_path / "ds", COLUMNS, tile_bytes=100)
+    found.append({"label": 1, "g/image": np.zeros((2, 3), "u1"), "scan": np.ones((20, 30), "u1")})
+    return found
+
+
+def test_folders_are_different_for_different_names_and_none_lies_in_another():
+    names = ["a", "a/b", "a.b", "a/b/c", "A~2", "a~2", "a b", "a%62", "a\\b", "ä", "..a", "_x"]
+    folders = [folder_of(name) for name in names]
+    assert all(a != b for a, b in itertools.combinations(folders, 2))
+    assert all(folder.count("/") == 1 and folder.startswith("_columns/") for folder in folders)
+    assert all("%" not in f and "\\" not in f and " " not in f for f in folders)
+
+
+def test_a_version_names_the_versions_of_its_inner_tables(ds):
+    first = inner_tables(newest(ds.uri))
+    assert first == {"_tensors": 1, "_columns/g.image": 1}
+    ds.append({"label": 2, "g/image": np.zeros((2, 3), "u1")})
+    assert inner_tables(newest(ds.uri)) == {"_tensors": 1, "_columns/g.image": 2}
+    old = Snapshot.open(Storage(ds.uri), 2, kind=SAMPLES)
+    assert inner_tables(old) == first
+    assert inner_tables(Snapshot.open(Storage(ds.uri), 0, kind=SAMPLES)) == {}
+
+
+def test_a_vacuum_of_delta_leaves_the_inner_tables_alone(ds):
+    gone = DeltaTable(ds.uri).vacuum(
+        retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True
+    )
+    assert gone == []
+    again = tl.dataset(ds.uri)
+    assert again["scan"][0].sum() == 600
+    assert again["g/image"][0].shape == (2, 3)
+
+
+def test_a_reader_of_delta_sees_the_rows_without_the_tables_inside(ds):
+    table = DeltaTable(ds.uri).to_pyarrow_table()
+    assert table.num_rows == 1
+    assert table["label"].to_pylist() == [1]
+    assert table["g"].to_pylist() == [{"image": None}]
+    inside = tl.dataset(f"{ds.uri}/_columns/g.image")
+    assert inside.sids.tolist() == [0]
+    assert inside["image"][0].tolist() == [[0] * 3] * 2
+
+
+def test_a_renamed_column_keeps_the_name_of_its_parts(tmp_path):
+    schema = tl.types.SampleSchema({"photo": "int32", "g/x": "int32", "g/y": "int32"}).to_arrow()
+    said = named(schema, {"photo": "image", "g/y": "z", "g/x": "g/x"})
+    assert stored_names(said) == {"photo": "image", "g/x": "g/x", "g/y": "z"}
+    kept = create_samples_table(Storage(str(tmp_path / "t")), said).schema  # as Delta has it
+    assert stored_names(kept) == {"photo": "image", "g/x": "g/x", "g/y": "z"}
+    assert stored_name(pa.schema([]), "nowhere") == "nowhere"
+
+
+def test_a_column_that_is_added_gets_parts_that_no_other_has_had(ds, tmp_path):
+    now = newest(ds.uri)
+    other = new_stored_name(now, "g/image")
+    assert other not in stored_names(now.schema).values()
+    assert folder_of(other) != folder_of("g/image")
+    assert new_stored_name(now, "scan") != "scan"  # tiles of a dropped column may be there
+    plain = tl.dataset(tmp_path / "plain", {"a": "int32"})
+    assert new_stored_name(newest(plain.uri), "image") == "image"

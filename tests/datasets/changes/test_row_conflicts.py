@@ -1,0 +1,196 @@
+"""Two writers of one dataset: who is told, who is computed anew, and a writer that is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from deltalake import DeltaTable
+
+import tensorlake_spark as tl
+
+
+@pytest.fixture
+def ds(tmp_path):
+    found = tl.dataset(
+        tmp_path / "ds", {"size": "int32", "score": "float64", "boxes": tl.types.Tensor("float32")}
+    )
+    for start in (0, 10):
+        numbers = np.arange(start, start + 10)
+        found.extend(
+            {
+                "size": numbers,
+                "score": np.full(10, np.nan),
+                "boxes": [np.ones((n, 2), "f4") for n in numbers],
+            }
+        )
+    return found
+
+
+def left_over(ds):
+    """Data files that no version has."""
+    named = set()
+    for version in range(tl.dataset(ds.uri).version + 1):
+        named |= {Path(p).name for p in DeltaTable(ds.uri, version).file_uris()}
+    return {path.name for path in Path(ds.uri).glob("*.parquet")} - named
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda ds: ds.update(3, {"size": 1}), lambda ds: ds.update(3, {"size": 2})),
+        (lambda ds: ds.update(3, {"size": 1}), lambda ds: ds.update([2, 3], {"score": 2.0})),
+        (lambda ds: ds.update(3, {"size": 1}), lambda ds: ds.delete([2, 3])),
+        (lambda ds: ds.delete(3), lambda ds: ds.update([2, 3], {"size": 2})),
+        (lambda ds: ds.delete(3), lambda ds: ds.delete(3)),
+        (
+            lambda ds: ds.update(3, {"boxes": np.zeros((3, 2), "f4")}),
+            lambda ds: ds["size"].__setitem__(3, 5),
+        ),
+    ],
+)
+def test_of_two_changes_of_one_sample_one_wins(ds, first, second):
+    other = tl.dataset(ds.uri)
+    first(ds)
+    with pytest.raises(
+        tl.ConcurrentWriteError, match=r"changed sample 3: .* version 2 .* version 3 has"
+    ):
+        second(other)
+    assert tl.dataset(ds.uri).version == 3
+    assert not left_over(ds)
+    other.refresh()
+    if 3 in other.sids:
+        second(other)
+
+
+def test_a_change_of_other_samples_of_the_file_is_computed_anew(ds):
+    other = tl.dataset(ds.uri)
+    ds.update([2, 4], {"size": 100})
+    ds.delete([5, 15])
+    ds.append({"size": 20})
+    assert other.update([3, 14], {"size": 200}) == 2
+    assert other.version == 6
+    sizes = dict(zip(other.sids.tolist(), other["size"][:].tolist(), strict=True))
+    expected = {n: n for n in range(21) if n not in (5, 15)} | {2: 100, 4: 100, 3: 200, 14: 200}
+    assert sizes == expected
+    assert not left_over(ds)
+
+
+def test_a_sample_whose_file_only_moved_may_be_changed(ds):
+    """NaN is itself: rows are compared as what they are."""
+    other = tl.dataset(ds.uri)
+    ds.update(0, {"size": 100})
+    ds.add_column("new", "int32", 5)
+    assert other.update("size = 3", {"score": 1.0}) == 1
+    assert other["score"][3] == 1
+    assert other["new"][3] == 5
+
+
+def test_a_change_that_meets_another_one_in_its_commit_is_computed_anew(ds, monkeypatch):
+    from tensorlake_spark.datasets.changes import rewriting
+
+    commit = rewriting.commit
+    left = [
+        lambda: tl.dataset(ds.uri).update(2, {"size": 50}),
+        lambda: tl.dataset(ds.uri).append({"size": 51}),
+    ]
+
+    def later(storage, change):
+        monkeypatch.setattr(rewriting, "commit", commit if not left else later)
+        if left:
+            monkeypatch.setattr(rewriting, "commit", commit)
+            left.pop(0)()
+            monkeypatch.setattr(rewriting, "commit", later)
+        return commit(storage, change)
+
+    monkeypatch.setattr(rewriting, "commit", later)
+    ds.update([3], {"size": 60})
+    assert ds["size"][[2, 3, 20]].tolist() == [50, 60, 51]
+    assert not left_over(ds)
+
+
+WRITER = """
+import sys, tensorlake_spark as tl
+ds = tl.dataset(sys.argv[1])
+number = int(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def started(ds, number, code):
+    running = subprocess.Popen(
+        [sys.executable, "-c", WRITER + textwrap.dedent(code), ds.uri, str(number)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert running.stdout.readline() == "ready\n"
+    return running
+
+
+def go(*running):
+    for one in running:
+        one.stdin.write("\n")
+        one.stdin.flush()
+    return [one.communicate(timeout=120) for one in running]
+
+
+def test_two_processes_append_and_update_at_once(ds):
+    """Appends land both, and so do updates of samples that are not the same."""
+    code = """
+    for n in range(5):
+        ds.extend({"size": [1000 * number + n] * 3})
+        ds.update(number, {"size": -n})
+        ds.refresh()
+    """
+    running = [started(ds, number, code) for number in (1, 2)]
+    said = go(*running)
+    assert [one.returncode for one in running] == [0, 0], said
+    ds.refresh()
+    assert ds.sids.tolist() == [*range(50)]
+    assert ds["size"][[1, 2]].tolist() == [-4, -4]
+    wanted = [1000 * number + n for number in (1, 2) for n in range(5) for _ in range(3)]
+    assert sorted(ds["size"][20:].tolist()) == wanted
+
+
+def test_of_two_processes_that_update_one_sample_one_is_told(ds):
+    code = """
+    try:
+        ds.update([7, 8], {"size": 100 + number})
+        print("won")
+    except tl.ConcurrentWriteError as error:
+        print("told", "sample 7" in str(error))
+    """
+    said = sorted(out for out, _ in go(*[started(ds, number, code) for number in (1, 2)]))
+    assert said == ["told True\n", "won\n"]
+    ds.refresh()
+    assert ds["size"][7] in (101, 102)
+    assert ds["size"][7] == ds["size"][8]
+    assert ds.version == 3
+
+
+def test_a_writer_that_is_killed_before_its_commit_leaves_nothing_to_see(ds):
+    code = """
+    import os, time
+    from tensorlake_spark.datasets.changes import rewriting
+    def commit(*_):
+        print("written", flush=True)
+        time.sleep(600)
+    rewriting.commit = commit
+    ds.update([1, 11], {"size": 5})
+    """
+    running = started(ds, 1, code)
+    running.stdin.write("\n")
+    running.stdin.flush()
+    assert running.stdout.readline() == "written\n"
+    os.kill(running.pid, signal.SIGKILL)
+    running.communicate()
+    assert len(left_over(ds)) == 2, "its files, which a vacuum removes"
+    found = tl.dataset(ds.uri)
+    assert found.version == 2
+    assert found["size"][:].tolist() == [*range(20)]
+    ds.update([1, 11], {"size": 6})
+    assert ds["size"][[1, 11]].tolist() == [6, 6]

@@ -1,0 +1,87 @@
+"""Datasets for other libraries: Hugging Face, DuckDB and Polars read what was written."""
+
+import datasets
+import duckdb
+import numpy as np
+import polars
+import pytest
+from deltalake import DeltaTable
+
+import tensorlake_spark as tl
+
+
+@pytest.fixture
+def ds(tmp_path, jpegs):
+    found = tl.dataset(
+        tmp_path / "ds",
+        {
+            "image": tl.types.Image("jpeg"),
+            "label": tl.types.ClassLabel(["cat", "dog"]),
+            "g/x": tl.types.Tensor("float32", (None, 2)),
+            "caption": tl.types.Text(),
+        },
+    )
+    found.extend(
+        {
+            "image": jpegs,
+            "label": np.arange(30) % 2,
+            "g/x": [np.full((n % 4, 2), n, np.float32) for n in range(30)],
+            "caption": [None if n == 3 else f"<{n}>" for n in range(30)],
+        }
+    )
+    return found
+
+
+def test_hugging_face(ds, tmp_path):
+    found = ds.to_hf(cache_dir=str(tmp_path / "cache"))
+    assert len(found) == 30
+    assert found.features["label"].names == ["cat", "dog"]
+    np.testing.assert_array_equal(np.asarray(found[4]["image"]), ds["image"][4])
+    assert found[5]["g"]["x"] == ds["g/x"][5].tolist()
+    assert found[3]["caption"] is None
+    assert ds.to_hf(["label"], cache_dir=str(tmp_path / "cache"))["label"][:3] == [0, 1, 0]
+
+
+def test_hugging_face_reads_its_parquet(ds, tmp_path):
+    files = DeltaTable(ds.uri).file_uris()
+    found = datasets.load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))[
+        "train"
+    ]
+    assert found["caption"][:3] == ["<0>", "<1>", "<2>"]
+    assert found[2]["image"]["data"] == ds["image"].encoded(2)
+
+
+def test_duckdb_and_polars_read_the_columns(ds):
+    files = DeltaTable(ds.uri).file_uris()
+    counted = duckdb.sql(
+        f"SELECT label, count(*), max(image.height), sum(octet_length(image.data)) FROM read_parquet({files}) "
+        "GROUP BY label ORDER BY label"
+    ).fetchall()
+    sizes = [len(ds["image"].encoded(n)) for n in range(30)]
+    assert counted == [(0, 15, 24, sum(sizes[::2])), (1, 15, 24, sum(sizes[1::2]))]
+    frame = (
+        polars.scan_delta(ds.uri)
+        .filter(polars.col("label") == 1)
+        .select("sid", "caption")
+        .collect()
+    )
+    assert frame["sid"].sort().to_list() == [*range(1, 30, 2)]
+
+
+def test_a_notebook_shows_samples_with_thumbnails(ds):
+    shown = ds._repr_html_()
+    assert shown.count("data:image/png;base64,") == 5
+    assert "&lt;0&gt;" in shown
+    assert "<0>" not in shown
+    assert "<i>null</i>" in shown
+
+
+def test_an_empty_dataset_shows_its_columns(tmp_path):
+    found = tl.dataset(tmp_path, {"x": "int32"})
+    assert "int32" in found._repr_html_()
+
+
+def test_padded(ds):
+    found = ds["g/x"].padded(slice(0, 4), fill=-1)
+    assert found.shape == (4, 3, 2)
+    assert found[1, :, 0].tolist() == [1, -1, -1]

@@ -1,0 +1,64 @@
+"""What restore brings back of apart columns and tiles."""
+
+import numpy as np
+import pytest
+from deltalake import DeltaTable
+from whole_datasets import contents, replace_parts, samples_of
+
+import tensorlake_spark as tl
+
+
+def test_restore_brings_back_parts_that_were_replaced(made):
+    ds, version = made.ds, made.ds.version
+    new = samples_of(made.jpegs, [3, 4, 6], seed=99)
+    given = [made.jpegs[0], None, made.jpegs[2]]
+    replace_parts(ds, [3, 4, 6], {"image": given})
+    replace_parts(ds, [6], {"scan": [new["scan"][2]]})
+    np.testing.assert_array_equal(ds["scan"][6], new["scan"][2])
+    assert ds["image"].encoded(3) == made.jpegs[0]
+    ds.optimize()
+    ds.extend(samples_of(made.jpegs, range(20, 22)))
+    changed = contents(ds)
+    assert changed[:20] != made.at_first
+    before = ds.version
+    ds.restore(version)
+    assert contents(ds) == made.at_first
+    ds.restore(before)
+    assert contents(ds) == changed
+    # Later writers find nothing that they would have to undo.
+    ds.extend(samples_of(made.jpegs, range(30, 33)))
+    assert contents(ds)[:22] == changed
+
+
+def test_what_is_gone_of_a_part_is_told_before_anything_is_written(made):
+    ds, version = made.ds, made.ds.version
+    replace_parts(ds, [4], {"image": [made.jpegs[0]]})
+    after = ds.version
+    kept = set(DeltaTable(made.path / "_columns/image").file_uris())
+    for file in (made.path / "_columns/image").glob("*.parquet"):
+        if str(file) not in kept:
+            file.unlink()
+    with pytest.raises(tl.MissingDataError, match="_columns/image"):
+        ds.restore(version)
+    assert tl.dataset(made.path).version == after
+
+
+def test_restore_over_updates_deletes_and_changes_of_columns(made):
+    ds, version = made.ds, made.ds.version
+    scan = np.ones((70, 40), np.uint8)
+    ds.update([4, 6], {"image": [made.jpegs[1], None], "scan": [scan, np.zeros((3, 3), np.uint8)]})
+    ds.delete([0, 5])
+    ds.rename_column("image", "photo")
+    ds.drop_column("training/name")
+    np.testing.assert_array_equal(ds["scan"][3], scan)
+    between, photos = ds.version, [ds["photo"].encoded(n) for n in range(len(ds))]
+    ds.restore(version)
+    assert contents(ds) == made.at_first
+    ds.restore(between)
+    assert [ds["photo"].encoded(n) for n in range(len(ds))] == photos
+    np.testing.assert_array_equal(ds["scan"][3], scan)
+    ds.restore(version)
+    ds.update([7], {"image": [made.jpegs[2]]})
+    ds.vacuum(0)
+    assert ds.check(deep=True).ok
+    assert contents(ds)[8:] == made.at_first[8:]

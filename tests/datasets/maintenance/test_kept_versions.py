@@ -1,0 +1,58 @@
+"""What the log of a dataset says of many versions at once."""
+
+import datetime as dt
+
+import numpy as np
+from whole_datasets import replace_parts, samples_of
+
+from tensorlake_spark.datasets.apart.inner_tables import inner_tables
+from tensorlake_spark.datasets.maintenance.kept_versions import (
+    inner_files,
+    kept_versions,
+    pins_of,
+    sids_of,
+)
+from tensorlake_spark.delta.log.snapshot import Snapshot
+
+
+def test_pins_are_those_that_each_version_says_itself(made):
+    replace_parts(made.ds, [4], {"image": [made.jpegs[0]]})
+    made.ds.tag("here")
+    storage, newest = made.ds._storage, made.ds.version
+    folders = [*inner_files(storage)]
+    assert sorted(folders) == ["_columns/image", "_tensors"]
+    found = pins_of(storage, set(range(newest + 1)), folders)
+    for version in range(newest + 1):
+        said = inner_tables(Snapshot.open(storage, version, kind=None))
+        assert found[version] == said
+    assert pins_of(storage, {2, newest}, folders) == {v: found[v] for v in (2, newest)}
+
+
+def test_versions_that_the_log_has_lost_are_left_out(made):
+    storage = made.ds._storage
+    log = made.path / "_delta_log"
+    made.ds.stored.snapshot.table.create_checkpoint()
+    for version in range(made.ds.version - 1):
+        (log / f"{version:020}.json").unlink()
+    found = pins_of(storage, set(range(made.ds.version + 1)), ["_tensors"])
+    assert made.ds.version in found
+    assert 0 not in found
+
+
+def test_versions_in_use_since_a_time(made):
+    newest = made.ds.stored.snapshot
+    now = dt.datetime.now(dt.timezone.utc)
+    assert kept_versions(newest, now) == {newest.version}
+    assert kept_versions(newest, now - dt.timedelta(days=1)) == set(range(newest.version + 1))
+    made.ds.tag("old", 2)
+    newest = made.ds.stored.snapshot
+    now = dt.datetime.now(dt.timezone.utc)
+    assert kept_versions(newest, now) == {2, newest.version}
+
+
+def test_samples_of_versions(made):
+    made.ds.extend(samples_of(made.jpegs, [20]))
+    storage, version = made.ds._storage, made.ds.version
+    np.testing.assert_array_equal(sids_of(storage, {version}), made.ds.sids)
+    first = next(v for v in range(version) if len(sids_of(storage, {v})))
+    assert len(sids_of(storage, {first})) == 5

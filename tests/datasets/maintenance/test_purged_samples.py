@@ -1,0 +1,46 @@
+"""Which samples a purge is about."""
+
+import numpy as np
+import pytest
+from deltalake import DeltaTable
+
+import tensorlake_spark as tl
+from tensorlake_spark.datasets.maintenance.purged_samples import chosen
+
+
+@pytest.fixture
+def ds(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"a": "int32"})
+    ds.extend({"a": np.arange(6)})
+    ds.extend({"a": np.arange(6)})
+    return ds
+
+
+def of(ds, sids=None, where=None):
+    ds.refresh()
+    return chosen(ds.stored.snapshot, sids, where).tolist()
+
+
+def test_numbers_are_sorted_and_stand_once(ds):
+    assert of(ds, [5, 1, 5]) == [1, 5]
+    assert of(ds, np.array([3], np.uint8)) == [3]
+    assert of(ds, ds.sids) == list(range(12))
+    DeltaTable(ds.uri).delete("sid = 3")
+    assert of(ds, [3]) == [3]
+
+
+def test_a_condition_on_what_is_there_and_on_what_was(ds):
+    assert of(ds, where="a = 2") == [2, 8]
+    DeltaTable(ds.uri).delete("sid = 8")
+    DeltaTable(ds.uri).update(updates={"a": "77"}, predicate="sid = 2")
+    assert of(ds, where="a = 2") == [8]
+    DeltaTable(ds.uri).delete("sid = 2")
+    assert of(ds, where="a = 2") == [8]
+    assert of(ds, where="a = 77") == [2]
+
+
+def test_versions_that_cannot_be_read_any_more_are_left_out(ds):
+    DeltaTable(ds.uri).delete("sid < 6")
+    ds.refresh()
+    ds.vacuum(0)
+    assert of(ds, where="a = 2") == [8]

@@ -1,0 +1,53 @@
+"""Fewer files, the same samples."""
+
+from deltalake import DeltaTable
+from whole_datasets import contents, samples_of
+
+import tensorlake_spark as tl
+
+
+def count(path):
+    return len(DeltaTable(path).file_uris())
+
+
+def test_many_small_appends_become_few_files(made):
+    ds, path = made.ds, made.path
+    version = ds.version
+    inside = [path, path / "_columns/image", path / "_tensors"]
+    assert [count(p) > 3 for p in inside] == [True] * 3
+    sids = ds.sids.tolist()
+    ds.optimize()
+    assert [count(p) for p in inside] == [1, 1, 1]
+    assert ds.sids.tolist() == sids
+    assert contents(ds) == made.at_first
+    assert contents(tl.dataset(path)) == made.at_first
+    assert contents(tl.dataset(path, version=version)) == made.at_first
+    after = ds.version
+    ds.optimize()
+    assert ds.version == after
+    assert not ds.history(2)["data_change"].all()
+
+
+def test_files_of_the_size_that_is_asked_for(made):
+    made.ds.extend(samples_of(made.jpegs, range(20, 30)))
+    sizes = made.ds.stored.file_sizes
+    made.ds.optimize(file_bytes=sum(sizes[:2]) + 100)
+    assert 1 < count(made.path) < len(sizes)
+    assert contents(made.ds)[:20] == made.at_first
+
+
+def test_samples_that_plain_delta_has_moved(made):
+    """Files of others have names and an order of their own."""
+    DeltaTable(made.path).update(updates={"label": "label + 100"}, predicate="label % 3 = 0")
+    made.ds.refresh()
+    before = contents(made.ds)
+    assert [one[1] for one in before] == [n + 100 if n % 3 == 0 else n for n in range(20)]
+    made.ds.optimize()
+    assert contents(made.ds) == before
+
+
+def test_an_empty_dataset(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"x": "int32"})
+    ds.optimize()
+    ds.optimize(order=[])
+    assert len(ds) == 0

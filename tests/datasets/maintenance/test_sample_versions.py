@@ -1,0 +1,54 @@
+"""A dataset becomes what it was at a version."""
+
+import pytest
+from deltalake import DeltaTable, Field
+from whole_datasets import contents, samples_of
+
+import tensorlake_spark as tl
+
+
+def test_restore_brings_back_deleted_samples_and_gives_no_number_again(made):
+    ds, version = made.ds, made.ds.version
+    ds.extend(samples_of(made.jpegs, range(20, 24)))
+    DeltaTable(made.path).delete("label % 4 = 1")
+    ds.refresh()
+    assert len(ds) == 18
+    ds.restore(version)
+    assert contents(ds) == made.at_first
+    ds.extend(samples_of(made.jpegs, [50]))
+    assert ds.sids[-1] >= 24
+    assert contents(ds)[:20] == made.at_first
+    assert contents(tl.dataset(made.path)) == contents(ds)
+
+
+def test_restore_of_the_version_that_is_shown_commits_nothing(made):
+    version = made.ds.version
+    made.ds.restore(version)
+    assert made.ds.version == version
+
+
+def test_restore_over_a_change_of_columns(made):
+    ds, version = made.ds, made.ds.version
+    table = DeltaTable(made.path)
+    table.alter.add_columns([Field("more", "integer")])
+    ds.refresh()
+    assert "more" in ds.schema
+    ds.extend({**samples_of(made.jpegs, [20]), "more": [5]})
+    ds.restore(version)
+    assert list(ds.schema) == list(tl.dataset(made.path, version=version).schema)
+    assert contents(ds) == made.at_first
+    ds.restore(version + 2 if ds.version > version + 2 else version + 1)
+    assert "more" in ds.schema
+
+
+def test_what_a_vacuum_deleted_is_not_restored(made):
+    ds, version = made.ds, made.ds.version
+    DeltaTable(made.path).delete("label = 2")
+    ds.refresh()
+    ds.vacuum(0)
+    after = ds.version
+    with pytest.raises(tl.MissingDataError, match="cannot be restored"):
+        ds.restore(version)
+    assert tl.dataset(made.path).version == after
+    with pytest.raises(tl.InvalidOptionError, match="does not exist"):
+        ds.restore(999)

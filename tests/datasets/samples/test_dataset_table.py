@@ -1,0 +1,28 @@
+"""Which version a handle shows."""
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+
+
+def test_a_place_without_a_table(tmp_path):
+    ds = tl.dataset(tmp_path / "new")
+    assert (ds.version, len(ds), ds.sids.tolist(), dict(ds.schema)) == (None, 0, [], {})
+    with pytest.raises(FileNotFoundError, match="has no samples yet"):
+        ds.stored
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_column_that_is_not_there(tmp_path):
+    ds = tl.dataset(tmp_path, {"label": "int32"})
+    with pytest.raises(KeyError, match=r"has no column .lable..*label"):
+        ds.type_of("lable")
+
+
+def test_a_version_by_time(tmp_path):
+    ds = tl.dataset(tmp_path, {"label": "int32"})
+    ds.extend({"label": np.arange(3)})
+    with pytest.raises(tl.InvalidOptionError):
+        tl.dataset(tmp_path, version=9)
+    assert len(tl.dataset(tmp_path, timestamp="2999-01-01T00:00:00Z")) == 3

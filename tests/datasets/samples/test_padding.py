@@ -1,0 +1,40 @@
+"""Ragged samples as one array: a loop is the oracle."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes
+
+from tensorlake_spark.datasets.samples.padding import padded
+from tensorlake_spark.errors import InvalidSampleError
+
+
+@given(
+    st.integers(0, 3).flatmap(
+        lambda n: st.lists(
+            array_shapes(min_dims=n, max_dims=n, min_side=0, max_side=4), min_size=1, max_size=5
+        )
+    )
+)
+def test_every_element_is_in_its_place_and_the_rest_is_fill(shapes):
+    arrays = [
+        np.arange(1, 1 + int(np.prod(shape)), dtype=np.int16).reshape(shape) for shape in shapes
+    ]
+    found = padded(arrays, -5)
+    assert found.dtype == np.int16
+    assert found.shape == (
+        len(arrays),
+        *np.max([a.shape for a in arrays], axis=0).astype(int).tolist(),
+    )
+    for got, wanted in zip(found, arrays, strict=True):
+        np.testing.assert_array_equal(got[tuple(map(slice, wanted.shape))], wanted)
+        assert (got == -5).sum() == got.size - wanted.size
+
+
+@pytest.mark.parametrize(
+    "samples", [[np.zeros(3), np.zeros((2, 2))], [np.zeros(3), np.zeros(3, int)], [None]]
+)
+def test_what_makes_no_array(samples):
+    with pytest.raises(InvalidSampleError, match="one dtype and rank"):
+        padded(samples)

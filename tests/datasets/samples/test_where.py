@@ -1,0 +1,354 @@
+"""Conditions of SQL: what they select, against an oracle of three truth values; what they read; mistakes."""
+
+import datetime as dt
+import math
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from examples import times
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta.samples import sample_writer
+
+UTC = dt.timezone.utc
+NAMES = ["cat", "dog", "bird"]
+COLUMNS = {
+    "label": tl.types.ClassLabel(NAMES),
+    "size": "int32",
+    "big": "int64",
+    "score": "float32",
+    "mean": "float64",
+    "name": "string",
+    "flag": "bool",
+    "day": "date",
+    "time": "timestamp",
+    "training/number": "uint64",
+    "tags": tl.types.Sequence("int64"),
+    "image": tl.types.Image("raw"),
+}
+
+
+def value(seed, kind):
+    """One of few values of a kind, so that equal ones and nulls are common."""
+    rng = np.random.default_rng(seed)
+    if rng.random() < 0.2:
+        return None
+    return {
+        "label": lambda: int(rng.integers(3)),
+        "size": lambda: int(rng.choice([-3, 0, 1, 2, 7, 2**31 - 1])),
+        "big": lambda: int(rng.choice([-(2**63), -1, 0, 3, 2**62])),
+        "score": lambda: float(np.float32(rng.choice([-1.5, 0.0, 0.1, 2, math.inf, math.nan]))),
+        "mean": lambda: float(rng.choice([-0.0, 0.1, 0.5, 7, -math.inf, math.nan])),
+        "name": lambda: str(rng.choice(["", "a", "abc", "a_c", "50%", "Ärger\n", "x" * 40])),
+        "flag": lambda: bool(rng.random() < 0.5),
+        "day": lambda: dt.date(2026, 1, 1) + dt.timedelta(int(rng.integers(3))),
+        "time": lambda: dt.datetime(2026, 1, 1, int(rng.integers(3)), tzinfo=UTC),
+        "training/number": lambda: int(rng.choice([0, 5, 2**40])) + 2**63 * int(rng.integers(2)),
+        "tags": lambda: [1] * int(rng.integers(3)),
+        "image": lambda: np.zeros((int(rng.integers(1, 4)), 2, 3), np.uint8),
+    }[kind]()
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Two hundred samples in several files of several row groups, and what they are."""
+    path = tmp_path_factory.mktemp("where") / "ds"
+    rows = [
+        {name: value(1000 * k + number, name) for number, name in enumerate(COLUMNS)}
+        for k in range(200)
+    ]
+    rows.sort(key=lambda row: -1 if row["size"] is None else row["size"])
+    ds = tl.dataset(path, COLUMNS)
+    before = sample_writer.GROUP_ROWS
+    sample_writer.GROUP_ROWS = 10
+    try:
+        for start in range(0, 200, 40):
+            ds.extend(rows[start : start + 40])
+    finally:
+        sample_writer.GROUP_ROWS = before
+    for sid, row in enumerate(rows):
+        row["sid"] = sid
+        row["image.height"] = None if row["image"] is None else row["image"].shape[0]
+        row["training.number"] = row["training/number"]
+    return ds, Rows(rows)
+
+
+class Rows(list):
+    """Samples; Hypothesis shows what is given to a test."""
+
+    def __repr__(self):
+        return f"<{len(self)} samples>"
+
+
+# ---------------------------------------------------------------------- an oracle: True, False or None
+
+
+def rank(x):
+    """A value as Spark orders it: NaN is greater than all."""
+    if isinstance(x, float):
+        return (1, 0.0) if math.isnan(x) else (0, x)
+    if isinstance(x, int) and not isinstance(x, bool):
+        return (0, x)
+    return x
+
+
+def both(a, b, op):
+    if a is None or b is None:
+        return None
+    a, b = rank(a), rank(b)
+    return {
+        "=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b,
+    }[op]  # fmt: skip
+
+
+def negate(x):
+    return None if x is None else not x
+
+
+def every(values):
+    values = list(values)
+    return False if False in values else None if None in values else True
+
+
+def like(text, pattern):
+    if text is None:
+        return None
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    regex = "".join(
+        {"%": ".*", "_": "."}.get(p, re.escape(p[-1] if len(p) == 2 else p)) for p in parts
+    )
+    return re.fullmatch(regex, text, re.DOTALL) is not None
+
+
+NUMBERS = {
+    "size": [-3, 0, 1, 1.5, 2**31 - 1, 2**40, -(2**70)],
+    "big": [-(2**63), -1, 0.5, 2**62, 10**30],
+    "score": [0, 0.1, 2, 1e40],
+    "mean": [0, 0.1, -7.25],
+    "sid": [0, 17, 199],
+    "image.height": [1, 2, 2.5],
+    "training.number": [0, 5, 2**63 + 5, 2**64],
+    "label": [0, 1],
+}
+OPS = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
+
+
+@st.composite
+def leaves(draw):
+    """A condition, and what it is of a sample."""
+    kind = draw(st.sampled_from(["number", "label", "text", "like", "day", "time", "null", "in", "flag",
+                                 "between", "columns", "arithmetic"]))  # fmt: skip
+    if kind in ("number", "in", "between", "null"):
+        name = draw(st.sampled_from(sorted(NUMBERS)))
+        numbers = st.sampled_from(NUMBERS[name])
+    if kind == "number":
+        op, number = draw(OPS), draw(numbers)
+        if draw(st.booleans()):
+            return f"{name} {op} {number!r}", lambda row: both(row[name], number, op)
+        return f"{number!r} {op} {name}", lambda row: both(number, row[name], op)
+    if kind == "label":
+        op, label = draw(st.sampled_from(["=", "<>"])), draw(st.integers(0, 2))
+        return f"label {op} '{NAMES[label]}'", lambda row: both(row["label"], label, op)
+    if kind == "text":
+        op, text = draw(OPS), draw(st.sampled_from(["", "a", "abc", "b", "x" * 40, "Ä"]))
+        return f"name {op} '{text}'", lambda row: both(row["name"], text, op)
+    if kind == "like":
+        pattern = draw(
+            st.sampled_from(
+                ["a%", "%c", "a_c", r"a\_c", "%", "", "_", r"50\%", "Är%", "%\n", "x%x"]
+            )
+        )
+        return f"name LIKE '{pattern}'", lambda row: like(row["name"], pattern)
+    if kind == "day":
+        op, day = draw(OPS), dt.date(2026, 1, draw(st.integers(1, 3)))
+        return f"day {op} DATE '{day}'", lambda row: both(row["day"], day, op)
+    if kind == "time":
+        op, hour = draw(OPS), draw(st.integers(0, 2))
+        moment = dt.datetime(2026, 1, 1, hour, tzinfo=UTC)
+        return f"time {op} TIMESTAMP '2026-01-01 0{hour}:00:00'", lambda row: both(
+            row["time"], moment, op
+        )
+    if kind == "null":
+        name = draw(st.sampled_from(["image", "tags", "flag", name]))
+        return f"{name} IS NULL", lambda row: row[name] is None
+    if kind == "in":
+        values = draw(st.lists(numbers | st.none(), min_size=1, max_size=4))
+        said = ", ".join("NULL" if v is None else repr(v) for v in values)
+        return f"{name} IN ({said})", lambda row: negate(
+            every(negate(both(row[name], v, "=")) for v in values)
+        )
+    if kind == "between":
+        low, high = draw(numbers), draw(numbers)
+        return f"{name} BETWEEN {low!r} AND {high!r}", lambda row: every(
+            [both(row[name], low, ">="), both(row[name], high, "<=")]
+        )
+    if kind == "columns":
+        op = draw(OPS)
+        a, b = draw(
+            st.sampled_from(
+                [("size", "score"), ("score", "mean"), ("label", "size"), ("size", "sid")]
+            )
+        )
+        return f"{a} {op} {b}", lambda row: both(row[a], row[b], op)
+    if kind == "arithmetic":
+        op, by = draw(OPS), draw(st.sampled_from([1, 2, 3]))
+        computed = {
+            f"size + {by} {op} 2": lambda x: both(x + by, 2, op),
+            f"-size * {by} {op} 2": lambda x: both(-x * by, 2, op),
+            f"size % {by} {op} 1": lambda x: both(int(math.fmod(x, by)), 1, op),
+            f"size / {by} {op} 0.5": lambda x: both(x / by, 0.5, op),
+            f"{by} / size {op} 0.5": lambda x: both(by / x, 0.5, op) if x else None,
+        }
+        text = draw(st.sampled_from(sorted(computed)))
+        return text, lambda row: None if row["size"] is None else computed[text](row["size"])
+    return "flag", lambda row: row["flag"]
+
+
+def combined(inner):
+    def of_two(a, b):
+        return st.sampled_from([
+            (f"({a[0]}) AND ({b[0]})", lambda row: every([a[1](row), b[1](row)])),
+            (f"({a[0]}) OR ({b[0]})", lambda row: negate(every([negate(a[1](row)), negate(b[1](row))]))),
+            (f"NOT ({a[0]})", lambda row: negate(a[1](row))),
+        ])  # fmt: skip
+
+    return st.tuples(inner, inner).flatmap(lambda pair: of_two(*pair))
+
+
+CONDITIONS = st.recursive(leaves(), combined, max_leaves=6)
+
+
+@times(6)
+@given(condition=CONDITIONS)
+def test_a_condition_selects_what_three_truth_values_say(stored, condition):
+    ds, rows = stored
+    text, truth = condition
+    found = ds.positions_where(text).tolist()
+    assert found == [place for place, row in enumerate(rows) if truth(row) is True]
+
+
+@times(2)
+@given(condition=CONDITIONS)
+def test_a_plan_leaves_out_no_sample_that_is_meant(stored, condition):
+    ds, rows = stored
+    text, truth = condition
+    plan = ds.explain(text, ["size"])
+    meant = sum(truth(row) is True for row in rows)
+    assert meant <= plan.n_samples <= 200
+    assert plan.n_bytes <= plan.total_bytes
+
+
+@pytest.mark.parametrize(
+    ("where", "same"),
+    [
+        ('"training/number" = 5', "training.number = 5"),
+        ("`training/number` = 5", "training.number = 5"),
+        ('TRAINING."Number" = 5', "training.number = 5"),
+        ("time >= '2026-01-01T01:00:00Z'", "time >= timestamp '2026-01-01 02:00:00+01:00'"),
+        ("day = '2026-01-02'", "day BETWEEN date '2026-01-02' AND timestamp '2026-01-02 12:00:00'"),
+        ("time > date '2026-01-01'", "NOT time <= '2026-01-01 00:00:00'"),
+        ("flag IS NOT TRUE", "flag IS NULL OR flag = FALSE"),
+        ("name NOT LIKE 'a%' -- a comment", "NOT (name LIKE 'a%')"),
+        ("size != 1", "size NOT IN (1, 1.0)"),
+        ("label IN ('cat', 'dog')", "label < 2"),
+        ("1 = 1", "sid IS NOT NULL"),
+        ("2 < 1 OR NULL = NULL", "size > 1e99999999"),
+        (f"size IN ({', '.join(map(str, range(3000)))})", "size BETWEEN 0 AND 2999"),
+        (" OR ".join(["size = 1"] * 400), "size = 1"),
+    ],
+)
+def test_the_same_in_other_words(stored, where, same):
+    ds, _ = stored
+    assert ds.positions_where(where).tolist() == ds.positions_where(same).tolist()
+
+
+def test_columns_and_samples_are_given_together(stored):
+    ds, rows = stored
+    meant = [
+        row for row in rows if row["size"] is not None and row["size"] >= 2 and row["label"] == 1
+    ]
+    table = ds.to_arrow(["name", "sid", "training/number"], "size >= 2 AND label = 'dog'")
+    assert table["name"].to_pylist() == [row["name"] for row in meant]
+    assert table["sid"].to_pylist() == [row["sid"] for row in meant]
+    frame = ds.to_pandas(
+        ["size", "label", "tags", "training/number"], "size >= 2 AND label = 'dog'"
+    )
+    assert frame.index.tolist() == [row["sid"] for row in meant]
+    assert frame["size"].dtype == np.int32
+    assert str(frame["training/number"].dtype) == "UInt64", "exact beside nulls"
+    assert [None if x is None else list(x) for x in frame["tags"]] == [row["tags"] for row in meant]
+
+
+def test_files_that_others_wrote_may_have_nan_beyond_their_bounds(tmp_path):
+    """The bounds of delta-rs leave NaN out; ours say nothing where there is one."""
+    from deltalake import write_deltalake
+
+    ds = tl.dataset(tmp_path / "ds", {"score": "float64"})
+    table = pa.table({"sid": pa.array([5, 6]), "score": pa.array([1.0, math.nan])})
+    write_deltalake(ds.uri, table.cast(ds.stored.schema), mode="append")
+    ds.refresh()
+    assert ds.positions_where("score > 2").tolist() == [1]
+    assert ds.positions_where("score <> 1").tolist() == [1]
+    assert ds.positions_where("score NOT IN (1)").tolist() == [1]
+    assert ds.positions_where("score < 2").tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("siez > 1", r"'siez' at character 1: there is no column 'siez'; did you mean 'size'"),
+        (
+            "size > 1 AND image.hight = 2",
+            r"at character 14: column 'image' has no field 'hight'; did you mean 'height'",
+        ),
+        ("label = 'dgo'", "label has no class 'dgo'; did you mean 'dog'"),
+        ("label > 'cat'", "classes have no order"),
+        ("image = 'x'", "its fields dtype, height, width, channels, crc can be|cannot be compared"),
+        ("tags = 1", "cannot be compared.*IS NULL can be asked"),
+        (
+            "upper(name) = 'A'",
+            r"'UPPER\(name\)'.*it is not taken here.*A condition may have columns",
+        ),
+        ("name = 1", r"name is a text.*and 1 is a number"),
+        ("size = '1'", "these are not compared"),
+        ("day = 1", "these are not compared"),
+        ("flag < TRUE", "these are not compared"),
+        ("time > 'noon'", "'noon' is no date or time"),
+        ("time > CAST('1' AS INT)", "no date or time|is not taken"),
+        ("size", "size is neither true nor false"),
+        ("mean % 2 = 1", "% takes whole numbers"),
+        ("name + 1 = 2", r"\+ takes numbers"),
+        ("training.number + 1 = 2", r"\+ takes numbers, and training.number is a decimal"),
+        (r"name LIKE '\a'", "a backslash stands before"),
+        ("size IN (SELECT 1)", "is not taken here"),
+        ("size = :x", "is not taken here"),
+        ("tags[0] = 1", "is not taken here"),
+        ("CASE WHEN flag THEN flag END", "is not taken here"),
+        ("size = 1; DROP TABLE x", "near 'DROP', character 11"),
+        ("SELECT 1", "is no condition of SQL near 'SELECT'"),
+        ("size = ", "is no condition of SQL"),
+        ("name = 'abc", "a quote without its end"),
+        ("", "where is empty"),
+        ("(" * 5000 + "flag" + ")" * 5000, "more than 100 brackets"),
+        ("NOT " * 5000 + "flag", "more than 100 brackets or NOT"),
+        (" OR ".join(["size = 1"] * 600), "more than 500 comparisons"),
+        ("size" + " + size" * 5000 + " = 1", "more than 500 comparisons|too many"),
+        ("big + 1 > 0 OR big * 4 > 0", "cannot be computed: overflow"),
+        (5, "where=5 is int"),
+        ("size = 1" + " " * (1 << 20), "at most 1048576 are taken"),
+    ],
+)
+def test_mistakes(stored, where, message):
+    ds, _ = stored
+    with pytest.raises(tl.InvalidOptionError, match=f"(?is){message}"):
+        ds.positions_where(where)
+
+
+def test_a_dataset_without_a_table(tmp_path):
+    ds = tl.dataset(tmp_path / "none")
+    with pytest.raises(tl.InvalidOptionError, match="there is no column 'x'"):
+        ds.to_arrow(where="x = 1")

@@ -1,0 +1,196 @@
+"""COCO annotations, written here; masks beside plain arrays."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tensorlake_spark.datasets.sources.annotated import coco
+from tensorlake_spark.datasets.sources.source_kinds import found_at, source_of
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+
+JOINTS = ["nose", "eye"]
+
+
+def annotations(**changes):
+    found = {
+        "info": {"year": 2017},
+        "images": [
+            {"id": 7, "file_name": "7.jpg", "height": 5, "width": 6},
+            {"id": 3, "file_name": "3.jpg", "height": 5, "width": 6},
+        ],
+        "annotations": [
+            {
+                "id": 1,
+                "image_id": 3,
+                "category_id": 90,
+                "bbox": [1, 1, 2.5, 3],
+                "iscrowd": 0,
+                "segmentation": [[1, 1, 3, 1, 3, 4, 1, 4]],
+                "keypoints": [1, 2, 2, 0, 0, 0],
+            },
+            {
+                "id": 2,
+                "image_id": 3,
+                "category_id": 1,
+                "bbox": [0, 0, 1, 1],
+                "iscrowd": 1,
+                "segmentation": {"size": [5, 6], "counts": [0, 1, 29]},
+            },
+            {"id": 3, "image_id": 3, "caption": "a cat and a crowd"},
+            {"id": 4, "image_id": 99, "category_id": 1, "bbox": [0, 0, 1, 1]},
+        ],
+        "categories": [
+            {"id": 1, "name": "person", "keypoints": JOINTS},
+            {"id": 90, "name": "cat"},
+        ],
+    }
+    return {**found, **changes}
+
+
+@pytest.fixture
+def made(tmp_path, make_picture):
+    (tmp_path / "annotations").mkdir()
+    (tmp_path / "val").mkdir()
+    for key in (3, 7):
+        (tmp_path / f"val/{key}.jpg").write_bytes(make_picture(key, "JPEG"))
+
+    def write(**changes):
+        path = tmp_path / "annotations/instances_val.json"
+        path.write_text(json.dumps(annotations(**changes)))
+        return tmp_path
+
+    write()
+    return write
+
+
+def test_all_that_is_there(made, make_picture, read_all):
+    source = source_of(made())
+    assert found_at(made()) == "coco: COCO annotations in annotations/instances_val.json"
+    empty, full = read_all(source)
+    assert (empty["image_id"], empty["file_name"], empty["image"]) == (
+        7,
+        "7.jpg",
+        make_picture(7, "JPEG"),
+    )
+    assert empty["boxes"].shape == (0, 4)
+    assert empty["keypoints"].shape == (0, 2, 3)
+    assert (empty["label"], empty["masks"], empty["captions"]) == ([], [], [])
+    np.testing.assert_array_equal(full["boxes"], np.float32([[1, 1, 2.5, 3], [0, 0, 1, 1]]))
+    assert [source.schema["label"].of.names[n] for n in full["label"]] == ["cat", "person"]
+    assert full["crowd"] == [False, True]
+    assert full["captions"] == ["a cat and a crowd"]
+    np.testing.assert_array_equal(full["keypoints"][0], [[1, 2, 2], [0, 0, 0]])
+    expected = np.zeros((2, 5, 6), bool)
+    expected[0, 1:4, 1:3] = True
+    expected[1, 0, 0] = True
+    np.testing.assert_array_equal(full["masks"], expected)
+
+
+def test_the_json_itself_as_the_path(made, read_all):
+    path = made() / "annotations/instances_val.json"
+    assert len(read_all(source_of(path))) == 2
+
+
+def test_polygons_instead_of_masks(made, read_all):
+    source = source_of(made(), regions="polygons")
+    assert "masks" not in source.schema
+    _, full = read_all(source)
+    first, crowd = full["polygons"]
+    np.testing.assert_array_equal(first[0], [[1, 1], [3, 1], [3, 4], [1, 4]])
+    assert crowd == []
+    assert {"masks", "polygons"}.isdisjoint(source_of(made(), regions="none").schema)
+
+
+def test_several_files_of_the_same_images(made, read_all):
+    folder = made(annotations=[one for one in annotations()["annotations"] if "caption" not in one])
+    captions = {**annotations(annotations=[{"image_id": 7, "caption": "hi"}]), "categories": []}
+    (folder / "annotations/captions_val.json").write_text(json.dumps(captions))
+    with pytest.raises(
+        InvalidOptionError, match="2 files of annotations; say which by annotations="
+    ):
+        source_of(folder, "coco")
+    names = ["annotations/instances_val.json", "annotations/captions_val.json"]
+    first, second = read_all(source_of(folder, annotations=names))
+    assert (first["captions"], second["captions"]) == (["hi"], [])
+
+
+def test_pieces_have_all_images_once(made, read_all, monkeypatch):
+    monkeypatch.setattr(coco, "_IMAGES", 1)
+    folder = made()
+    source = source_of(folder)
+    first, second = source.pieces()
+    (folder / "val/3.jpg").write_bytes((folder / "val/7.jpg").read_bytes() + b"longer")
+    again = source_of(folder).pieces()
+    assert (again[0], again[1].mark == second.mark) == (first, False)
+    assert [sample["image_id"] for sample in read_all(source)] == [7, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"bbox": [1, 2, 3]}, "bbox is a list of 4 numbers"),
+        ({"bbox": [1, 2, 3, "x"]}, "bbox is a list of 4 numbers"),
+        ({"category_id": 5}, "category 5 is not among the categories"),
+        ({"segmentation": [[1, 2]]}, "three points at least"),
+        ({"segmentation": {"size": [9, 9], "counts": [81]}}, "the image is 5 x 6"),
+        ({"keypoints": [1, 2]}, "keypoints is a list of 6 numbers"),
+    ],
+)
+def test_a_bad_annotation_is_told_with_its_image(made, read_all, change, said):
+    first, *others = annotations()["annotations"]
+    source = source_of(made(annotations=[{**first, **change}, *others]))
+    with pytest.raises(InvalidSampleError, match=f"image 3: .*{said}"):
+        read_all(source)
+    bad = []
+    assert [sample["image_id"] for sample in read_all(source, bad.append)] == [7]
+    assert len(bad) == 1
+
+
+def test_a_name_that_leads_out_of_the_folder_is_not_read(made, read_all, tmp_path):
+    images = annotations()["images"]
+    images[1]["file_name"] = "../../secret.jpg"
+    source = source_of(made(images=images))
+    with pytest.raises(
+        InvalidSampleError, match=r"which lies outside of .*do not trust this source"
+    ):
+        read_all(source)
+
+
+def test_an_image_that_is_not_there(made, read_all):
+    folder = made()
+    (folder / "val/3.jpg").unlink()
+    with pytest.raises(InvalidSampleError, match=r"val/3\.jpg: there is no such file"):
+        read_all(source_of(folder))
+    (folder / "val/7.jpg").unlink()
+    with pytest.raises(InvalidOptionError, match=r"names the image '7\.jpg', which is in none of"):
+        source_of(folder, "coco")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"images": []}, "has no images"),
+        ({"images": [{"id": 1}]}, "without id or file_name"),
+        ({"images": annotations()["images"] * 2}, "two images have the id 7"),
+        (
+            {"categories": [{"id": 1, "name": "a"}, {"id": 1, "name": "b"}]},
+            "category 1 is 'b' and 'a'",
+        ),
+        ({"categories": []}, "has no categories"),
+        (
+            {"categories": [{"id": n, "name": str(n), "keypoints": [str(n)]} for n in (1, 90)]},
+            "different keypoints",
+        ),
+    ],
+)
+def test_annotations_that_disagree(made, changes, said):
+    with pytest.raises(InvalidOptionError, match=said):
+        source_of(made(**changes), "coco")
+
+
+def test_masks_of_a_huge_image_are_refused(made, read_all):
+    images = annotations()["images"]
+    images[1] |= {"height": 1 << 15, "width": 1 << 16}
+    with pytest.raises(InvalidSampleError, match="2 masks of 32768 x 65536"):
+        read_all(source_of(made(images=images)))

@@ -1,0 +1,79 @@
+"""Formats of images, beside Pillow."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tensorlake_spark.datasets.sources import image_bytes
+from tensorlake_spark.datasets.sources.image_bytes import (
+    column_format,
+    format_of,
+    image_value,
+    pixels_of,
+    suffix_format,
+)
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM"])
+def test_formats_and_pixels_are_those_of_pillow(make_picture, form):
+    data = make_picture(1, form)
+    assert format_of(data) == suffix_format(f"x.{form}") == form.lower()
+    with Image.open(io.BytesIO(data)) as image:
+        expected = np.asarray(image.convert("RGB"))
+    np.testing.assert_array_equal(pixels_of(data, "x"), expected)
+
+
+def test_other_formats_are_converted_only_if_that_is_wanted(make_picture):
+    data = make_picture(0, "BMP")
+    with pytest.raises(InvalidSampleError, match="the image is bmp, and the column takes png"):
+        image_value(data, "png", "x")
+    np.testing.assert_array_equal(image_value(data, "png", "x", convert=True), pixels_of(data, "x"))
+    assert image_value(data, "bmp", "x") is data
+
+
+def test_an_image_stands_upright():
+    image = Image.fromarray(np.arange(12, dtype=np.uint8).reshape(3, 4))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    stream = io.BytesIO()
+    image.save(stream, "PNG", exif=exif)
+    np.testing.assert_array_equal(
+        pixels_of(stream.getvalue(), "x"), np.rot90(np.asarray(image), -1)
+    )
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "CMYK", "LA", "RGBA", "I;16"])
+def test_modes_become_channels(mode):
+    image = (
+        Image.new("I;16", (3, 2), 70)
+        if mode == "I;16"
+        else Image.new("RGB", (3, 2), "red").convert(mode)
+    )
+    stream = io.BytesIO()
+    image.save(stream, "TIFF")
+    pixels = pixels_of(stream.getvalue(), "x")
+    assert pixels.shape[:2] == (2, 3)
+    assert pixels.dtype == (np.uint16 if mode == "I;16" else np.uint8)
+
+
+def test_bombs_and_junk_are_refused(make_picture, monkeypatch):
+    with pytest.raises(InvalidSampleError, match="cannot be decoded"):
+        pixels_of(make_picture(0, "PNG")[:60], "x")
+    with pytest.raises(InvalidSampleError, match="no image of a known format"):
+        image_value(b"%!PS-Adobe", "png", "x", convert=True)
+    monkeypatch.setattr(image_bytes, "MAX_PIXELS", 29)
+    with pytest.raises(InvalidSampleError, match="6 x 5 pixels, more than 29"):
+        pixels_of(make_picture(), "x")
+
+
+def test_a_column_has_one_format():
+    assert column_format(["jpeg"] * 3, None, "x") == "jpeg"
+    assert column_format(["bmp", "gif"], "png", "x") == "png"
+    for formats in (["jpeg", "png"], ["tiff"], []):
+        with pytest.raises(InvalidOptionError, match="a column of images has one format"):
+            column_format(formats, None, "x")
+    with pytest.raises(InvalidOptionError, match="image_format='tiff' is none of"):
+        column_format(["tiff"], "tiff", "x")

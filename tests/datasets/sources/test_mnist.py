@@ -1,0 +1,87 @@
+"""idx files, written here by the letter of their format."""
+
+import gzip
+import struct
+
+import numpy as np
+import pytest
+
+from tensorlake_spark.datasets.sources import mnist
+from tensorlake_spark.datasets.sources.source_kinds import source_of
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+
+
+def idx(array):
+    return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
+
+
+@pytest.fixture
+def made(tmp_path):
+    rng = np.random.default_rng(0)
+    found = {}
+    for split, count in (("train", 5), ("t10k", 3)):
+        images = rng.integers(0, 256, (count, 4, 3), dtype=np.uint8)
+        labels = rng.integers(0, 10, count, dtype=np.uint8)
+        (tmp_path / f"{split}-images-idx3-ubyte").write_bytes(idx(images))
+        (tmp_path / f"{split}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(labels)))
+        found[split] = images, labels
+    return tmp_path, found
+
+
+def test_images_labels_and_splits(made, read_all, monkeypatch):
+    monkeypatch.setattr(mnist, "_SAMPLES", 2)
+    folder, arrays = made
+    samples = read_all(source_of(folder))
+    images = np.concatenate([arrays["train"][0], arrays["t10k"][0]])
+    labels = np.concatenate([arrays["train"][1], arrays["t10k"][1]])
+    np.testing.assert_array_equal([sample["image"] for sample in samples], images)
+    assert [sample["label"] for sample in samples] == labels.tolist()
+    assert [sample["split"] for sample in samples] == ["train"] * 5 + ["test"] * 3
+
+
+def test_one_split_and_names_of_classes(made, read_all):
+    names = [f"number {n}" for n in range(10)]
+    source = source_of(made[0], split="test", classes=names)
+    assert source.schema["label"].names == tuple(names)
+    assert len(read_all(source)) == 3
+
+
+def test_a_file_that_breaks_off_is_told(made, read_all):
+    path = made[0] / "train-images-idx3-ubyte"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InvalidSampleError, match="breaks off before element 5"):
+        read_all(source_of(made[0]))
+
+
+def test_a_header_of_impossible_size_takes_no_memory(made, read_all):
+    head = struct.pack(">BBBB3I", 0, 0, 8, 3, 1, 1 << 31, 1 << 31)
+    (made[0] / "train-images-idx3-ubyte").write_bytes(head)
+    with pytest.raises(InvalidSampleError, match="too many for one value"):
+        read_all(source_of(made[0], split="train"))
+
+
+def test_labels_beside_images_are_needed(made):
+    (made[0] / "train-labels-idx1-ubyte.gz").unlink()
+    with pytest.raises(
+        InvalidOptionError, match="train-images-idx3-ubyte has no train-labels-idx1-ubyte"
+    ):
+        source_of(made[0], "mnist")
+
+
+def test_a_label_above_the_classes_is_a_bad_sample(made, read_all):
+    bad = []
+    arrays = made[1]["train"][1]
+    most = int(arrays.max())
+    source = source_of(made[0], "mnist", split="train", classes=list("abcdefghij")[:most])
+    left = read_all(source, bad.append)
+    assert len(bad) == int((arrays >= most).sum())
+    assert len(left) + len(bad) == 5
+
+
+@pytest.mark.parametrize(
+    "junk", [b"", b"\0\0\x08", b"\0\0\x07\x01" + bytes(4), b"\0\0\x08\x03\0\0"]
+)
+def test_what_is_no_idx_file_is_told(made, junk):
+    (made[0] / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(junk))
+    with pytest.raises(InvalidSampleError, match=r"no idx file|breaks off"):
+        source_of(made[0], "mnist")

@@ -1,0 +1,40 @@
+"""Which kind lies at a path."""
+
+import pytest
+
+from tensorlake_spark.datasets.sources.source_kinds import KINDS, found_at, source_of
+from tensorlake_spark.errors import InvalidOptionError
+
+
+def test_no_kind_says_why_for_each(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(
+        InvalidOptionError, match=r"samples of no kind that is known \(1 files\)"
+    ) as caught:
+        source_of(tmp_path)
+    assert all(f"{kind}: no " in str(caught.value) for kind in KINDS)
+    with pytest.raises(InvalidOptionError, match="no such file or folder"):
+        found_at(tmp_path / "nowhere")
+
+
+def test_a_kind_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(
+        InvalidOptionError, match="kind='yollo' is no kind of source; did you mean 'yolo'"
+    ):
+        source_of(tmp_path, "yollo")
+    for kind in KINDS:
+        with pytest.raises(InvalidOptionError, match=r"^no "):
+            source_of(tmp_path, kind)
+
+
+def test_every_kind_says_what_it_is():
+    assert {name: kind.kind for name, kind in KINDS.items()} == {name: name for name in KINDS}
+
+
+def test_what_lies_there_and_is_wrong_is_not_taken_for_images(tmp_path, make_picture):
+    for name in ("images", "labels"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "images/1.png").write_bytes(make_picture())
+    (tmp_path / "data.yaml").write_text("train: images\nnames: [a, b]\nnc: 3")
+    with pytest.raises(InvalidOptionError, match="nc is 3, and there are 2 names"):
+        source_of(tmp_path)

@@ -1,0 +1,133 @@
+"""WebDataset's shards, made with tarfile."""
+
+import gzip
+import io
+import json
+import tarfile
+
+import numpy as np
+import pytest
+
+from tensorlake_spark.datasets.sources.source_kinds import source_of
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def shard(path, files):
+    packed = gzip.open if path.name.endswith("gz") else open
+    with packed(path, "wb") as stream, tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, data in files:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
+@pytest.fixture
+def made(tmp_path, make_picture):
+    for number, end in enumerate(("tar", "tar.gz")):
+        files = []
+        for n in range(3):
+            key = f"{number:03}{n:03}"
+            files += [
+                (f"./{key}.jpg", make_picture(n, "JPEG")),
+                (f"./{key}.cls", str(n).encode()),
+                (f"./{key}.txt", f"text {n} ä".encode()),
+                (f"./{key}.json", json.dumps({"n": n}).encode()),
+                (f"./{key}.emb.npy", npy(np.full(4, n, np.float32))),
+                (f"./{key}.seg.png", make_picture(n)),
+            ]
+        shard(tmp_path / f"data-{number}.{end}", files)
+    return tmp_path
+
+
+def test_samples_by_key_and_types_by_extension(made, make_picture, read_all):
+    source = source_of(made, columns={"jpg": "image", "cls": "label"}, classes=["a", "b", "c"])
+    assert {name: kind.kind for name, kind in source.schema.items()} == {
+        "key": "text",
+        "image": "image",
+        "label": "class_label",
+        "txt": "text",
+        "json": "json",
+        "emb_npy": "tensor",
+        "seg_png": "image",
+    }
+    samples = read_all(source)
+    assert [s["key"] for s in samples] == [f"{a:03}{n:03}" for a in range(2) for n in range(3)]
+    for place, sample in enumerate(samples):
+        n = place % 3
+        assert sample["image"] == make_picture(n, "JPEG")
+        assert (sample["label"], sample["txt"], sample["json"]) == (n, f"text {n} ä", {"n": n})
+        np.testing.assert_array_equal(sample["emb_npy"], np.full(4, n, np.float32))
+
+
+def test_shards_by_braces_and_globs(made, read_all):
+    assert len(source_of(made / "data-{0..0}.tar").pieces()) == 1
+    assert len(source_of(f"{made}/data-*.tar*").pieces()) == 2
+    with pytest.raises(InvalidOptionError, match=r"data-1\.tar: there is no such file"):
+        source_of(made / "data-{0..1}.tar")
+
+
+def test_a_missing_member_is_null_and_a_new_one_is_told(tmp_path, read_all):
+    shard(tmp_path / "a.tar", [("1.txt", b"x"), ("1.cls", b"1"), ("2.txt", b"y")])
+    assert [s["cls"] for s in read_all(source_of(tmp_path))] == [1, None]
+    shard(tmp_path / "b.tar", [("1.txt", b"x"), ("1.mask.png", b"?"), ("2.txt", b"z")])
+    bad = []
+    assert len(read_all(source_of(tmp_path), bad.append)) == 3
+    assert "b.tar: sample '1' has a .mask.png, which the first samples do not have" in str(bad[0])
+
+
+def test_a_schema_of_the_user_is_taken(tmp_path, read_all):
+    shard(tmp_path / "a.tar", [("1.cls", b"1.5"), ("1.pkl", b"\x80...")])
+    with pytest.raises(
+        InvalidOptionError, match=r"members \.pkl, which may run what somebody wrote"
+    ):
+        source_of(tmp_path)
+    source = source_of(tmp_path, schema={"cls": "float64", "pkl": "bytes"})
+    assert read_all(source) == [{"key": "1", "cls": 1.5, "pkl": b"\x80..."}]
+
+
+def test_bad_values_are_named(tmp_path, read_all):
+    files = [(f"{n}.cls", b"1") for n in range(70)] + [("70.cls", b"one"), ("71.cls", b"2")]
+    shard(tmp_path / "a.tar", files)
+    with pytest.raises(
+        InvalidSampleError, match=r"a\.tar: sample '70', \.cls: b'one' does not fit"
+    ):
+        read_all(source_of(tmp_path))
+    bad = []
+    assert len(read_all(source_of(tmp_path), bad.append)) == 71
+
+
+def test_a_shard_that_breaks_off_gives_what_comes_before(tmp_path, read_all):
+    shard(tmp_path / "a.tar", [(f"{n}.txt", b"x" * 600) for n in range(10)])
+    data = (tmp_path / "a.tar").read_bytes()
+    (tmp_path / "b.tar").write_bytes(data[:4000])
+    bad = []
+    assert len(read_all(source_of(tmp_path), bad.append)) == 10 + 1
+    assert "b.tar: the tar breaks off" in str(bad[0])
+
+
+def test_a_damaged_gzip_is_a_bad_file_and_not_a_store_that_refuses(tmp_path, read_all):
+    shard(tmp_path / "a.tar.gz", [(f"{n}.txt", bytes(600)) for n in range(10)])
+    data = bytearray((tmp_path / "a.tar.gz").read_bytes())
+    data[len(data) // 2] ^= 255
+    (tmp_path / "b.tar.gz").write_bytes(data)
+    bad = []
+    read_all(source_of(tmp_path), bad.append)
+    assert len(bad) == 1
+    assert "b.tar.gz" in str(bad[0])
+
+
+def test_two_members_of_one_extension_are_told(tmp_path):
+    shard(tmp_path / "a.tar", [("1.jpg", b"x"), ("1.jpeg", b"y")])
+    with pytest.raises(InvalidSampleError, match=r"sample '1' has \.jpg twice"):
+        source_of(tmp_path, "webdataset")
+
+
+def test_names_are_no_paths(tmp_path, read_all):
+    shard(tmp_path / "a.tar", [("../../etc/1.txt", b"x"), ("/abs/2.txt", b"y")])
+    assert [s["key"] for s in read_all(source_of(tmp_path))] == ["../../etc/1", "/abs/2"]

@@ -1,0 +1,45 @@
+"""Bytes from whatever users give."""
+
+import io
+
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.datasets.types.base import Place
+from tensorlake_spark.datasets.types.media.media_bytes import bytes_of
+
+PLACE = Place("sound", 10)
+
+
+def test_files_paths_and_dicts_give_their_bytes(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"abc")
+    with path.open("rb") as file:
+        given = [
+            b"abc",
+            bytearray(b"abc"),
+            memoryview(b"abc"),
+            path,
+            str(path),
+            file,
+            {"path": str(path)},
+        ]
+        assert [bytes_of(v, 0, PLACE, "a sound") for v in given] == [b"abc"] * 7
+    assert bytes_of(5, 0, PLACE, "a sound") is None
+    assert bytes_of({"a": 1}, 0, PLACE, "a sound") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("s3://bucket/key", "declare Link"),
+        ("nothing here", "cannot be read: No such file"),
+        (io.StringIO("text"), "mode 'rb'"),
+    ],
+)
+def test_what_cannot_be_read_is_named(value, says, tmp_path):
+    with pytest.raises(tl.InvalidSampleError, match=says) as error:
+        bytes_of(value, 2, PLACE, "a sound")
+    assert "column 'sound', sample 12: expected a sound" in str(error.value)
+    with pytest.raises(tl.InvalidSampleError, match="cannot be read"):
+        bytes_of(tmp_path, 2, PLACE, "a sound")

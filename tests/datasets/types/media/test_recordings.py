@@ -1,0 +1,173 @@
+"""Sound, video and medical images."""
+
+import io
+import sys
+import types
+import wave
+from typing import NamedTuple
+
+import numpy as np
+import pydicom
+import pytest
+import soundfile
+from pydicom.dataset import FileDataset, FileMetaDataset
+
+import tensorlake_spark as tl
+from tensorlake_spark.datasets.types import Audio, Dicom, Sound, Video
+
+TIME = np.arange(4000) / 8000
+TONES = np.stack([np.sin(TIME * 2764), np.sin(TIME * 3456)], axis=1).astype("f4") / 2
+
+
+def sound(form, samples=TONES, **options):
+    out = io.BytesIO()
+    soundfile.write(out, samples, 8000, format=form.upper(), **options)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("form", ["wav", "flac", "mp3"])
+def test_files_are_stored_as_they_are(form):
+    data = sound(form)
+    column = Audio(form).encode([data, None, io.BytesIO(data)], "sound")
+    assert Audio(form).decode(column, native=True) == [data, None, data]
+    row = column[0].as_py()
+    assert (row["rate"], row["channels"], row["format"]) == (8000, 2, form)
+    found = Audio(form).decode(column)
+    assert found[1] is None
+    wanted = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)[0]
+    assert isinstance(found[0], Sound)
+    np.testing.assert_allclose(found[0].samples, wanted, atol=1e-7)
+    assert row["length"] == len(wanted)
+
+
+@pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT"])
+def test_wav_of_all_widths_is_what_soundfile_reads(subtype):
+    data = sound("wav", subtype=subtype)
+    kind = Audio("wav")
+    ((samples, rate),) = kind.decode(kind.encode([data], "sound"))
+    np.testing.assert_array_equal(samples, soundfile.read(io.BytesIO(data), dtype="float32")[0])
+    assert rate == 8000
+
+
+@pytest.mark.parametrize("form", ["wav", "flac"])
+def test_numbers_come_back_with_16_bits(form):
+    whole = np.random.default_rng(0).integers(-32768, 32767, (100, 2), np.int16)
+    kind = Audio(form)
+    found = kind.decode(kind.encode([(whole, 8000), (TONES, 16000), (TONES[:, 0], 8000)], "sound"))
+    np.testing.assert_array_equal(found[0].samples * 32768, whole)
+    np.testing.assert_allclose(found[1].samples, TONES, atol=1 / 65536 + 1e-7)
+    assert found[2].samples.shape == (4000, 1)
+    again = kind.decode(kind.encode(found, "sound"))
+    np.testing.assert_array_equal(again[1].samples, found[1].samples)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (sound("flac"), "a flac file"),
+        (b"hello there, this is text", "no wav"),
+        (sound("wav")[:-100], "truncated"),
+        (sound("wav")[:30], "cannot be read"),
+        ((TONES * 3, 8000), "floats from -1 to 1"),
+        ((TONES * np.nan, 8000), "floats from -1 to 1"),
+        ((TONES, 0), "a rate above 0"),
+        ((TONES.astype("i4"), 8000), "floats or int16"),
+        ((np.zeros((2, 2, 2)), 8000), "(length, channels)"),
+        (TONES, "a pair"),
+    ],
+)
+def test_what_is_no_sound_is_refused(value, says):
+    with pytest.raises(tl.InvalidSampleError) as error:
+        Audio("wav").encode([None, value], "sound")
+    assert says in str(error.value)
+    assert "column 'sound', sample 1: " in str(error.value)
+
+
+def test_wav_needs_no_other_package():
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(np.arange(5, dtype="<i2").tobytes())
+    kind = Audio("wav")
+    (found,) = kind.decode(kind.encode([out.getvalue()], "sound"))
+    assert (found.samples[:, 0] * 32768).tolist() == [0, 1, 2, 3, 4]
+
+
+# ------------------------------------------------------------------ video
+
+
+class Facts(NamedTuple):
+    frames: int
+    fps: float
+    height: int
+    width: int
+    index: bytes
+
+
+def test_a_video_is_stored_with_what_the_probe_says(monkeypatch):
+    """The room above reads videos; here stands a probe for a container of its own."""
+    room = types.ModuleType("video")
+    room.probe_video = lambda data: Facts(len(data) - 8, 25.0, 4, 6, data[8:10])
+    monkeypatch.setitem(sys.modules, "tensorlake_spark.datasets.apart.video", room)
+    data = b"....ftyp123"
+    column = Video().encode([data, None], "video")
+    assert column[0].as_py() | {"crc": 0} == {
+        "data": data, "format": "mp4", "frames": 3, "fps": 25.0, "height": 4, "width": 6, "index": b"12", "crc": 0,
+    }  # fmt: skip
+    assert Video().decode(column) == [data, None]
+    assert Video().encode(column, "video") == column
+
+    def refuse(data):
+        raise tl.CorruptDataError("no frame in it")
+
+    room.probe_video = refuse
+    with pytest.raises(tl.InvalidSampleError, match=r"column 'video', sample 1: .* no frame in it"):
+        Video().encode([None, data], "video")
+
+
+# ------------------------------------------------------------------ DICOM
+
+
+def scan(array):
+    meta = FileMetaDataset()
+    meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    meta.MediaStorageSOPClassUID = pydicom.uid.CTImageStorage
+    meta.MediaStorageSOPInstanceUID = pydicom.uid.generate_uid()
+    head = FileDataset(None, {}, file_meta=meta, preamble=bytes(128))
+    head.Rows, head.Columns = array.shape
+    head.SamplesPerPixel, head.PhotometricInterpretation = 1, "MONOCHROME2"
+    head.BitsAllocated = head.BitsStored = 16
+    head.HighBit, head.PixelRepresentation, head.Modality = 15, 0, "CT"
+    head.PixelData = array.tobytes()
+    out = io.BytesIO()
+    head.save_as(out, enforce_file_format=True)
+    return out.getvalue()
+
+
+def test_dicom_is_stored_as_it_is_and_read_as_pixels():
+    array = np.random.default_rng(0).integers(0, 4096, (5, 7), np.uint16)
+    data = scan(array)
+    column = Dicom().encode([data, None], "scan")
+    row = column[0].as_py()
+    assert (row["height"], row["width"], row["frames"], row["channels"], row["modality"]) == (
+        5,
+        7,
+        1,
+        1,
+        "CT",
+    )
+    found = Dicom().decode(column)
+    np.testing.assert_array_equal(found[0], array)
+    assert found[1] is None
+    with pytest.raises(tl.InvalidSampleError, match="without its mark"):
+        Dicom().encode([b"text"], "scan")
+
+
+def test_packages_that_are_missing_are_named(monkeypatch):
+    flac, data = sound("flac"), scan(np.ones((2, 2), np.uint16))
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    monkeypatch.setitem(sys.modules, "pydicom", None)
+    with pytest.raises(tl.MissingDependencyError, match=r"tensorlake-spark\[audio\]"):
+        Audio("flac").encode([flac], "sound")
+    with pytest.raises(tl.MissingDependencyError, match=r"tensorlake-spark\[dicom\]"):
+        Dicom().encode([data], "scan")

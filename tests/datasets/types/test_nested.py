@@ -1,0 +1,112 @@
+"""Sequences and links."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.datasets.types import (
+    ClassLabel,
+    Image,
+    Link,
+    Reference,
+    Sequence,
+    Tensor,
+    Text,
+    Type,
+)
+
+
+@pytest.mark.parametrize(
+    ("of", "values"),
+    [
+        ("int64", [[1, 2], None, [], [3, None]]),
+        (Text(), [["a"], [], None, ["b", "c"]]),
+        (Sequence("int8"), [[[1], []], None, [None]]),
+        (ClassLabel(["a", "b"]), [[0, 1], [], [1]]),
+    ],
+)
+def test_lists_come_back(of, values):
+    kind = Sequence(of)
+    column = kind.encode(values, "x")
+    column.validate(full=True)
+    assert column.type == kind.storage()
+    assert kind.decode(column) == values
+    assert kind.decode(column.slice(1)) == values[1:]
+    assert kind.encode(column, "x") == column
+    assert Type.from_json(kind.to_json()) == kind
+
+
+def test_lists_of_images_and_arrays_come_back():
+    for kind in (Sequence(Image("png")), Sequence(Tensor("uint8"))):
+        array = np.arange(12, dtype="u1").reshape(2, 2, 3)
+        found = kind.decode(kind.encode([[array], [], [array, array]], "x"))
+        assert [len(f) for f in found] == [1, 0, 2]
+        np.testing.assert_array_equal(found[2][1], array)
+
+
+def test_the_sample_and_the_item_are_named():
+    with pytest.raises(tl.InvalidSampleTypeError) as error:
+        Sequence("int64").encode([[1], None, [1, "x"]], "tags", first=10)
+    assert str(error.value).startswith("column 'tags', sample 12: item 1: expected int64")
+    for value in ("text", 5, {"a": 1}):
+        with pytest.raises(tl.InvalidSampleTypeError, match="a list of"):
+            Sequence("string").encode([value], "tags")
+
+
+LINK = Link(Image("jpeg"))
+
+
+def test_links_come_back():
+    given = [
+        "s3://bucket/a.jpg",
+        None,
+        Path("/data/b.jpg"),
+        Reference("https://x.org/c.jpg", 5, "e"),
+        {"url": "d"},
+    ]
+    wanted = [
+        Reference("s3://bucket/a.jpg"),
+        None,
+        Reference("/data/b.jpg"),
+        given[3],
+        Reference("d"),
+    ]
+    column = LINK.encode(given, "x")
+    assert column.type == LINK.storage()
+    assert LINK.decode(column) == wanted
+    assert LINK.decode(column.slice(2)) == wanted[2:]
+    assert LINK.encode(column, "x") == column
+    assert LINK.encode(pa.array(["s3://bucket/a.jpg"]), "x")[0] == column[0]
+    assert Type.from_json(LINK.to_json()) == LINK
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("https://me:secret@x.org/a", "without credentials"),
+        ("https://x.org/a?X-Amz-Signature=secret", "without credentials"),
+        ("https://x.org/a?b=1&sig=secret", "without credentials"),
+        ("", "a URL or a path"),
+        ("a\nb", "a URL or a path"),
+        ("http://[x", "cannot be parsed"),
+        (5, "give a URL"),
+        ({"url": "a", "size": -1}, "a size in bytes"),
+        ({"url": "a", "size": "many"}, "a size in bytes"),
+        ({"url": "a", "etag": 5}, "an ETag"),
+        ({"href": "a"}, "give a URL"),
+    ],
+)
+def test_what_is_no_link_is_refused_and_no_secret_is_printed(value, says):
+    with pytest.raises(tl.InvalidSampleError) as error:
+        LINK.encode([None, value], "x")
+    assert says in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_inner_types_are_checked():
+    for make in (lambda: Sequence("flaot"), lambda: Link(LINK), lambda: Sequence(Text(apart=True)), lambda: Link(5)):  # fmt: skip
+        with pytest.raises(tl.InvalidOptionError):
+            make()

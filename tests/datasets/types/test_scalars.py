@@ -1,0 +1,153 @@
+"""Scalars: NumPy and Arrow are the oracle."""
+
+import datetime as dt
+import decimal
+
+import hypothesis
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import strategies as st
+
+import tensorlake_spark as tl
+from tensorlake_spark.datasets.types import Scalar, Type, as_type
+from tensorlake_spark.datasets.types.scalars import STORAGE
+
+NUMBERS = [name for name in STORAGE if name.startswith(("int", "uint", "float"))]
+UTC = dt.timezone.utc
+VALUES = {
+    "bool": [True, False], "string": ["a", "", "\u00e9"], "bytes": [b"", b"\x00\xff"],
+    "date": [dt.date(2024, 2, 29), dt.date(1, 1, 1)],
+    "timestamp": [dt.datetime(2024, 2, 29, 1, 2, 3, 456789, UTC)],
+    "timestamp_ntz": [dt.datetime(1969, 2, 28, 1, 2, 3, 4)],
+    "decimal(10, 2)": [decimal.Decimal("1.25"), decimal.Decimal("-99999999.99")],
+}  # fmt: skip
+
+
+def ends(name):
+    info = np.finfo(name) if name.startswith("float") else np.iinfo(name)
+    kind = float if name.startswith("float") else int
+    return [kind(info.min), 0, 1, kind(info.max)]
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, *VALUES])
+def test_values_come_back(name):
+    given = VALUES.get(name) or ends(name)
+    kind = Scalar(name)
+    column = kind.encode([*given, None], "x")
+    assert column.type == kind.storage()
+    assert kind.decode(column) == [*given, None]
+    assert kind.decode(kind.encode(column, "x")) == [*given, None]
+    assert kind.decode(kind.encode(pa.chunked_array([column]), "x").slice(1)) == [*given[1:], None]
+    assert Type.from_json(kind.to_json()) == kind
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_arrays_come_back_with_their_dtype(name):
+    array = np.array(ends(name), name)
+    for given in (array, array.astype(array.dtype.newbyteorder(">")), array[::-1][::-1]):
+        found = Scalar(name).stack(Scalar(name).encode(given, "x"))
+        assert found.dtype == array.dtype
+        np.testing.assert_array_equal(found, array)
+
+
+@hypothesis.given(
+    st.sampled_from([n for n in NUMBERS if "int" in n]),
+    st.lists(st.integers(-(2**65), 2**65), min_size=1),
+)
+def test_integers_are_kept_or_refused(name, numbers):
+    bounds = np.iinfo(name)
+    bad = [i for i, n in enumerate(numbers) if not bounds.min <= n <= bounds.max]
+    if bad:
+        with pytest.raises(tl.InvalidSampleError, match=r"column 'n', sample \d+: expected u?int"):
+            Scalar(name).encode(numbers, "n")
+    else:
+        assert Scalar(name).decode(Scalar(name).encode(numbers, "n")) == numbers
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "number"),
+    [
+        ("int32", [1, 2.5], 1), ("int32", [1, None, True], 2), ("int32", ["1"], 0), ("uint8", [256], 0),
+        ("uint8", np.array([1, -1]), 1), ("uint64", [-1], 0), ("int64", [2**63], 0), ("float16", [1, 65536.0], 1),
+        ("float32", [1e300], 0), ("float64", ["x"], 0), ("float64", [2**53 + 1], 0), ("bool", [1], 0),
+        ("string", [b"x"], 0), ("string", ["\ud800"], 0), ("string", [5], 0), ("bytes", ["x"], 0),
+        ("date", [dt.datetime(2024, 1, 1)], 0), ("timestamp", ["2024-01-01"], 0),
+        ("decimal(4, 2)", [decimal.Decimal("1.234")], 0), ("decimal(4, 2)", [1000], 0),
+        ("int32", np.zeros((2, 2), int), 0), ("int32", [np.zeros(2)], 0), ("int32", np.zeros(2), 0),
+        ("int32", pa.array([1.5]), 0), ("string", pa.array([1]), 0), ("float32", [1.0, object()], 1),
+        ("timestamp", np.array(["2024-01-01T00:00:00.000000001"], "M8[ns]"), 0),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_and_named(name, value, number):
+    with pytest.raises(tl.InvalidSampleError) as error:
+        Scalar(name).encode(value, "n", first=100)
+    assert f"column 'n', sample {100 + number}: expected " in str(error.value)
+
+
+def test_values_of_another_kind_are_type_errors():
+    with pytest.raises(tl.InvalidSampleTypeError, match="declare the dtype bool"):
+        Scalar("int8").encode([True], "n")
+    with pytest.raises(TypeError):
+        Scalar("int8").encode([2.0], "n")
+
+
+def test_scalars_of_numpy_and_arrays_without_axes_are_taken():
+    assert Scalar("int16").encode([np.int64(5), np.array(6), np.uint8(7)], "n").to_pylist() == [
+        5,
+        6,
+        7,
+    ]
+    assert Scalar("float32").encode([np.float64(0.5), 1], "n").to_pylist() == [0.5, 1.0]
+    assert Scalar("bool").encode(np.array([True, False]), "n").to_pylist() == [True, False]
+    masked = np.ma.array([1, 2, 3], mask=[False, True, False])
+    assert Scalar("int16").encode(masked, "n").to_pylist() == [1, None, 3]
+    assert Scalar("string").encode(np.array(["a", "bc"]), "n").to_pylist() == ["a", "bc"]
+    assert Scalar("string").encode(pa.array(["a"]).dictionary_encode(), "n").to_pylist() == ["a"]
+    assert Scalar("int8").encode(pa.nulls(2), "n").to_pylist() == [None, None]
+    assert Scalar("int8").encode([], "n").type == pa.int8()
+
+
+def test_dates_and_times_of_numpy():
+    days = np.array(["2024-02-29", "1900-01-01"], "M8[D]")
+    np.testing.assert_array_equal(Scalar("date").stack(Scalar("date").encode(days, "d")), days)
+    for name in ("timestamp", "timestamp_ntz"):
+        times = np.array(["2024-02-29T01:02:03.000004", "1900-01-01"], "M8[us]")
+        np.testing.assert_array_equal(Scalar(name).stack(Scalar(name).encode(times, "t")), times)
+
+
+def test_nan_is_a_value_and_no_null():
+    column = Scalar("float32").encode([float("nan"), None], "x")
+    assert column.null_count == 1
+    assert np.isnan(Scalar("float32").decode(column)[0])
+
+
+def test_a_null_has_no_place_in_an_array_nor_in_a_column_that_has_none():
+    with pytest.raises(
+        tl.InvalidSampleError, match="1 of 3 samples are null, the first is number 1; fill"
+    ):
+        Scalar("int8").stack(pa.array([1, None, 2], pa.int8()))
+    with pytest.raises(tl.InvalidSampleError, match=r"column 'n', sample 8: .* got null"):
+        Scalar("int8", nullable=False).encode([1, None], "n", first=7)
+    with pytest.raises(tl.InvalidSampleError, match="do not make one array"):
+        Scalar("string").stack(pa.array(["a"]))
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (int, "int64"), (float, "float64"), (bool, "bool"), (str, "string"), (bytes, "bytes"), (np.uint8, "uint8"),
+        (np.dtype(">i4"), "int32"), ("f4", "float32"), (dt.date, "date"), (dt.datetime, "timestamp"),
+        ("datetime64[ns]", "timestamp"), ("decimal(5,1)", "decimal(5, 1)"), ("timestamp_ntz", "timestamp_ntz"),
+    ],
+)  # fmt: skip
+def test_names_of_types(given, name):
+    assert as_type(given) == Scalar(name)
+
+
+@pytest.mark.parametrize(
+    "given", [None, "flaot32", object, "complex64", 5, "decimal(50, 2)", "decimal(2, 5)", "m8[s]"]
+)
+def test_what_is_no_type(given):
+    with pytest.raises(tl.InvalidOptionError, match="is no type of a column"):
+        as_type(given)

@@ -1,0 +1,44 @@
+"""Arrays as structs."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.datasets.types import tensor_struct
+from tensorlake_spark.datasets.types.base import Place
+from tensorlake_spark.datasets.types.tensor_struct import Structs, struct_of, struct_of_stack
+
+PLACE = Place("x")
+
+
+def test_one_array_and_many_give_the_same_column():
+    stack = np.arange(24, dtype=">i4").reshape(4, 2, 3)
+    one, many = struct_of_stack(stack, "int32", PLACE), struct_of(list(stack), "int32", PLACE)
+    assert one == many
+    assert one[1].as_py() == {
+        "dtype": "int32",
+        "shape": [2, 3],
+        "data": stack[1].astype("<i4").tobytes(),
+    }
+
+
+def test_columns_as_other_readers_give_them_are_read():
+    stack = np.arange(6, dtype="f4").reshape(3, 2)
+    column = struct_of_stack(stack, "float32", PLACE)
+    other = pa.struct([("dtype", pa.large_string()), ("shape", pa.large_list(pa.int64())), ("data", pa.large_binary()), ("more", pa.int8())])  # fmt: skip
+    rows = [{**row, "more": 1} for row in column.to_pylist()]
+    np.testing.assert_array_equal(Structs(pa.array(rows, other)).arrays(), stack)
+    np.testing.assert_array_equal(
+        Structs(pa.array(rows, other).slice(1)).stack((2,), stack.dtype), stack[1:]
+    )
+
+
+def test_more_than_arrow_counts_is_refused_before_it_is_copied(monkeypatch):
+    monkeypatch.setattr(tensor_struct, "MAX_BYTES", 100)
+    for given in (np.zeros((2, 13), "f4"), np.zeros((2, 13), "f4")):
+        with pytest.raises(tl.InvalidSampleError, match="give fewer samples"):
+            struct_of_stack(given, "float32", PLACE)
+        with pytest.raises(tl.InvalidSampleError, match="give fewer samples"):
+            struct_of(list(given), "float32", PLACE)
+    assert len(struct_of(list(np.zeros((2, 12), "f4")), "float32", PLACE)) == 2

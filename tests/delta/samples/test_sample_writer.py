@@ -1,0 +1,52 @@
+"""Data files of samples: payloads as they are, bounds that hold, nothing left behind."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from stored_rows import SCHEMA, rows
+
+from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
+from tensorlake_spark.delta.samples.samples_table import create_samples_table
+from tensorlake_spark.delta.store.storage import Storage
+
+
+def test_payloads_lie_in_the_file_as_they_are(stored):
+    """Media are not compressed again, have no dictionary, and small columns have bounds."""
+    path = f"{stored.snapshot.storage.uri}/{stored.files[0].path}"
+    group = pq.read_metadata(path).row_group(0)
+    columns = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+    data = columns["image.data"]
+    assert data.compression == "UNCOMPRESSED"
+    assert data.dictionary_page_offset is None
+    assert not data.is_stats_set
+    assert columns["image.height"].compression == "ZSTD"
+    assert columns["image.height"].is_stats_set
+    assert stored.files[0].path.startswith(SORTED)
+
+
+def test_the_log_has_bounds_that_hold(storage):
+    floats = pa.schema(
+        [
+            pa.field("sid", pa.int64(), nullable=False),
+            pa.field("x", pa.float64()),
+            pa.field("s", pa.string()),
+        ]
+    )
+    where = Storage(f"{storage.uri}-2")
+    create_samples_table(where, floats)
+    with SampleWriter(where, floats) as writer:
+        writer.add(pa.table([[0, 1], [1.0, float("nan")], ["b" * 40, "a"]], schema=floats))
+        (file,) = writer.finish()
+    said = json.loads(file.stats)
+    assert said["minValues"] == {"sid": 0, "s": "a"}
+    assert said["maxValues"] == {"sid": 1}, "NaN has no bound, and a long text none above"
+    assert said["nullCount"] == {"sid": 0, "x": 0, "s": 0}
+
+
+def test_what_was_written_for_nothing_is_deleted(storage, tmp_path):
+    with pytest.raises(ZeroDivisionError), SampleWriter(storage, SCHEMA, 100, 100) as writer:
+        writer.add(rows(0, 50))
+        raise ZeroDivisionError
+    assert [path.name for path in (tmp_path / "t").iterdir()] == ["_delta_log"]

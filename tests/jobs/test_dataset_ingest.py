@@ -1,0 +1,72 @@
+"""``ingest.py --dataset``, as its users call it."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import tensorlake_spark as tl
+
+
+@pytest.fixture
+def photos(tmp_path):
+    for label in ("cat", "dog"):
+        for n in range(3):
+            path = tmp_path / f"photos/{label}/{n}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(np.full((2, 3), n, np.uint8)).save(path)
+    return tmp_path / "photos"
+
+
+def test_a_folder_becomes_a_dataset(job, photos, tmp_path):
+    uri = tmp_path / "ds"
+    planned = job("--dataset", uri, "--dry-run", photos)
+    assert (planned.code, planned.json["status"], planned.json["kind"]) == (
+        0,
+        "planned",
+        "imagefolder",
+    )
+    assert "Image('png'" in planned.json["columns"]["image"]
+    assert not uri.exists()
+    done = job("--dataset", uri, "--with", "file_names=true", photos)
+    assert (done.code, done.json["status"], done.json["samples"]) == (0, "done", 6)
+    ds = tl.dataset(str(uri))
+    assert ds["file"][:][0] == "cat/0.png"
+    np.testing.assert_array_equal(ds["image"][5], np.full((2, 3), 2))
+
+
+def test_resume_tells_that_all_is_there(job, photos, tmp_path):
+    words = ("--dataset", tmp_path / "ds", "--resume", "--kind", "imagefolder", photos)
+    assert job(*words).json["status"] == "done"
+    again = job(*words)
+    assert (again.code, again.json["status"]) == (0, "repeated")
+    assert len(tl.dataset(str(tmp_path / "ds"))) == 6
+
+
+def test_bad_samples_are_an_error_or_left_out(job, photos, tmp_path):
+    (photos / "cat/1.png").write_bytes(b"junk")
+    failed = job("--dataset", tmp_path / "ds", photos)
+    assert (failed.code, failed.json["status"]) == (2, "failed")
+    assert "cat/1.png: 4 bytes that are no image" in failed.err
+    done = job("--dataset", tmp_path / "ds", "--skip-bad", photos)
+    assert (done.code, done.json["samples"], done.json["left_out"]) == (0, 5, 1)
+    assert "cat/1.png" in done.json["bad"][0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--dataset", "ds", "--stack"], "--stack is for tensors"),
+        (["--dataset", "ds", "--id", "x"], "--id is for tensors"),
+        (["--dataset", "ds", "more"], "takes one SOURCE, not 2"),
+        (["--dataset", "ds", "--with", "split"], "is not NAME=VALUE"),
+        (["--dataset", "ds", "--with", "splitt=train"], "did you mean 'split'"),
+        (["--dataset", "ds", "--kind", "cocoo"], "did you mean 'coco'"),
+        (["--table", "t", "--id", "x", "--kind", "coco"], "--kind is for samples"),
+    ],
+)
+def test_options_that_will_not_do(job, photos, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    failed = job(*words, photos)
+    assert failed.code == 2
+    assert said in failed.err
+    assert not (tmp_path / "ds").exists()
