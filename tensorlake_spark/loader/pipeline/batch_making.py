@@ -183,9 +183,7 @@ class BatchMaking:
         return columns if samples is None else columns_of(samples)
 
     def _each(self, name: str, transform: Any, values: Values, fetched: FetchedBatch) -> Values:
-        found = [
-            self._said(transform, value, place, fetched) for place, value in enumerate(values)
-        ]
+        found = [self._said(transform, value, place, fetched) for place, value in enumerate(values)]
         return columns_of([{name: one} for one in found])[name]
 
     def _said(self, transform: Any, given: Any, place: int, fetched: FetchedBatch) -> Any:

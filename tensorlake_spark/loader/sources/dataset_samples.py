@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.datasets.samples.sample_reading import parts_of, read_table, values_of
+from tensorlake_spark.datasets.samples.sample_reading import read_table, values_of
 from tensorlake_spark.datasets.types.base import field_of
 from tensorlake_spark.datasets.types.media.images import Picture
 from tensorlake_spark.datasets.types.schema import SID, column_of
@@ -79,7 +79,9 @@ class DatasetSamples:
         stored = self.parts.stored
         file, _ = stored.locate(np.array([position], np.int64))
         path = stored.snapshot.storage.file_uri(stored.files.paths[int(file[0])])
-        return f"sample {int(stored.sids[position])} of {self.what}, version {self.version}, in {path}"
+        return (
+            f"sample {int(stored.sids[position])} of {self.what}, version {self.version}, in {path}"
+        )
 
 
 class FetchedRows:
