@@ -1,7 +1,8 @@
-"""From stored samples into training: what is read, in which order, decoded and handed out in batches.
+"""From the lake into training: batches of samples, in an order that is the same on every machine. Begin with `loader`.
 
-Begin with `transforms`: they say which part of an image is decoded, and how large it is then. Names are imported
-when they are first used. May import ``datasets`` and what lies below it.
+``order`` says which samples a batch has, ``sources`` reads them, ``decoding`` and ``transforms`` make arrays of them,
+``pipeline`` does all of it in threads within a bound of memory, ``caching`` keeps remote bytes on a local disk,
+``frameworks`` hands batches to PyTorch, JAX and TensorFlow. May import ``datasets``, ``lake`` and what lies below them.
 """
 
 from importlib import import_module
