@@ -79,7 +79,7 @@ def test_integers_of_numpy_are_integers():
 
 
 def test_a_float_is_no_part():
-    with pytest.raises(InvalidOptionError, match="0.5 is a float"):
+    with pytest.raises(InvalidOptionError, match=r"0\.5 is a float"):
         key_of(1, 0.5)
 
 

@@ -1,5 +1,7 @@
 """The sliding shuffle against its definition, which sorts everything at once."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,7 +45,7 @@ def test_a_part_is_that_part_of_the_whole_however_it_is_cut(data, count, key, bu
     cuts = sorted(data.draw(st.lists(st.integers(0, count), max_size=6)))
     edges = [0, *cuts, count]
     shuffle = SlidingShuffle(count, key, buffer)
-    parts = [shuffle.at(low, high) for low, high in zip(edges, edges[1:])]
+    parts = [shuffle.at(low, high) for low, high in itertools.pairwise(edges)]
     assert np.concatenate(parts).tolist() == shuffle.at(0, count).tolist()
 
 
