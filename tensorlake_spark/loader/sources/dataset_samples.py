@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.delta.samples.scattered_rows import ScatteredRows
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
@@ -17,9 +18,6 @@ from tensorlake_spark.loader.columns.reading import Reading
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.block_cuts import block_starts
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
-
-if TYPE_CHECKING:
-    from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 
 
 class DatasetSamples:
@@ -55,7 +53,9 @@ class DatasetSamples:
         self._buffers = BatchBuffers(memory)
 
     def __reduce__(self) -> Any:
-        return DatasetSamples, (self.parts, self.names, self._transforms, self._memory)
+        stored = StoredSamples(self.parts.stored.snapshot)
+        parts = StoredParts(stored, self.parts.schema, self.parts.rules)
+        return DatasetSamples, (parts, self.names, self._transforms, self._memory)
 
     def __len__(self) -> int:
         return len(self.parts.stored)
