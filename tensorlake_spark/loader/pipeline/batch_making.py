@@ -136,8 +136,8 @@ class BatchMaking:
                 return found.values(self._draws(fetched.first + place, 1))
             except _READ_ERRORS as error:
                 if not self._skips or step == _MOST_TRIES:
-                    kind = type(error) if isinstance(error, TensorLakeError) else CorruptDataError
-                    raise kind(f"{self._source.described(position)}: {error}") from error
+                    said = f"{self._source.described(position)}: {error}"
+                    raise _public(type(error))(said) from error
             self._stats.add(skipped=1)
             later = (fetched.first + place + step * self._order.batch_size) % self._order.count
             position = int(self._positions(self._order.sequence(later, later + 1))[0])
@@ -199,6 +199,12 @@ class BatchMaking:
             return batch
         collate = self._collate
         return collated(found, collate if isinstance(collate, str) else None)
+
+
+def _public(kind: type[BaseException]) -> type[Exception]:
+    """Return the error that users know for one of ours, or for what a library raised."""
+    known = (one for one in kind.__mro__ if one.__module__ == TensorLakeError.__module__)
+    return next(known, CorruptDataError)  # type: ignore[arg-type]
 
 
 def _rows(columns: dict[str, Values]) -> list[dict[str, Any]]:
