@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -62,6 +63,35 @@ def jpeg_pixels(
         return image
     out[...] = image
     return out
+
+
+def jpeg_rows(payloads: Sequence[Any], out: Array) -> Iterator[int]:
+    """Write JPEGs of one size into the rows of an array; yield the numbers of those that `jpeg_pixels` has to decode.
+
+    Nothing but simplejpeg is called for an image that is as it is said to be.
+
+    Parameters
+    ----------
+    payloads : sequence of bytes or memoryview
+        Of unsigned bytes.
+    out : uint8 ndarray, shape (images, height, width) or (images, height, width, 3)
+        C-contiguous.
+    """
+    shape = out.shape[1:] if out.ndim == 4 else (*out.shape[1:], 1)
+    simplejpeg = image_codecs.simplejpeg()
+    if simplejpeg is None or shape[2] not in (1, 3):
+        yield from range(len(payloads))
+        return
+    decode, color = simplejpeg.decode_jpeg, "RGB" if shape[2] == 3 else "GRAY"
+    frame = _frame(*shape)
+    for number, (payload, row) in enumerate(zip(payloads, out)):
+        if frame in bytes(payload[:_HEAD]):
+            try:
+                if decode(payload, color, False, False, 0, 0, 1, row).shape == shape:
+                    continue
+            except ValueError:
+                pass
+        yield number
 
 
 def scale_for(region: Region, height: int, width: int) -> int:
