@@ -39,4 +39,5 @@ def block_starts(counts: Array, sizes: Array) -> Array:
     within = np.arange(len(file)) - np.repeat(np.cumsum(blocks) - blocks, blocks)
     starts = (np.cumsum(counts) - counts)[file] + within * counts[file] // blocks[file]
     found = np.append(starts, counts.sum()).astype(np.int64)
-    return found[np.append(True, np.diff(found) > 0)]
+    out: Array = found[np.append(True, np.diff(found) > 0)]
+    return out

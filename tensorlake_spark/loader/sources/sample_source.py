@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-
-Array = np.ndarray[Any, Any]
-Values = Array | list[Any]
-"""The values of a column for some samples: an ndarray with the samples along axis 0, or a list."""
+from tensorlake_spark.loader.columns.values import Array, Values
 
 
 class FetchedSamples(Protocol):
@@ -38,22 +34,25 @@ class SampleSource(Protocol):
         The place, for messages, such as ``the dataset at s3://bucket/coco``.
     version : int, or None
         The version that is read.
-    identity : bytes
-        The same for the same samples wherever they lie: of it, a seed and an epoch follows the order.
     names : tuple of str
         Columns that are delivered.
-    sample_bytes : float
-        Mean bytes of a sample as it is stored.
-    is_remote : bool
-        Whether a read waits for an object store.
     """
 
     what: str
     version: int | None
-    identity: bytes
     names: tuple[str, ...]
-    sample_bytes: float
-    is_remote: bool
+
+    @property
+    def identity(self) -> bytes:
+        """The same for the same samples wherever they lie: of it, a seed and an epoch follows the order."""
+
+    @property
+    def sample_bytes(self) -> float:
+        """Mean bytes of a sample as it is stored."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a read waits for an object store."""
 
     def __len__(self) -> int:
         """How many samples there are."""
