@@ -30,7 +30,7 @@ def jpeg_pixels(
     height, width, channels : int
         Of the whole image, as its sample says. More is never decoded.
     scale : int
-        1, 2, 4 or 8: how many pixels of the image become one, along each axis.
+        1, 2, 4 or 8, no more than height and width: how many pixels of the image become one, along each axis.
     out : uint8 ndarray, optional
         C-contiguous, of the shape of the result.
 
@@ -111,15 +111,11 @@ def scale_for(region: Region, height: int, width: int) -> int:
 
 
 def _is_plain(payload: Any, height: int, width: int, channels: int) -> bool:
-    """Whether a JPEG is grey or of three colours, and not in CMYK, which Pillow turns into RGB as images of datasets are."""
-    if channels not in (1, 3) or len(payload) < 4:
+    """Whether a JPEG has the frame header that it should have; one in CMYK has not, and Pillow turns it into RGB."""
+    if channels not in (1, 3):
         return False
-    if _frame(height, width, channels) in bytes(payload[:_HEAD]):
-        return True
-    try:
-        return image_codecs.components(payload) == channels
-    except IndexError:  # it is no JPEG: the other way says so
-        return False
+    frame = _frame(height, width, channels)
+    return frame in bytes(payload[:_HEAD]) or frame in bytes(payload)
 
 
 @lru_cache(4096)
