@@ -35,6 +35,9 @@ class ImageFacts(NamedTuple):
         CRC-32 of the bytes, -1 where it is not known. None where nothing is to be checked.
     dtype : str
         Of the pixels.
+    is_mask : bool
+        Whether pixels are numbers of classes: they are read as they are, also those of a palette, and what is resized
+        takes the nearest one.
     """
 
     format: str
@@ -43,6 +46,7 @@ class ImageFacts(NamedTuple):
     channels: Array
     crcs: Array | None = None
     dtype: str = "uint8"
+    is_mask: bool = False
 
 
 def decode_images(
@@ -109,10 +113,12 @@ class _Batch:
         self.payloads = payloads
         if facts.format == "jpeg":  # what simplejpeg takes; a buffer of Arrow is of signed bytes
             self.payloads = [
-                p if p is None or type(p) is bytes or p.format == "B" else p.cast("B")
+                p
+                if p is None or type(p) is bytes or memoryview(p).format == "B"
+                else memoryview(p).cast("B")
                 for p in payloads
             ]
-        self.form, self.dtype = facts.format, dtype_of(facts.dtype)
+        self.form, self.dtype, self.is_mask = facts.format, dtype_of(facts.dtype), facts.is_mask
         self.heights, self.widths = facts.heights.tolist(), facts.widths.tolist()
         self.channels = facts.channels.tolist()
         _check_sizes(facts.heights, facts.widths)
@@ -163,9 +169,11 @@ class _Batch:
                 return jpeg_pixels(payload, *facts, 1, out)
             scale = scale_for(region, *size)
             image = jpeg_pixels(payload, *facts, scale)
+        elif self.is_mask:
+            image = _classes(bytes(payload), *size, self.dtype)
         else:
             image = _pixels(payload, self.form, *size, self.channels[number], self.dtype)
-        image = shaped(image, region or WHOLE, scale, size, out)
+        image = shaped(image, region or WHOLE, scale, size, out, self.is_mask)
         return image if out is not None else np.array(image, self.dtype)
 
 
@@ -226,3 +234,17 @@ def _pixels(payload: Any, form: str, height: int, width: int, channels: int, dty
             f"it is {image.dtype} of shape {image.shape}, and its sample says {dtype} of {shape}"
         )
     return image
+
+
+def _classes(data: bytes, height: int, width: int, dtype: Any) -> Array:
+    """Return the pixels of a mask."""
+    found = image_codecs.indices_of(data)
+    if found.shape != (height, width):
+        raise CorruptDataError(
+            f"it is of shape {found.shape}, and its sample says {(height, width)}"
+        )
+    if dtype.kind == "b":
+        return np.asarray(found != 0)
+    if not np.can_cast(found.dtype, dtype):
+        raise CorruptDataError(f"it is {found.dtype}, and its sample says {dtype}")
+    return found.astype(dtype, copy=False)

@@ -28,6 +28,7 @@ def shaped(
     scale: int = 1,
     whole: tuple[int, int] | None = None,
     out: Array | None = None,
+    nearest: bool = False,
 ) -> Array:
     """Return what a region says of an image that is decoded.
 
@@ -43,6 +44,8 @@ def shaped(
         Height and width of what the region speaks of, where `scale` is not 1.
     out : ndarray, optional
         Where the result is written.
+    nearest : bool
+        Whether a pixel of what is resized is the one that lies in its middle, for numbers that have no mean.
 
     Returns
     -------
@@ -74,17 +77,30 @@ def shaped(
             min(rows, y + (wanted[0] + wanted[2]) * step[0]),
             min(columns, x + (wanted[1] + wanted[3]) * step[1]),
         )
-        return resized(image, (first, start, rows, columns), box, wanted[2:], region.flip, out)
+        if not nearest:
+            return resized(image, (first, start, rows, columns), box, wanted[2:], region.flip, out)
+        image = image[first : first + rows, start : start + columns]
+        image = image[_middles(box[0], box[2], wanted[2])][:, _middles(box[1], box[3], wanted[3])]
+        return _flipped(image, region.flip, out)
     image = image[first : first + rows, start : start + columns]
     if region.window is not None:
         top, left, height, width = region.window
         image = image[top : top + height, left : left + width]
-    if region.flip:
+    return _flipped(image, region.flip, out)
+
+
+def _flipped(image: Array, flip: bool, out: Array | None) -> Array:
+    if flip:
         image = image[:, ::-1]
     if out is None:
         return image
     out[...] = image
     return out
+
+
+def _middles(low: float, high: float, count: int) -> Array:
+    """Return the old pixels in which the middles of new ones lie."""
+    return np.asarray(low + (np.arange(count) + 0.5) * ((high - low) / count)).astype(np.int64)
 
 
 def resized(

@@ -11,10 +11,10 @@ from PIL import Image
 from resized_images import cut, picture, resized
 
 from tensorlake_spark.datasets.types.media import image_codecs
+from tensorlake_spark.datasets.types.media.masks import BinaryMask, SegmentMask
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.loader.decoding.bad_image import BadImage
 from tensorlake_spark.loader.decoding.image_batches import ImageFacts, decode_images
-from tensorlake_spark.loader.decoding.payloads import Payloads
 from tensorlake_spark.loader.decoding.region import Region
 
 
@@ -124,15 +124,9 @@ def test_the_array_that_is_given_is_used_if_it_fits(form):
 
 def test_bytes_come_from_buffers_of_arrow():
     images, files, facts = batch("jpeg", [(20, 31)] * 3)
-    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
-        column = pa.array([b"", *files], pa.binary()).cast(kind).slice(1)
-        np.testing.assert_array_equal(
-            decode_images(Payloads(column).views, facts), np.stack(images)
-        )
     signed = [pa.py_buffer(file) for file in files]
-    np.testing.assert_array_equal(
-        decode_images([*map(memoryview, signed)], facts), np.stack(images)
-    )
+    for given in (signed, [*map(memoryview, signed)], [*map(bytearray, files)]):
+        np.testing.assert_array_equal(decode_images(given, facts), np.stack(images))
 
 
 # ------------------------------------------------------------------------------ what is wrong
@@ -250,3 +244,50 @@ def test_every_kind_of_jpeg_is_as_images_of_datasets_are(mode, options):
     np.testing.assert_array_equal(found, resized(cut(image, wanted.box), (3, 4)))
     smaller = decode_images([out.getvalue()], facts, [wanted._replace(exact=False)])[0]
     assert np.abs(smaller.astype(int) - found).mean() < 6
+
+
+# ------------------------------------------------------------------------------ masks
+
+
+def masks(kind, count=3, **options):
+    rng = np.random.default_rng(5)
+    stored = [rng.integers(0, 9, (20, 31)).astype(options.get("dtype", "u1")) for _ in range(count)]
+    if kind is BinaryMask:
+        stored = [mask > 4 for mask in stored]
+    column = kind(**options).encode(stored, "mask")
+    files = column.field("data").to_pylist()
+    facts = facts_of("png", stored, files)._replace(is_mask=True)
+    return stored, files, facts
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [(BinaryMask, {}), (SegmentMask, {}), (SegmentMask, {"dtype": "uint16"})]
+)
+def test_masks_are_their_classes(kind, options):
+    stored, files, facts = masks(kind, **options)
+    found = decode_images(files, facts)
+    assert found.dtype == stored[0].dtype
+    np.testing.assert_array_equal(found, np.stack(stored))
+    wanted = [Region((2, 3, 10, 20), (5, 40), None, flip) for flip in (False, True, False)]
+    found = decode_images(files, facts, wanted)
+    for one, mask, region in zip(found, stored, wanted):
+        part = Image.fromarray(cut(mask, region.box).astype("i4"))
+        near = np.asarray(part.resize((40, 5), Image.Resampling.NEAREST)).astype(mask.dtype)
+        np.testing.assert_array_equal(one, near[:, ::-1] if region.flip else near)
+
+
+def test_a_mask_with_a_palette_is_its_numbers():
+    numbers = np.arange(12, dtype="u1").reshape(3, 4)
+    image = Image.fromarray(numbers, "P")
+    image.putpalette(bytes(range(255, -1, -1)) * 3)
+    out = io.BytesIO()
+    image.save(out, "png")
+    facts = ImageFacts("png", *np.array([[3], [4], [1]]), is_mask=True)
+    np.testing.assert_array_equal(decode_images([out.getvalue()], facts)[0], numbers)
+
+
+def test_a_mask_of_another_kind_than_its_sample_says_is_named():
+    _, files, facts = masks(SegmentMask, dtype="uint16")
+    for wrong in (facts._replace(dtype="uint8"), facts._replace(heights=facts.heights + 1)):
+        with pytest.raises(BadImage, match=r"image 0 of the batch .* and its sample says"):
+            decode_images(files, wrong._replace(crcs=None))
