@@ -9,14 +9,14 @@ from tensorlake_spark.loader.decoding.thread_limit import ThreadLimit, threads_f
 
 def test_more_bytes_are_more_threads():
     counts = [
-        threads_for(size) for size in (0, 1, 900, 1500, 3000, 6000, 20_000, 1e12, float("inf"))
+        threads_for(size) for size in (0, 1, 900, 1300, 3000, 6000, 20_000, 1e12, float("inf"))
     ]
     assert counts == sorted(counts)
     assert counts[:3] == [1, 1, 1]
     assert counts[-1] == 1024
 
 
-@pytest.mark.parametrize(("size", "most"), [(800, 1), (3000, 2), (6000, 4)])
+@pytest.mark.parametrize(("size", "most"), [(800, 1), (1700, 2), (3000, 4)])
 def test_no_more_threads_than_gain_are_inside(size, most):
     inside, seen, lock = [], [], threading.Lock()
     gate = threading.Barrier(8)
