@@ -9,7 +9,7 @@ from typing import Any
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.loader.byte_size import byte_size
 
-DEFAULT_BYTES = 32 << 30
+DEFAULT_BYTES = 32 * 10**9
 """What a cache holds if nobody says how much."""
 
 
@@ -19,8 +19,8 @@ def parse_cache(value: Any) -> tuple[Path, int]:
     Parameters
     ----------
     value : str or path
-        ``"folder"`` or ``"folder:size"``, where a size is a number with KB, MB, GB or TB.
-        Each is 1,024 times the one before.
+        ``"folder"`` or ``"folder:size"``, where a size is a number with KB, MB, GB or TB, each 1,000 times the
+        one before, or with KiB, MiB, GiB or TiB.
 
     Raises
     ------
@@ -30,9 +30,9 @@ def parse_cache(value: Any) -> tuple[Path, int]:
     Examples
     --------
     >>> parse_cache("/mnt/ssd/cache:50GB")
-    (PosixPath('/mnt/ssd/cache'), 53687091200)
+    (PosixPath('/mnt/ssd/cache'), 50000000000)
     >>> parse_cache("/mnt/ssd/cache")[1]
-    34359738368
+    32000000000
     """
     if isinstance(value, os.PathLike):
         return _folder(os.fspath(value), value), DEFAULT_BYTES

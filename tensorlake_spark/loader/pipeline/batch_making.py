@@ -144,11 +144,16 @@ class BatchMaking:
         raise AssertionError("the last try raises")
 
     def _draws(self, first: int, count: int) -> dict[str, Array]:
-        """Return the random numbers of samples, which follow from their places in the epoch."""
+        """Return the random numbers of samples, which follow from their places in the epoch.
+
+        The first number of a sample is the same in all columns, and so on: transforms that begin alike cut an image
+        and its mask at the same place.
+        """
+        starts = np.arange(first, first + count, dtype=np.uint64)[:, None] << np.uint64(16)
         out: dict[str, Array] = {}
-        for number, (name, wanted) in enumerate(self._source.draws().items()):
-            counters = np.arange(first * wanted, (first + count) * wanted, dtype=np.uint64)
-            out[name] = uniform(self._key + number, counters).reshape(count, wanted)
+        for name, wanted in self._source.draws().items():
+            counters = starts + np.arange(wanted, dtype=np.uint64)
+            out[name] = uniform(self._key, counters.reshape(-1)).reshape(count, wanted)
         return out
 
     # ------------------------------------------------------------------ transform, collate
