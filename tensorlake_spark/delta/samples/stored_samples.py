@@ -15,7 +15,7 @@ import pyarrow.dataset as pads
 from tensorlake_spark.delta.log.live_files import LEAST, MOST, numbers
 from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.column_assembly import assembled, pruned
+from tensorlake_spark.delta.samples.column_assembly import assembled, pruned, ranges_of
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
 from tensorlake_spark.delta.samples.sample_files import AHEAD, SampleFiles
 from tensorlake_spark.delta.samples.sample_values import SampleFile
@@ -312,6 +312,40 @@ class StoredSamples:
             back[by_file] = np.arange(len(by_file))
             whole = whole.take(back)
         return whole
+
+    def ranges(
+        self, columns: Sequence[Parts] | None, positions: Array
+    ) -> list[list[tuple[str, int, int]]]:
+        """Return for each row group that has some of the samples what `rows` asks an object store for.
+
+        Parameters
+        ----------
+        columns, positions
+            As for `rows`; positions in the order in which samples lie.
+
+        Returns
+        -------
+        list of list
+            For each position a list: the path of a file, where bytes begin in it, and how many they are. What an
+            earlier position has named is not named again.
+        """
+        leaves, _ = self._asked(columns)
+        files, rows = self.locate(positions)
+        met = np.unique(files).tolist()
+        out: list[list[tuple[str, int, int]]] = [[] for _ in range(len(positions))]
+        for number, one in enumerate(met):
+            with reaching(self.snapshot.storage):
+                if not number % AHEAD:
+                    self.files.footers(met[number : number + AHEAD])
+                file, here = self.files[one], np.flatnonzero(files == one)
+                groups = file.groups_of(rows[here])
+                for group in np.unique(groups).tolist():
+                    inside = here[groups == group]
+                    out[int(inside[0])] += [
+                        (file.path, start, nbytes)
+                        for start, nbytes in ranges_of(file, leaves, rows[inside])
+                    ]
+        return out
 
     def select(
         self,
