@@ -83,7 +83,7 @@ class Loader:
             making.make,
             threads=makers + (_REMOTE_THREADS if self._source.is_remote else 0),
             makers=makers,
-            memory=options.memory,
+            memory=int(options.memory * (1 - self._source.reserved)),
             ahead=_AHEAD if options.prefetch is None else options.prefetch,
             stats=self._stats,
         ) as batches:

@@ -70,9 +70,7 @@ def assembled(
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def ranges_of(
-    file: SampleFile, leaves: Sequence[LeafColumn], rows: Array
-) -> list[tuple[int, int]]:
+def ranges_of(file: SampleFile, leaves: Sequence[LeafColumn], rows: Array) -> list[tuple[int, int]]:
     """Return where the bytes begin that `assembled` asks an object store for, and how many they are.
 
     Parameters

@@ -340,8 +340,8 @@ class StoredSamples:
         Returns
         -------
         list of list
-            For each position a list: the path of a file, where bytes begin in it, and how many they are. What an
-            earlier position has named is not named again.
+            For each position a list, of the path of a file, where bytes begin in it, and how many they are; empty where
+            an earlier position has those of its row group.
         """
         leaves, _ = self._asked(columns)
         files, rows = self.locate(positions)

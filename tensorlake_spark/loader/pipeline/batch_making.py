@@ -55,6 +55,11 @@ class FetchedBatch:
         """Bytes that the batch takes when it is made."""
         return 0 if self.samples is None else self.samples.nbytes
 
+    @property
+    def raw_nbytes(self) -> int:
+        """Bytes that it takes until then, in copies of what was read."""
+        return 0 if self.samples is None else self.samples.raw_nbytes
+
 
 class BatchMaking:
     """Makes the batches of an epoch for one rank.
@@ -104,7 +109,9 @@ class BatchMaking:
         positions = self._positions(self._order.share(number, self._rank, self._world))
         first = self._order.span(number)[0] + self._rank * len(positions)
         try:
-            return FetchedBatch(positions, first, self._source.fetch(positions))
+            found = self._source.fetch(positions)
+            self._stats.add(hits=found.hits, misses=found.misses)
+            return FetchedBatch(positions, first, found)
         except _READ_ERRORS:
             return FetchedBatch(positions, first, None)
 

@@ -19,6 +19,18 @@ class FetchedSamples(Protocol):
     def nbytes(self) -> int:
         """Bytes of memory that their values will take, about; no less where that can be known."""
 
+    @property
+    def raw_nbytes(self) -> int:
+        """Bytes of memory that they take before, in copies of what was read; 0 where files are mapped."""
+
+    @property
+    def hits(self) -> int:
+        """Pieces of files in a store that were kept."""
+
+    @property
+    def misses(self) -> int:
+        """Pieces that the store was asked for."""
+
     def values(self, draws: Mapping[str, Array]) -> dict[str, Values]:
         """Return the values of all columns, in the order in which the samples were asked for.
 
@@ -57,6 +69,10 @@ class SampleSource(Protocol):
     @property
     def is_remote(self) -> bool:
         """Whether a read waits for an object store."""
+
+    @property
+    def reserved(self) -> float:
+        """The part of a loader's memory, from 0 to 1, that is for what was read and is not made into batches yet."""
 
     def __len__(self) -> int:
         """How many samples there are."""
