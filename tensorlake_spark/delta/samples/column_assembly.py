@@ -70,39 +70,10 @@ def assembled(
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def ranges_of(file: SampleFile, leaves: Sequence[LeafColumn], rows: Array) -> list[tuple[int, int]]:
-    """Return where the bytes begin that `assembled` asks an object store for, and how many they are.
-
-    Parameters
-    ----------
-    file : SampleFile
-        The file; its footer is read.
-    leaves : sequence of LeafColumn
-        Those that are wanted.
-    rows : int64 ndarray
-        Rows of the file, in any order.
-    """
-    groups = np.unique(file.groups_of(rows)).tolist()
-    found: list[tuple[int, int]] = []
-    others = []
-    for leaf in leaves:
-        chunks = [file.chunk(group, leaf) for group in groups] if leaf.is_payload else [None]
-        if all(chunk is not None for chunk in chunks):
-            found += [(int(c.data_page_offset), int(c.total_compressed_size)) for c in chunks]
-        elif file.has(leaf):
-            others.append(leaf.path)
-    if others and file.size_of(others) > _KEPT:
-        spans = file.spans_of(groups, others)
-    elif others and not file.has_small(tuple(others)):
-        spans = file.spans_of(range(len(file.starts) - 1), others)
-    else:
-        spans = []
-    return found + [(start, stop - start) for start, stop in spans]
-
-
 def _is_kept(file: SampleFile, leaves: Sequence[LeafColumn]) -> bool:
     """Whether leaf columns of the whole file are kept when some of their rows are asked for."""
-    return file.size_of([leaf.path for leaf in leaves if file.has(leaf)]) <= _KEPT
+    paths = [leaf.path for leaf in leaves if file.has(leaf)]
+    return not file.is_read_by_groups and file.size_of(paths) <= _KEPT
 
 
 def _runs(values: Array) -> tuple[Array, Array]:
@@ -139,7 +110,7 @@ def _small(
     """Return columns of rows as Arrow reads them: from what is kept of the file, or from their row groups."""
     if not paths:
         return pa.table({})
-    if file.size_of(paths) <= _KEPT:
+    if not file.is_read_by_groups and file.size_of(paths) <= _KEPT:
         table, places = file.small(paths), rows
     else:
         table = file.table(groups.tolist(), paths)

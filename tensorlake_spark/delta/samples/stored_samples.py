@@ -15,7 +15,7 @@ import pyarrow.dataset as pads
 from tensorlake_spark.delta.log.live_files import LEAST, MOST, numbers
 from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.column_assembly import assembled, pruned, ranges_of
+from tensorlake_spark.delta.samples.column_assembly import assembled, pruned
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
 from tensorlake_spark.delta.samples.sample_files import AHEAD, SampleFiles
 from tensorlake_spark.delta.samples.sample_values import SampleFile
@@ -329,36 +329,33 @@ class StoredSamples:
 
     def ranges(
         self, columns: Sequence[Parts] | None, positions: Array
-    ) -> list[list[tuple[str, int, int]]]:
-        """Return for each row group that has some of the samples what `rows` asks an object store for.
+    ) -> list[tuple[str, int, int]]:
+        """Return where the row groups of some samples have columns, without the large gaps between these.
 
         Parameters
         ----------
-        columns, positions
-            As for `rows`; positions in the order in which samples lie.
+        columns : sequence of tuple of str, or None
+            As for `rows`.
+        positions : int64 ndarray
+            Which samples, in any order.
 
         Returns
         -------
-        list of list
-            For each position a list, of the path of a file, where bytes begin in it, and how many they are; empty where
-            an earlier position has those of its row group.
+        list of (str, int, int)
+            The path of a file, where bytes begin in it, and how many they are.
         """
         leaves, _ = self._asked(columns)
         files, rows = self.locate(positions)
         met = np.unique(files).tolist()
-        out: list[list[tuple[str, int, int]]] = [[] for _ in range(len(positions))]
+        out: list[tuple[str, int, int]] = []
         for number, one in enumerate(met):
             with reaching(self.snapshot.storage):
                 if not number % AHEAD:
                     self.files.footers(met[number : number + AHEAD])
-                file, here = self.files[one], np.flatnonzero(files == one)
-                groups = file.groups_of(rows[here])
-                for group in np.unique(groups).tolist():
-                    inside = here[groups == group]
-                    out[int(inside[0])] += [
-                        (file.path, start, nbytes)
-                        for start, nbytes in ranges_of(file, leaves, rows[inside])
-                    ]
+                file = self.files[one]
+                paths = [leaf.path for leaf in leaves if file.has(leaf)]
+                for group in np.unique(file.groups_of(rows[files == one])).tolist():
+                    out += [(file.path, a, b - a) for a, b in file.spans_of_group(group, paths)]
         return out
 
     def select(

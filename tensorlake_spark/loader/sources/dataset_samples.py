@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
-from tensorlake_spark.datasets.samples.sample_reading import whole
-from tensorlake_spark.datasets.types.schema import column_of
+from tensorlake_spark.datasets.samples.sample_reading import parts_of
+from tensorlake_spark.delta.samples.scattered_rows import ScatteredRows
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.ranges import Remote
 from tensorlake_spark.delta.store.storage import reaching
 from tensorlake_spark.loader.caching.cache_option import parse_cache
 from tensorlake_spark.loader.caching.range_cache import RangeCache
-from tensorlake_spark.loader.sources.batch_buffers import BatchBuffers
+from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
+from tensorlake_spark.loader.columns.column_readings import readings_of
+from tensorlake_spark.loader.columns.picture_reading import ReadPictures
+from tensorlake_spark.loader.columns.reading import Reading
+from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.block_cuts import block_starts
-from tensorlake_spark.loader.sources.column_reading import ColumnReading, reading_of
 from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
-from tensorlake_spark.loader.sources.sample_source import Array, Values
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.apart.stored_parts import StoredParts
-    from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 
 _KEPT = 3, 8
-"""The part of the memory that keeps what was read of a remote dataset: streams of a block shuffle come back to it."""
+"""The part of the memory for what was read of a remote dataset: the streams of a block shuffle come back to it."""
 
 
 class DatasetSamples:
@@ -43,7 +44,7 @@ class DatasetSamples:
     transforms : mapping of str to ImageTransform
         Of columns of images.
     memory : int
-        Bytes of arrays that are kept to be used again, and of a remote dataset part of that of what was read.
+        Bytes of arrays that are kept to be used again; of a remote dataset a part of them is for what was read.
     cache : str, optional
         Folder and size of a cache for what is read of a remote dataset; see `parse_cache`.
     """
@@ -60,15 +61,16 @@ class DatasetSamples:
         self.what = f"the dataset at {snapshot.storage.uri}"
         self.version: int | None = snapshot.version
         self.names = tuple(names)
-        self.parts = parts
         self._given = parts, cache
         kept = None if cache is None else RangeCache(*parse_cache(cache))
         self._ranges: RemoteRanges | None = None
-        if self.is_remote:
+        if snapshot.remote is not None:
             self._ranges = RemoteRanges(memory * _KEPT[0] // _KEPT[1], kept)
-            self.parts = parts.reading_by(self._ranges.over)
+            parts = parts.reading_by(self._ranges.over)
+        self.parts = parts
         self._transforms, self._memory = dict(transforms), memory
-        self._readings = [reading_of(self.parts, name, transforms.get(name)) for name in names]
+        self._rows: dict[int, ScatteredRows] = {}
+        self._readings = readings_of(parts, names, self._rows_of, transforms)
         self._buffers = BatchBuffers(memory)
 
     def __reduce__(self) -> Any:
@@ -102,15 +104,43 @@ class DatasetSamples:
         ).digest()
 
     def fetch(self, positions: Array) -> FetchedRows:
-        return FetchedRows(self._readings, self.parts, positions, self._buffers, self._ranges)
+        if self._ranges is None:
+            return FetchedRows(self._readings, self.names, positions, self._buffers)
+        storage, wanted = self.parts.stored.snapshot.storage, self._wanted(positions)
+        with reaching(storage), self._ranges.hold(wanted) as held:
+            found = FetchedRows(self._readings, self.names, positions, self._buffers, True)
+        found.hits, found.misses = held.hits, held.misses
+        return found
+
+    def _wanted(self, positions: Array) -> list[tuple[Remote, str, int, int]]:
+        """Return the ranges of files that have columns of some samples."""
+        parts = self.parts
+        inner = [parts_of(name) for name in self.names if not parts.is_apart(name)]
+        tables = [(parts.stored, parts.stored.ranges(inner, positions))]
+        for name in self.names:
+            table = parts.table_of(name) if parts.is_apart(name) else None
+            if table is not None:
+                rows = parts.rows_of(name, positions)
+                tables.append((table, table.ranges([parts.path_of(name)], rows[rows >= 0])))
+        out: list[tuple[Remote, str, int, int]] = []
+        for table, found in tables:
+            remote = table.snapshot.remote
+            if remote is not None:
+                out += [(remote, *one) for one in found]
+        return out
 
     @property
     def reserved(self) -> float:
-        """The part of a loader's memory that is used for what was read, and not made into batches yet."""
         return 0.0 if self._ranges is None else 0.5
 
+    def _rows_of(self, table: StoredSamples) -> ScatteredRows:
+        """Return what reads a table's scattered rows: one for all columns of it."""
+        if id(table) not in self._rows:
+            self._rows[id(table)] = ScatteredRows(table, self._memory // 4)
+        return self._rows[id(table)]
+
     def draws(self) -> Mapping[str, int]:
-        return {one.name: one.n_random for one in self._readings if one.n_random}
+        return {one.names[0]: one.n_random for one in self._readings if one.n_random}
 
     def described(self, position: int) -> str:
         stored = self.parts.stored
@@ -126,16 +156,16 @@ class FetchedRows:
 
     Parameters
     ----------
-    readings : sequence of ColumnReading
+    readings : sequence of Reading
         The columns.
-    parts : StoredParts
-        Of the dataset.
+    names : sequence of str
+        Their names, in the order in which they are delivered.
     positions : int64 ndarray
         Which samples, in any order, some perhaps twice.
     buffers : BatchBuffers
         Memory for arrays.
-    ranges : RemoteRanges, optional
-        Keeps what is read of a remote dataset.
+    is_copied : bool
+        Whether what is read is not mapped, and takes memory.
 
     Attributes
     ----------
@@ -145,119 +175,36 @@ class FetchedRows:
 
     def __init__(
         self,
-        readings: Sequence[ColumnReading],
-        parts: StoredParts,
+        readings: Sequence[Reading],
+        names: Sequence[str],
         positions: Array,
         buffers: BatchBuffers,
-        ranges: RemoteRanges | None = None,
+        is_copied: bool = False,
     ) -> None:
-        self._readings, self._buffers = readings, buffers
-        order = np.argsort(positions, kind="stable")
-        self._positions = positions[order]  # files are read from front to back
-        self._back = np.empty(len(order), np.int64)
-        self._back[order] = np.arange(len(order))
         self.hits = self.misses = 0
-        self._is_remote = ranges is not None
-        if ranges is None:
-            self._columns = read_columns(parts, readings, self._positions)
-        else:
-            self._columns = self._read(parts, ranges)
-
-    def _read(self, parts: StoredParts, ranges: RemoteRanges) -> list[pa.Array]:
-        """Read columns as copies, so that row groups are not kept for a few of their samples."""
-        read: list[list[pa.Array]] = []
-        for run, wanted in runs_of_ranges(parts, self._readings, self._positions, ranges.most // 2):
-            with reaching(parts.stored.snapshot.storage), ranges.hold(wanted) as held:
-                read.append(read_columns(parts, self._readings, run, views=False))
-            self.hits, self.misses = self.hits + held.hits, self.misses + held.misses
-        return [
-            one[0] if len(one) == 1 else whole(pa.chunked_array(one))
-            for one in zip(*read, strict=True)
-        ]
-
-    @cached_property
-    def raw_nbytes(self) -> int:
-        """Bytes of memory that are taken before the batch is made; 0 where files are mapped."""
-        return sum(array.nbytes for array in self._columns) if self._is_remote else 0
+        self._readings, self._names, self._buffers = readings, names, buffers
+        self._positions = positions
+        self._read = [reading.read(positions) for reading in readings]
+        self.raw_nbytes = sum(map(_raw_nbytes, self._read)) if is_copied else 0
 
     @cached_property
     def nbytes(self) -> int:
         return self.raw_nbytes + sum(
-            reading.nbytes(array)
-            for reading, array in zip(self._readings, self._columns, strict=True)
+            reading.nbytes(read) for reading, read in zip(self._readings, self._read, strict=True)
         )
 
     def values(self, draws: Mapping[str, Array]) -> dict[str, Values]:
-        return {
-            reading.name: reading.values(
-                array, self._positions, self._back, draws.get(reading.name), self._buffers
-            )
-            for reading, array in zip(self._readings, self._columns, strict=True)
-        }
+        found: dict[str, Values] = {}
+        for reading, read in zip(self._readings, self._read, strict=True):
+            random = draws.get(reading.names[0])
+            found |= reading.values(read, self._positions, random, self._buffers)
+        return {name: found[name] for name in self._names}
 
 
-def read_columns(
-    parts: StoredParts, readings: Sequence[ColumnReading], positions: Array, views: bool = True
-) -> list[pa.Array]:
-    """Return columns of some samples as they are stored, with the fields that are needed."""
-    table = parts.stored.rows(leaves_of(parts, readings), positions, views)
-    return [
-        whole(
-            parts.column(one.name, positions, views)
-            if parts.is_apart(one.name)
-            else column_of(table, one.name)
-        )
-        for one in readings
-    ]
-
-
-def leaves_of(parts: StoredParts, readings: Sequence[ColumnReading]) -> list[tuple[str, ...]]:
-    """Return what is read of the dataset's own table."""
-    inner = [reading for reading in readings if not parts.is_apart(reading.name)]
-    return [leaf for one in inner for leaf in one.leaves]
-
-
-def runs_of_ranges(
-    parts: StoredParts, readings: Sequence[ColumnReading], positions: Array, most: int
-) -> Iterator[tuple[Array, list[tuple[Remote, str, int, int]]]]:
-    """Yield positions in runs for which a store is asked for about `most` bytes, and these ranges.
-
-    Parameters
-    ----------
-    parts : StoredParts
-        Of the dataset.
-    readings : sequence of ColumnReading
-        The columns.
-    positions : int64 ndarray
-        Of samples, sorted.
-    most : int
-        Bytes; one row group may have more.
-    """
-    tables = [(parts.stored, parts.stored.ranges(leaves_of(parts, readings), positions))]
-    for one in readings:
-        table = parts.table_of(one.name) if parts.is_apart(one.name) else None
-        if table is not None:
-            rows = parts.rows_of(one.name, positions)
-            there = np.flatnonzero(rows >= 0)
-            found: list[list[tuple[str, int, int]]] = [[] for _ in positions]
-            for place, few in zip(there, table.ranges([parts.path_of(one.name)], rows[there])):
-                found[place] = few
-            tables.append((table, found))
-    first, size = 0, 0
-    wanted: dict[tuple[Remote, str, int, int], None] = {}
-    for place in range(len(positions)):
-        here = [(_remote(table), *one) for table, found in tables for one in found[place]]
-        nbytes = sum(one[3] for one in here if one not in wanted)
-        if wanted and size + nbytes > most:
-            yield positions[first:place], list(wanted)
-            first, size, wanted = place, 0, {}
-        size += nbytes
-        wanted |= dict.fromkeys(here)
-    if first < len(positions):
-        yield positions[first:], list(wanted)
-
-
-def _remote(table: StoredSamples) -> Remote:
-    found = table.snapshot.remote
-    assert found is not None  # nosec B101 # for mypy: only remote tables are asked for ranges
-    return found
+def _raw_nbytes(read: Any) -> int:
+    """Return the bytes of what a reading has read."""
+    if isinstance(read, ReadPictures):
+        read = read.files
+    if isinstance(read, list):
+        return sum(len(one) for one in read if one is not None)
+    return int(read.nbytes)

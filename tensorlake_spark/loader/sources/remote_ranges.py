@@ -58,6 +58,7 @@ class RemoteRanges:
         self.most = most
         self._cache = cache
         self._kept: OrderedDict[Key, _Range] = OrderedDict()
+        self._of_file: dict[tuple[str, str], dict[tuple[int, int], None]] = {}
         self._change = threading.Condition()
         self._total = 0
         self._held = 0
@@ -112,6 +113,7 @@ class RemoteRanges:
         """Return a range: what is kept, or is on its way, is not asked for again."""
         key = (remote.storage.uri, name, start, nbytes)
         with self._change:
+            key = self._around(key)
             one = self._kept.get(key)
             is_new = one is None
             if one is None:
@@ -122,7 +124,7 @@ class RemoteRanges:
         try:
             if is_new:  # in this thread: it may be one of those that wait for stores
                 self._fetch(one, key, remote)
-            return one.data.result()
+            return one.data.result().slice(start - key[2], nbytes)
         finally:
             with self._change:
                 self._let_go(one)
@@ -132,6 +134,15 @@ class RemoteRanges:
 
     def _unheld(self, keys: dict[Key, KeptRemote]) -> int:
         return sum(key[3] for key in keys if key not in self._kept or not self._kept[key].holders)
+
+    def _around(self, key: Key) -> Key:
+        """Return a range that is kept and has another one in it; that one itself if there is none."""
+        uri, name, start, nbytes = key
+        if key not in self._kept:
+            for first, size in self._of_file.get((uri, name), ()):
+                if first <= start and start + nbytes <= first + size:
+                    return uri, name, first, size
+        return key
 
     def _taken(self, key: Key, remote: KeptRemote) -> tuple[_Range, bool]:
         one = self._kept.get(key)
@@ -146,8 +157,16 @@ class RemoteRanges:
 
     def _added(self, key: Key) -> _Range:
         one = self._kept[key] = _Range(key[3])
+        self._of_file.setdefault(key[:2], {})[key[2:]] = None
         self._total += one.nbytes
         return one
+
+    def _forget(self, key: Key) -> None:
+        self._total -= self._kept.pop(key).nbytes
+        ranges = self._of_file[key[:2]]
+        del ranges[key[2:]]
+        if not ranges:
+            del self._of_file[key[:2]]
 
     def _hold(self, one: _Range) -> None:
         if not one.holders:
@@ -167,7 +186,7 @@ class RemoteRanges:
         for key in [key for key, one in self._kept.items() if not one.holders]:
             if self._total <= self.most:
                 return
-            self._total -= self._kept.pop(key).nbytes
+            self._forget(key)
 
     # ------------------------------------------------------------------ fetching
 
@@ -182,8 +201,7 @@ class RemoteRanges:
         except BaseException as error:  # handed to who waits; the next one asks again
             with self._change:
                 if self._kept.get(key) is one:
-                    del self._kept[key]
-                    self._total -= one.nbytes
+                    self._forget(key)
             one.data.set_exception(error)
 
 
@@ -197,6 +215,8 @@ class KeptRemote(Remote):
     under : Remote
         Asks the store.
     """
+
+    is_kept = True
 
     def __init__(self, ranges: RemoteRanges, under: Remote) -> None:
         super().__init__(under.storage, under.sizes)
