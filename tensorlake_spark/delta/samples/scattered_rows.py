@@ -59,11 +59,14 @@ class ScatteredRows:
             None if a row group has them in another form, as other writers leave them.
         """
         out: list[Any] = []
+        met: dict[tuple[int, int], tuple[Any, Array, Array] | None] = {}
         with reaching(self._stored.snapshot.storage):
             for number, row in zip(*(part.tolist() for part in self._stored.locate(positions))):
                 file = self._stored.files[number]
                 group, place = file.place_of(row)
-                known = self._chunk(number, file, group, leaf)
+                if (number, group) not in met:
+                    met[number, group] = self._chunk(number, file, group, leaf)
+                known = met[number, group]
                 if known is None:
                     return None
                 data, starts, lengths = known

@@ -21,6 +21,7 @@ from tensorlake_spark.loader.pipeline.collation import (
 )
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.sources.sample_source import FetchedSamples, SampleSource
+from tensorlake_spark.tensor.sparse import SparseTensor
 
 _READ_ERRORS = (TensorLakeError, OSError, ValueError)
 """What a sample that cannot be read may raise; a transform's errors are not among what is skipped."""
@@ -215,7 +216,7 @@ def _rows(columns: dict[str, Values]) -> list[dict[str, Any]]:
 
 def _joined(parts: list[Values]) -> Values:
     """Return columns of one sample each as one column."""
-    if all(isinstance(part, np.ndarray) for part in parts):
+    if all(isinstance(part, (np.ndarray, SparseTensor)) for part in parts):
         shapes = {(part.shape, part.dtype) for part in parts}  # type: ignore[union-attr]
         if len(shapes) == 1:
             return np.concatenate(parts)
