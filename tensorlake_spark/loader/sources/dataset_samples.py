@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.samples.sample_reading import parts_of
 from tensorlake_spark.delta.samples.scattered_rows import ScatteredRows
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
@@ -24,9 +25,6 @@ from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.block_cuts import block_starts
 from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
-
-if TYPE_CHECKING:
-    from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 
 _KEPT = 3, 8
 """The part of the memory for what was read of a remote dataset: the streams of a block shuffle come back to it."""
