@@ -163,6 +163,10 @@ class BuilderClosedError(TensorLakeError, RuntimeError):
     """A `SparseBuilder`, or a view of it, is used after `build` gave its elements away."""
 
 
+class LoaderWorkerError(TensorLakeError, RuntimeError):
+    """A process that makes batches for a loader has died."""
+
+
 class MissingDependencyError(TensorLakeError, ImportError):
     """This call needs an optional package, which is not installed."""
 

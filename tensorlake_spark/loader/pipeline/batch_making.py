@@ -26,7 +26,8 @@ from tensorlake_spark.tensor.sparse import SparseTensor
 _READ_ERRORS = (TensorLakeError, OSError, ValueError)
 """What a sample that cannot be read may raise; a transform's errors are not among what is skipped."""
 
-_MOST_TRIES = 16
+MOST_TRIES = 16
+"""How often another sample is taken for one that cannot be read."""
 
 
 class FetchedBatch:
@@ -138,12 +139,12 @@ class BatchMaking:
     def _sample(self, fetched: FetchedBatch, place: int) -> dict[str, Values]:
         """Return one sample as columns of length 1, or the next that can be read where that is wanted."""
         position = int(fetched.positions[place])
-        for step in range(1, _MOST_TRIES + 1):
+        for step in range(1, MOST_TRIES + 1):
             try:
                 found = self._source.fetch(np.array([position], np.int64))
                 return found.values(self._draws(fetched.first + place, 1))
             except _READ_ERRORS as error:
-                if not self._skips or step == _MOST_TRIES:
+                if not self._skips or step == MOST_TRIES:
                     kind = type(error) if isinstance(error, TensorLakeError) else CorruptDataError
                     raise kind(f"{self._source.described(position)}: {error}") from error
             self._stats.add(skipped=1)

@@ -75,6 +75,11 @@ class DatasetSamples:
         parts, cache = self._given
         return DatasetSamples, (parts, self.names, self._transforms, self._memory, cache)
 
+    def for_worker(self, workers: int) -> DatasetSamples:
+        parts, cache = self._given
+        memory = self._memory // workers
+        return DatasetSamples(parts, self.names, self._transforms, memory, cache)
+
     def __len__(self) -> int:
         return len(self.parts.stored)
 

@@ -81,6 +81,9 @@ class SampleSource(Protocol):
     def lying(self) -> Array | None:
         """The positions of the samples in the order in which they lie; None where they lie in their order."""
 
+    def for_worker(self, workers: int) -> SampleSource:
+        """Return the same samples for one of several processes, which has its part of the memory; it pickles."""
+
     def fetch(self, positions: Array) -> FetchedSamples:
         """Read the bytes of some samples."""
 

@@ -105,6 +105,10 @@ class TensorSamples:
         later = [one.ref.version for one in self._blocks.values()][1:]  # the first is in `version`
         return hashlib.blake2b(repr((parts, later)).encode(), digest_size=16).digest()
 
+    def for_worker(self, workers: int) -> TensorSamples:
+        refs, axis, memory, cache = self._given
+        return TensorSamples(refs, axis, memory // workers, cache)
+
     def fetch(self, positions: Array) -> FetchedSlices:
         found = FetchedSlices(self._blocks, positions)
         if self.is_remote:

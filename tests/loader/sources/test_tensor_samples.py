@@ -67,7 +67,7 @@ def test_transforms_of_sparse_slices(lake):
 
 def test_an_axis_that_was_appended_to(lake):
     lake.write("x", DENSE[:10], block_shape=(4, 5, 7))
-    ref = lake.append("x", DENSE[10:])
+    ref = lake.write("x", DENSE[10:], mode="append")
     with ref.loader(5, shuffle=True) as loader:
         np.testing.assert_array_equal(in_order(rows(loader)), in_order(DENSE))
 
@@ -78,7 +78,7 @@ def test_the_version_stays_while_others_write(lake):
         batches = iter(loader)
         found = [next(batches)]
         ref[...] = 0
-        lake.append("x", DENSE)
+        lake.write("x", DENSE, mode="append")
         found += batches
         np.testing.assert_array_equal(rows(found), DENSE)
         np.testing.assert_array_equal(rows(loader), DENSE)
