@@ -31,6 +31,7 @@ caller would expect::
     |-- ForbiddenLinkError(PermissionError)    the rules of the reader do not allow a link
     |-- ConcurrentWriteError(RuntimeError)     another writer changed the same tensor first
     |-- BuilderClosedError(RuntimeError)       a builder of a sparse tensor is used after `build`
+    |-- LoaderWorkerError(RuntimeError)        a process that makes batches for a loader has died
     `-- MissingDependencyError(ImportError)    an optional package is needed for this
 
 The messages name the value, the place, the bound and the remedy. All of them pickle, because Spark

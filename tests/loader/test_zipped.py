@@ -53,7 +53,7 @@ def test_a_state_goes_on(lake):
 
 def test_lengths_that_differ(lake):
     zipped = tl.zip(lake.write("a", IMAGES), lake.write("b", np.arange(7)))
-    with pytest.raises(InvalidOptionError, match="'b' has length 7 .*'a' has 30"):
+    with pytest.raises(InvalidOptionError, match=r"'b' has length 7 .*'a' has 30"):
         zipped.loader(4)
 
 

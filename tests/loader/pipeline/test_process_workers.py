@@ -1,6 +1,8 @@
 """Batches from processes: the same as from threads; and whatever dies, nothing is left and nobody waits."""
 
+import functools
 import multiprocessing
+import operator
 import os
 import pathlib
 import signal
@@ -89,7 +91,7 @@ def test_a_loader_gives_what_threads_give(ds):
     assert stats["samples"] == 2 * COUNT
     assert stats["transform_seconds"] > 0
     pids = set()
-    for one, other in zip(sum(found, []), sum(expected, []), strict=True):
+    for one, other in zip(functools.reduce(operator.iadd, found, []), functools.reduce(operator.iadd, expected, []), strict=True):
         np.testing.assert_array_equal(one["label"], other["label"])
         np.testing.assert_array_equal(one["x"], other["x"])
         pids |= set(one["pid"].tolist())
@@ -114,7 +116,7 @@ def test_a_transform_that_fails_names_the_sample(ds):
     with made:
         taken = iter(made)
         next(taken), next(taken)
-        with pytest.raises(InvalidSampleError, match="sample 17 of .*seventeen") as caught:
+        with pytest.raises(InvalidSampleError, match=r"sample 17 of .*seventeen") as caught:
             next(taken)
     assert "sample_transforms.py" in str(caught.value.__cause__)
 
@@ -174,16 +176,16 @@ def damage(place, payload):
 
 @pytest.mark.parametrize("name", ["transform", "collate"])
 def test_a_function_that_does_not_pickle(ds, name):
-    with ds.loader(8, workers="processes", **{name: lambda one: one}) as loader:
-        with pytest.raises(InvalidOptionError, match=f"{name}=.*top of a module"):
-            next(iter(loader))
+    loader = ds.loader(8, workers="processes", **{name: lambda one: one})
+    with pytest.raises(InvalidOptionError, match=f"{name}=.*top of a module"):
+        next(iter(loader))
 
 
 def test_a_process_that_may_start_no_others(ds, monkeypatch):
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
-    with ds.loader(8, workers="processes") as loader:
-        with pytest.raises(InvalidOptionError, match="DataLoader"):
-            next(iter(loader))
+    loader = ds.loader(8, workers="processes")
+    with pytest.raises(InvalidOptionError, match="DataLoader"):
+        next(iter(loader))
 
 
 def test_leaving_in_the_middle_ends_all(ds):
