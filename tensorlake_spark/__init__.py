@@ -32,6 +32,7 @@ from tensorlake_spark.errors import (
     InvalidSliceError,
     InvalidTensorError,
     LoaderClosedError,
+    LoaderWorkerError,
     MissingDataError,
     MissingDependencyError,
     MissingLinkError,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.indexing.read_plan import ReadPlan
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
+    from tensorlake_spark.loader.zipped import zip  # noqa: A004
     from tensorlake_spark.tensor.sparse import SparseBuilder, SparseTensor
     from tensorlake_spark.tensor.spec import TensorSpec
     from tensorlake_spark.writing.estimate import estimate
@@ -99,6 +101,7 @@ _HOMES = {
     "open": "lake.lake",
     "show_versions": "environment",
     "verify_receipt": "audit.receipt",
+    "zip": "loader.zipped",
 }
 """Where a name that is imported late is from."""
 
@@ -131,6 +134,7 @@ __all__ = [
     "InvalidTensorError",
     "LinkRules",
     "LoaderClosedError",
+    "LoaderWorkerError",
     "MissingDataError",
     "MissingDependencyError",
     "MissingLinkError",
@@ -160,6 +164,7 @@ __all__ = [
     "open",
     "show_versions",
     "verify_receipt",
+    "zip",
 ]
 
 

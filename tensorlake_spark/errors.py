@@ -32,6 +32,7 @@ caller would expect::
     |-- ConcurrentWriteError(RuntimeError)     another writer changed the same tensor first
     |-- BuilderClosedError(RuntimeError)       a builder of a sparse tensor is used after `build`
     |-- LoaderClosedError(RuntimeError)        a loader was closed while its batches were still taken
+    |-- LoaderWorkerError(RuntimeError)        a process that makes batches for a loader has died
     `-- MissingDependencyError(ImportError)    an optional package is needed for this
 
 The messages name the value, the place, the bound and the remedy. All of them pickle, because Spark
@@ -166,6 +167,10 @@ class BuilderClosedError(TensorLakeError, RuntimeError):
 
 class LoaderClosedError(TensorLakeError, RuntimeError):
     """A loader was closed while its batches were still taken."""
+
+
+class LoaderWorkerError(TensorLakeError, RuntimeError):
+    """A process that makes batches for a loader has died."""
 
 
 class MissingDependencyError(TensorLakeError, ImportError):

@@ -36,6 +36,7 @@ TREE = {
     "ConcurrentWriteError": RuntimeError,
     "BuilderClosedError": RuntimeError,
     "LoaderClosedError": RuntimeError,
+    "LoaderWorkerError": RuntimeError,
     "MissingDependencyError": ImportError,
 }
 
