@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.loader.loader_options import LoaderOptions, whole
 from tensorlake_spark.loader.order.counter_random import key_of
 from tensorlake_spark.loader.order.epoch_order import EpochOrder
@@ -18,6 +19,8 @@ from tensorlake_spark.loader.sources.sample_source import SampleSource
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from tensorlake_spark.loader.frameworks.jax_arrays import JaxBatches
 
 _REMOTE_THREADS = 8
 _AHEAD = 64  # batches at most, where the memory has room for more
@@ -49,6 +52,10 @@ class Loader:
         self._worker, self._workers = 0, 1
         self._stats = LoaderStats()
         self._running: BatchThreads[Any, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process has threads of its own.
+        return {**self.__dict__, "_running": None}
 
     def __repr__(self) -> str:
         rank = f", rank {self._options.rank} of {self._options.world_size}"
@@ -144,6 +151,67 @@ class Loader:
         found = LoaderState.from_dict(state)
         found.check(self._start, self._selection.count(self._source))
         self._state, self._resumes = found, True
+
+    def state_after(self, batches: int) -> dict[str, int | str | None]:
+        """Return what `state_dict` would be when so many batches of the next iteration, from now on, were delivered.
+
+        For who takes batches from elsewhere, such as from processes that made them ahead. After the last batch it is the
+        beginning of the next epoch.
+
+        Raises
+        ------
+        InvalidOptionError
+            If an iteration has fewer batches.
+        """
+        state = self._next()
+        order = self._order(state)
+        if whole("batches", batches, 0) > order.n_batches:
+            raise InvalidOptionError(
+                f"batches={batches}, and there are {order.n_batches} until the epoch ends"
+            )
+        if batches == order.n_batches:
+            return state.next_epoch().to_dict()
+        return state.after(order.span(batches)[0] - state.samples).to_dict()
+
+    # ------------------------------------------------------------------ frameworks
+
+    def torch(self, pin_memory: bool = False) -> Any:
+        """Return a ``torch.utils.data.IterableDataset`` of these batches as tensors; see `torch_samples`.
+
+        It works alone, and under ``DataLoader(..., batch_size=None, num_workers=n)``, which gets each batch once.
+
+        Raises
+        ------
+        MissingDependencyError
+            PyTorch is not installed.
+        """
+        from tensorlake_spark.loader.frameworks.torch_samples import torch_samples
+
+        return torch_samples(self, pin_memory)
+
+    def jax(self, device: Any = None) -> JaxBatches:
+        """Return these batches as arrays of JAX on a device: an iterable whose every pass is an epoch.
+
+        Raises
+        ------
+        MissingDependencyError
+            JAX is not installed.
+        """
+        from tensorlake_spark.loader.frameworks.jax_arrays import JaxBatches
+
+        return JaxBatches(self, device)
+
+    def tensorflow(self) -> Any:
+        """Return a ``tf.data.Dataset`` of these batches; see `tensorflow_dataset`.
+
+        Raises
+        ------
+        MissingDependencyError
+            TensorFlow is not installed.
+        """
+        from tensorlake_spark.loader.frameworks.tensorflow_dataset import tensorflow_dataset
+
+        return tensorflow_dataset(self)
 
     # ------------------------------------------------------------------ seen, ended
 

@@ -94,7 +94,8 @@ def plain(array: Array) -> Array:
     (True, (8,))
     """
     if not array.dtype.isnative:
-        return array.astype(array.dtype.newbyteorder("="))
+        out: Array = array.astype(array.dtype.newbyteorder("="))
+        return out
     if any(step < 0 or step % array.itemsize for step in array.strides):
-        return array.copy()
+        return np.array(array)
     return array

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tensorlake_spark.loader.frameworks.batch_values import Batches, each_value, framework, is_numeric, plain
+from tensorlake_spark.loader.frameworks.batch_values import (
+    Batches,
+    each_value,
+    framework,
+    is_numeric,
+    plain,
+)
 
 
 class JaxBatches:

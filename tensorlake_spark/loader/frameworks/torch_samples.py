@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.loader.frameworks.batch_values import Batches, State, each_value, framework, is_numeric, plain
+from tensorlake_spark.loader.frameworks.batch_values import (
+    Batches,
+    State,
+    each_value,
+    framework,
+    is_numeric,
+    plain,
+)
 from tensorlake_spark.loader.frameworks.worker_passes import WorkerPasses
 from tensorlake_spark.tensor.sparse import SparseTensor
 
@@ -154,7 +161,10 @@ def _class() -> Any:
     """Return the class `TorchSamples`, which is made when PyTorch is there."""
     if "TorchSamples" not in globals():
         data = framework("torch.utils.data")
-        body = {"__doc__": "Batches of a loader as tensors; `torch_samples` makes one.", "__module__": __name__}
+        body = {
+            "__doc__": "Batches of a loader as tensors; `torch_samples` makes one.",
+            "__module__": __name__,
+        }
         globals()["TorchSamples"] = type("TorchSamples", (TorchBatches, data.IterableDataset), body)
     return globals()["TorchSamples"]
 

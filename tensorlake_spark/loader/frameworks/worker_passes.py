@@ -60,7 +60,9 @@ class WorkerPasses:
             There are more than 1,024 workers.
         """
         if worker >= MOST_WORKERS:
-            raise InvalidOptionError(f"worker {worker} of a DataLoader: at most {MOST_WORKERS} can share a loader")
+            raise InvalidOptionError(
+                f"worker {worker} of a DataLoader: at most {MOST_WORKERS} can share a loader"
+            )
         head = self._numbers[:_HEAD]
         if head[0] != self._seen:  # moved since this worker was started
             epoch, samples = int(head[1]), int(head[2])
