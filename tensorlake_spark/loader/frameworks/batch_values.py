@@ -81,8 +81,10 @@ def is_numeric(value: Any) -> bool:
     """
     if not isinstance(value, np.ndarray):
         return False
-    # Those of ml_dtypes, such as bfloat16, are of kind V as structured ones are, but have no fields.
-    return value.dtype.kind in "biufc" or (value.dtype.kind == "V" and value.dtype.isbuiltin == 2)
+    # Those of ml_dtypes, such as bfloat16, are of kind V as structured ones are, which NumPy keeps as void.
+    return value.dtype.kind in "biufc" or (
+        value.dtype.kind == "V" and value.dtype.type is not np.void
+    )
 
 
 def plain(array: Array) -> Array:
