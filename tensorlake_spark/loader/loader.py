@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,10 +53,6 @@ class Loader:
         self._worker, self._workers = 0, 1
         self._stats = LoaderStats()
         self._running: BatchThreads[Any, Any] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Another process has threads of its own.
-        return {**self.__dict__, "_running": None}
 
     def __repr__(self) -> str:
         rank = f", rank {self._options.rank} of {self._options.world_size}"
@@ -114,10 +111,14 @@ class Loader:
 
     def share(self, worker: int, workers: int) -> Loader:
         """Return a loader of each `workers`-th batch from number `worker` on, of the same place in the epoch."""
-        out = Loader(self._source, self._selection, self._options)
-        out._state, out._resumes = self._state, self._resumes
-        out._worker, out._workers = worker, workers
-        return out
+        source = copy(
+            self._source
+        )  # with locks of its own: a forked child may have those of a thread that is gone
+        return _placed(source, self._selection, self._options, self._next(), worker, workers)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        place = self._next(), self._worker, self._workers
+        return _placed, (self._source, self._selection, self._options, *place)
 
     # ------------------------------------------------------------------ where it is
 
@@ -138,6 +139,25 @@ class Loader:
         """
         return self._state.to_dict()
 
+    def state_after(self, batches: int) -> dict[str, int | str | None]:
+        """Return where the loader is when so many batches of the next iteration were delivered.
+
+        Raises
+        ------
+        InvalidOptionError
+            If it does not have so many.
+        """
+        state = self._next()
+        order = self._order(state)
+        if not 0 <= batches <= order.n_batches:
+            raise InvalidOptionError(
+                f"batches={batches} is not from 0 to {order.n_batches}, which the next iteration has"
+            )
+        if batches == order.n_batches:
+            return state.next_epoch().to_dict()
+        stop = order.span(batches - 1)[1] if batches else state.samples
+        return state.after(stop - state.samples).to_dict()
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on, with the next iteration, after the last batch that was delivered when the state was taken.
 
@@ -152,62 +172,49 @@ class Loader:
         found.check(self._start, self._selection.count(self._source))
         self._state, self._resumes = found, True
 
-    def state_after(self, batches: int) -> dict[str, int | str | None]:
-        """Return what `state_dict` would be when so many batches of the next iteration, from now on, were delivered.
-
-        For who takes batches from elsewhere, such as from processes that made them ahead. After the last batch it is the
-        beginning of the next epoch.
-
-        Raises
-        ------
-        InvalidOptionError
-            If an iteration has fewer batches.
-        """
-        state = self._next()
-        order = self._order(state)
-        if whole("batches", batches, 0) > order.n_batches:
-            raise InvalidOptionError(
-                f"batches={batches}, and there are {order.n_batches} until the epoch ends"
-            )
-        if batches == order.n_batches:
-            return state.next_epoch().to_dict()
-        return state.after(order.span(batches)[0] - state.samples).to_dict()
-
-    # ------------------------------------------------------------------ frameworks
+    # ------------------------------------------------------------------ for frameworks
 
     def torch(self, pin_memory: bool = False) -> Any:
-        """Return a ``torch.utils.data.IterableDataset`` of these batches as tensors; see `torch_samples`.
+        """Return the batches as an ``IterableDataset`` of PyTorch; see `torch_samples`.
 
-        It works alone, and under ``DataLoader(..., batch_size=None, num_workers=n)``, which gets each batch once.
+        Parameters
+        ----------
+        pin_memory : bool
+            Put tensors where a GPU copies from fast.
 
         Raises
         ------
         MissingDependencyError
-            PyTorch is not installed.
+            If PyTorch is not installed.
         """
         from tensorlake_spark.loader.frameworks.torch_samples import torch_samples
 
         return torch_samples(self, pin_memory)
 
     def jax(self, device: Any = None) -> JaxBatches:
-        """Return these batches as arrays of JAX on a device: an iterable whose every pass is an epoch.
+        """Return the batches as arrays of JAX; see `JaxBatches`.
+
+        Parameters
+        ----------
+        device : jax.Device or jax.sharding.Sharding, optional
+            Where arrays go; JAX's default device.
 
         Raises
         ------
         MissingDependencyError
-            JAX is not installed.
+            If JAX is not installed.
         """
         from tensorlake_spark.loader.frameworks.jax_arrays import JaxBatches
 
         return JaxBatches(self, device)
 
     def tensorflow(self) -> Any:
-        """Return a ``tf.data.Dataset`` of these batches; see `tensorflow_dataset`.
+        """Return the batches as a ``tf.data.Dataset``, each pass an epoch; see `tensorflow_dataset`.
 
         Raises
         ------
         MissingDependencyError
-            TensorFlow is not installed.
+            If TensorFlow is not installed.
         """
         from tensorlake_spark.loader.frameworks.tensorflow_dataset import tensorflow_dataset
 
@@ -230,6 +237,21 @@ class Loader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _placed(
+    source: SampleSource,
+    selection: Selection,
+    options: LoaderOptions,
+    state: LoaderState,
+    worker: int,
+    workers: int,
+) -> Loader:
+    """Return a loader at a place in an epoch."""
+    out = Loader(source, selection, options)
+    out._state, out._resumes = state, True
+    out._worker, out._workers = worker, workers
+    return out
 
 
 def _count(batch: Any) -> int:

@@ -96,8 +96,8 @@ def plain(array: Array) -> Array:
     (True, (8,))
     """
     if not array.dtype.isnative:
-        out: Array = array.astype(array.dtype.newbyteorder("="))
-        return out
+        native: Array = array.astype(array.dtype.newbyteorder("="))
+        return native
     if any(step < 0 or step % array.itemsize for step in array.strides):
         return np.array(array)
     return array

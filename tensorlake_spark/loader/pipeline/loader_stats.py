@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, fields
-from typing import Any
 
 
 @dataclass
@@ -58,9 +57,6 @@ class LoaderStats:
         self.counts = Counts()
         self._began: float | None = None
         self._lock = threading.Lock()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LoaderStats, ()  # another process counts for itself
 
     def add(self, **amounts: float) -> None:
         """Add to sums by their names."""

@@ -211,7 +211,7 @@ def test_more_batches_than_there_are(loader):
     with pytest.raises(InvalidOptionError, match="there are no workers"):
         samples.state_dict(batches=1)
     labels(data_loader(samples, 1, "fork"))
-    with pytest.raises(InvalidOptionError, match="batches=8, and there are 7"):
+    with pytest.raises(InvalidOptionError, match="batches=8 is not from 0 to 7"):
         samples.state_dict(batches=8)
 
 
