@@ -2,11 +2,13 @@
 
 import itertools
 import multiprocessing
+import re
 import sys
 
 import ml_dtypes
 import numpy as np
 import pytest
+from places import DOCS
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, MissingDependencyError
@@ -225,6 +227,19 @@ def test_ranks_under_data_loaders_have_the_batches_of_ranks(uri):
     ]
     parts = [labels(data_loader(rank.torch(), 2, "fork")) for rank in ranks]
     assert [first + second for first, second in zip(*parts)] == whole
+
+
+@needs_torch
+def test_the_page_on_shuffling_shows_what_runs():
+    """Its blocks marked ``py`` need PyTorch; the first block makes their dataset."""
+    text = (DOCS / "shuffling.md").read_text("utf-8")
+    names = {}
+    for block in [
+        *re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:1],
+        *re.findall(r"```py\n(.*?)```", text, re.DOTALL),
+    ]:
+        exec(compile(block, "shuffling.md", "exec"), names)
+    assert (names["state"]["epoch"], names["state"]["samples"]) == (1, 5 * 64)
 
 
 # ------------------------------------------------------------------ values
