@@ -170,7 +170,7 @@ class Loader:
         """
         found = LoaderState.from_dict(state)
         found.check(self._start, self._selection.count(self._source))
-        self._state, self._resumes = found, True
+        self._state, self._resumes = replace(found, batch=self._options.global_batch), True
 
     # ------------------------------------------------------------------ for frameworks
 
