@@ -11,7 +11,7 @@ from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.loader.columns.plain_reading import PlainReading
 from tensorlake_spark.loader.columns.stored_column import RowsOf, StoredColumn
 from tensorlake_spark.loader.columns.values import Array, Values
-from tensorlake_spark.loader.decoding.arrays import stacked
+from tensorlake_spark.loader.decoding.array_stacking import stacked
 from tensorlake_spark.tensor.spec import dtype_of
 
 if TYPE_CHECKING:
