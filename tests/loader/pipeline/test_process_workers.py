@@ -91,7 +91,11 @@ def test_a_loader_gives_what_threads_give(ds):
     assert stats["samples"] == 2 * COUNT
     assert stats["transform_seconds"] > 0
     pids = set()
-    for one, other in zip(functools.reduce(operator.iadd, found, []), functools.reduce(operator.iadd, expected, []), strict=True):
+    for one, other in zip(
+        functools.reduce(operator.iadd, found, []),
+        functools.reduce(operator.iadd, expected, []),
+        strict=True,
+    ):
         np.testing.assert_array_equal(one["label"], other["label"])
         np.testing.assert_array_equal(one["x"], other["x"])
         pids |= set(one["pid"].tolist())
