@@ -145,19 +145,24 @@ class BatchMaking:
                 return found.values(self._draws(fetched.first + place, 1))
             except _READ_ERRORS as error:
                 if not self._skips or step == MOST_TRIES:
-                    kind = type(error) if isinstance(error, TensorLakeError) else CorruptDataError
-                    raise kind(f"{self._source.described(position)}: {error}") from error
+                    said = f"{self._source.described(position)}: {error}"
+                    raise _public(type(error))(said) from error
             self._stats.add(skipped=1)
             later = (fetched.first + place + step * self._order.batch_size) % self._order.count
             position = int(self._positions(self._order.sequence(later, later + 1))[0])
         raise AssertionError("the last try raises")
 
     def _draws(self, first: int, count: int) -> dict[str, Array]:
-        """Return the random numbers of samples, which follow from their places in the epoch."""
+        """Return the random numbers of samples, which follow from their places in the epoch.
+
+        The first number of a sample is the same in all columns, and so on: transforms that begin alike cut an image
+        and its mask at the same place.
+        """
+        starts = np.arange(first, first + count, dtype=np.uint64)[:, None] << np.uint64(16)
         out: dict[str, Array] = {}
-        for number, (name, wanted) in enumerate(self._source.draws().items()):
-            counters = np.arange(first * wanted, (first + count) * wanted, dtype=np.uint64)
-            out[name] = uniform(self._key + number, counters).reshape(count, wanted)
+        for name, wanted in self._source.draws().items():
+            counters = starts + np.arange(wanted, dtype=np.uint64)
+            out[name] = uniform(self._key, counters.reshape(-1)).reshape(count, wanted)
         return out
 
     # ------------------------------------------------------------------ transform, collate
@@ -208,6 +213,12 @@ class BatchMaking:
             return batch
         collate = self._collate
         return collated(found, collate if isinstance(collate, str) else None)
+
+
+def _public(kind: type[BaseException]) -> type[Exception]:
+    """Return the error that users know for one of ours, or for what a library raised."""
+    known = (one for one in kind.__mro__ if one.__module__ == TensorLakeError.__module__)
+    return next(known, CorruptDataError)  # type: ignore[arg-type]
 
 
 def _rows(columns: dict[str, Values]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, LoaderClosedError
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 
 
@@ -71,6 +71,8 @@ class BatchThreads(Generic[Raw, Made]):
     ------
     InvalidOptionError
         When a batch is taken that alone needs more memory.
+    LoaderClosedError
+        When a batch is taken after `close`.
 
     Examples
     --------
@@ -129,6 +131,8 @@ class BatchThreads(Generic[Raw, Made]):
             self._taken = place
             self._change.notify_all()
             while place not in self._results:
+                if self._stopped:
+                    raise LoaderClosedError("the loader was closed; iterate over it anew")
                 self._change.wait()
             result, failed = self._results.pop(place)
             self._held = self._admitted.pop(place, 0)

@@ -56,7 +56,7 @@ class SampleSource(Protocol):
 
     @property
     def identity(self) -> bytes:
-        """The same for the same samples wherever they lie: of it, a seed and an epoch follows the order."""
+        """The same for the same table wherever it lies."""
 
     @property
     def sample_bytes(self) -> float:
