@@ -63,7 +63,7 @@ def items_of(values: Values, rows: int) -> Iterator[Any]:
     return iter(values)
 
 
-def gathered(items: Sequence[Any]) -> Values:
+def gathered(items: Sequence[Any]) -> Array | list[Any]:
     """Return values of rows as an array, if they are alike and none is missing, else as a list.
 
     Parameters

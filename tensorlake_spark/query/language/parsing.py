@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined,unused-ignore]
 
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.language.dialect import TensorDialect
