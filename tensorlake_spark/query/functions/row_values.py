@@ -225,7 +225,7 @@ def by_shapes(stacked: Callable[..., Any], arguments: Sequence[Values], rows: in
             else:
                 kinds = tuple([_kind(part) for part in parts])
                 groups.setdefault(kinds, []).append(i)
-        if len(groups) * 4 > rows:
+        if len(groups) * 2 > rows:
             return None
         return _grouped(stacked, arguments, rows, list(groups.values()), missing)
     except (ArithmeticError, IndexError, TypeError, ValueError):
