@@ -88,10 +88,9 @@ def register(con: Any) -> list[str]:
     find("shape")  # all functions are there now
     made: dict[str, tuple[Callable[..., Any], str]] = {}
     for function in FUNCTIONS:
-        names = [function.name, *(one for one in function.spellings if one != "mean")]
+        name = f"tensor_{function.name}" if function.name in PREFIXED else function.name
         result = "lengths" if function.name == "shape" else str(function.result)
-        for name in names:
-            made[f"tensor_{name}" if name in PREFIXED else name] = (_whole(function), result)
+        made[name] = (_whole(function), result)
     made["tensor_slice"] = (_sliced, "array")
     made["tensor_list"] = (_listed, "list")
     for name, (call, result) in made.items():
@@ -114,7 +113,12 @@ def _create(con: Any, name: str, call: Callable[..., Any], result: str) -> None:
 
     with contextlib.suppress(duckdb.Error):  # it is not there yet
         con.remove_function(name)
-    con.create_function(name, function, None, text, type="arrow", null_handling="special")
+    try:
+        con.create_function(name, function, None, text, type="arrow", null_handling="special")
+    except duckdb.CatalogException as error:
+        raise InvalidOptionError(
+            f"DuckDB has a function {name!r} of its own; register yours under another name"
+        ) from error
 
 
 def _whole(function: TensorFunction) -> Callable[..., Values]:
