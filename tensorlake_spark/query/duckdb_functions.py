@@ -158,7 +158,7 @@ def _from_arrow(column: Any) -> Values:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = array.type
     if pa.types.is_struct(kind):
-        if {field.name for field in kind} < {"dtype", "shape", "data"}:
+        if not {field.name for field in kind} >= {"dtype", "shape", "data"}:
             raise RowError(None, f"a tensor is a list, or {STRUCT}, not {kind}")
         return gathered(Structs(array).arrays())
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind):
@@ -174,6 +174,11 @@ def _from_arrow(column: Any) -> Values:
 
 
 def _lists(array: Any) -> Values:
+    inside = array.type
+    while hasattr(inside, "value_type"):
+        inside = inside.value_type
+    if not (pa.types.is_primitive(inside) or pa.types.is_decimal(inside)):
+        return [None if one is None else np.asarray(one) for one in array.to_pylist()]
     stack = None if array.null_count else _stack(array)
     if stack is not None:
         return stack

@@ -24,6 +24,9 @@ from tensorlake_spark.query.functions.row_values import (
     items_of,
 )
 
+_PLAIN = (bool, int, float, complex)
+"""Numbers of Python: they take the dtype of the array that they stand beside, and so does what is computed of them."""
+
 
 def applied(function: Callable[..., Any], arguments: Sequence[Values], rows: int) -> Values:
     """Return what a function of elements gives for each row, broadcast within the row.
@@ -58,7 +61,11 @@ def applied(function: Callable[..., Any], arguments: Sequence[Values], rows: int
             pass  # row by row it is found which one
         else:
             return _whole(found, rows)
-    return by_rows(function, arguments, rows)
+    found = by_rows(function, arguments, rows)
+    if isinstance(found, Constant) and isinstance(found.value, np.generic):
+        plain = all(type(one.value) in _PLAIN for one in arguments if isinstance(one, Constant))
+        return Constant(found.value.item()) if plain else found
+    return found
 
 
 def _whole(found: Any, rows: int) -> Values:
