@@ -67,7 +67,7 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.indexing.read_plan import ReadPlan
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
-    from tensorlake_spark.query.functions.user_functions import register_function
+    from tensorlake_spark.query.user_functions import register_function
     from tensorlake_spark.tensor.sparse import SparseBuilder, SparseTensor
     from tensorlake_spark.tensor.spec import TensorSpec
     from tensorlake_spark.writing.estimate import estimate
@@ -98,7 +98,7 @@ _HOMES = {
     "dataset": "datasets.dataset",
     "estimate": "writing.estimate",
     "open": "lake.lake",
-    "register_function": "query.functions.user_functions",
+    "register_function": "query.user_functions",
     "show_versions": "environment",
     "verify_receipt": "audit.receipt",
 }

@@ -1,8 +1,8 @@
 """The functions of tensors in a DuckDB connection: ``tensorlake_spark.duckdb.register(con)``.
 
-A tensor is a list, a list of lists, an array of fixed length, or the struct that this package stores (dtype, shape, data). DuckDB
-hands functions at most 2,048 rows at a time, whatever their bytes, and a function has one type of result: so what gives
-arrays gives that struct, and what can be asked along an axis elsewhere is asked of the whole array here.
+A tensor is a list, a list of lists, an array of fixed length, or the struct that this package stores (dtype, shape,
+data). DuckDB hands functions at most 2,048 rows at a time, whatever their bytes. A function has one type of result
+there: what gives arrays gives that struct, and what can be asked along an axis elsewhere is asked of the whole array.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def register(con: Any) -> list[str]:
     -------
     list of str
         The names: those of queries, with ``tensor_`` before `all`, `any`, `contains` and `histogram`, which DuckDB has
-        itself; those of `tl.register_function`; and two more. ``tensor_slice(x, '100:500, ::-1')`` is NumPy's ``x[100:500, ::-1]``,
-        and ``tensor_list(x)`` gives the elements in C order as a list of DOUBLE.
+        itself; those of `tl.register_function`; and two more. ``tensor_slice(x, '100:500, ::-1')`` is NumPy's
+        ``x[100:500, ::-1]``, and ``tensor_list(x)`` gives the elements in C order as a list of DOUBLE.
 
     Raises
     ------

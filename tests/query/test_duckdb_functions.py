@@ -11,7 +11,7 @@ from tensorlake_spark.datasets.types.tensor_struct import Structs, struct_of
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.query.duckdb_functions import PREFIXED, register
 from tensorlake_spark.query.functions.registry import FUNCTIONS
-from tensorlake_spark.query.functions.user_functions import register_function, unregister_function
+from tensorlake_spark.query.user_functions import register_function, unregister_function
 
 
 @pytest.fixture

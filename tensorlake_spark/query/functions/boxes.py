@@ -1,7 +1,7 @@
 """Functions of bounding boxes: arrays of shape (boxes, 4).
 
-A form says what the four numbers are, as `tensorlake_spark.types.BoundingBox` has it: ``xyxy`` two corners, ``xywh`` the
-corner and the size, ``cxcywh`` the centre and the size.
+A form says what the four numbers are, as `tensorlake_spark.types.BoundingBox` has it: ``xyxy`` two corners, ``xywh``
+the corner and the size, ``cxcywh`` the centre and the size.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Operators and functions of single elements: arithmetic, comparisons, logic and mathematics, as NumPy has them.
 
-A division by zero is infinite or NaN, whole numbers wrap around as their dtype does, and shapes are broadcast within a row. Where
-a row has no value, the result has none; AND and OR know that such a value is neither true nor false.
+A division by zero is infinite or NaN, whole numbers wrap around as their dtype does, and shapes are broadcast within a
+row. Where a row has no value, the result has none; AND and OR know that such a value is neither true nor false.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Functions that make one number, or fewer axes, of an array: means, sums, extremes, norms, and what is in it and what shape it has.
+"""Functions that say something of an array: its mean, sum, extremes and norm, what is in it, and its shape.
 
-Their names begin with ``array_``, so that none is taken for an aggregate of SQL, which goes over rows. An empty array has no
-smallest or largest element: there the result is null. All else is as NumPy has it.
+Their names begin with ``array_`` where SQL has an aggregate, which goes over rows. An empty array has no smallest or
+largest element: there the result is null. All else is as NumPy has it.
 """
 
 from __future__ import annotations

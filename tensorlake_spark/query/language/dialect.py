@@ -133,7 +133,7 @@ class TensorDialect(Dialect):
             return token is not None and token.token_type in kinds
 
         def _parse_version(self) -> Any:
-            """Read ``VERSION 'tag'``, ``VERSION 5``, ``VERSION AS OF 5``, ``AS OF 'time'`` or ``TIMESTAMP AS OF 'time'``."""
+            """Read ``VERSION 'tag'``, ``VERSION AS OF 5``, ``AS OF 'time'`` or ``TIMESTAMP AS OF 'time'``."""
             token, index = self._curr, self._index
             if token is None:
                 return None

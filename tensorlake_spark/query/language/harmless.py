@@ -1,7 +1,7 @@
 """What a query may have: all else is refused, so that no query reads a file, changes a setting, or writes.
 
-A list of what is allowed is safe where a list of what is forbidden is not: a statement, a function or a kind of table that is
-not named here is an error, also one that an engine learns tomorrow.
+A list of what is allowed is safe where a list of what is forbidden is not: a statement, a function or a kind of table
+that is not named here is an error, also one that an engine learns tomorrow.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ MOST_CHARACTERS, MOST_TOKENS = 1 << 20, 50_000
 """A longer text is refused; long lists of values are parameters."""
 
 MOST_NESTED, MOST_DEEP, MOST_TYPES = 24, 100, 4
-"""More brackets in each other, operations of operations, or types of types are refused: they are walked by recursion, and
-sqlglot reads types in each other many times."""
+"""More brackets in each other, operations of operations, or types of types are refused: they are walked by recursion,
+and sqlglot reads types in each other many times."""
 
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 

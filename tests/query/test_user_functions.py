@@ -7,8 +7,8 @@ import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError
 from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.registry import find
-from tensorlake_spark.query.functions.user_functions import register_function, unregister_function
 from tensorlake_spark.query.language.parsing import parse
+from tensorlake_spark.query.user_functions import register_function, unregister_function
 
 STACK = {"x": np.arange(6.0).reshape(3, 2), "r": [np.ones(1), None, np.ones(3)]}
 
