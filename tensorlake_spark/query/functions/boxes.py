@@ -6,13 +6,16 @@ the corner and the size, ``cxcywh`` the centre and the size.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sqlglot import exp
 
 from tensorlake_spark.query.functions.definitions import rowwise
 from tensorlake_spark.query.functions.row_values import Array, Constant
 from tensorlake_spark.query.functions.summaries import numbers
+from tensorlake_spark.query.functions.tree_names import function_name, name_of
 
 FORMS = ("xyxy", "xywh", "cxcywh")
 
@@ -157,6 +160,45 @@ def normalize(boxes: Any, window: Any, form: str = "xyxy") -> Array:
         start, size = start[..., None, :], size[..., None, :]
     with np.errstate(all="ignore"):
         return np.asarray((array - start) / size) if not one or frame.ndim == 1 else array
+
+
+def with_forms(node: Any, forms: Mapping[str, str]) -> Any:
+    """Return a copy of an expression in which the functions of boxes know the forms that columns declare.
+
+    Parameters
+    ----------
+    node : sqlglot expression
+    forms : mapping from str to str
+        The form of each column of boxes, by `name_of`. A call that says a form itself keeps it. What is no such
+        column, a list or a parameter, has the form of the other argument.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> node = parse("SELECT iou(a, b) FROM t").selects[0]
+    >>> with_forms(node, {"a": "xywh", "b": "cxcywh"}).sql()
+    "IOU(a, b, 'xywh', 'cxcywh')"
+    """
+    made = node.copy()
+    for call in list(made.find_all(exp.Anonymous)):
+        name, given = function_name(call), call.expressions
+        if name not in ("iou", "iou_matrix", "normalize") or len(given) != 2:
+            continue
+        first, second = (_form_of(one, forms) for one in given)
+        if name == "normalize":
+            found = [first]
+        else:
+            found = list(dict.fromkeys([first or second, second or first]))
+        for form in found:
+            if form is not None:
+                call.append("expressions", exp.Literal.string(form))
+    return made
+
+
+def _form_of(node: Any, forms: Mapping[str, str]) -> str | None:
+    while isinstance(node, (exp.Bracket, exp.Paren)):
+        node = node.this
+    return forms.get(name_of(node)) if isinstance(node, exp.Column) else None
 
 
 def _stack_of(values: Any) -> Any:
