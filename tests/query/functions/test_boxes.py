@@ -16,6 +16,7 @@ from tensorlake_spark.query.functions.boxes import (
 )
 from tensorlake_spark.query.functions.registry import find
 from tensorlake_spark.query.functions.row_values import Constant, RowError, expanded
+from tensorlake_spark.query.language.dialect import TensorDialect
 from tensorlake_spark.query.language.parsing import parse
 
 
@@ -147,8 +148,8 @@ def test_the_row_with_a_wrong_shape_is_named():
     [
         ("iou(a, b)", "IOU(a, b, 'xywh', 'cxcywh')"),
         ("iou(a, a)", "IOU(a, a, 'xywh')"),
-        ("iou(a, :q)", "IOU(a, :q, 'xywh')"),
-        ("iou([0, 0, 1, 1], a[1:])", "IOU(ARRAY(0, 0, 1, 1), a[1:], 'xywh')"),
+        ("iou(a, :q)", "IOU(a, $q, 'xywh')"),
+        ("iou([0, 0, 1, 1], a[1:])", "IOU([0, 0, 1, 1], a[1:], 'xywh')"),
         ("iou(c, c)", "IOU(c, c)"),
         ("iou(a, b, 'xyxy')", "IOU(a, b, 'xyxy')"),
         ("iou_matrix(c, b) + 1", "IOU_MATRIX(c, b, 'cxcywh') + 1"),
@@ -160,6 +161,6 @@ def test_the_row_with_a_wrong_shape_is_named():
 def test_forms_that_columns_declare(text, wanted):
     node = parse(f"SELECT {text} FROM t").selects[0]
     before = node.sql()
-    found = with_forms(node, {"a": "xywh", "b": "cxcywh"}).sql()
+    found = with_forms(node, {"a": "xywh", "b": "cxcywh"}).sql(dialect=TensorDialect)
     assert found.replace("iou", "IOU").replace("normalize", "NORMALIZE") == wanted
     assert node.sql() == before
