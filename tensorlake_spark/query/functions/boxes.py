@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from tensorlake_spark.query.functions.definitions import rowwise
 from tensorlake_spark.query.functions.row_values import Array, Constant
-from tensorlake_spark.query.functions.summaries import numbers
+from tensorlake_spark.query.functions.summaries import reals
 from tensorlake_spark.query.functions.tree_names import function_name, name_of
 
 FORMS = ("xyxy", "xywh", "cxcywh")
@@ -41,7 +41,7 @@ def corners(boxes: Any, form: str = "xyxy") -> Array:
     """
     if form not in FORMS:
         raise ValueError(f"{form!r:.40} is no form of boxes; there are {', '.join(FORMS)}")
-    array = numbers(boxes)
+    array = reals(boxes)
     if array.dtype.kind != "f":
         array = array.astype(np.float64)
     if array.ndim == 1:
@@ -143,8 +143,8 @@ def normalize(boxes: Any, window: Any, form: str = "xyxy") -> Array:
     array([[0.25, 0.  , 0.5 , 1.  ]])
     """
     corners(boxes, form)  # the checks
-    array = numbers(boxes)
-    frame = numbers(window)
+    array = reals(boxes)
+    frame = reals(window)
     if frame.shape[-1:] != (4,):
         raise ValueError(f"a window is x, y, width and height, not an array of shape {frame.shape}")
     if array.dtype.kind != "f":

@@ -275,7 +275,12 @@ def _array(node: Any, rows: _Rows) -> Values:
         made = [np.asarray(item) for item in items]
         if len({item.shape for item in made}) > 1:
             raise ValueError(f"the parts of an array have shapes {[item.shape for item in made]}")
-        return np.array(items) if all(item.ndim == 0 for item in made) else np.stack(made)
+        found = np.array(items) if all(item.ndim == 0 for item in made) else np.stack(made)
+        if found.dtype == object:
+            raise TypeError(
+                f"the parts of an array have types {[str(item.dtype) for item in made]}"
+            )
+        return found
 
     return by_rows(one, parts, rows.count) if parts else Constant(np.zeros(0))
 
@@ -371,7 +376,7 @@ def _like(node: Any, rows: _Rows) -> Values:
 
 def _refused(node: Any, rows: _Rows | None = None) -> Values:
     raise InvalidQueryError(
-        f"{text_of(node):.200}: it is computed over many rows, and cannot stand inside an expression on tensors"
+        f"{text_of(node):.200}: it cannot stand inside an expression on tensors; what is computed over many rows stands alone"
     )
 
 

@@ -124,6 +124,7 @@ def test_no_boxes():
         ((np.zeros(5), np.zeros((1, 4))), "boxes have the shape"),
         ((np.zeros((1, 4)), np.zeros((1, 4)), "xyz"), "no form of boxes"),
         ((np.array(["a"] * 4), np.zeros((1, 4))), "no numbers"),
+        ((np.zeros((1, 4), complex), np.zeros((1, 4))), "complex numbers"),
     ],
 )
 def test_what_is_no_box(arguments, said):

@@ -1,5 +1,7 @@
 """Expressions of queries against NumPy, row by row."""
 
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.functions.expressions import evaluate
+from tensorlake_spark.query.functions.registry import FUNCTIONS, SCALARS
 from tensorlake_spark.query.language.parsing import parse
 
 ROWS = 4
@@ -215,7 +218,7 @@ def test_generated_expressions_are_those_of_numpy(data):
         )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from(["x", "r"]))
 def test_a_batch_is_as_its_rows_one_by_one(seed, name):
     rng = np.random.default_rng(seed)
@@ -339,3 +342,72 @@ def test_inputs_are_not_changed():
     before = COLUMNS["x"].copy()
     ask("-x + x * 2 - clip(x, 0, 9)")
     assert np.array_equal(before, COLUMNS["x"])
+
+
+# ------------------------------------------------------------------ anything at all
+
+ANY = COLUMNS | {
+    "b": np.array([True, False] * 2),
+    "e": [np.zeros((0, 4))] * ROWS,
+    "none": [None] * ROWS,
+    "c": np.ones(ROWS) * 1j,
+    "span": np.array([1, 2, 3, 4], "timedelta64[s]"),
+}
+ATOMS = [
+    *(name for name in ANY),
+    *[
+        "0",
+        "-1",
+        "2.5",
+        "NULL",
+        "TRUE",
+        "'a'",
+        "'xywh'",
+        ":p",
+        ":q",
+        "[0,0,1,1]",
+        "[1,2]",
+        "1e400",
+        "99999999999999999999",
+    ],
+]
+CALLS = sorted({f.name for f in FUNCTIONS} | SCALARS)
+
+
+def anything(rng, depth):
+    """A text that may or may not make sense; of a seed, because Hypothesis would be slow in making so much of it."""
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice(ATOMS)
+    a, b, c = (anything(rng, depth - 1) for _ in range(3))
+    sign = rng.choice(["+", "-", "*", "/", "%", "<", "=", "<>", "AND", "OR", "&", "<<", "LIKE", "DIV"])
+    key = ", ".join(
+        rng.choice([":", "::-1", "...", "newaxis", b, f"{b}:{c}"]) for _ in range(rng.randrange(3))
+    )
+    return rng.choice(
+        [
+            f"({a} {sign} {b})",
+            f"{rng.choice(CALLS)}({', '.join([a, b, c][: rng.randrange(4)])})",
+            f"{a}[{key}]",
+            f"CASE WHEN {a} THEN {b} ELSE {c} END",
+            f"CAST({a} AS {rng.choice(['INT', 'FLOAT', 'TEXT', 'DATE', 'BOOLEAN'])})",
+            f"(NOT {a})",
+            f"({a} IN ({b}, {c}))",
+            f"({a} BETWEEN {b} AND {c})",
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_expression_gives_a_value_a_row_or_our_error(seed):
+    rng = random.Random(seed)
+    given_ = 0
+    for _ in range(40):
+        text = anything(rng, 3)
+        try:
+            found = ask(text, columns=ANY, p=5, q=np.arange(4))
+        except InvalidQueryError:
+            continue
+        given_ += 1
+        assert isinstance(found, (list, np.ndarray))
+        assert len(found) == ROWS
+    assert given_

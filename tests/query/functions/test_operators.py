@@ -1,6 +1,8 @@
 """Arithmetic, comparisons and logic of rows, against NumPy row by row."""
 
 import operator
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -153,6 +155,21 @@ def test_among():
 )  # fmt: skip
 def test_like(pattern, wanted):
     assert list(alike(np.array(["cat", "dog", "car\n"]), Constant(pattern), 3)) == wanted
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_like_is_that_of_sqlite(seed):
+    rng = np.random.default_rng(seed)
+    text = "".join(rng.choice(list("ab"), rng.integers(0, 8)))
+    pattern = "".join(rng.choice(list("ab%_"), rng.integers(0, 6)))
+    with closing(sqlite3.connect(":memory:")) as con:
+        (wanted,) = con.execute("SELECT ? LIKE ?", [text, pattern]).fetchone()
+    assert list(alike(np.array([text]), Constant(pattern), 1)) == [bool(wanted)]
+
+
+def test_like_of_many_parts_ends_soon():
+    text, pattern = "a" * 5000, "%a" * 50 + "%b"
+    assert list(alike(np.array([text]), Constant(pattern), 1)) == [False]
 
 
 def test_like_of_any_case():
