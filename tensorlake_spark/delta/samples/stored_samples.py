@@ -104,6 +104,30 @@ class StoredSamples:
         apart = bool((first[1:] > last[:-1]).all()) and LEAST not in first and MOST not in last
         return apart and all(path.startswith(SORTED) for path in self.files.paths)
 
+    @property
+    def file_counts(self) -> Array:
+        """The samples of each file that are still there."""
+        return np.diff(self._starts)
+
+    @property
+    def lying(self) -> Array | None:
+        """The positions of all samples in the order in which they lie; None where that is their order."""
+        return None if self._order is None else self._back
+
+    def only_value(self, name: str) -> Any:
+        """Return the one value that a column has by the log, None where it says no such thing.
+
+        Parameters
+        ----------
+        name : str
+            The column, with dots between the structs around it and its own name.
+        """
+        actions = self.snapshot.file_actions
+        if not {f"min.{name}", f"max.{name}"} <= {*actions.column_names}:
+            return None
+        found = {*actions[f"min.{name}"].to_pylist(), *actions[f"max.{name}"].to_pylist()}
+        return found.pop() if len(found) == 1 else None
+
     @cached_property
     def file_sizes(self) -> list[int]:
         """The bytes of each file."""
@@ -302,6 +326,37 @@ class StoredSamples:
             back[by_file] = np.arange(len(by_file))
             whole = whole.take(back)
         return whole
+
+    def ranges(
+        self, columns: Sequence[Parts] | None, positions: Array
+    ) -> list[tuple[str, int, int]]:
+        """Return where the row groups of some samples have columns, without the large gaps between these.
+
+        Parameters
+        ----------
+        columns : sequence of tuple of str, or None
+            As for `rows`.
+        positions : int64 ndarray
+            Which samples, in any order.
+
+        Returns
+        -------
+        list of (str, int, int)
+            The path of a file, where bytes begin in it, and how many they are.
+        """
+        leaves, _ = self._asked(columns)
+        files, rows = self.locate(positions)
+        met = np.unique(files).tolist()
+        out: list[tuple[str, int, int]] = []
+        for number, one in enumerate(met):
+            with reaching(self.snapshot.storage):
+                if not number % AHEAD:
+                    self.files.footers(met[number : number + AHEAD])
+                file = self.files[one]
+                paths = [leaf.path for leaf in leaves if file.has(leaf)]
+                for group in np.unique(file.groups_of(rows[files == one])).tolist():
+                    out += [(file.path, a, b - a) for a, b in file.spans_of_group(group, paths)]
+        return out
 
     def select(
         self,
