@@ -19,7 +19,13 @@ from tensorlake_spark.datasets.types.base import (
     shown,
 )
 from tensorlake_spark.datasets.types.media import image_codecs, media_bytes
-from tensorlake_spark.datasets.types.media.image_headers import FACTS, Facts, HeaderError
+from tensorlake_spark.datasets.types.media.image_headers import (
+    FACTS,
+    Facts,
+    HeaderError,
+    jpeg_facts,
+)
+from tensorlake_spark.datasets.types.media.jpeg_headers import jpeg_sizes
 from tensorlake_spark.datasets.types.media.media_bytes import Media
 from tensorlake_spark.datasets.types.tensor_struct import binary_of
 from tensorlake_spark.datasets.types.tensors import check_dtype
@@ -100,32 +106,42 @@ class Picture(Type):
             inner = self._files([f for f in files if f is not None], None, _Numbered(place, there))
             index = np.cumsum(there) - 1
             return inner.take(pa.array(index, mask=~there))
+        data = media_bytes.binary_of(files, place) if column is None else column
         try:
-            facts = [*map(self.header, files)]
-            heights, widths, channels, dtypes = zip(*facts) if facts else ((), (), (), ())
-            for kind in {*zip(channels, dtypes)}:
+            sizes, dtypes = self._sizes(files, data)
+            for kind in {*zip(sizes[2].tolist(), dtypes)}:
                 self.check_kind(*kind)
         except HeaderError:
             raise self._culprit(files, place) from None
-        sizes = np.array([heights, widths], np.int64)
+        pixels = sizes[0].astype(np.int64) * sizes[1]
         bound = media_bytes.pixel_bound()
-        if len(files) and int((sizes[0] * sizes[1]).max()) > bound:
-            number = int((sizes[0] * sizes[1]).argmax())
+        if len(files) and int(pixels.max()) > bound:
+            number = int(pixels.argmax())
             raise place.wrong(
-                number, f"at most {bound} pixels", f"{heights[number]} x {widths[number]}",
+                number, f"at most {bound} pixels", f"{sizes[0, number]} x {sizes[1, number]}",
                 f"if it is no bomb, set {media_bytes.MAX_PIXELS} to more, on executors too",
             )  # fmt: skip
-        alike = {*dtypes}
         columns = {
-            "data": files if column is None else column,
+            "data": data,
             "format": pa.repeat(pa.scalar(self.file_format(), pa.string()), len(files)),
-            "height": sizes[0].astype(np.int32),
-            "width": sizes[1].astype(np.int32),
-            "channels": np.array(channels, np.int32),
-            "dtype": pa.repeat(dtypes[0], len(files)) if len(alike) == 1 else list(dtypes),
+            "height": sizes[0],
+            "width": sizes[1],
+            "channels": sizes[2],
+            "dtype": pa.repeat(dtypes[0], len(files)) if len({*dtypes}) == 1 else dtypes,
             "crc": media_bytes.crcs_of(files),  # type: ignore[arg-type]
         }
         return media_bytes.struct_of(IMAGE, columns, None, place)
+
+    def _sizes(self, files: list[Any], data: pa.Array) -> tuple[Array, list[str]]:
+        """Return height, width and channels of files, an axis each, and their dtypes; raises HeaderError."""
+        if self.header is jpeg_facts:
+            sizes, known = jpeg_sizes(data)
+            for number in np.flatnonzero(~known).tolist():
+                sizes[:, number] = jpeg_facts(files[number])[:3]
+            return sizes, ["uint8"] * len(files)
+        facts = [*map(self.header, files)]
+        whole = np.array([fact[:3] for fact in facts], np.int32).reshape(-1, 3)
+        return np.ascontiguousarray(whole.T), [fact[3] for fact in facts]
 
     def _culprit(self, files: list[Any], place: Place) -> Exception:
         for number, data in enumerate(files):

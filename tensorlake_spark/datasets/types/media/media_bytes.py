@@ -100,7 +100,7 @@ def struct_of(
     place : Place
         For messages.
     """
-    columns = columns | {"data": _binary(columns["data"], place)}
+    columns = columns | {"data": binary_of(columns["data"], place)}
     arrays = [
         c if isinstance(c, pa.Array) else pa.array(c, field.type)
         for field in kind
@@ -110,7 +110,7 @@ def struct_of(
     return pa.StructArray.from_arrays(arrays, fields=[*kind], mask=mask)
 
 
-def _binary(files: Any, place: Place) -> pa.Array:
+def binary_of(files: Any, place: Place) -> pa.Array:
     """Return pieces of bytes, None for a null, as Arrow has them."""
     if isinstance(files, pa.Array):
         return files
