@@ -82,7 +82,10 @@ def jpeg_sizes(column: pa.Array) -> tuple[Array, Array]:
 def _read(files: Array, frames: Array, sizes: Array, known: Array) -> None:
     """Take in frame headers: length, bits, height, width and components are eight bytes."""
     parts = (frames & 0xFF).astype(np.int32)
-    height, width = (frames >> 24 & 0xFFFF).astype(np.int32), (frames >> 8 & 0xFFFF).astype(np.int32)
+    height, width = (
+        (frames >> 24 & 0xFFFF).astype(np.int32),
+        (frames >> 8 & 0xFFFF).astype(np.int32),
+    )
     is_right = (frames >> 40 & 0xFF == 8) & (frames >> 48 == 8 + 3 * parts.astype(np.uint64))
     is_right &= (parts == 1) | (parts == 3) | (parts == 4)
     is_right &= (height > 0) & (width > 0)
