@@ -35,7 +35,8 @@ def _value_ends(values: pa.Array) -> Array:
     t = pa.types
     if t.is_struct(kind):
         inner = [_value_ends(values.field(i)) for i in range(kind.num_fields)]
-        return np.sum([np.zeros(count + 1, np.int64), *inner], axis=0)
+        total: Array = np.sum([np.zeros(count + 1, np.int64), *inner], axis=0)
+        return total
     wide = t.is_large_binary(kind) or t.is_large_string(kind) or t.is_large_list(kind)
     if wide or t.is_binary(kind) or t.is_string(kind) or t.is_list(kind):
         form = np.int64 if wide else np.int32
@@ -46,6 +47,8 @@ def _value_ends(values: pa.Array) -> Array:
         sizes = ends
         if t.is_list(kind) or t.is_large_list(kind):
             sizes = _value_ends(values.values)[ends]
-        return sizes - sizes[0] + np.arange(count + 1) * np.dtype(form).itemsize
+        out: Array = sizes - sizes[0] + np.arange(count + 1) * np.dtype(form).itemsize
+        return out
     each = -(-values.nbytes // max(1, count))
-    return np.arange(count + 1) * each
+    fixed: Array = np.arange(count + 1) * each
+    return fixed
