@@ -28,8 +28,8 @@ logger = logging.getLogger("tensorlake_spark")
 COUNTER = "dataset/sid"
 """The application transaction whose number is the next sid."""
 
-HELD_BYTES = 32 << 20
-"""An append that is not larger waits in memory for its numbers; a larger one reserves them."""
+HELD_BYTES = 8 << 20
+"""An append that is not larger stays in memory until it has its numbers; a larger one reserves them."""
 
 RESERVED = 1 << 32
 """Numbers that an append of unknown length reserves; those it did not need go back, if nobody else came after."""
@@ -98,7 +98,7 @@ def append(
     snapshot.check_writable()
     parts = PartsWriter(storage, snapshot, schema)
     first = next_sid(snapshot)
-    given, size = 0, 0
+    given = 0
     rest = iter(batches)
     held: list[tuple[dict[str, pa.Array], int]] = []
     with ExitStack() as stack:
@@ -115,8 +115,7 @@ def append(
                 # With the numbers that they have if no other writer is faster.
                 writer.add(numbered(arrays, schema, first + given))
                 given += count
-                size += sum(array.nbytes for array in arrays.values())
-                if size > HELD_BYTES:
+                if writer.given_bytes > HELD_BYTES:
                     break
             else:
                 files = writer.finish()

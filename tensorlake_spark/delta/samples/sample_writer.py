@@ -55,6 +55,13 @@ class SampleWriter:
         What the names of its files begin with, so that others find them.
     in_order : bool
         Whether samples come in the order of their numbers.
+
+    Attributes
+    ----------
+    given_bytes : int
+        Bytes of all samples that were added.
+    files : list of DataFile
+        Those that are whole.
     """
 
     def __init__(
@@ -72,6 +79,7 @@ class SampleWriter:
         self.file_bytes = file_bytes
         self.row_group_bytes = row_group_bytes
         self.mark = mark
+        self.given_bytes = 0
         self.files: list[DataFile] = []
         self._leaves = leaf_columns(schema)
         self._pending: list[tuple[pa.Table, Array]] = []  # with the bytes of each row
@@ -90,7 +98,9 @@ class SampleWriter:
 
     def add(self, rows: pa.Table) -> None:
         """Add samples, of the writer's schema; what went wrong with earlier ones is raised here, or by `finish`."""
-        self._behind.do(partial(self._add, rows), rows.nbytes)
+        nbytes = rows.nbytes
+        self.given_bytes += nbytes
+        self._behind.do(partial(self._add, rows), nbytes)
 
     def _add(self, rows: pa.Table) -> None:
         ends = row_ends(rows)
