@@ -80,7 +80,16 @@ class Picture(Type):
     def _from_list(self, values: list[Any], place: Place) -> pa.Array:
         if not {*map(type, values)} <= {bytes}:
             values = [self._bytes(value, number, place) for number, value in enumerate(values)]
-        return self._files(values, None, place)
+            if None in values:
+                return self._some(values, place)
+        return self._files(values, media_bytes.joined(values, place), place)
+
+    def _some(self, values: list[bytes | None], place: Place) -> pa.Array:
+        """Return files as a column, of which some are null."""
+        there = np.fromiter((v is not None for v in values), bool, len(values))
+        files, numbered = [v for v in values if v is not None], _Numbered(place, there)
+        inner = self._files(files, media_bytes.joined(files, numbered), numbered)
+        return inner.take(pa.array(np.cumsum(there) - 1, mask=~there))
 
     def _bytes(self, value: Any, number: int, place: Place) -> bytes | None:
         if value is None:
@@ -99,17 +108,11 @@ class Picture(Type):
             return self._files(values.to_pylist(), values, place)
         return self._from_list(values.to_pylist(), place)
 
-    def _files(self, files: list[bytes | None], column: pa.Array | None, place: Place) -> pa.Array:
-        """Return files as a column; `column` is the same as Arrow has it, if it does."""
-        if None in files:
-            there = np.fromiter((f is not None for f in files), bool, len(files))
-            inner = self._files([f for f in files if f is not None], None, _Numbered(place, there))
-            index = np.cumsum(there) - 1
-            return inner.take(pa.array(index, mask=~there))
-        data = media_bytes.binary_of(files, place) if column is None else column
+    def _files(self, files: list[bytes], data: pa.Array, place: Place) -> pa.Array:
+        """Return files as a column; `data` is the same as Arrow has it."""
         try:
-            sizes, dtypes = self._sizes(files, data)
-            for kind in {*zip(sizes[2].tolist(), dtypes)}:
+            sizes, dtypes, kinds = self._read_headers(files, data)
+            for kind in kinds:
                 self.check_kind(*kind)
         except HeaderError:
             raise self._culprit(files, place) from None
@@ -127,21 +130,28 @@ class Picture(Type):
             "height": sizes[0],
             "width": sizes[1],
             "channels": sizes[2],
-            "dtype": pa.repeat(dtypes[0], len(files)) if len({*dtypes}) == 1 else dtypes,
-            "crc": media_bytes.crcs_of(files),  # type: ignore[arg-type]
+            "dtype": dtypes,
+            "crc": media_bytes.crcs_of(files),
         }
         return media_bytes.struct_of(IMAGE, columns, None, place)
 
-    def _sizes(self, files: list[Any], data: pa.Array) -> tuple[Array, list[str]]:
-        """Return height, width and channels of files, an axis each, and their dtypes; raises HeaderError."""
+    def _read_headers(
+        self, files: list[bytes], data: pa.Array
+    ) -> tuple[Array, Any, set[tuple[int, str]]]:
+        """Return sizes of files (height, width, channels), their dtypes, and each kind of channels and dtype once.
+
+        Raises HeaderError for a file that is not whole, or of another format.
+        """
         if self.header is jpeg_facts:
             sizes, known = jpeg_sizes(data)
             for number in np.flatnonzero(~known).tolist():
                 sizes[:, number] = jpeg_facts(files[number])[:3]
-            return sizes, ["uint8"] * len(files)
+            kinds = {(channels, "uint8") for channels in np.unique(sizes[2]).tolist()}
+            return sizes, pa.repeat("uint8", len(files)), kinds
         facts = [*map(self.header, files)]
-        whole = np.array([fact[:3] for fact in facts], np.int32).reshape(-1, 3)
-        return np.ascontiguousarray(whole.T), [fact[3] for fact in facts]
+        sizes = np.array([fact[:3] for fact in facts], np.int32).reshape(-1, 3).T
+        dtypes = [fact[3] for fact in facts]
+        return np.ascontiguousarray(sizes), dtypes, {fact[2:] for fact in facts}
 
     def _culprit(self, files: list[Any], place: Place) -> Exception:
         for number, data in enumerate(files):

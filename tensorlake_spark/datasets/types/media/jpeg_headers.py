@@ -59,15 +59,15 @@ def jpeg_sizes(column: pa.Array) -> tuple[Array, Array]:
     eight = np.ndarray(data.size - 7, ">u8", data, strides=(1,))
     last = ends[1:] - _HEADER
     rest = np.flatnonzero(last >= ends[:-1] + 2)
-    rest = rest[four[ends[rest]] >> 8 == 0xFFD8FF]
+    rest = rest[four[ends[rest]].astype(np.int64) >> 8 == 0xFFD8FF]
     at = ends[rest] + 2
     for _ in range(MOST_SEGMENTS):
-        head = four[at]
+        head = four[at].astype(np.int64)
         step = _STEPS[head >> 16 & 0xFF]
         step[head >> 24 != 0xFF] = 0
         found = step == _DECODED
         if found.any():
-            _read(rest[found], eight[at[found] + 2], sizes, known)
+            _read(rest[found], eight[at[found] + 2].astype(np.uint64), sizes, known)
         at = at + 2 + (head & 0xFFFF)
         more = (step == _SEGMENT) & (at <= last[rest])
         if not more.any():
@@ -75,7 +75,7 @@ def jpeg_sizes(column: pa.Array) -> tuple[Array, Array]:
         if not more.all():
             at, rest = at[more], rest[more]
     places = np.flatnonzero(known)
-    known[places] = four[ends[1:][places] - 4] & 0xFFFF == 0xFFD9
+    known[places] = four[ends[1:][places] - 4].astype(np.int64) & 0xFFFF == 0xFFD9
     return sizes, known
 
 
