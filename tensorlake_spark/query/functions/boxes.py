@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.query.functions.registry import rowwise
+from tensorlake_spark.query.functions.definitions import rowwise
 from tensorlake_spark.query.functions.row_values import Array, Constant
 from tensorlake_spark.query.functions.summaries import numbers
 

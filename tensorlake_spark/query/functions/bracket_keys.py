@@ -86,7 +86,8 @@ def slice_values(values: Values, items: Sequence[Item], rows: int) -> Values:
         key = None
     if key is not None and isinstance(values, np.ndarray) and not _is_fancy(key):
         try:
-            return np.asarray(values[(slice(None), *key)])
+            whole = (slice(None), *key)
+            return np.asarray(values[whole])
         except (IndexError, TypeError, ValueError):
             pass  # row by row it is found which one
     if key is not None:
@@ -128,7 +129,8 @@ def _picked(x: Any, items: Sequence[Item], given: Sequence[Any]) -> Array | None
         else:
             values = [None if item is None else next(rest)]
         parts.append(_part(item, values))
-    return np.asarray(x)[tuple(parts)]
+    found: Array = np.asarray(x)[tuple(parts)]
+    return found
 
 
 def _part(item: Item, values: Sequence[Any]) -> Any:

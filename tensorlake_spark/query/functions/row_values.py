@@ -63,7 +63,7 @@ def items_of(values: Values, rows: int) -> Iterator[Any]:
     return iter(values)
 
 
-def gathered(items: Sequence[Any]) -> Values:
+def gathered(items: Sequence[Any]) -> Array | list[Any]:
     """Return values of rows as an array, if they are alike and none is missing, else as a list.
 
     Parameters
@@ -225,7 +225,7 @@ def by_shapes(stacked: Callable[..., Any], arguments: Sequence[Values], rows: in
             else:
                 kinds = tuple([_kind(part) for part in parts])
                 groups.setdefault(kinds, []).append(i)
-        if len(groups) * 4 > rows:
+        if len(groups) * 2 > rows:
             return None
         return _grouped(stacked, arguments, rows, list(groups.values()), missing)
     except (ArithmeticError, IndexError, TypeError, ValueError):

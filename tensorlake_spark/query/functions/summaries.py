@@ -1,4 +1,4 @@
-"""Functions that make one number, or fewer axes, of an array: means, sums, extremes, norms, and what is in it.
+"""Functions that make one number, or fewer axes, of an array: means, sums, extremes, norms, and what is in it and what shape it has.
 
 Their names begin with ``array_``, so that none is taken for an aggregate of SQL, which goes over rows. An empty array has no
 smallest or largest element: there the result is null. All else is as NumPy has it.
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.query.functions.registry import rowwise
+from tensorlake_spark.query.functions.definitions import rowwise
 from tensorlake_spark.query.functions.row_values import Array, Constant
 
 Axes = int | tuple[int, ...] | None
@@ -263,3 +263,38 @@ def histogram(x: Any, bins: Any = 10, low: Any = None, high: Any = None) -> Arra
 
 
 rowwise("histogram", histogram, "array", (1, 4), about="how many elements are in each of some bins")
+
+
+def shape(x: Any, axis: Any = None) -> Any:
+    """Return the lengths of the axes of an array, or the length of one.
+
+    Examples
+    --------
+    >>> shape(np.zeros((2, 3))), shape(np.zeros((2, 3)), -1)
+    (array([2, 3]), np.int64(3))
+    """
+    lengths = np.array(np.shape(x), np.int64)
+    return lengths if axis is None else lengths[np.asarray(axes_of(axis, len(lengths)))]
+
+
+def _shapes(x: Any, axis: Any = Constant(None)) -> Any:
+    if isinstance(x, Constant) or not isinstance(axis, Constant):
+        return None
+    one = shape(x[0], axis.value) if len(x) else np.array(x.shape[1:], np.int64)
+    return np.tile(one, (len(x), *[1] * one.ndim)) if one.ndim else np.full(len(x), one)
+
+
+def dtype(x: Any) -> str:
+    """Return the name of an array's dtype.
+
+    Examples
+    --------
+    >>> dtype(np.zeros(2, np.uint8))
+    'uint8'
+    """
+    kind = np.asarray(x).dtype
+    return "text" if kind.kind == "U" else kind.name
+
+
+rowwise("shape", shape, "array", (1, 2), (), _shapes, "shape", "the lengths of the axes")
+rowwise("dtype", dtype, "text", (1, 1), (), None, "shape", "the name of the dtype")

@@ -141,13 +141,13 @@ def _called(
 
 
 def _converted(name: str, found: Any, dtype: Any, result: str) -> Values:
-    values: Values = found if isinstance(found, np.ndarray) else gathered(found)
+    values = found if isinstance(found, np.ndarray) else gathered(found)
     items = (
         [values] if isinstance(values, np.ndarray) else [one for one in values if one is not None]
-    )  # type: ignore[union-attr]
+    )
     for item in items:
         kind = np.asarray(item).dtype.kind
-        if (kind in "USO") != (result == "text") and len(values):  # type: ignore[arg-type]
+        if (kind in "USO") != (result == "text") and len(values):
             what = "text" if kind in "US" else f"values of {np.asarray(item).dtype}"
             raise RowError(
                 None,
@@ -164,7 +164,7 @@ def _converted(name: str, found: Any, dtype: Any, result: str) -> Values:
     try:
         if isinstance(values, np.ndarray):
             return values.astype(dtype, copy=False)
-        return [None if one is None else np.asarray(one).astype(dtype)[()] for one in values]  # type: ignore[union-attr]
+        return [None if one is None else np.asarray(one).astype(dtype)[()] for one in values]
     except (TypeError, ValueError) as error:
         raise RowError(
             None, f"the function {name!r} returned what is no {dtype}: {error}"

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.generator import Generator as BaseGenerator
 from sqlglot.parser import Parser as BaseParser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined,unused-ignore]
 from sqlglot.tokens import Tokenizer as BaseTokenizer
 
 from tensorlake_spark.query.functions.registry import find

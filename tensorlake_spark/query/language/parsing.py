@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined,unused-ignore]
 
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.language.dialect import TensorDialect
@@ -26,7 +26,7 @@ logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 _BEGINS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
-_TURNING = {TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.PLUS}
+_TURNING = {TokenType.NOT, *(TensorDialect.Tokenizer.SINGLE_TOKENS[sign] for sign in "-~+")}
 
 
 def parse(sql: Any) -> Any:
