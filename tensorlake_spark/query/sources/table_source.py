@@ -51,6 +51,7 @@ class TableSource:
         self.columns: dict[Parts, Named] = {}
         self.is_ordered = True
         self.lake: TensorLake | None = None
+        self.key: tuple[Any, str] | None = None
         if outputs is not None:
             for column, output in outputs.items():
                 self.columns[(column.casefold(),)] = Named(column, output)
