@@ -96,6 +96,9 @@ class View:
         leaf = self._key()
         if leaf is None:
             return None
+        if leaf[1] not in self._table.column_names:
+            self._state.find_sids()
+            self._part = None
         column = self._table.column(leaf[1])
         if column.null_count:
             return None
@@ -253,6 +256,8 @@ class View:
     def as_source(self, name: str) -> TableSource:
         """Return the view as what another query reads."""
         outputs = dict(self._plan.result.outputs)
+        if self.sids is not None:
+            pass  # they are in the table from here on
         table = self._table
         shown = f"view of {self.text:.60}"
         made = TableSource(name, shown, None, table.schema, table.num_rows, table, None, outputs)
@@ -288,8 +293,13 @@ class _State:
         """What was found; it is found now, if it was not."""
         with self._lock:
             if self._run is None:
-                self._run = PlanRun(self._plan)
+                self._run = PlanRun(self._plan, keyed=bool(self._plan.steps))
             return self._run
+
+    def find_sids(self) -> None:
+        """Run the query again, with the sids: they are not read where nobody asks for them."""
+        with self._lock:
+            self._run = PlanRun(self._plan, keyed=True)
 
     @property
     def known(self) -> int | None:

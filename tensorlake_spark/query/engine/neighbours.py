@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.query.engine.evaluation import Evaluation, joined, one_a_row
+from tensorlake_spark.query.engine.vector_scan import candidates, question_of
 from tensorlake_spark.query.planning.plan import Best, Computed
 
 
@@ -24,6 +27,16 @@ def best_rows(evaluation: Evaluation, computed: Computed, table: pa.Table, best:
     best : Best
         How many are kept, and of which end.
     """
+    question = question_of(computed, evaluation.parameters)
+    if question is not None:
+        sids = table.column(question.leaf.key[1]).combine_chunks()
+        chosen = candidates(question, _array(sids), best)
+        if chosen is not None:
+            evaluation.counts.add(
+                question.leaf.source_name, question.leaf.column, table.num_rows - len(chosen),
+                (table.num_rows - len(chosen)) * question.vector.nbytes,
+            )  # fmt: skip
+            table = table.take(pa.array(chosen))
     offsets = iter(np.cumsum([0] + [b.num_rows for b in evaluation.batches([computed.lazy], table)]).tolist())
 
     def work(some: pa.Table) -> tuple[pa.Array, np.ndarray]:
@@ -73,6 +86,12 @@ def kept(values: pa.Array, best: Best) -> np.ndarray:
     if np.isinf(bound) or not valid.all():
         return np.sort(np.concatenate([below, equal]))
     return np.sort(np.concatenate([below, equal[: best.count - len(below)]]))
+
+
+def _array(column: Any) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+    return column
 
 
 def _merged(

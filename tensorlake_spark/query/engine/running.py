@@ -24,6 +24,8 @@ class PlanRun:
     ----------
     plan : Plan
         The query.
+    keyed : bool
+        Whether the sids of the rows are wanted, too, where no tensor needs them.
 
     Attributes
     ----------
@@ -37,7 +39,7 @@ class PlanRun:
         How many rows each step had, before and after its conditions.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, keyed: bool = False) -> None:
         self.plan = plan
         self.evaluation = Evaluation(plan.parameters)
         self.statements: list[str] = []
@@ -46,10 +48,9 @@ class PlanRun:
         with DuckSession(files) as session:
             for source in plan.sources.values():
                 source.attach(session)
-            session.lock()
             for step in plan.steps:
                 session.register(step.name, self._step(step, session))
-            self.table = narrowed(self._rows(session, final_tree(plan.result)))
+            self.table = narrowed(self._rows(session, final_tree(plan.result, keyed)))
 
     def _rows(self, session: DuckSession, tree: Any) -> pa.Table:
         sql = duckdb_sql(tree)
@@ -91,16 +92,28 @@ class PlanRun:
         return pa.table({"sid": stored.sids[found], "place": np.arange(len(found))})
 
 
-def final_tree(relation: Relation) -> Any:
-    """Return what DuckDB is asked at the end: the columns that outputs need, and no others."""
-    columns = output_nodes(relation)
-    if not columns:
-        columns = [exp.alias_(exp.Literal.number(1), "c", quoted=True)]
-    tree = relation.tree
-    plain_select = isinstance(tree, exp.Select) and not any(isinstance(e, exp.Star) for e in tree.expressions)
-    if plain_select:
+def final_tree(relation: Relation, keyed: bool = True) -> Any:
+    """Return what DuckDB is asked at the end.
+
+    Parameters
+    ----------
+    relation : Relation
+        What is left of the query.
+    keyed : bool
+        Whether the sids are wanted, too, where no tensor needs them.
+    """
+    tree, columns = relation.tree, output_nodes(relation, keyed)
+    if not isinstance(tree, exp.Select):
+        columns = columns or [exp.alias_(exp.Literal.number(1), "c", quoted=True)]
+        return exp.Select(expressions=columns).from_(exp.Subquery(this=tree, alias="q"))
+    needed = {column.name for column in columns}
+    made = [one for one in tree.expressions if isinstance(one, exp.Star) or one.alias in needed]
+    if len(made) == len(tree.expressions):
         return tree
-    return exp.Select(expressions=columns).from_(exp.Subquery(this=tree, alias="q"))
+    tree = tree.copy()
+    kept = [one for one in tree.expressions if isinstance(one, exp.Star) or one.alias in needed]
+    tree.set("expressions", kept or tree.expressions[:1])
+    return tree
 
 
 def narrowed(table: pa.Table) -> pa.Table:

@@ -1,8 +1,10 @@
-"""DuckDB for one query: in memory, of its own, with no way out to files that the query does not read."""
+"""DuckDB for one query: in memory, with no way out to files that the query does not read."""
 
 from __future__ import annotations
 
+import os
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -15,8 +17,41 @@ from tensorlake_spark.query.sources.duckdb_tables import quoted
 Result = TypeVar("Result")
 
 
+_KEEP = 2
+
+_databases: OrderedDict[tuple[int, tuple[str, ...]], Any] = OrderedDict()
+"""Empty databases by the process and by the files that they may read, which never change: to make one takes a while."""
+
+_database_lock = threading.Lock()
+
+
+def _database(duckdb: Any, files: tuple[str, ...]) -> Any:
+    """Return a database in memory that may read some files, and no others, and whose settings are locked."""
+    key = (os.getpid(), files)  # a forked child has none of its threads
+    with _database_lock:
+        found = _databases.pop(key, None)
+        if found is None:
+            found = duckdb.connect(":memory:")
+            listed = "[" + ", ".join("'" + f.replace("'", "''") + "'" for f in files) + "]"
+            for setting in (
+                f"allowed_paths={listed}",
+                "python_enable_replacements=false",
+                "autoinstall_known_extensions=false",
+                "autoload_known_extensions=false",
+                "GLOBAL TimeZone='UTC'",
+                "GLOBAL ieee_floating_point_ops=true",
+                "enable_external_access=false",
+                "lock_configuration=true",
+            ):
+                found.execute(f"SET {setting}")
+        _databases[key] = found
+        while len(_databases) > _KEEP:
+            _databases.popitem(last=False)
+        return found
+
+
 class DuckSession:
-    """A connection to a database that nothing else uses.
+    """A connection to DuckDB whose tables and views nothing else sees.
 
     Parameters
     ----------
@@ -37,19 +72,7 @@ class DuckSession:
                 "queries need DuckDB; pip install 'tensorlake-spark[query]' installs it"
             ) from error
         self._error = duckdb.Error
-        self._connection = duckdb.connect(":memory:")
-        self._names: list[str] = []
-        listed = "[" + ", ".join("'" + f.replace("'", "''") + "'" for f in files) + "]"
-        for setting in (
-            f"SET allowed_paths={listed}",
-            "SET python_enable_replacements=false",
-            "SET autoinstall_known_extensions=false",
-            "SET autoload_known_extensions=false",
-            "SET TimeZone='UTC'",
-            "SET ieee_floating_point_ops=true",
-            "SET enable_external_access=false",
-        ):
-            self._connection.execute(setting)
+        self._connection = _database(duckdb, tuple(files)).cursor()
 
     def __enter__(self) -> DuckSession:
         return self
@@ -57,13 +80,9 @@ class DuckSession:
     def __exit__(self, *error: Any) -> None:
         self._connection.close()
 
-    def lock(self) -> None:
-        """Let no setting change any more."""
-        self._connection.execute("SET lock_configuration=true")
-
     def make_view(self, name: str, sql: str) -> None:
         """Give a name to a query that this package wrote."""
-        self._connection.execute(f"CREATE VIEW {quoted(name)} AS {sql}")
+        self._connection.execute(f"CREATE TEMP VIEW {quoted(name)} AS {sql}")
 
     def register(self, name: str, table: Any) -> None:
         """Give a name to a table in memory, or to an Arrow dataset."""

@@ -270,14 +270,14 @@ class Planner:
         return int(value)
 
 
-def output_nodes(relation: Relation) -> list[Any]:
-    """Return the columns of a relation's tree that its outputs need."""
+def output_nodes(relation: Relation, keyed: bool = True) -> list[Any]:
+    """Return the columns of a relation's tree that its outputs need, and with `keyed` that of its sids."""
     refs = dict.fromkeys(
         ref
         for output in relation.outputs.values()
         for ref in ([output.ref] if isinstance(output, Stored) else output.refs())
     )
-    if relation.key is not None:
+    if relation.key is not None and keyed:
         refs[relation.key[1]] = None
     return [stored_node(("q", name)) for _, name in refs]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import os
 from collections.abc import Iterator
@@ -186,9 +187,9 @@ class DatasetSource:
 
 def pinned(data: Dataset) -> Dataset:
     """Return a dataset that stays at the version that one shows now."""
-    if data._stored is None:
-        return data
-    return Dataset(data._storage, data._stored.snapshot, True, data.tile_bytes, data._rules)
+    same = copy.copy(data)  # what is known of its files is shared
+    same._pinned = True
+    return same
 
 
 def text(value: str) -> str:
