@@ -50,7 +50,9 @@ class View:
     ([6.0, 7.0], 0)
     """
 
-    def __init__(self, plan: Plan, state: _State | None = None, chosen: Array | None = None) -> None:
+    def __init__(
+        self, plan: Plan, state: _State | None = None, chosen: Array | None = None
+    ) -> None:
         self._plan = plan
         self._state = _State(plan) if state is None else state
         self._chosen = chosen
@@ -82,7 +84,9 @@ class View:
 
         Of computed columns the first values are looked at.
         """
-        return {name: self._type(name, output) for name, output in self._plan.result.outputs.items()}
+        return {
+            name: self._type(name, output) for name, output in self._plan.result.outputs.items()
+        }
 
     @property
     def dataset(self) -> Dataset | None:
@@ -138,7 +142,9 @@ class View:
             return self._values(self._table, [key])[key]
         chosen = select_samples(key, len(self), "the view")
         if isinstance(chosen, int):
-            return {n: v[0] for n, v in self._values(self._table.slice(chosen, 1), self.names).items()}
+            return {
+                n: v[0] for n, v in self._values(self._table.slice(chosen, 1), self.names).items()
+            }
         rows = chosen if self._chosen is None else self._chosen[chosen]
         return View(self._plan, self._state, rows)
 
@@ -168,12 +174,16 @@ class View:
         """
         names = self._checked(columns)
         table = self._table
-        lazies = [output for name in names if isinstance(output := self._plan.result.outputs[name], Lazy)]
+        lazies = [
+            output for name in names if isinstance(output := self._plan.result.outputs[name], Lazy)
+        ]
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise InvalidQueryError(f"rows={rows!r:.40} is not a number of rows above 0")
         step = rows or batch_rows(lazies, table.num_rows)
         parts = (table.slice(start, step) for start in range(0, table.num_rows, step))
-        yield from self._state.run.evaluation.ahead(lazies, parts, lambda some: self._values(some, names))
+        yield from self._state.run.evaluation.ahead(
+            lazies, parts, lambda some: self._values(some, names)
+        )
 
     def _values(self, table: pa.Table, names: list[str]) -> dict[str, Any]:
         names = self._checked(names)
@@ -217,7 +227,11 @@ class View:
             Names; all where None.
         """
         names = self._checked(columns)
-        kinds = {n: self._type(n, o) for n, o in self._plan.result.outputs.items() if n in names and isinstance(o, Lazy)}
+        kinds = {
+            n: self._type(n, o)
+            for n, o in self._plan.result.outputs.items()
+            if n in names and isinstance(o, Lazy)
+        }
         parts: dict[str, list[Any]] = {name: [] for name in kinds}
         first = 0
         for batch in self.batches([*kinds]) if kinds else ():
@@ -240,13 +254,22 @@ class View:
         for batch in self.batches(names):
             for name, values in batch.items():
                 parts[name].append(values)
-        columns_ = {name: _series(self._plan.result.outputs[name], self._table, parts[name]) for name in names}
+        columns_ = {
+            name: _series(self._plan.result.outputs[name], self._table, parts[name])
+            for name in names
+        }
         index = None if self.sids is None else pd.Index(self.sids, name="sid")
         frame: pd.DataFrame = pd.DataFrame(columns_, index=pd.RangeIndex(len(self)))
         return frame if index is None else frame.set_axis(index, axis=0)
 
     def query(
-        self, sql: str, /, *, parameters: Mapping[str, Any] | None = None, seed: int = 0, **sources: Any
+        self,
+        sql: str,
+        /,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        **sources: Any,
     ) -> View:
         """Return the view of a query on this one, which is called ``dataset`` there; see `query.query`."""
         from tensorlake_spark.query.query import query
@@ -266,7 +289,11 @@ class View:
 
     def __repr__(self) -> str:
         shown = f"{self.text:.100}" if len(self.text) <= 100 else f"{self.text[:97]}..."
-        rows = f"{self._state.known} rows" if self._chosen is None and self._state.known is not None else "not run yet"
+        rows = (
+            f"{self._state.known} rows"
+            if self._chosen is None and self._state.known is not None
+            else "not run yet"
+        )
         if self._chosen is not None:
             rows = f"{len(self._chosen)} rows"
         return f"<View {rows}, columns {', '.join(self.names)}: {shown}>"
@@ -319,6 +346,14 @@ def _series(output: Output, table: pa.Table, parts: list[Any]) -> Any:
     flat = [value for part in parts for value in part]
     if isinstance(output, Stored):
         kind = table.column(output.ref[1]).type
-        dtype: Any = "Int64" if pa.types.is_integer(kind) else "float64" if pa.types.is_floating(kind) else "boolean" if pa.types.is_boolean(kind) else object
-        return pd.array(flat, dtype=dtype) if dtype != object else pd.Series(flat, dtype=object)
+        dtype: Any = (
+            "Int64"
+            if pa.types.is_integer(kind)
+            else "float64"
+            if pa.types.is_floating(kind)
+            else "boolean"
+            if pa.types.is_boolean(kind)
+            else object
+        )
+        return pd.array(flat, dtype=dtype) if dtype is not object else pd.Series(flat, dtype=object)
     return pd.Series(flat, dtype=object)

@@ -21,7 +21,7 @@ from tensorlake_spark.query.engine.leaf_values import (
 )
 from tensorlake_spark.query.functions.crops import boxes_needed
 from tensorlake_spark.query.functions.expressions import evaluate
-from tensorlake_spark.query.functions.row_values import Values, gathered
+from tensorlake_spark.query.functions.row_values import gathered
 from tensorlake_spark.query.planning.plan import Computed
 from tensorlake_spark.query.sources.columns import (
     BranchLeaf,
@@ -77,7 +77,9 @@ class Evaluation:
     def _leaf(self, leaf: Leaf, table: pa.Table, key: Any) -> Any:
         if isinstance(leaf, TensorLeaf):
             sids = table.column(leaf.key[1]).combine_chunks()
-            return tensor_values(leaf, _one(sids), key if isinstance(key, tuple) else None, self.counts)
+            return tensor_values(
+                leaf, _one(sids), key if isinstance(key, tuple) else None, self.counts
+            )
         if isinstance(leaf, ScalarLeaf):
             return stored_values(_one(table.column(leaf.ref[1]).combine_chunks()), leaf.type)
         if isinstance(leaf, CollectedLeaf):
@@ -85,7 +87,9 @@ class Evaluation:
         if isinstance(leaf, ItemLeaf):
             items = self.values(leaf.lazy, table)
             places = table.column(leaf.index[1]).to_pylist()
-            return gathered([None if item is None else item[n] for item, n in zip(items, places, strict=True)])
+            return gathered(
+                [None if item is None else item[n] for item, n in zip(items, places, strict=True)]
+            )
         return self._branches(leaf, table)
 
     def _collected(self, lazy: Lazy, table: pa.Table) -> list[Any]:
@@ -95,7 +99,9 @@ class Evaluation:
         for ref in lazy.refs():
             lists = _one(table.column(ref[1]).combine_chunks())
             arrays[ref[1]] = lists.flatten()
-            counts = np.asarray(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
+            counts = np.asarray(
+                pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+            )
             ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return grouped(self.values(lazy, pa.table(arrays)), ends)
 
@@ -105,7 +111,9 @@ class Evaluation:
         for number, branch in enumerate(leaf.branches):
             here = np.flatnonzero(chosen == number)
             if len(here):
-                for place, value in zip(here.tolist(), self.values(branch, table.take(here)), strict=True):
+                for place, value in zip(
+                    here.tolist(), self.values(branch, table.take(here)), strict=True
+                ):
                     out[place] = value
         return out
 
@@ -117,7 +125,9 @@ class Evaluation:
         for start in range(0, table.num_rows, step):
             yield table.slice(start, step)
 
-    def each(self, lazies: list[Lazy], table: pa.Table, work: Callable[[pa.Table], Any]) -> Iterator[Any]:
+    def each(
+        self, lazies: list[Lazy], table: pa.Table, work: Callable[[pa.Table], Any]
+    ) -> Iterator[Any]:
         """Yield what `work` makes of each batch, in order; several are done at once."""
         yield from self.ahead(lazies, self.batches(lazies, table), work)
 
@@ -145,7 +155,7 @@ class Evaluation:
         return joined(list(self.each([computed.lazy], table, work)), computed.condition)
 
 
-def one_a_row(values: Values, computed: Computed, table: pa.Table) -> pa.Array:
+def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
     """Return computed values as an Arrow array.
 
     Raises
@@ -229,4 +239,10 @@ def _placing(lazy: Lazy, table: pa.Table) -> Callable[[int], str]:
 def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(array, pa.ChunkedArray):
         return array
-    return array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    return (
+        array.chunk(0)
+        if array.num_chunks == 1
+        else pa.concat_arrays(array.chunks)
+        if array.num_chunks
+        else pa.array([], array.type)
+    )

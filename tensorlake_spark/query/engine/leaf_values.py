@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
 from tensorlake_spark.datasets.types.base import Tiled, Type
-from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
 from tensorlake_spark.query.functions.row_values import Values, gathered
 from tensorlake_spark.query.sources.columns import TensorLeaf
 
@@ -61,7 +60,8 @@ def tensor_values(
     positions = found.positions_of(numbers)
     there = positions >= 0
     if there.all():
-        return _values(leaf, positions, key, counts)
+        found_all: Values = _values(leaf, positions, key, counts)
+        return found_all
     out: list[Any] = [None] * len(numbers)
     values = _values(leaf, positions[there], key, counts)
     for place, value in zip(np.flatnonzero(there).tolist(), values, strict=True):
@@ -97,7 +97,9 @@ def _decoded(
     values = kind.decode(array)
     for place, value in enumerate(values):
         if isinstance(value, Tiled):
-            values[place] = _part(parts.tensor(leaf.column, int(positions[place]), value), value, key or ())
+            values[place] = _part(
+                parts.tensor(leaf.column, int(positions[place]), value), value, key or ()
+            )
     return values
 
 
@@ -167,7 +169,7 @@ def payload_bytes(array: pa.Array) -> int:
         return int(lengths.sum())
     if t.is_string(array.type) or t.is_large_string(array.type) or t.is_dictionary(array.type):
         return 0  # names of dtypes and formats, which files keep once
-    return len(array) * max(1, array.type.bit_width // 8)
+    return int(len(array) * max(1, array.type.bit_width // 8))
 
 
 def stored_values(column: pa.Array | pa.ChunkedArray, kind: Type | None = None) -> Values:
@@ -197,7 +199,10 @@ def for_functions(values: Values) -> Values:
     """Return values as functions of tensors take them: lists inside become arrays."""
     if not isinstance(values, list):
         return values
-    return [np.asarray(v) if isinstance(v, (list, tuple)) and not hasattr(v, "_fields") else v for v in values]
+    return [
+        np.asarray(v) if isinstance(v, (list, tuple)) and not hasattr(v, "_fields") else v
+        for v in values
+    ]
 
 
 def grouped(values: Any, ends: Array) -> list[Any]:

@@ -37,7 +37,9 @@ def best_rows(evaluation: Evaluation, computed: Computed, table: pa.Table, best:
                 (table.num_rows - len(chosen)) * question.vector.nbytes,
             )  # fmt: skip
             table = table.take(pa.array(chosen))
-    offsets = iter(np.cumsum([0] + [b.num_rows for b in evaluation.batches([computed.lazy], table)]).tolist())
+    offsets = iter(
+        np.cumsum([0] + [b.num_rows for b in evaluation.batches([computed.lazy], table)]).tolist()
+    )
 
     def work(some: pa.Table) -> tuple[pa.Array, np.ndarray]:
         values = one_a_row(evaluation.values(computed.lazy, some), computed, some)
@@ -53,7 +55,9 @@ def best_rows(evaluation: Evaluation, computed: Computed, table: pa.Table, best:
     places = np.concatenate(rows) if rows else np.zeros(0, np.int64)
     order = np.argsort(places)
     values = joined(parts).combine_chunks() if parts else pa.array([], pa.float64())
-    return table.take(pa.array(places[order])).append_column(computed.name, values.take(pa.array(order)))
+    return table.take(pa.array(places[order])).append_column(
+        computed.name, values.take(pa.array(order))
+    )
 
 
 def kept(values: pa.Array, best: Best) -> np.ndarray:
@@ -70,7 +74,9 @@ def kept(values: pa.Array, best: Best) -> np.ndarray:
     if best.count == 0:
         return np.arange(0)
     if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
-        order = pc.sort_indices(values, sort_keys=[("", "descending" if best.descending else "ascending")])
+        order = pc.sort_indices(
+            values, sort_keys=[("", "descending" if best.descending else "ascending")]
+        )
         return np.sort(np.asarray(order.to_numpy())[: best.count])
     keys = np.asarray(values.to_numpy(zero_copy_only=False))
     if values.null_count or keys.dtype.kind != "f":

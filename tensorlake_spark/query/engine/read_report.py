@@ -114,10 +114,12 @@ class ReadReport:
         lines += [f"SQL        {sql}" for sql in self.statements]
         lines += [f"tensors    {text}" for text in self.computed]
         lines += [
-            f"read       {r.name}.{r.column}: {r.rows} samples, {size_text(r.bytes)}" for r in self.conditions
+            f"read       {r.name}.{r.column}: {r.rows} samples, {size_text(r.bytes)}"
+            for r in self.conditions
         ]
         lines += [
-            f"to read    {r.name}.{r.column}: {r.rows} samples, {size_text(r.bytes)}" for r in self.selected
+            f"to read    {r.name}.{r.column}: {r.rows} samples, {size_text(r.bytes)}"
+            for r in self.selected
         ]
         return "\n".join(lines)
 
@@ -166,15 +168,22 @@ def _scalars(plan: Plan) -> list[ScalarRead]:
             files = len(source.stored.files)
         out.append(
             ScalarRead(
-                plan.names[name], source.uri, source.version, tuple(sorted(source.used)), files,
-                len(source), nbytes,
-            )  # fmt: skip
+                plan.names[name],
+                source.uri,
+                source.version,
+                tuple(sorted(source.used)),
+                files,
+                len(source),
+                nbytes,
+            )
         )
     return out
 
 
 def _to_read(plan: Plan, leaf: TensorLeaf, table: pa.Table) -> TensorRead:
-    column = table.column(leaf.key[1]).combine_chunks() if leaf.key[1] in table.column_names else None
+    column = (
+        table.column(leaf.key[1]).combine_chunks() if leaf.key[1] in table.column_names else None
+    )
     name = plan.names.get(leaf.source_name, leaf.source_name)
     if column is None or leaf.source.stored is None:
         return TensorRead(name, leaf.column, 0, 0)

@@ -84,10 +84,12 @@ def sampled(weights: pa.Array, count: int, replace: bool, seed: int) -> Array:
     if replace:
         ends = np.cumsum(p)
         drawn = np.searchsorted(ends, rng.random(count) * ends[-1], side="right")
-        return some[np.minimum(drawn, len(some) - 1)]
+        chosen: Array = some[np.minimum(drawn, len(some) - 1)]
+        return chosen
     # The rows with the least arrival times of clocks that tick at the rate of their weights.
     times = rng.exponential(size=len(some)) / p
-    return some[np.argsort(times, kind="stable")[:count]]
+    rest: Array = some[np.argsort(times, kind="stable")[:count]]
+    return rest
 
 
 def expanded(positions: Array, before: int, after: int, count: int, overlap: bool) -> Array:
@@ -127,7 +129,10 @@ def split(lengths: Sequence[pa.Array]) -> tuple[Array, Array]:
     >>> [part.tolist() for part in split([pa.array([2, None, 1])])]
     [[0, 0, 2], [0, 1, 0]]
     """
-    counts = [np.asarray(one.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)) for one in lengths]
+    counts = [
+        np.asarray(one.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
+        for one in lengths
+    ]
     for other in counts[1:]:
         wrong = np.flatnonzero(other != counts[0])
         if len(wrong):

@@ -77,7 +77,9 @@ class PlanRun:
         if step.arrange:
             table = table.take(pa.array(arranged(table, step.arrange)))
         if step.lengths:
-            rows, items = split([_array(table.column(name).combine_chunks()) for name in step.lengths])
+            rows, items = split(
+                [_array(table.column(name).combine_chunks()) for name in step.lengths]
+            )
             table = table.take(pa.array(rows)).append_column("item", pa.array(items))
         return table
 

@@ -5,6 +5,7 @@ The distances are rounded, and only choose candidates: `neighbours` computes tho
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -62,7 +63,9 @@ def question_of(computed: Computed, parameters: Mapping[str, Any]) -> VectorQues
         return None
     if function.name not in ("l2_distance", "dot", "cosine_similarity"):
         return None
-    sides = node.expressions if isinstance(node.expressions[0], exp.Column) else node.expressions[::-1]
+    sides = (
+        node.expressions if isinstance(node.expressions[0], exp.Column) else node.expressions[::-1]
+    )
     if not isinstance(sides[0], exp.Column) or not isinstance(sides[1], exp.Placeholder):
         return None
     leaf = computed.lazy.leaves.get(sides[0].name)
@@ -75,7 +78,11 @@ def question_of(computed: Computed, parameters: Mapping[str, Any]) -> VectorQues
         vector = np.asarray(parameters[sides[1].name], np.float32)
     except (TypeError, ValueError):
         return None
-    if kind.fixed() != ("float32", vector.shape) or vector.ndim != 1 or not np.isfinite(vector).all():
+    if (
+        kind.fixed() != ("float32", vector.shape)
+        or vector.ndim != 1
+        or not np.isfinite(vector).all()
+    ):
         return None
     local = leaf.source.stored.snapshot.storage.is_local
     return VectorQuestion(leaf, function.name, vector) if local else None
@@ -149,7 +156,11 @@ def _group(
     """Return the values of the vectors of a row group, and how wrong they may be."""
     file = stored.files[number]
     chunk = file.chunk(group, leaf)
-    if chunk is None or not file.has(named) or not _is_float32(file.metadata.row_group(group), named):
+    if (
+        chunk is None
+        or not file.has(named)
+        or not _is_float32(file.metadata.row_group(group), named)
+    ):
         return None
     region = file.region(chunk)
     starts, lengths, _ = file.spans(group, leaf, chunk, region)
@@ -168,7 +179,7 @@ def _group(
     rows = max(1, _BLOCK // step)
     buffer = np.empty((min(rows, len(starts)), size), np.uint8)
     with np.errstate(all="ignore"):
-        for first, last in zip(edges, edges[1:]):
+        for first, last in itertools.pairwise(edges):
             for at in range(first, last, rows):
                 count = min(rows, last - at)
                 view = np.lib.stride_tricks.as_strided(
@@ -193,7 +204,9 @@ def _finished(question: VectorQuestion, values: Array, norms: Array) -> tuple[Ar
         if question.function == "dot":
             return values, unit * np.sqrt(norms * np.float32(square))
         if question.function == "l2_distance":
-            return norms - 2 * values + np.float32(square), unit * (2 * norms + np.float32(2 * square))
+            return norms - 2 * values + np.float32(square), unit * (
+                2 * norms + np.float32(2 * square)
+            )
         found = values / np.sqrt(norms * np.float32(square))
     return found, np.full(len(found), 2 * unit, np.float32)
 

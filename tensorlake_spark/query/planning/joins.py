@@ -58,7 +58,9 @@ def _joined(select: SelectPlanner, join: Any) -> tuple[Any, list[Any]]:
         known = {parts for one in before for parts, named in one.columns.items() if named.starred}
         using = [n.name for parts, n in table.columns.items() if n.starred and parts in known]
     if using:
-        on = exp.and_(*[_same(select, join, before, table, name, side) for name in using], copy=False)
+        on = exp.and_(
+            *[_same(select, join, before, table, name, side) for name in using], copy=False
+        )
     elif join.args.get("on") is not None:
         on = scope.with_class_numbers(select.resolved(join.args["on"]))
         parts = conjuncts(on)
@@ -107,7 +109,9 @@ def _check_names(select: SelectPlanner) -> None:
         name = table.called.casefold()
         if name and name in seen:
             raise select.planner.mistake(
-                select.node, f"two tables are called {table.called!r:.80}", "give one another name by AS"
+                select.node,
+                f"two tables are called {table.called!r:.80}",
+                "give one another name by AS",
             )
         seen.add(name)
 

@@ -139,7 +139,10 @@ class Scope:
         if len(having) > 1:
             names = ", ".join(f"{table.called}.{columns_name(node)}" for table in having)
             raise mistake(
-                self.sql, node, f"column {columns_name(node)!r} is in several tables", f"write {names}"
+                self.sql,
+                node,
+                f"column {columns_name(node)!r} is in several tables",
+                f"write {names}",
             )
         if having:
             return having[0].output(parts)
@@ -263,7 +266,10 @@ class Scope:
             return node
         if order:
             raise mistake(
-                self.sql, node, "classes have no order", "compare names by = <> IN, or compare numbers"
+                self.sql,
+                node,
+                "classes have no order",
+                "compare names by = <> IN, or compare numbers",
             )
         if node.this not in kind.names:
             near = did_you_mean(node.this, kind.names).removeprefix("; ")
@@ -297,6 +303,8 @@ def placed(node: Any, place: Any) -> Any:
     """Note in a resolved node where it stands in the text."""
     for one in place.walk():
         if "start" in one.meta and "end" in one.meta:
-            node.meta.update({key: one.meta[key] for key in ("start", "end", "line", "col") if key in one.meta})
+            node.meta.update(
+                {key: one.meta[key] for key in ("start", "end", "line", "col") if key in one.meta}
+            )
             break
     return node

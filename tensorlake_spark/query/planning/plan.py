@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 from tensorlake_spark.query.sources.columns import Lazy, Output, Ref
 from tensorlake_spark.query.sources.opening import Source
 
-
 Key: TypeAlias = "tuple[Source, Ref]"
 
 

@@ -16,7 +16,7 @@ from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.planning.names import Scope, Table, stored_node
 from tensorlake_spark.query.planning.plan import Computed, Plan, Relation, Step
 from tensorlake_spark.query.planning.unions import united
-from tensorlake_spark.query.sources.columns import Named, Stored
+from tensorlake_spark.query.sources.columns import Named, Parts, Stored
 from tensorlake_spark.query.sources.dataset_source import SID, DatasetSource
 from tensorlake_spark.query.sources.opening import Source, source_of
 
@@ -147,14 +147,18 @@ class Planner:
                 source = self._source(node, name)
                 found = Table(alias, called, dict(source.columns), len(source), source)
                 found.key = _key_of(source, alias)
-                return self._aliased(exp.to_table(source.name), alias), self._columns(found, columns, node)
+                return self._aliased(exp.to_table(source.name), alias), self._columns(
+                    found, columns, node
+                )
             relation = known
         elif isinstance(node, exp.Subquery):
             relation = self.planned(node, None, ctes)
         elif isinstance(node, exp.Values):
             return self._values(node, alias, called, columns)
         else:
-            raise self.mistake(node, "this cannot stand in FROM", "name a source, or a query in brackets")
+            raise self.mistake(
+                node, "this cannot stand in FROM", "name a source, or a query in brackets"
+            )
         relation = self._renamed(relation, columns, node)
         inner = exp.Subquery(this=relation.tree.copy())
         named = {
@@ -180,7 +184,7 @@ class Planner:
             (one.name.casefold(),): Named(one.name, named.output)
             for one, named in zip(names, starred)
         }
-        rest = [n for n in starred[len(names) :]]
+        rest = list(starred[len(names) :])
         table.columns = new | {tuple(n.name.casefold().split("/")): n for n in rest}
         return table
 
@@ -193,7 +197,7 @@ class Planner:
         made = node.copy()
         inner = [exp.to_identifier(f"c{i}") for i in range(width)]
         made.set("alias", exp.TableAlias(this=exp.to_identifier(alias), columns=inner))
-        named = {
+        named: dict[Parts, Named] = {
             (name.casefold(),): Named(name, Stored(("", f"c{i}"))) for i, name in enumerate(names)
         }
         return made, Table(alias, called, named, len(rows))
@@ -266,7 +270,9 @@ class Planner:
             value = int(node.this)
         right = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
         if not right or value < 0:
-            raise self.mistake(node, f"{what} takes a number of rows", "such as 10, or :n with a parameter")
+            raise self.mistake(
+                node, f"{what} takes a number of rows", "such as 10, or :n with a parameter"
+            )
         return int(value)
 
 

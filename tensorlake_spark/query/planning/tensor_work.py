@@ -50,7 +50,7 @@ def kind_of(node: Any, parameters: Mapping[str, Any]) -> str:
         return ARRAY
     if isinstance(node, (exp.Alias, exp.Paren)):
         return kind_of(node.this, parameters)
-    if isinstance(node, _OVER_ROWS) or isinstance(node, _LEAVES):
+    if isinstance(node, (*_OVER_ROWS, *_LEAVES)):
         return SCALAR
     if isinstance(node, exp.Anonymous) and find(node.name) is not None:
         return _called(node, parameters)
@@ -160,7 +160,9 @@ def lazy_of(node: Any, leaves: Mapping[str, Leaf], types: Mapping[Ref, Any]) -> 
             found[leaf] = _free_name(leaf, found.values())
         return exp.column(exp.to_identifier(found[leaf], quoted="/" in found[leaf]))
 
-    return Lazy.of(node.transform(renamed, copy=False), {name: leaf for leaf, name in found.items()})
+    return Lazy.of(
+        node.transform(renamed, copy=False), {name: leaf for leaf, name in found.items()}
+    )
 
 
 def _free_name(leaf: Leaf, taken: Collection[str]) -> str:

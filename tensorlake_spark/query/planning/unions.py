@@ -77,9 +77,7 @@ class _Columns:
             return
         first, second = _lazy(left), _lazy(right)
         if alike(first, second):
-            places = {
-                a: self._pair(a, b) for a, b in zip(first.refs(), second.refs(), strict=True)
-            }
+            places = {a: self._pair(a, b) for a, b in zip(first.refs(), second.refs(), strict=True)}
             self.outputs[name] = first.moved(places)
             return
         if not self.every:

@@ -126,7 +126,9 @@ class Lazy:
 
     def moved(self, places: Mapping[Ref, Ref]) -> Lazy:
         """Return the same over other columns of DuckDB."""
-        return Lazy.of(self.node, {name: _moved(leaf, places) for name, leaf in self.leaves.items()})
+        return Lazy.of(
+            self.node, {name: _moved(leaf, places) for name, leaf in self.leaves.items()}
+        )
 
     def tensors(self) -> list[TensorLeaf]:
         """Return the columns of datasets that it reads."""

@@ -175,7 +175,9 @@ class DatasetSource:
 
     # ------------------------------------------------------------------ versions
 
-    def at(self, name: str, version: int | str | None, timestamp: str | dt.datetime | None) -> DatasetSource:
+    def at(
+        self, name: str, version: int | str | None, timestamp: str | dt.datetime | None
+    ) -> DatasetSource:
         """Return another version of the same dataset."""
         here = self.dataset
         opened = dataset(

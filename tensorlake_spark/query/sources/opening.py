@@ -80,7 +80,9 @@ def at_version(
         If it is a table without versions.
     """
     if source.version is None:
-        raise InvalidOptionError(f"{source.uri} has no versions; only datasets, lakes and Delta tables do")
+        raise InvalidOptionError(
+            f"{source.uri} has no versions; only datasets, lakes and Delta tables do"
+        )
     if source.lake is not None:
         options = source.lake._storage.options
         opened = open_lake(
@@ -126,7 +128,9 @@ def _parquet(uri: str, name: str) -> TableSource:
         raise TableNotFoundError(f"there is no Delta table and no Parquet file at {uri}")
     try:
         files = [pq.ParquetFile(path) for path in paths]
-        schema = pa.unify_schemas([file.schema_arrow for file in files], promote_options="permissive")
+        schema = pa.unify_schemas(
+            [file.schema_arrow for file in files], promote_options="permissive"
+        )
     except pa.ArrowException as error:
         raise InvalidOptionError(f"{uri} cannot be read as Parquet: {error}") from error
     rows = sum(file.metadata.num_rows for file in files)
