@@ -208,7 +208,9 @@ class SelectText:
                 self._positional(self.resolved(one, True), "ARRANGE BY") for one in found
             ]
         sampled = self.node.args.get("sample_by")
-        self.weight = None if sampled is None else self.resolved(sampled.this, True)
+        self.weight = None
+        if sampled is not None:
+            self.weight = self.scope.with_class_numbers(self.resolved(sampled.this, True))
         self.limit, self.offset = self.node.args.get("limit"), self.node.args.get("offset")
         if self.limit is not None and isinstance(self.limit, exp.Fetch):
             self.limit = exp.Limit(expression=self.limit.args.get("count"))
