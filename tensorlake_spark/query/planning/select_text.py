@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.expressions import text_of
+from tensorlake_spark.query.language.harmless import AGGREGATES
 from tensorlake_spark.query.planning.names import Scope, columns_name, stored_node
 from tensorlake_spark.query.planning.plan import Relation
 from tensorlake_spark.query.planning.tensor_work import ARRAY, kind_of
@@ -71,6 +72,8 @@ class SelectText:
             presence = self._presence(self.resolved(node.this, aliases))
             if presence is not None:
                 return presence
+        if _is_list(node):
+            node = exp.ArrayAgg(this=node.expressions[0])
         made = type(node)()
         made.meta.update(node.meta)
         for key, value in node.args.items():
@@ -212,8 +215,9 @@ class SelectText:
         if sampled is not None:
             self.weight = self.scope.with_class_numbers(self.resolved(sampled.this, True))
         self.limit, self.offset = self.node.args.get("limit"), self.node.args.get("offset")
-        if self.limit is not None and isinstance(self.limit, exp.Fetch):
-            self.limit = exp.Limit(expression=self.limit.args.get("count"))
+        for clause, name in ((self.limit, "LIMIT"), (self.offset, "OFFSET")):
+            if clause is not None:
+                self.planner.number(clause.expression, name)
 
     def _positional(self, node: Any, what: str) -> Any:
         if not isinstance(node, exp.Literal) or node.is_string or not node.this.isdigit():
@@ -253,6 +257,14 @@ class SelectText:
                     )  # fmt: skip
 
 
+def _is_list(node: Any) -> bool:
+    """Whether a node is DuckDB's ``list(x)``, which collects as ``array_agg`` does."""
+    named = isinstance(node, exp.List) or (
+        isinstance(node, exp.Anonymous) and node.name.casefold() == "list"
+    )
+    return named and len(node.expressions) == 1
+
+
 def _aggregates(node: Any) -> bool:
     """Whether a tree has an aggregate that is not over a window."""
     if isinstance(node, (exp.Window, exp.Query)):
@@ -260,6 +272,8 @@ def _aggregates(node: Any) -> bool:
             _aggregates(child) for child in node.this.iter_expressions()
         )
     if isinstance(node, exp.AggFunc):
+        return True
+    if isinstance(node, exp.Anonymous) and node.name.casefold() in AGGREGATES:
         return True
     return any(_aggregates(child) for child in node.iter_expressions())
 
