@@ -68,8 +68,8 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
     from tensorlake_spark.query.engine.read_report import ReadReport
-    from tensorlake_spark.query.functions.user_functions import register_function
     from tensorlake_spark.query.query import query
+    from tensorlake_spark.query.user_functions import register_function
     from tensorlake_spark.query.view import View
     from tensorlake_spark.tensor.sparse import SparseBuilder, SparseTensor
     from tensorlake_spark.tensor.spec import TensorSpec
@@ -104,7 +104,7 @@ _HOMES = {
     "estimate": "writing.estimate",
     "open": "lake.lake",
     "query": "query.query",
-    "register_function": "query.functions.user_functions",
+    "register_function": "query.user_functions",
     "show_versions": "environment",
     "verify_receipt": "audit.receipt",
 }

@@ -1,8 +1,8 @@
 """The functions of tensors in a DuckDB connection: ``tensorlake_spark.duckdb.register(con)``.
 
-A tensor is a list, a list of lists, an array of fixed length, or the struct that this package stores (dtype, shape, data). DuckDB
-hands functions at most 2,048 rows at a time, whatever their bytes, and a function has one type of result: so what gives
-arrays gives that struct, and what can be asked along an axis elsewhere is asked of the whole array here.
+A tensor is a list, a list of lists, an array of fixed length, or the struct that this package stores (dtype, shape,
+data). DuckDB hands functions at most 2,048 rows at a time, whatever their bytes. A function has one type of result
+there: what gives arrays gives that struct, and what can be asked along an axis elsewhere is asked of the whole array.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def register(con: Any) -> list[str]:
     -------
     list of str
         The names: those of queries, with ``tensor_`` before `all`, `any`, `contains` and `histogram`, which DuckDB has
-        itself; those of `tl.register_function`; and two more. ``tensor_slice(x, '100:500, ::-1')`` is NumPy's ``x[100:500, ::-1]``,
-        and ``tensor_list(x)`` gives the elements in C order as a list of DOUBLE.
+        itself; those of `tl.register_function`; and two more. ``tensor_slice(x, '100:500, ::-1')`` is NumPy's
+        ``x[100:500, ::-1]``, and ``tensor_list(x)`` gives the elements in C order as a list of DOUBLE.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def _from_arrow(column: Any) -> Values:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = array.type
     if pa.types.is_struct(kind):
-        if {field.name for field in kind} < {"dtype", "shape", "data"}:
+        if not {field.name for field in kind} >= {"dtype", "shape", "data"}:
             raise RowError(None, f"a tensor is a list, or {STRUCT}, not {kind}")
         return gathered(Structs(array).arrays())
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind):
@@ -174,6 +174,11 @@ def _from_arrow(column: Any) -> Values:
 
 
 def _lists(array: Any) -> Values:
+    inside = array.type
+    while hasattr(inside, "value_type"):
+        inside = inside.value_type
+    if not (pa.types.is_primitive(inside) or pa.types.is_decimal(inside)):
+        return [None if one is None else np.asarray(one) for one in array.to_pylist()]
     stack = None if array.null_count else _stack(array)
     if stack is not None:
         return stack

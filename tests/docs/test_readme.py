@@ -28,7 +28,7 @@ RUN_HERE = [
 """Those whose code no other test runs."""
 
 ELSEWHERE = {
-    "compliance", "connect", "object_stores", "plain_delta", "streaming", "versions",
+    "compliance", "connect", "object_stores", "plain_delta", "query-language", "streaming", "versions",
 }  # fmt: skip
 """Those whose code the tests of their subject run."""
 

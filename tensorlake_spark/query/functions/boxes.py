@@ -1,18 +1,21 @@
 """Functions of bounding boxes: arrays of shape (boxes, 4).
 
-A form says what the four numbers are, as `tensorlake_spark.types.BoundingBox` has it: ``xyxy`` two corners, ``xywh`` the
-corner and the size, ``cxcywh`` the centre and the size.
+A form says what the four numbers are, as `tensorlake_spark.types.BoundingBox` has it: ``xyxy`` two corners, ``xywh``
+the corner and the size, ``cxcywh`` the centre and the size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sqlglot import exp
 
 from tensorlake_spark.query.functions.definitions import rowwise
 from tensorlake_spark.query.functions.row_values import Array, Constant
-from tensorlake_spark.query.functions.summaries import numbers
+from tensorlake_spark.query.functions.summaries import reals
+from tensorlake_spark.query.functions.tree_names import function_name, name_of
 
 FORMS = ("xyxy", "xywh", "cxcywh")
 
@@ -38,7 +41,7 @@ def corners(boxes: Any, form: str = "xyxy") -> Array:
     """
     if form not in FORMS:
         raise ValueError(f"{form!r:.40} is no form of boxes; there are {', '.join(FORMS)}")
-    array = numbers(boxes)
+    array = reals(boxes)
     if array.dtype.kind != "f":
         array = array.astype(np.float64)
     if array.ndim == 1:
@@ -140,8 +143,8 @@ def normalize(boxes: Any, window: Any, form: str = "xyxy") -> Array:
     array([[0.25, 0.  , 0.5 , 1.  ]])
     """
     corners(boxes, form)  # the checks
-    array = numbers(boxes)
-    frame = numbers(window)
+    array = reals(boxes)
+    frame = reals(window)
     if frame.shape[-1:] != (4,):
         raise ValueError(f"a window is x, y, width and height, not an array of shape {frame.shape}")
     if array.dtype.kind != "f":
@@ -157,6 +160,45 @@ def normalize(boxes: Any, window: Any, form: str = "xyxy") -> Array:
         start, size = start[..., None, :], size[..., None, :]
     with np.errstate(all="ignore"):
         return np.asarray((array - start) / size) if not one or frame.ndim == 1 else array
+
+
+def with_forms(node: Any, forms: Mapping[str, str]) -> Any:
+    """Return a copy of an expression in which the functions of boxes know the forms that columns declare.
+
+    Parameters
+    ----------
+    node : sqlglot expression
+    forms : mapping from str to str
+        The form of each column of boxes, by `name_of`. A call that says a form itself keeps it. What is no such
+        column, a list or a parameter, has the form of the other argument.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> node = parse("SELECT iou(a, b) FROM t").selects[0]
+    >>> with_forms(node, {"a": "xywh", "b": "cxcywh"}).sql()
+    "IOU(a, b, 'xywh', 'cxcywh')"
+    """
+    made = node.copy()
+    for call in list(made.find_all(exp.Anonymous)):
+        name, given = function_name(call), call.expressions
+        if name not in ("iou", "iou_matrix", "normalize") or len(given) != 2:
+            continue
+        first, second = (_form_of(one, forms) for one in given)
+        if name == "normalize":
+            found = [first]
+        else:
+            found = list(dict.fromkeys([first or second, second or first]))
+        for form in found:
+            if form is not None:
+                call.append("expressions", exp.Literal.string(form))
+    return made
+
+
+def _form_of(node: Any, forms: Mapping[str, str]) -> str | None:
+    while isinstance(node, (exp.Bracket, exp.Paren)):
+        node = node.this
+    return forms.get(name_of(node)) if isinstance(node, exp.Column) else None
 
 
 def _stack_of(values: Any) -> Any:

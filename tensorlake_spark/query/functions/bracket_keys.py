@@ -72,7 +72,7 @@ def slice_values(values: Values, items: Sequence[Item], rows: int) -> Values:
     Raises
     ------
     RowError
-        If an array has too few axes or a position is out of bounds. Slices that are out of bounds are cut, as NumPy does.
+        If an array has too few axes or a position is out of bounds. Slices out of bounds are cut, as NumPy does.
 
     Examples
     --------
@@ -95,8 +95,9 @@ def slice_values(values: Values, items: Sequence[Item], rows: int) -> Values:
     flat: list[Values] = []
     for item in items:
         flat += _bounds(item)
-    if isinstance(values, Constant) and all(isinstance(one, Constant) for one in flat):
-        return by_rows(lambda x: _picked(x, items, [one.value for one in flat]), [values], rows)  # type: ignore[union-attr]
+    fixed = [one.value for one in flat if isinstance(one, Constant)]
+    if isinstance(values, Constant) and len(fixed) == len(flat):
+        return by_rows(lambda x: _picked(x, items, fixed), [values], rows)
     missing = _missing(flat, rows)
     arrays = [None if gone else x for x, gone in zip(items_of(values, rows), missing, strict=True)]
     keys = zip(*[items_of(one, rows) for one in flat], strict=True)

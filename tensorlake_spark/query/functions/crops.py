@@ -79,7 +79,7 @@ def boxes_needed(
     {'x': (slice(None, 2, None), 5), 'y': 'shape', 'z': None}
     """
     found: dict[str, list[Key | str | None]] = {}
-    for node in [nodes] if isinstance(nodes, exp.Condition) else nodes:
+    for node in [nodes] if hasattr(nodes, "find_all") else nodes:
         for column in node.find_all(exp.Column):
             need = _need(column, parameters or {})
             known = found.setdefault(name_of(column), [])

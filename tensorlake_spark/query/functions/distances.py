@@ -1,7 +1,7 @@
 """Functions of two arrays of the same shape: distances, similarities and products.
 
-Whole numbers are counted with as 64-bit floats, so that differences of small types do not wrap around; 32-bit floats stay as they
-are.
+Whole numbers are counted with as 64-bit floats, so that differences of small types do not wrap around. 32-bit floats
+stay as they are.
 """
 
 from __future__ import annotations

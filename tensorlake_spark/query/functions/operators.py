@@ -1,7 +1,7 @@
 """Operators and functions of single elements: arithmetic, comparisons, logic and mathematics, as NumPy has them.
 
-A division by zero is infinite or NaN, whole numbers wrap around as their dtype does, and shapes are broadcast within a row. Where
-a row has no value, the result has none; AND and OR know that such a value is neither true nor false.
+A division by zero is infinite or NaN, whole numbers wrap around as their dtype does, and shapes are broadcast within a
+row. Where a row has no value, the result has none; AND and OR know that such a value is neither true nor false.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from tensorlake_spark.query.functions.row_values import (
     is_flat,
     items_of,
 )
+
+_PLAIN = (bool, int, float, complex)
+"""Numbers of Python: they take the dtype of the array that they stand beside, and so does what is computed of them."""
 
 
 def applied(function: Callable[..., Any], arguments: Sequence[Values], rows: int) -> Values:
@@ -58,7 +61,11 @@ def applied(function: Callable[..., Any], arguments: Sequence[Values], rows: int
             pass  # row by row it is found which one
         else:
             return _whole(found, rows)
-    return by_rows(function, arguments, rows)
+    found = by_rows(function, arguments, rows)
+    if isinstance(found, Constant) and isinstance(found.value, np.generic):
+        plain = all(type(one.value) in _PLAIN for one in arguments if isinstance(one, Constant))
+        return Constant(found.value.item()) if plain else found
+    return found
 
 
 def _whole(found: Any, rows: int) -> Values:
@@ -260,11 +267,28 @@ def alike(values: Values, pattern: Values, rows: int, fold: bool = False) -> Val
 
     def one(text: Any, like: Any) -> bool:
         text, like = str(np.asarray(text)[()]), str(np.asarray(like)[()])
-        parts = [".*" if c == "%" else "." if c == "_" else re.escape(c) for c in like]
-        joined = re.sub(r"(\.\*)+", ".*", "".join(parts))
-        return re.fullmatch(joined, text, re.DOTALL | (re.IGNORECASE if fold else 0)) is not None
+        return _is_like(text.casefold(), like.casefold()) if fold else _is_like(text, like)
 
     return by_rows(one, [values, pattern], rows)
+
+
+def _is_like(text: str, like: str) -> bool:
+    """Find the parts between the % from left to right: the first place that fits is always good enough."""
+    first, *rest = [
+        re.compile("".join("." if c == "_" else re.escape(c) for c in part), re.DOTALL)
+        for part in like.split("%")
+    ]
+    if not rest:
+        return first.fullmatch(text) is not None
+    found = first.match(text)
+    for part in rest[:-1]:
+        found = part.search(text, found.end()) if found else None
+    if found is None:
+        return False
+    width = len(like) - like.rindex("%") - 1
+    return (
+        len(text) - width >= found.end() and rest[-1].fullmatch(text, len(text) - width) is not None
+    )
 
 
 # ---------------------------------------------------------------------------- functions
@@ -320,4 +344,6 @@ def cast(x: Any, dtype: Any) -> Array:
     array = np.asarray(x)
     if array.dtype == object and np.dtype(dtype).kind != "U":
         array = np.asarray(array.tolist())
+    if array.dtype.kind == "c" and np.dtype(dtype).kind in "iuf":
+        array = array.real
     return array.astype(dtype)

@@ -186,7 +186,7 @@ def _plain(error: Exception) -> str:
 
 
 SMALL = 4096
-"""Arrays of so many elements or fewer are computed many rows at once; for larger ones a call for each row costs little."""
+"""Arrays of so many elements or fewer are computed many rows at once; for larger ones a call a row costs little."""
 
 
 def by_shapes(stacked: Callable[..., Any], arguments: Sequence[Values], rows: int) -> Values | None:

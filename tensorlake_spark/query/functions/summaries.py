@@ -1,7 +1,7 @@
-"""Functions that make one number, or fewer axes, of an array: means, sums, extremes, norms, and what is in it and what shape it has.
+"""Functions that say something of an array: its mean, sum, extremes and norm, what is in it, and its shape.
 
-Their names begin with ``array_``, so that none is taken for an aggregate of SQL, which goes over rows. An empty array has no
-smallest or largest element: there the result is null. All else is as NumPy has it.
+Their names begin with ``array_`` where SQL has an aggregate, which goes over rows. An empty array has no smallest or
+largest element: there the result is null. All else is as NumPy has it.
 """
 
 from __future__ import annotations
@@ -69,6 +69,25 @@ def numbers(x: Any) -> Array:
     if array.dtype.kind not in "biufc" and array.dtype.kind in "OSUMmV":
         raise TypeError(f"values of type {array.dtype} are no numbers")
     return array
+
+
+def reals(x: Any) -> Array:
+    """Return a value as an array of real numbers; truths become 0 and 1.
+
+    Raises
+    ------
+    TypeError
+        If it is text, or has complex numbers.
+
+    Examples
+    --------
+    >>> reals([True, False])
+    array([1, 0], dtype=uint8)
+    """
+    array = numbers(x)
+    if array.dtype.kind == "c":
+        raise TypeError("complex numbers have no order, and are not taken here")
+    return array.astype(np.uint8) if array.dtype.kind == "b" else array
 
 
 def mean(x: Array, axis: Axes = None) -> Any:
@@ -259,7 +278,7 @@ def histogram(x: Any, bins: Any = 10, low: Any = None, high: Any = None) -> Arra
         raise ValueError(
             f"the ends of the bins {ends[0]} and {ends[1]} are not in order, or not finite"
         )
-    return np.histogram(numbers(x), bins=count, range=ends)[0]
+    return np.histogram(reals(x), bins=count, range=ends)[0]
 
 
 rowwise("histogram", histogram, "array", (1, 4), about="how many elements are in each of some bins")

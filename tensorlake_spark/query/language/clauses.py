@@ -41,7 +41,7 @@ class Expand(exp.Expression):  # type: ignore[misc,unused-ignore]
 
 
 class Ungroup(exp.Expression):  # type: ignore[misc,unused-ignore]
-    """``UNGROUP BY a, b``: a row becomes as many rows as the arrays ``expressions`` have elements on their first axis."""
+    """``UNGROUP BY a, b``: a row for each element of the arrays ``expressions`` along their first axis."""
 
     arg_types: ClassVar[dict[str, bool]] = {"expressions": True}
 

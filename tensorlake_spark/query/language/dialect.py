@@ -32,12 +32,15 @@ ELLIPSIS, NEWAXIS = "...", "newaxis"
 """What a `Var` in a bracket says that is no name."""
 
 # Tokens of Hive's and Oracle's clauses, which queries do not have: TQL's clauses take their places.
-_CLAUSE_TOKENS = {
+_CLAUSES = {
     "ARRANGE BY": TokenType.CLUSTER_BY,
     "SAMPLE BY": TokenType.DISTRIBUTE_BY,
     "EXPAND BY": TokenType.SORT_BY,
     "UNGROUP BY": TokenType.CONNECT_BY,
 }
+CLAUSE_TOKENS = frozenset(_CLAUSES.values())
+"""Each begins one of TQL's clauses."""
+
 _GONE = {"CLUSTER BY", "DISTRIBUTE BY", "SORT BY", "CONNECT BY", "START WITH"}
 _OPENING = {TokenType.L_BRACKET, TokenType.L_PAREN, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_BRACKET, TokenType.R_PAREN, TokenType.R_BRACE}
@@ -70,7 +73,7 @@ class TensorDialect(Dialect):
         SINGLE_TOKENS: ClassVar[Any] = {**BaseTokenizer.SINGLE_TOKENS, "$": TokenType.PARAMETER}
         KEYWORDS: ClassVar[Any] = {
             **{text: kind for text, kind in BaseTokenizer.KEYWORDS.items() if text not in _GONE},
-            **_CLAUSE_TOKENS,
+            **_CLAUSES,
         }
 
     class Parser(BaseParser):
@@ -133,7 +136,7 @@ class TensorDialect(Dialect):
             return token is not None and token.token_type in kinds
 
         def _parse_version(self) -> Any:
-            """Read ``VERSION 'tag'``, ``VERSION 5``, ``VERSION AS OF 5``, ``AS OF 'time'`` or ``TIMESTAMP AS OF 'time'``."""
+            """Read ``VERSION 'tag'``, ``VERSION AS OF 5``, ``AS OF 'time'`` or ``TIMESTAMP AS OF 'time'``."""
             token, index = self._curr, self._index
             if token is None:
                 return None

@@ -11,7 +11,8 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined,unused-ignore]
 
 from tensorlake_spark.errors import InvalidQueryError
-from tensorlake_spark.query.language.dialect import TensorDialect
+from tensorlake_spark.query.language.clauses import Arrange, Expand, SampleBy, Ungroup
+from tensorlake_spark.query.language.dialect import CLAUSE_TOKENS, TensorDialect
 from tensorlake_spark.query.language.harmless import check
 from tensorlake_spark.query.language.mistakes import mistake
 
@@ -19,8 +20,8 @@ MOST_CHARACTERS, MOST_TOKENS = 1 << 20, 50_000
 """A longer text is refused; long lists of values are parameters."""
 
 MOST_NESTED, MOST_DEEP, MOST_TYPES = 24, 100, 4
-"""More brackets in each other, operations of operations, or types of types are refused: they are walked by recursion, and
-sqlglot reads types in each other many times."""
+"""More brackets in each other, operations of operations, or types of types are refused: they are walked by recursion,
+and sqlglot reads types in each other many times."""
 
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
@@ -72,6 +73,7 @@ def parse(sql: Any) -> Any:
         tree = trees[0] if trees else None
         if tree is None or not isinstance(tree, exp.Query):
             raise mistake(sql, tree, "this is no query", "a query begins with SELECT or WITH")
+        _check_clauses(sql, tokens, tree)
         _check_depth(sql, tree)
         check(sql, tree)
         return tree
@@ -141,6 +143,13 @@ def _checked(sql: str, tokens: list[Any]) -> list[Any]:
 
 def _span(token: Any) -> tuple[int, int]:
     return token.start, token.end + 1
+
+
+def _check_clauses(sql: str, tokens: list[Any], tree: Any) -> None:
+    """Refuse a clause of TQL's that stands twice: versions of sqlglot before 28 forget the first."""
+    written = [token for token in tokens if token.token_type in CLAUSE_TOKENS]
+    if written and len(written) > sum(1 for _ in tree.find_all(Arrange, Expand, SampleBy, Ungroup)):
+        raise mistake(sql, _span(written[-1]), "the clause stands twice")
 
 
 def _check_depth(sql: str, tree: Any) -> None:

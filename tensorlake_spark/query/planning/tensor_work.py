@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
+from tensorlake_spark.datasets.types.annotations import BoundingBox
+from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import arguments_of, function_name
 from tensorlake_spark.query.functions.operators import ELEMENTS
 from tensorlake_spark.query.functions.registry import find

@@ -6,9 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorlake_spark import types
-from tensorlake_spark.query.functions.boxes import FORMS, corners, iou, iou_matrix, normalize
+from tensorlake_spark.query.functions.boxes import (
+    FORMS,
+    corners,
+    iou,
+    iou_matrix,
+    normalize,
+    with_forms,
+)
 from tensorlake_spark.query.functions.registry import find
 from tensorlake_spark.query.functions.row_values import Constant, RowError, expanded
+from tensorlake_spark.query.language.dialect import TensorDialect
+from tensorlake_spark.query.language.parsing import parse
 
 
 def overlap(a, b):
@@ -115,6 +124,7 @@ def test_no_boxes():
         ((np.zeros(5), np.zeros((1, 4))), "boxes have the shape"),
         ((np.zeros((1, 4)), np.zeros((1, 4)), "xyz"), "no form of boxes"),
         ((np.array(["a"] * 4), np.zeros((1, 4))), "no numbers"),
+        ((np.zeros((1, 4), complex), np.zeros((1, 4))), "complex numbers"),
     ],
 )
 def test_what_is_no_box(arguments, said):
@@ -132,3 +142,26 @@ def test_the_row_with_a_wrong_shape_is_named():
     with pytest.raises(RowError, match="not \\(1, 5\\)") as caught:
         find("iou")([rows, rows], 4)
     assert caught.value.row == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("iou(a, b)", "IOU(a, b, 'xywh', 'cxcywh')"),
+        ("iou(a, a)", "IOU(a, a, 'xywh')"),
+        ("iou(a, :q)", "IOU(a, $q, 'xywh')"),
+        ("iou([0, 0, 1, 1], a[1:])", "IOU([0, 0, 1, 1], a[1:], 'xywh')"),
+        ("iou(c, c)", "IOU(c, c)"),
+        ("iou(a, b, 'xyxy')", "IOU(a, b, 'xyxy')"),
+        ("iou_matrix(c, b) + 1", "IOU_MATRIX(c, b, 'cxcywh') + 1"),
+        ("NORMALIZE((a), b)", "NORMALIZE((a), b, 'xywh')"),
+        ("normalize(c, b)", "NORMALIZE(c, b)"),
+        ("array_mean(a)", "ARRAY_MEAN(a)"),
+    ],
+)
+def test_forms_that_columns_declare(text, wanted):
+    node = parse(f"SELECT {text} FROM t").selects[0]
+    before = node.sql()
+    found = with_forms(node, {"a": "xywh", "b": "cxcywh"}).sql(dialect=TensorDialect)
+    assert found.replace("iou", "IOU").replace("normalize", "NORMALIZE") == wanted
+    assert node.sql() == before

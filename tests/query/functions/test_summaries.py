@@ -183,3 +183,9 @@ def test_shapes_and_dtypes():
     with pytest.raises(RowError, match="out of bounds"):
         call("shape", ragged, Constant(1))
     assert find("shape").reads == find("dtype").reads == "shape"
+
+
+def test_truths_have_bins_and_complex_numbers_have_none():
+    assert histogram(np.array([True, False, True]), 2).tolist() == [1, 2]
+    with pytest.raises(TypeError, match="no order"):
+        histogram(np.ones(3, complex))

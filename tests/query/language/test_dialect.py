@@ -5,9 +5,9 @@ import sqlglot
 from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidQueryError
-from tensorlake_spark.query.functions.user_functions import register_function, unregister_function
 from tensorlake_spark.query.language.dialect import TensorDialect
 from tensorlake_spark.query.language.parsing import parse
+from tensorlake_spark.query.user_functions import register_function, unregister_function
 
 
 def selected(text):

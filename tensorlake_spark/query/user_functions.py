@@ -8,9 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sqlglot.tokens import Tokenizer
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
-from tensorlake_spark.query.functions.registry import FUNCTIONS, TensorFunction, find
+from tensorlake_spark.query.functions.registry import (
+    AGGREGATES,
+    FUNCTIONS,
+    SCALARS,
+    TensorFunction,
+    find,
+)
 from tensorlake_spark.query.functions.row_values import Constant, RowError, Values, gathered
 
 KINDS = ("number", "int", "bool", "text", "array")
@@ -38,7 +45,7 @@ def register_function(name: str, f: Callable[..., Any], *, returns: Any = "numbe
     Raises
     ------
     InvalidOptionError
-        If the name is no name of a function or taken by the package, `f` cannot be called, or `returns` is
+        If the name is no name of a function, or taken by the package or by SQL, `f` cannot be called, or `returns` is
         unknown.
 
     Examples
@@ -58,6 +65,8 @@ def register_function(name: str, f: Callable[..., Any], *, returns: Any = "numbe
     taken = find(name)
     if taken is not None and not taken.users:
         raise InvalidOptionError(f"name={name!r} is a function of this package; take another name")
+    if name.casefold() in SCALARS | AGGREGATES or name.upper() in Tokenizer.KEYWORDS:
+        raise InvalidOptionError(f"name={name!r} is a function or a word of SQL; take another name")
     if not callable(f):
         raise InvalidOptionError(f"f={f!r:.80} cannot be called; give a function")
     result, dtype = _returned(returns)
@@ -122,7 +131,8 @@ def _called(
         raise RowError(
             None, f"the function {name!r} raised {type(error).__name__}: {error!s:.300}"
         ) from error
-    if all(isinstance(one, Constant) for one in arguments) and np.ndim(found) == 0:
+    single = isinstance(found, (bool, int, float, complex, str, np.generic))
+    if single and all(isinstance(one, Constant) for one in arguments):
         found = [found] * rows
     if isinstance(found, np.ndarray):
         found = found if found.dtype != object else list(found)
@@ -134,7 +144,7 @@ def _called(
         raise RowError(
             None, f"the function {name!r} returned {type(found).__name__}, not one value a row"
         )
-    length = len(found) if np.ndim(found) or isinstance(found, list) else "no"
+    length = len(found) if isinstance(found, list) or found.ndim else "no"
     if length != rows:
         raise RowError(None, f"the function {name!r} returned {length} values for {rows} rows")
     return _converted(name, found, dtype, result)
