@@ -32,6 +32,8 @@ from tensorlake_spark.errors import (
     InvalidSampleTypeError,
     InvalidSliceError,
     InvalidTensorError,
+    LoaderClosedError,
+    LoaderWorkerError,
     MissingDataError,
     MissingDependencyError,
     MissingLinkError,
@@ -67,6 +69,7 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.indexing.read_plan import ReadPlan
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
+    from tensorlake_spark.loader.zipped import zip  # noqa: A004
     from tensorlake_spark.query.engine.read_report import ReadReport
     from tensorlake_spark.query.query import query
     from tensorlake_spark.query.user_functions import register_function
@@ -107,6 +110,7 @@ _HOMES = {
     "register_function": "query.user_functions",
     "show_versions": "environment",
     "verify_receipt": "audit.receipt",
+    "zip": "loader.zipped",
 }
 """Where a name that is imported late is from."""
 
@@ -139,6 +143,8 @@ __all__ = [
     "InvalidSliceError",
     "InvalidTensorError",
     "LinkRules",
+    "LoaderClosedError",
+    "LoaderWorkerError",
     "MissingDataError",
     "MissingDependencyError",
     "MissingLinkError",
@@ -172,6 +178,7 @@ __all__ = [
     "register_function",
     "show_versions",
     "verify_receipt",
+    "zip",
 ]
 
 

@@ -392,3 +392,12 @@ def test_calls_that_are_wrong(shapes):
         tl.query("SELECT 1 FROM d", seed=-1, d=shapes.ds)
     with pytest.raises(tl.InvalidOptionError, match="d=int is not a Dataset"):
         tl.query("SELECT 1 FROM d", d=5)
+
+
+def test_functions_of_boxes_know_the_form_of_their_columns(tmp_path):
+    ds = tl.dataset(
+        str(tmp_path / "ds"), {"a": types.BoundingBox("xywh"), "b": types.BoundingBox("cxcywh")}
+    )
+    ds.extend({"a": [[[10, 10, 4, 6]], [[0, 0, 2, 2]]], "b": [[[12, 13, 4, 6]], [[2, 1, 2, 2]]]})
+    found = ds.query("SELECT iou(a, b) AS v FROM dataset")["v"]
+    assert np.allclose(found, [1, 1 / 3])

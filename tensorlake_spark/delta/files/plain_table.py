@@ -82,10 +82,11 @@ class PlainTable:
 
 
 def _opened(storage: Storage) -> DeltaTable:
-    try:
-        with reaching(storage):
+    with reaching(storage):
+        try:
             return DeltaTable(storage.uri, storage_options=storage.log_options)
-    except DeltaTableNotFound as error:
-        raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
-    except DeltaError as error:
-        raise FormatError(f"the table at {storage.uri} cannot be opened: {error!s:.300}") from error
+        except DeltaTableNotFound as error:
+            raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
+        except DeltaError as error:
+            said = f"{error!s:.300}"
+            raise FormatError(f"the table at {storage.uri} cannot be opened: {said}") from error

@@ -44,7 +44,7 @@ class ScatteredRows:
         self._is_remote = stored.snapshot.remote is not None
         self._chunks: OrderedDict[tuple[int, int, str], tuple[Any, Array, Array]] = OrderedDict()
         self._chunk_bytes = 0
-        self._numbers: OrderedDict[tuple[int, str], Array] = OrderedDict()
+        self._numbers: OrderedDict[tuple[int, int, str], Array] = OrderedDict()
         self._number_bytes = 0
         self._lock = threading.Lock()
 
@@ -59,16 +59,21 @@ class ScatteredRows:
             None if a row group has them in another form, as other writers leave them.
         """
         out: list[Any] = []
+        met: dict[tuple[int, int], tuple[Any, Array, Array] | None] = {}
         with reaching(self._stored.snapshot.storage):
             for number, row in zip(*(part.tolist() for part in self._stored.locate(positions))):
                 file = self._stored.files[number]
                 group, place = file.place_of(row)
-                known = self._chunk(number, file, group, leaf)
+                if (number, group) not in met:
+                    met[number, group] = self._chunk(number, file, group, leaf)
+                known = met[number, group]
                 if known is None:
                     return None
                 data, starts, lengths = known
                 start, length = int(starts[place]), int(lengths[place])
-                out.append(None if length < 0 else data[start : start + length])
+                value = None if length < 0 else data[start : start + length]
+                # Of what is remote a copy, or a whole row group would stay in memory for a few of its values.
+                out.append(bytes(value) if self._is_remote and value is not None else value)
         return out
 
     def _chunk(
@@ -119,15 +124,26 @@ class ScatteredRows:
         out = np.empty(len(positions), np.int64)
         with reaching(self._stored.snapshot.storage):
             for number in dict.fromkeys(numbers.tolist()):
-                column = self._column(number, leaf, null)
-                if column is None:
-                    return None
-                here = numbers == number
-                out[here] = column[rows[here]]
+                here = np.flatnonzero(numbers == number)
+                if not self._is_remote:
+                    column = self._column(number, -1, leaf, null)
+                    if column is None:
+                        return None
+                    out[here] = column[rows[here]]
+                    continue
+                file = self._stored.files[number]
+                groups = file.groups_of(rows[here])
+                for group in dict.fromkeys(groups.tolist()):
+                    column = self._column(number, group, leaf, null)
+                    if column is None:
+                        return None
+                    inside = here[groups == group]
+                    out[inside] = column[rows[inside] - file.starts[group]]
         return out
 
-    def _column(self, number: int, leaf: LeafColumn, null: int) -> Array | None:
-        key = (number, leaf.path)
+    def _column(self, number: int, group: int, leaf: LeafColumn, null: int) -> Array | None:
+        """Return the numbers of a row group, or of a whole file where its number is -1."""
+        key = (number, group, leaf.path)
         with self._lock:
             found = self._numbers.get(key)
             if found is not None:
@@ -136,7 +152,8 @@ class ScatteredRows:
         file = self._stored.files[number]
         if leaf.repeated or not file.has(leaf) or file.size_of([leaf.path]) > _FILE_BYTES:
             return None
-        found = _flat(file.small((leaf.path,)), leaf, null)
+        table = file.small((leaf.path,)) if group < 0 else file.table([group], [leaf.path])
+        found = _flat(table, leaf, null)
         with self._lock:
             if key not in self._numbers:
                 self._numbers[key] = found

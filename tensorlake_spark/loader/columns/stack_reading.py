@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tensorlake_spark.datasets.types.tensors import ArrayType
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.loader.columns.plain_reading import PlainReading
 from tensorlake_spark.loader.columns.stored_column import RowsOf, StoredColumn
 from tensorlake_spark.loader.columns.values import Array, Values
+from tensorlake_spark.loader.decoding.arrays import stacked
 from tensorlake_spark.tensor.spec import dtype_of
 
 if TYPE_CHECKING:
@@ -61,13 +60,8 @@ class StackReading:
     ) -> dict[str, Values]:
         if not isinstance(read, list):
             return self._plain.values(read, positions, draws, buffers)
-        out = buffers.array((len(read), *self._shape), self._dtype.newbyteorder("<"))
-        rows = out.reshape(len(read), -1).view(np.uint8)
-        for row, value in zip(rows, read, strict=True):
-            if len(value) != rows.shape[1]:
-                raise CorruptDataError(
-                    f"a sample of column {self.names[0]!r} has {len(value)} bytes, and {self._dtype} of shape "
-                    f"{self._shape} has {rows.shape[1]}; its table was changed by others"
-                )
-            row[:] = np.frombuffer(value, np.uint8)
-        return {self.names[0]: out.astype(self._dtype, copy=False)}
+        out = buffers.array((len(read), *self._shape), self._dtype)
+        try:
+            return {self.names[0]: stacked(read, self._shape, self._dtype, out)}
+        except CorruptDataError as error:
+            raise CorruptDataError(f"column {self.names[0]!r}: {error}") from error

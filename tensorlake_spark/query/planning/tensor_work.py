@@ -73,9 +73,13 @@ def _called(node: Any, parameters: Mapping[str, Any]) -> str:
         and all(kind_of(one, parameters) == SCALAR for one in given)
     ):
         return SCALAR
-    if function.result == ARRAY or (function.name.startswith("array_") and len(given) > 1):
+    if function.result == ARRAY or (_takes_axis(function.name) and len(given) > 1):
         return ARRAY
     return NUMBER
+
+
+def _takes_axis(name: str) -> bool:
+    return name.startswith("array_") or name in ("any", "all")
 
 
 def _is_elementwise(node: Any) -> bool:
@@ -162,9 +166,19 @@ def lazy_of(node: Any, leaves: Mapping[str, Leaf], types: Mapping[Ref, Any]) -> 
             found[leaf] = _free_name(leaf, found.values())
         return exp.column(exp.to_identifier(found[leaf], quoted="/" in found[leaf]))
 
-    return Lazy.of(
-        node.transform(renamed, copy=False), {name: leaf for leaf, name in found.items()}
-    )
+    made = node.transform(renamed, copy=False)
+    forms = {name: form for leaf, name in found.items() if (form := _form_of(leaf)) is not None}
+    if set(forms.values()) - {"xyxy"}:
+        made = with_forms(made, forms)
+    return Lazy.of(made, {name: leaf for leaf, name in found.items()})
+
+
+def _form_of(leaf: Leaf) -> str | None:
+    """Return the form of boxes that a column declares, None if it has no boxes."""
+    if not isinstance(leaf, TensorLeaf) or leaf.source is None:
+        return None
+    kind = leaf.source.dataset.schema[leaf.column]
+    return kind.form if isinstance(kind, BoundingBox) else None
 
 
 def _free_name(leaf: Leaf, taken: Collection[str]) -> str:
