@@ -30,10 +30,17 @@ def shapes(tmp_path_factory):
     """Sixty images with boxes, in two files; nothing changes it."""
     rng = np.random.default_rng(3)
     images = [rng.integers(0, 256, (40 + i % 5, 48, 3), np.uint8) for i in range(COUNT)]
-    images = [np.clip(image.astype(int) + 4 * (i % 13) - 24, 0, 255).astype(np.uint8) for i, image in enumerate(images)]
-    corners = [np.sort(rng.random((1 + i % 3, 2, 2)) * 40, axis=1).reshape(-1, 4) for i in range(COUNT)]
+    images = [
+        np.clip(image.astype(int) + 4 * (i % 13) - 24, 0, 255).astype(np.uint8)
+        for i, image in enumerate(images)
+    ]
+    corners = [
+        np.sort(rng.random((1 + i % 3, 2, 2)) * 40, axis=1).reshape(-1, 4) for i in range(COUNT)
+    ]
     boxes = [c.astype("f4") for c in corners]
-    truth = [(c + rng.normal(0, 0.02 if i % 2 else 4, c.shape)).astype("f4") for i, c in enumerate(boxes)]
+    truth = [
+        (c + rng.normal(0, 0.02 if i % 2 else 4, c.shape)).astype("f4") for i, c in enumerate(boxes)
+    ]
     truth = [np.sort(t.reshape(-1, 2, 2), axis=1).reshape(-1, 4) for t in truth]
     scores = rng.random(COUNT).astype("f4")
     labels = rng.integers(0, 3, COUNT)

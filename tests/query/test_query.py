@@ -52,7 +52,9 @@ def test_figure_4_as_a_loop_of_numpy_has_it(shapes):
 
 
 def test_conditions_on_tensors_are_asked_last_and_only_of_rows_that_are_left(shapes):
-    view = shapes.ds.query("SELECT labels FROM dataset WHERE array_mean(images) > 127 AND labels = 'dog'")
+    view = shapes.ds.query(
+        "SELECT labels FROM dataset WHERE array_mean(images) > 127 AND labels = 'dog'"
+    )
     means = np.array([i.mean() for i in shapes.images])
     assert view.sids.tolist() == np.flatnonzero((means > 127) & (shapes.labels == 1)).tolist()
     (read,) = view.explain().conditions
@@ -80,7 +82,9 @@ def test_columns_that_are_not_named_are_not_read(shapes):
 )
 def test_nearest(shapes, order, keys, descending):
     q = shapes.vectors[5] + 0.1
-    view = shapes.ds.query(f"SELECT emb FROM dataset ORDER BY {order} LIMIT 4 OFFSET 1", parameters={"q": q})
+    view = shapes.ds.query(
+        f"SELECT emb FROM dataset ORDER BY {order} LIMIT 4 OFFSET 1", parameters={"q": q}
+    )
     found = keys(shapes.vectors, q)
     expected = np.argsort(-found if descending else found, kind="stable")[1:5]
     assert view.sids.tolist() == expected.tolist()
@@ -152,7 +156,9 @@ def test_joins_of_datasets_tables_and_a_lake(shapes, tmp_path):
 
 def test_a_left_join_has_no_tensor_where_it_found_nothing(shapes):
     table = pa.table({"sid": [3, 1000], "tag": ["a", "b"]})
-    view = tl.query("SELECT tag, emb FROM t LEFT JOIN ds USING (sid) ORDER BY tag", t=table, ds=shapes.ds)
+    view = tl.query(
+        "SELECT tag, emb FROM t LEFT JOIN ds USING (sid) ORDER BY tag", t=table, ds=shapes.ds
+    )
     assert np.array_equal(view[0]["emb"], shapes.vectors[3])
     assert view[1] == {"tag": "b", "emb": None}
     assert view.sids is None
@@ -191,7 +197,9 @@ def test_unions_of_tensors(shapes):
 
 
 def test_arrange_by_keeps_groups_in_the_order_of_their_first_row(shapes):
-    view = shapes.ds.query("SELECT note FROM dataset ORDER BY sid DESC ARRANGE BY note, labels LIMIT 20")
+    view = shapes.ds.query(
+        "SELECT note FROM dataset ORDER BY sid DESC ARRANGE BY note, labels LIMIT 20"
+    )
     notes = [None if i % 7 == 0 else f"n{i % 4}" for i in range(60)]
     rows = [*range(59, -1, -1)]
     keys = list(dict.fromkeys((notes[i], shapes.labels[i]) for i in rows))
@@ -218,19 +226,25 @@ def test_expand_by_adds_the_samples_beside(shapes):
     assert np.array_equal(view["emb"], shapes.vectors[view.sids])
     twice = shapes.ds.query(sql + " OVERLAP TRUE").sids.tolist()
     assert twice == [2, 3, 4, 5, 4, 5, 6, 7, 58, 59]
-    tensors = shapes.ds.query("SELECT labels FROM dataset WHERE array_max(emb) > 2.5 EXPAND BY 0, 1").sids
+    tensors = shapes.ds.query(
+        "SELECT labels FROM dataset WHERE array_max(emb) > 2.5 EXPAND BY 0, 1"
+    ).sids
     hits = np.flatnonzero(shapes.vectors.max(1) > 2.5)
     assert tensors.tolist() == sorted({*hits, *(i + 1 for i in hits if i < 59)})
 
 
 def test_ungroup_by_gives_a_row_for_each_element(shapes):
-    view = shapes.ds.query('SELECT boxes, "training/boxes", labels FROM dataset WHERE sid < 6 UNGROUP BY boxes, "training/boxes"')
+    view = shapes.ds.query(
+        'SELECT boxes, "training/boxes", labels FROM dataset WHERE sid < 6 UNGROUP BY boxes, "training/boxes"'
+    )
     expected = [(i, k) for i in range(6) for k in range(len(shapes.boxes[i]))]
     assert view.sids.tolist() == [i for i, _ in expected]
     for row, (i, k) in zip(view, expected, strict=True):
         assert np.array_equal(row["boxes"], shapes.boxes[i][k])
         assert np.array_equal(row["training/boxes"], shapes.truth[i][k])
-    back = shapes.ds.query("SELECT * FROM (SELECT labels, emb FROM dataset GROUP BY labels ORDER BY labels) UNGROUP BY emb")
+    back = shapes.ds.query(
+        "SELECT * FROM (SELECT labels, emb FROM dataset GROUP BY labels ORDER BY labels) UNGROUP BY emb"
+    )
     order = np.argsort(shapes.labels, kind="stable")
     assert np.array_equal(np.stack(back["emb"]), shapes.vectors[order])
 
@@ -250,7 +264,9 @@ def test_versions_of_a_dataset_side_by_side(tmp_path):
     assert ds.query("SELECT sum(n) AS s FROM dataset VERSION 1")[0]["s"] == 3
     moment = ds.history()["timestamp"].iloc[0] if "timestamp" in ds.history() else None
     if moment is not None:
-        assert ds.query(f"SELECT sum(n) AS s FROM dataset AS OF '{pd.Timestamp(moment).isoformat()}'")[0]["s"] in (3, 21)
+        assert ds.query(
+            f"SELECT sum(n) AS s FROM dataset AS OF '{pd.Timestamp(moment).isoformat()}'"
+        )[0]["s"] in (3, 21)
     with pytest.raises(tl.InvalidQueryError, match="third"):
         ds.query("SELECT n FROM dataset VERSION 'third'")
 
@@ -278,7 +294,10 @@ BAD = [
     ("SELECT * FROM dataset WHERE labels = :q", "parameters="),
     ("SELECT labels FROM dataset LIMIT -1", "LIMIT|number"),
     ("SELECT emb FROM dataset UNION ALL SELECT emb, labels FROM dataset", "joins 1 columns with 2"),
-    ("SELECT labels FROM dataset a WHERE EXISTS (SELECT 1 FROM dataset b WHERE array_sum(b.emb) > a.labels)", "sub-query"),
+    (
+        "SELECT labels FROM dataset a WHERE EXISTS (SELECT 1 FROM dataset b WHERE array_sum(b.emb) > a.labels)",
+        "sub-query",
+    ),
     ("SELECT 1 FROM dataset WHERE labels IN (SELECT emb FROM dataset)", "not tensors"),
     ("SELECT a.labels FROM dataset a JOIN dataset a ON a.sid = a.sid", "two tables"),
 ]
@@ -304,14 +323,24 @@ def test_nan_is_as_numpy_has_it(tmp_path):
     ds = tl.dataset(str(tmp_path / "ds"), {"x": types.Tensor("float64", (2,))})
     ds.extend({"x": [[np.nan, 1], [2, 3], [0, 0]]})
     assert ds.query("SELECT x FROM dataset WHERE array_mean(x) > 1").sids.tolist() == [1]
-    assert ds.query("SELECT x FROM dataset ORDER BY array_mean(x) LIMIT 3").sids.tolist() == [2, 1, 0]
+    assert ds.query("SELECT x FROM dataset ORDER BY array_mean(x) LIMIT 3").sids.tolist() == [
+        2,
+        1,
+        0,
+    ]
     assert ds.query("SELECT x FROM dataset WHERE array_mean(x) / 0 > 1").sids.tolist() == [1]
 
 
 def generated(rng):
     """A query on scalars that DuckDB and SQLite understand alike."""
-    column = lambda: rng.choice(["a", "b", "c"])
-    compare = lambda: f"{column()} {rng.choice(['<', '<=', '=', '<>', '>', '>='])} {rng.integers(-3, 4)}"
+
+    def column():
+        return rng.choice(["a", "b", "c"])
+
+    def compare():
+        sign = rng.choice(["<", "<=", "=", "<>", ">", ">="])
+        return f"{column()} {sign} {rng.integers(-3, 4)}"
+
     tests = [
         compare,
         lambda: f"{column()} IS {rng.choice(['', 'NOT '])}NULL",
@@ -331,7 +360,7 @@ def generated(rng):
     if kind == 1:
         return f"SELECT a, count(*) AS n, sum(b) AS s, max(c) AS m FROM t WHERE {condition} GROUP BY a HAVING count(b) > 0 ORDER BY a"
     if kind == 2:
-        return f"SELECT x.i AS p, y.i AS q FROM t x JOIN t y ON x.a = y.b WHERE x.c > y.c AND x.i < 9 ORDER BY p, q"
+        return "SELECT x.i AS p, y.i AS q FROM t x JOIN t y ON x.a = y.b WHERE x.c > y.c AND x.i < 9 ORDER BY p, q"
     if kind == 3:
         return f"SELECT a FROM t WHERE {condition} {rng.choice(['UNION', 'INTERSECT', 'EXCEPT', 'UNION ALL'])} SELECT b FROM t WHERE {compare()} ORDER BY a"
     return f"WITH w AS (SELECT a, b, i, row_number() OVER (PARTITION BY a ORDER BY i DESC) AS r FROM t WHERE {condition}) SELECT i, r FROM w WHERE r <= 2 ORDER BY i LIMIT 7 OFFSET 1"
@@ -353,7 +382,9 @@ def test_generated_queries_on_scalars_give_the_rows_of_sqlite(tmp_path):
         text = sql.replace("ORDER BY a", "ORDER BY a NULLS LAST")
         expected = [tuple(row) for row in con.execute(text)]
         table = tl.query(sql, t=ds).to_arrow()
-        found = list(zip(*[column.to_pylist() for column in table.columns])) if table.num_rows else []
+        found = (
+            list(zip(*[column.to_pylist() for column in table.columns])) if table.num_rows else []
+        )
         assert found == expected, sql
     con.close()
 
@@ -376,11 +407,23 @@ def test_generated_queries_on_tensors_give_the_rows_of_pandas(shapes):
         joint = rng.choice(["AND", "OR"])
         mask = tests[0][0] & tests[1][0] if joint == "AND" else tests[0][0] | tests[1][0]
         mask = mask & ~tests[2][0] if rng.random() < 0.3 else mask
-        negated = "" if mask.equals(tests[0][0] & tests[1][0] if joint == "AND" else tests[0][0] | tests[1][0]) else f" AND NOT ({tests[2][1]})"
+        negated = (
+            ""
+            if mask.equals(
+                tests[0][0] & tests[1][0] if joint == "AND" else tests[0][0] | tests[1][0]
+            )
+            else f" AND NOT ({tests[2][1]})"
+        )
         where = f"({tests[0][1]} {joint} {tests[1][1]}){negated}"
         key = rng.choice(list(numbers))
-        view = shapes.ds.query(f"SELECT labels, {key} AS v FROM dataset WHERE {where} ORDER BY {key} DESC, sid LIMIT 9")
-        expected = frame[mask].assign(sid=lambda f: f.index).sort_values([key, "sid"], ascending=[False, True])[:9]
+        view = shapes.ds.query(
+            f"SELECT labels, {key} AS v FROM dataset WHERE {where} ORDER BY {key} DESC, sid LIMIT 9"
+        )
+        expected = (
+            frame[mask]
+            .assign(sid=lambda f: f.index)
+            .sort_values([key, "sid"], ascending=[False, True])[:9]
+        )
         assert view.sids.tolist() == expected.index.tolist(), where
         assert np.allclose(view["v"], expected[key], rtol=1e-5)
 

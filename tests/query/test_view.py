@@ -74,16 +74,23 @@ def test_other_forms(shapes, view):
 
 
 def test_views_of_views(shapes, view):
-    more = view.query("SELECT array_mean(crop) AS m, labels FROM dataset WHERE labels = 'dog' AND array_mean(crop) > 100")
+    more = view.query(
+        "SELECT array_mean(crop) AS m, labels FROM dataset WHERE labels = 'dog' AND array_mean(crop) > 100"
+    )
     means = {i: shapes.images[i][:8, :8].mean() for i in range(6, 60)}
     expected = [i for i in range(59, 5, -1) if shapes.labels[i] == 1 and means[i] > 100]
     assert more.sids.tolist() == expected
     assert np.allclose(more["m"], [means[i] for i in expected])
-    part = view[:5].query("SELECT count(*) AS n, max(sid) AS top FROM dataset JOIN ds ON ds.note = dataset.note", ds=shapes.ds)
+    part = view[:5].query(
+        "SELECT count(*) AS n, max(sid) AS top FROM dataset JOIN ds ON ds.note = dataset.note",
+        ds=shapes.ds,
+    )
     assert part[0]["n"] > 5
     grouped = shapes.ds.query("SELECT labels, emb FROM dataset GROUP BY labels")
     deep = grouped.query("SELECT labels, array_mean(emb) AS m FROM dataset ORDER BY labels")
-    assert np.allclose(deep["m"], [shapes.vectors[shapes.labels == n].mean() for n in range(3)], atol=1e-6)
+    assert np.allclose(
+        deep["m"], [shapes.vectors[shapes.labels == n].mean() for n in range(3)], atol=1e-6
+    )
 
 
 def test_nothing_is_read_before_it_is_asked_for(tmp_path):

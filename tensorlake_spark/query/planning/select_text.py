@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.expressions import text_of
-from tensorlake_spark.query.language.harmless import AGGREGATES
+from tensorlake_spark.query.functions.registry import AGGREGATES
 from tensorlake_spark.query.planning.names import Scope, columns_name, stored_node
 from tensorlake_spark.query.planning.plan import Relation
 from tensorlake_spark.query.planning.tensor_work import ARRAY, kind_of

@@ -28,9 +28,14 @@ def test_batches_have_so_many_rows_as_memory_allows(shapes, monkeypatch):
 
 def test_leaves_of_groups_and_items():
     table = pa.table({"v": [[1, 2], [3]], "i": [1, 0]})
-    found = Evaluation({}).values(Lazy.of(exp.column("x"), {"x": CollectedLeaf(scalar("v"))}), table)
+    found = Evaluation({}).values(
+        Lazy.of(exp.column("x"), {"x": CollectedLeaf(scalar("v"))}), table
+    )
     assert [v.tolist() for v in found] == [[1, 2], [3]]
-    item = Lazy.of(exp.column("x"), {"x": ItemLeaf(Lazy.of(exp.column("x"), {"x": CollectedLeaf(scalar("v"))}), ("", "i"))})
+    item = Lazy.of(
+        exp.column("x"),
+        {"x": ItemLeaf(Lazy.of(exp.column("x"), {"x": CollectedLeaf(scalar("v"))}), ("", "i"))},
+    )
     assert Evaluation({}).values(item, table).tolist() == [2, 3]
 
 

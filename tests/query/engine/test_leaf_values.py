@@ -29,7 +29,14 @@ def test_samples_come_in_the_order_of_their_sids_each_read_once(shapes):
 
 @pytest.mark.parametrize(
     "key",
-    [(slice(1, 4),), (slice(None, None, -2), 3), (..., slice(-3, None)), (0, ..., 1), (slice(9, 2),), (slice(2, 100, 3),)],
+    [
+        (slice(1, 4),),
+        (slice(None, None, -2), 3),
+        (..., slice(-3, None)),
+        (0, ..., 1),
+        (slice(9, 2),),
+        (slice(2, 100, 3),),
+    ],
     ids=str,
 )
 def test_a_box_has_all_that_a_key_takes(key):

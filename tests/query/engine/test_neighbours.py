@@ -17,9 +17,14 @@ def test_the_kept_have_all_the_best(count, descending):
     array = pa.array(values, mask=rng.random(100) < 0.1)
     found = kept(array, Best(count, descending))
     assert (np.diff(found) > 0).all()
-    rank = lambda v: (2, 0) if v is None else (1, 0) if np.isnan(v) else (0, -v if descending else v)
-    if descending:
-        rank = lambda v: (2, 0) if v is None else (0, -np.inf) if np.isnan(v) else (0, -v)
+
+    def rank(value):
+        if value is None:
+            return 2, 0
+        if np.isnan(value):
+            return (0, -np.inf) if descending else (1, 0)
+        return 0, -value if descending else value
+
     listed = array.to_pylist()
     order = sorted(range(100), key=lambda i: (rank(listed[i]), i))
     best = order[:count]
@@ -29,7 +34,9 @@ def test_the_kept_have_all_the_best(count, descending):
 
 
 def test_texts_have_an_order_too(shapes):
-    view = shapes.ds.query("SELECT note FROM dataset ORDER BY upper(dtype(emb)) || note DESC, sid LIMIT 2")
+    view = shapes.ds.query(
+        "SELECT note FROM dataset ORDER BY upper(dtype(emb)) || note DESC, sid LIMIT 2"
+    )
     assert len(view) == 2
     found = kept(pa.array(["b", "a", None, "c"]), Best(2, True))
     assert found.tolist() == [0, 3]

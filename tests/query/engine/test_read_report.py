@@ -10,9 +10,15 @@ def test_a_report_names_files_bytes_sql_and_expressions(shapes):
     report = view.explain()
     rows = int((shapes.labels == 0).sum())
     (scalars,) = report.scalars
-    assert (scalars.files, scalars.rows, scalars.columns) == (2, 60, ("labels", "sid", "training/score"))
+    assert (scalars.files, scalars.rows, scalars.columns) == (
+        2,
+        60,
+        ("labels", "sid", "training/score"),
+    )
     leaves = ["labels", "sid", "training.score"]
-    assert scalars.bytes == sum(f.bytes_of(range(f.metadata.num_row_groups), leaves) for f in shapes.ds.stored.files)
+    assert scalars.bytes == sum(
+        f.bytes_of(range(f.metadata.num_row_groups), leaves) for f in shapes.ds.stored.files
+    )
     assert [(one.column, one.rows) for one in report.conditions] == [("emb", rows)]
     kept = view.sids
     (selected,) = report.selected

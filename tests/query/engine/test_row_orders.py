@@ -26,7 +26,12 @@ def test_weights():
 
 @pytest.mark.parametrize(
     ("weights", "said"),
-    [([1.0, -1.0], "-1.0 in row 1"), ([np.nan], "nan"), ([0.0], "no weight above 0"), (["a"], "a number as weight")],
+    [
+        ([1.0, -1.0], "-1.0 in row 1"),
+        ([np.nan], "nan"),
+        ([0.0], "no weight above 0"),
+        (["a"], "a number as weight"),
+    ],
 )
 def test_weights_that_are_none(weights, said):
     with pytest.raises(tl.InvalidQueryError, match=said):

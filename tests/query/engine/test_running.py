@@ -17,7 +17,10 @@ def test_sids_are_read_only_where_somebody_needs_them(shapes):
 
 
 def test_steps_have_the_rows_that_conditions_before_them_leave(shapes):
-    plan = plan_query("SELECT labels FROM d WHERE labels = 1 AND array_max(emb) > 1 AND array_min(emb) < -1", {"d": shapes.ds})
+    plan = plan_query(
+        "SELECT labels FROM d WHERE labels = 1 AND array_max(emb) > 1 AND array_min(emb) < -1",
+        {"d": shapes.ds},
+    )
     run = PlanRun(plan)
     first = shapes.labels == 1
     second = first & (shapes.vectors.max(1) > 1)
@@ -26,7 +29,12 @@ def test_steps_have_the_rows_that_conditions_before_them_leave(shapes):
 
 
 def test_sums_are_64_bits_wide_where_they_fit():
-    table = pa.table({"n": pa.array([Decimal(2) ** 70], pa.decimal128(38, 0)), "m": pa.array([Decimal(2)], pa.decimal128(38, 0))})
+    table = pa.table(
+        {
+            "n": pa.array([Decimal(2) ** 70], pa.decimal128(38, 0)),
+            "m": pa.array([Decimal(2)], pa.decimal128(38, 0)),
+        }
+    )
     assert narrowed(table).schema.types == [pa.decimal128(38, 0), pa.int64()]
 
 

@@ -23,7 +23,9 @@ def vectors():
 
 @pytest.fixture(scope="module")
 def ds(tmp_path_factory, vectors):
-    out = tl.dataset(str(tmp_path_factory.mktemp("v") / "ds"), {"e": types.Embedding(SIZE), "n": "int32"})
+    out = tl.dataset(
+        str(tmp_path_factory.mktemp("v") / "ds"), {"e": types.Embedding(SIZE), "n": "int32"}
+    )
     for part in np.array_split(np.arange(N), 3):
         out.extend({"e": vectors[part], "n": part % 10})
     return out
@@ -35,7 +37,9 @@ def asked(ds, sql, q):
 
 
 @pytest.mark.parametrize("where", ["", "WHERE n < 6 "])
-@pytest.mark.parametrize("function", ["l2_distance(e, :q)", "dot(:q, e) DESC", "cosine_similarity(e, :q)"])
+@pytest.mark.parametrize(
+    "function", ["l2_distance(e, :q)", "dot(:q, e) DESC", "cosine_similarity(e, :q)"]
+)
 def test_answers_are_those_of_all_distances(ds, vectors, function, where, monkeypatch):
     q = vectors[77]
     sql = f"SELECT n FROM dataset {where}ORDER BY {function} LIMIT 10"
@@ -88,5 +92,7 @@ def test_other_questions_go_the_plain_way(ds, sql, q):
 def test_nulls_and_infinities_go_the_plain_way(tmp_path):
     ds = tl.dataset(str(tmp_path / "ds"), {"e": types.Embedding(2), "n": "int32"})
     ds.extend({"e": [[1, 2], [3, 4], None, [np.inf, 0]], "n": range(4)})
-    view = ds.query("SELECT n FROM dataset ORDER BY l2_distance(e, :q) LIMIT 3", parameters={"q": [3, 3]})
+    view = ds.query(
+        "SELECT n FROM dataset ORDER BY l2_distance(e, :q) LIMIT 3", parameters={"q": [3, 3]}
+    )
     assert view["n"].tolist() == [1, 0, 3]

@@ -379,7 +379,9 @@ def anything(rng, depth):
     if depth == 0 or rng.random() < 0.2:
         return rng.choice(ATOMS)
     a, b, c = (anything(rng, depth - 1) for _ in range(3))
-    sign = rng.choice(["+", "-", "*", "/", "%", "<", "=", "<>", "AND", "OR", "&", "<<", "LIKE", "DIV"])
+    sign = rng.choice(
+        ["+", "-", "*", "/", "%", "<", "=", "<>", "AND", "OR", "&", "<<", "LIKE", "DIV"]
+    )
     key = ", ".join(
         rng.choice([":", "::-1", "...", "newaxis", b, f"{b}:{c}"]) for _ in range(rng.randrange(3))
     )

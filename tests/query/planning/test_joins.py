@@ -26,7 +26,9 @@ def test_joins(tables, rows):
     assert count(tables) == rows
 
 
-@pytest.mark.parametrize("tables", ["a, b", "a CROSS JOIN b", "a JOIN b ON true", "a JOIN b ON a.i = 3"])
+@pytest.mark.parametrize(
+    "tables", ["a, b", "a CROSS JOIN b", "a JOIN b ON true", "a JOIN b ON a.i = 3"]
+)
 def test_a_large_product_that_nobody_asked_for_is_refused(tables):
     with pytest.raises(tl.InvalidQueryError, match="1,500 x 1,000 rows, and at most 1,000,000"):
         count(tables)

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.query.planning.names import columns_name, identifiers
 from tensorlake_spark.query.language.parsing import parse
+from tensorlake_spark.query.planning.names import columns_name, identifiers
 
 T = pa.table({"id": [1, 2], "Value": [10, 20]})
 U = pa.table({"id": [2, 3], "value": [7, 8]})
@@ -29,7 +29,10 @@ def test_using_makes_one_column_of_two():
     assert rows("SELECT * FROM t JOIN u USING (id)") == [{"id": 2, "Value": 20, "value_1": 7}]
     found = rows("SELECT id, t.value AS a, u.value AS b FROM t FULL JOIN u USING (id) ORDER BY id")
     assert [row["id"] for row in found] == [1, 2, 3]
-    assert [row["id"] for row in rows("SELECT id FROM t RIGHT JOIN u USING (id) ORDER BY 1")] == [2, 3]
+    assert [row["id"] for row in rows("SELECT id FROM t RIGHT JOIN u USING (id) ORDER BY 1")] == [
+        2,
+        3,
+    ]
 
 
 def test_aliases_are_known_to_order_and_group():

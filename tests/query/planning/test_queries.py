@@ -12,16 +12,28 @@ T = pa.table({"a": [3, 1, 2], "b": ["x", "y", "z"]})
 
 
 def rows(sql, **parameters):
-    return [tuple(row.values()) for row in tl.query(sql, parameters=parameters, t=T).to_arrow().to_pylist()]
+    return [
+        tuple(row.values())
+        for row in tl.query(sql, parameters=parameters, t=T).to_arrow().to_pylist()
+    ]
 
 
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        ("WITH u(p, q) AS (SELECT a, b FROM t) SELECT q FROM u WHERE p > 1 ORDER BY p", [("z",), ("x",)]),
-        ("WITH u AS (SELECT a FROM t), v AS (SELECT a + 1 AS a FROM u) SELECT max(a) AS m FROM v", [(4,)]),
+        (
+            "WITH u(p, q) AS (SELECT a, b FROM t) SELECT q FROM u WHERE p > 1 ORDER BY p",
+            [("z",), ("x",)],
+        ),
+        (
+            "WITH u AS (SELECT a FROM t), v AS (SELECT a + 1 AS a FROM u) SELECT max(a) AS m FROM v",
+            [(4,)],
+        ),
         ("WITH u AS (SELECT a FROM t) SELECT (SELECT max(a) FROM u) AS m FROM u LIMIT 1", [(3,)]),
-        ("(SELECT a FROM t ORDER BY a LIMIT 1) UNION ALL (SELECT a FROM t ORDER BY a DESC LIMIT 1)", [(1,), (3,)]),
+        (
+            "(SELECT a FROM t ORDER BY a LIMIT 1) UNION ALL (SELECT a FROM t ORDER BY a DESC LIMIT 1)",
+            [(1,), (3,)],
+        ),
         ("SELECT a FROM t ORDER BY a LIMIT :n OFFSET :m", [(2,)]),
         ("SELECT p.x FROM (SELECT a FROM t WHERE b = :name) AS p(x)", [(1,)]),
         ("SELECT DISTINCT a > 1 AS big FROM t ORDER BY big", [(False,), (True,)]),

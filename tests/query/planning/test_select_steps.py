@@ -8,7 +8,10 @@ def steps(shapes, sql, **parameters):
 
 
 def test_what_is_needed_twice_is_computed_once(shapes):
-    (step,) = steps(shapes, "SELECT array_sum(emb) AS s, count(*) AS n FROM d GROUP BY array_sum(emb) ORDER BY s")
+    (step,) = steps(
+        shapes,
+        "SELECT array_sum(emb) AS s, count(*) AS n FROM d GROUP BY array_sum(emb) ORDER BY s",
+    )
     assert [one.what for one in step.computed] == ["ARRAY_SUM(emb)"]
 
 
@@ -24,4 +27,7 @@ def test_only_a_plain_order_with_a_limit_keeps_the_best(shapes):
 
 
 def test_selected_tensors_are_no_step(shapes):
-    assert steps(shapes, "SELECT emb * 2, images[:5] FROM d WHERE labels = 1 ORDER BY training.score") == []
+    assert (
+        steps(shapes, "SELECT emb * 2, images[:5] FROM d WHERE labels = 1 ORDER BY training.score")
+        == []
+    )

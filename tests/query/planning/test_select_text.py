@@ -20,7 +20,9 @@ def test_names_of_items(items, names):
 
 
 def test_names_of_groups_and_fields(shapes):
-    view = shapes.ds.query('SELECT training.score, "training/boxes", images.height, shape(emb) FROM dataset')
+    view = shapes.ds.query(
+        'SELECT training.score, "training/boxes", images.height, shape(emb) FROM dataset'
+    )
     assert view.names == ["training/score", "training/boxes", "height", "SHAPE(emb)"]
 
 

@@ -18,7 +18,9 @@ def test_lists_of_groups_belong_together(shapes):
 
 
 def test_what_is_computed_is_collected_too(shapes):
-    view = shapes.ds.query("SELECT labels, list(emb[:2]) AS heads FROM dataset GROUP BY labels ORDER BY labels")
+    view = shapes.ds.query(
+        "SELECT labels, list(emb[:2]) AS heads FROM dataset GROUP BY labels ORDER BY labels"
+    )
     assert np.array_equal(view[1]["heads"], shapes.vectors[shapes.labels == 1][:, :2])
 
 
@@ -33,7 +35,9 @@ def test_distinct_tensors_are_those_of_distinct_samples(shapes):
 
 
 def test_numbers_of_tensors_inside_sql(shapes):
-    view = shapes.ds.query("SELECT upper(dtype(emb)) || '!' AS d, labels FROM dataset WHERE sid = 3")
+    view = shapes.ds.query(
+        "SELECT upper(dtype(emb)) || '!' AS d, labels FROM dataset WHERE sid = 3"
+    )
     assert view[0]["d"] == "FLOAT32!"
 
 
@@ -43,4 +47,6 @@ def test_ungroup_names_what_is_selected(shapes):
     with pytest.raises(tl.InvalidQueryError, match="as many"):
         len(shapes.ds.query("SELECT boxes, emb FROM dataset UNGROUP BY boxes, emb"))
     with pytest.raises(tl.InvalidQueryError, match="EXPAND BY takes a SELECT from one dataset"):
-        shapes.ds.query("SELECT a.emb FROM dataset a JOIN dataset b ON a.sid = b.sid EXPAND BY 1, 1")
+        shapes.ds.query(
+            "SELECT a.emb FROM dataset a JOIN dataset b ON a.sid = b.sid EXPAND BY 1, 1"
+        )

@@ -46,7 +46,10 @@ def test_the_largest_parts_are_taken_out():
 
 
 def test_leaves_are_named_after_columns():
-    leaves = {"x": TensorLeaf(None, "image", ("t", "k")), "y": TensorLeaf(None, "image", ("u", "k"))}
+    leaves = {
+        "x": TensorLeaf(None, "image", ("t", "k")),
+        "y": TensorLeaf(None, "image", ("u", "k")),
+    }
     lazy = lazy_of(node("x[:2] + y * t.a AS s"), leaves, {})
     assert lazy.text == "image[:2] + image_1 * x2"
     assert lazy.leaves["x2"] == ScalarLeaf(("t", "a"))

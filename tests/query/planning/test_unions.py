@@ -24,6 +24,8 @@ def test_a_union_with_clauses_behind_it(shapes):
 
 
 def test_a_number_beside_a_tensor(shapes):
-    view = shapes.ds.query("SELECT emb AS v FROM dataset WHERE sid = 4 UNION ALL SELECT labels FROM dataset WHERE sid = 5")
+    view = shapes.ds.query(
+        "SELECT emb AS v FROM dataset WHERE sid = 4 UNION ALL SELECT labels FROM dataset WHERE sid = 5"
+    )
     assert view["v"][0].tolist() == shapes.vectors[4].tolist()
     assert view["v"][1] == shapes.labels[5]

@@ -32,16 +32,23 @@ def test_columns_that_were_added_are_null_in_old_files(grown):
     assert found["more"].isna().tolist() == [True] * 4 + [False] * 2
     assert found["tag"].tolist() == [None] * 4 + ["a", "b"]
     assert grown.query("SELECT n FROM dataset WHERE more > 0").sids.tolist() == [5, 7]
-    assert grown.query("SELECT count(more) AS a, count(late) AS b, count(x) AS c FROM dataset")[0] == {"a": 2, "b": 2, "c": 6}
+    assert grown.query("SELECT count(more) AS a, count(late) AS b, count(x) AS c FROM dataset")[
+        0
+    ] == {"a": 2, "b": 2, "c": 6}
 
 
 def test_tensors_that_were_added_are_null_in_old_samples(grown):
     view = grown.query("SELECT late, array_sum(late) AS s FROM dataset ORDER BY sid")
-    assert [None if v is None else v.tolist() for v in view["late"]] == [None] * 4 + [[1, 2], [5, 6]]
+    assert [None if v is None else v.tolist() for v in view["late"]] == [None] * 4 + [
+        [1, 2],
+        [5, 6],
+    ]
     assert list(view["s"]) == [None] * 4 + [3, 11]
     assert grown.query("SELECT n FROM dataset WHERE array_sum(late) > 0").sids.tolist() == [5, 7]
     assert grown.query("SELECT n FROM dataset WHERE late IS NULL").sids.tolist() == [0, 1, 3, 4]
-    assert grown.query("SELECT n FROM dataset ORDER BY array_sum(late) DESC LIMIT 3").sids.tolist()[:2] == [7, 5]
+    assert grown.query("SELECT n FROM dataset ORDER BY array_sum(late) DESC LIMIT 3").sids.tolist()[
+        :2
+    ] == [7, 5]
 
 
 def test_ragged_tensors(grown):
@@ -64,9 +71,13 @@ def test_of_tiled_samples_only_the_tiles_are_read(tmp_path):
     rng = np.random.default_rng(0)
     large = [rng.integers(0, 256, (600, 500), np.uint8) for _ in range(2)]
     small = rng.integers(0, 256, (20, 30), np.uint8)
-    ds = tl.dataset(str(tmp_path / "ds"), {"scan": types.Tensor("uint8", (None, None))}, tile_bytes=64 << 10)
+    ds = tl.dataset(
+        str(tmp_path / "ds"), {"scan": types.Tensor("uint8", (None, None))}, tile_bytes=64 << 10
+    )
     ds.extend({"scan": [large[0], small, large[1]]})
-    view = ds.query("SELECT scan[5:15, -20:] AS corner, scan[3, 4] AS one FROM dataset WHERE array_mean(scan[:10, :10]) > 0")
+    view = ds.query(
+        "SELECT scan[5:15, -20:] AS corner, scan[3, 4] AS one FROM dataset WHERE array_mean(scan[:10, :10]) > 0"
+    )
     for row, scan in zip(view, [large[0], small, large[1]], strict=True):
         assert np.array_equal(row["corner"], scan[5:15, -20:])
         assert row["one"] == scan[3, 4]
@@ -95,7 +106,11 @@ def test_order_is_that_of_samples_whatever_files_say(tmp_path):
 
 def test_an_object_store(tmp_path, s3):
     uri = "s3://bucket/queries/ds"
-    ds = tl.dataset(uri, {"n": "int32", "x": types.Tensor("int64", (None,)), "g/k": "int32"}, storage_options=s3.options)
+    ds = tl.dataset(
+        uri,
+        {"n": "int32", "x": types.Tensor("int64", (None,)), "g/k": "int32"},
+        storage_options=s3.options,
+    )
     ds.extend({"n": range(6), "x": [np.arange(i) for i in range(6)], "g/k": range(6)})
     ds.delete([3])
     view = ds.query("SELECT n, x FROM dataset WHERE array_sum(x) > 1 AND g.k < 5 AND x IS NOT NULL")

@@ -16,7 +16,12 @@ TYPES = [
 @pytest.mark.parametrize("kind", TYPES, ids=str)
 def test_a_null_of_each_type_has_that_type(kind):
     with duckdb.connect() as con:
-        found = con.sql(f"SELECT NULL::{duckdb_type(kind)} AS x").to_arrow_table().schema.field("x").type
+        found = (
+            con.sql(f"SELECT NULL::{duckdb_type(kind)} AS x")
+            .to_arrow_table()
+            .schema.field("x")
+            .type
+        )
     assert found == kind or (pa.types.is_timestamp(kind) and pa.types.is_timestamp(found))
 
 

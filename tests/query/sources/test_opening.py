@@ -50,7 +50,9 @@ def test_tables_of_all_kinds(tmp_path, make):
 
 def test_versions_of_delta_tables(tmp_path):
     place = str(delta(tmp_path / "d"))
-    view = tl.query("SELECT count(*) AS n FROM t VERSION 0 UNION ALL SELECT count(*) FROM t", t=place)
+    view = tl.query(
+        "SELECT count(*) AS n FROM t VERSION 0 UNION ALL SELECT count(*) FROM t", t=place
+    )
     assert view["n"].tolist() == [2, 3]
 
 

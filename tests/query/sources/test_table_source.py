@@ -6,7 +6,11 @@ import pytest
 import tensorlake_spark as tl
 
 TABLE = pa.table(
-    {"id": [1, 2, 3], "at": [{"x": 1, "y": {"z": 5}}, None, {"x": 3, "y": {"z": 6}}], "Tags": [[1, 2], [], None]}
+    {
+        "id": [1, 2, 3],
+        "at": [{"x": 1, "y": {"z": 5}}, None, {"x": 3, "y": {"z": 6}}],
+        "Tags": [[1, 2], [], None],
+    }
 )
 
 
@@ -16,7 +20,10 @@ def test_fields_of_structs_are_columns():
 
 
 def test_names_have_no_case_and_lists_are_arrays():
-    view = tl.query("SELECT tags[0] AS first, shape(tags)[0] AS n FROM t WHERE id < 3 AND shape(TAGS)[0] > 0", t=TABLE)
+    view = tl.query(
+        "SELECT tags[0] AS first, shape(tags)[0] AS n FROM t WHERE id < 3 AND shape(TAGS)[0] > 0",
+        t=TABLE,
+    )
     assert view[0] == {"first": 1, "n": 2}
     assert tl.query("SELECT * FROM t", t=TABLE).names == ["id", "at", "Tags"]
 
