@@ -20,6 +20,7 @@ from tensorlake_spark.delta.log.data_file import PART, DataFile, discard
 from tensorlake_spark.delta.log.properties import FILE_BYTES, ROW_GROUP_BYTES
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
 from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.threads import Behind
 
 SORTED = "samples-"
@@ -191,6 +192,13 @@ class SampleWriter:
             put_bound(said["maxValues"], parts, _said(bounds.most, below=False))
             put_bound(said["nullCount"], parts, bounds.nulls)
         return json.dumps(said)
+
+
+def discard_marked(storage: Storage, mark: str) -> None:
+    """Delete files of a job that no commit names; one that the store does not give up is for vacuum."""
+    with suppress(TensorLakeError, OSError):
+        names = [info.base_name for info in storage.files_in("")]
+        discard(storage, [name for name in names if name.startswith(f"{SORTED}{mark}")])
 
 
 class Bounds:
