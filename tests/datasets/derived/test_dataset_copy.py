@@ -83,7 +83,7 @@ def test_links_are_fetched(made, tmp_path, jpegs):
     kept = ds.copy(tmp_path / "kept", links="keep")
     assert kept.schema["image"] == kind
     (tmp_path / "1.jpg").write_bytes(b"other")
-    with pytest.raises(CorruptDataError, match="sample 1|1.jpg"):
+    with pytest.raises(CorruptDataError, match=r"1\.jpg"):
         ds.copy(tmp_path / "bad")
     assert files_in(tmp_path / "bad") == []
 

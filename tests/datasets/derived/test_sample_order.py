@@ -38,7 +38,7 @@ def ds(tmp_path):
 
 def of(ds, by):
     """The sids in the order of a key of each sample."""
-    values = {sid: row for sid, row in zip(ds.sids.tolist(), ds, strict=True)}
+    values = dict(zip(ds.sids.tolist(), ds, strict=True))
     return sorted(values, key=lambda sid: (*by(values[sid]), sid))
 
 

@@ -83,7 +83,7 @@ def test_names(made, kept):
     save(made, "a/b", kept)
     made.ds.delete_view("a")
     assert made.ds.tags() == {"view/a/b/dataset": kept.sources["dataset"][1]}
-    with pytest.raises(InvalidOptionError, match="no view 'a/c'.*did you mean 'a/b'"):
+    with pytest.raises(InvalidOptionError, match=r"no view 'a/c'.*did you mean 'a/b'"):
         made.ds.delete_view("a/c")
 
 
