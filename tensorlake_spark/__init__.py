@@ -3,7 +3,7 @@
 Begin with `open`: it returns a lake. Its method ``write`` stores an array and returns a `TensorRef`; index that like a
 NumPy array. `tensorlake_spark.spark` is for Spark. Names are imported when they are first used, so this loads no NumPy.
 
-The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``datasets``; ``lake``; ``columns``; ``audit``,
+The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``query``; ``datasets``; ``lake``; ``columns``; ``audit``,
 ``computing`` and ``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``ops``;
 ``indexing``. All may import ``errors``, ``html_table``, ``kernel_switch``, ``progress``, ``threads`` and ``moved`` (old
 import paths). ``__main__`` is the command line, ``environment`` prints versions for a bug report. docs/architecture.md
@@ -27,6 +27,7 @@ from tensorlake_spark.errors import (
     InvalidKeyTypeError,
     InvalidLinkError,
     InvalidOptionError,
+    InvalidQueryError,
     InvalidSampleError,
     InvalidSampleTypeError,
     InvalidSliceError,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.indexing.read_plan import ReadPlan
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
+    from tensorlake_spark.query.functions.user_functions import register_function
     from tensorlake_spark.tensor.sparse import SparseBuilder, SparseTensor
     from tensorlake_spark.tensor.spec import TensorSpec
     from tensorlake_spark.writing.estimate import estimate
@@ -96,12 +98,13 @@ _HOMES = {
     "dataset": "datasets.dataset",
     "estimate": "writing.estimate",
     "open": "lake.lake",
+    "register_function": "query.functions.user_functions",
     "show_versions": "environment",
     "verify_receipt": "audit.receipt",
 }
 """Where a name that is imported late is from."""
 
-_ROOMS = {"types": "datasets.types"}
+_ROOMS = {"duckdb": "query.duckdb_functions", "types": "datasets.types"}
 """Rooms inside others that have a short name here."""
 
 __all__ = [
@@ -124,6 +127,7 @@ __all__ = [
     "InvalidKeyTypeError",
     "InvalidLinkError",
     "InvalidOptionError",
+    "InvalidQueryError",
     "InvalidSampleError",
     "InvalidSampleTypeError",
     "InvalidSliceError",
@@ -156,6 +160,7 @@ __all__ = [
     "dataset",
     "estimate",
     "open",
+    "register_function",
     "show_versions",
     "verify_receipt",
 ]
