@@ -57,7 +57,10 @@ class TensorDialect(Dialect):
     NULL_ORDERING = "nulls_are_last"
 
     def tokenize(self, sql: str, *args: Any, **options: Any) -> list[Token]:
-        """Return the tokens of a text; ``::`` right inside a bracket is two colons, not a cast."""
+        """Return the tokens of a text.
+
+        ``::`` right inside a bracket is two colons, not a cast; ``SELECT all(`` calls the function `all`.
+        """
         return _parted(super().tokenize(sql, *args, **options))
 
     class Tokenizer(BaseTokenizer):
@@ -161,7 +164,8 @@ class TensorDialect(Dialect):
             self._advance()
             name = self._curr
             joined = name is not None and name.start == token.end + 1
-            if not joined or not name.text.isidentifier() or self._at(TokenType.IDENTIFIER):
+            quoted = self._at(TokenType.IDENTIFIER, TokenType.STRING)
+            if not joined or quoted or not name.text.isidentifier():
                 self._retreat(self._index - 1)
                 return None
             self._advance()
@@ -285,6 +289,10 @@ def _parted(tokens: list[Token]) -> list[Token]:
             inside.append(kind)
         elif kind in _CLOSING and inside:
             inside.pop()
+        last_two = [one.token_type for one in out[-2:]]
+        if kind == TokenType.L_PAREN and last_two == [TokenType.SELECT, TokenType.ALL]:
+            word = out[-1]  # the function, not SELECT ALL
+            out[-1] = Token(TokenType.VAR, word.text, word.line, word.col, word.start, word.end)
         if kind == TokenType.DCOLON and inside and inside[-1] == TokenType.L_BRACKET:
             start = token.start
             out.append(Token(TokenType.COLON, ":", token.line, token.col, start, start))

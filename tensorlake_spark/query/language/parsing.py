@@ -18,8 +18,9 @@ from tensorlake_spark.query.language.mistakes import mistake
 MOST_CHARACTERS, MOST_TOKENS = 1 << 20, 50_000
 """A longer text is refused; long lists of values are parameters."""
 
-MOST_NESTED, MOST_DEEP = 24, 100
-"""More brackets in each other, or operations of operations, are refused: they are walked by recursion."""
+MOST_NESTED, MOST_DEEP, MOST_TYPES = 24, 100, 4
+"""More brackets in each other, operations of operations, or types of types are refused: they are walked by recursion, and
+sqlglot reads types in each other many times."""
 
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
@@ -74,6 +75,8 @@ def parse(sql: Any) -> Any:
         _check_depth(sql, tree)
         check(sql, tree)
         return tree
+    except InvalidQueryError:
+        raise
     except ParseError as error:
         raise _unparsed(sql, error) from error
     except SqlglotError as error:
@@ -83,6 +86,18 @@ def parse(sql: Any) -> Any:
     except RecursionError as error:
         raise InvalidQueryError(
             "the query has too many brackets in each other; take WITH"
+        ) from error
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        # sqlglot fails so where it knows a function, and its arguments are not as it expects.
+        raise InvalidQueryError(
+            f"the query cannot be read: {type(error).__name__}: {error!s:.100}; are all arguments there?"
         ) from error
 
 
@@ -99,7 +114,9 @@ def _checked(sql: str, tokens: list[Any]) -> list[Any]:
     if first.token_type not in _BEGINS:
         word = first.text.split(maxsplit=1)[0].upper() if first.text.strip() else first.text
         raise mistake(sql, _span(first), f"a query begins with SELECT or WITH, not {word:.40}")
-    depth, run = 0, 0
+    run = 0
+    inside: list[bool] = []  # for each open bracket, whether the name of a type stands before it
+    before = first
     for token in tokens:
         kind = token.token_type
         if kind == TokenType.SEMICOLON:
@@ -109,9 +126,13 @@ def _checked(sql: str, tokens: list[Any]) -> list[Any]:
                 "a query is one statement",
                 "leave out what follows the semicolon",
             )
-        depth += (kind in _OPENING) - (kind in _CLOSING)
+        if kind in _OPENING:
+            inside.append(before.token_type in TensorDialect.Parser.TYPE_TOKENS)
+        elif kind in _CLOSING and inside:
+            inside.pop()
+        before = token
         run = run + 1 if kind in _TURNING else 0
-        if depth > MOST_NESTED or run > MOST_NESTED:
+        if len(inside) > MOST_NESTED or run > MOST_NESTED or sum(inside) > MOST_TYPES:
             raise mistake(
                 sql, _span(token), f"more than {MOST_NESTED} brackets or signs are in each other", "take WITH"
             )  # fmt: skip

@@ -1,0 +1,58 @@
+"""The option ``cache`` of a loader: a folder, and how much may be in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.loader.byte_size import byte_size
+
+DEFAULT_BYTES = 32 << 30
+"""What a cache holds if nobody says how much."""
+
+
+def parse_cache(value: Any) -> tuple[Path, int]:
+    """Return folder and bytes of the option ``cache``.
+
+    Parameters
+    ----------
+    value : str or path
+        ``"folder"`` or ``"folder:size"``, where a size is a number with KB, MB, GB or TB.
+        Each is 1,024 times the one before.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is neither, or the folder is a URL.
+
+    Examples
+    --------
+    >>> parse_cache("/mnt/ssd/cache:50GB")
+    (PosixPath('/mnt/ssd/cache'), 53687091200)
+    >>> parse_cache("/mnt/ssd/cache")[1]
+    34359738368
+    """
+    if isinstance(value, os.PathLike):
+        return _folder(os.fspath(value), value), DEFAULT_BYTES
+    if not isinstance(value, str):
+        raise InvalidOptionError(
+            f"cache={value!r:.80} is not a folder; give one like '/mnt/ssd/cache:50GB'"
+        )
+    if "://" in value:
+        raise InvalidOptionError(
+            f"cache={value!r:.200} is a URL; a cache is a folder on a local disk"
+        )
+    folder, colon, size = value.rpartition(":")
+    if not colon:
+        return _folder(value, value), DEFAULT_BYTES
+    return _folder(folder, value), byte_size(size, "the size in cache")
+
+
+def _folder(text: Any, value: Any) -> Path:
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidOptionError(
+            f"cache={value!r:.200} names no folder; give one like '/mnt/ssd/cache:50GB'"
+        )
+    return Path(text).expanduser()

@@ -1,0 +1,142 @@
+"""Loaders of what people have: a dataset, and what is chosen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.loader.columns.picture_reading import is_picture
+from tensorlake_spark.loader.loader import Loader
+from tensorlake_spark.loader.loader_options import LoaderOptions, checked_options, whole
+from tensorlake_spark.loader.order.sampling import balanced, checked_weights
+from tensorlake_spark.loader.selection import Selection
+from tensorlake_spark.loader.sources.dataset_samples import DatasetSamples
+from tensorlake_spark.loader.transforms.image_transform import ImageTransform
+
+if TYPE_CHECKING:
+    from tensorlake_spark.datasets.dataset import Dataset
+
+Array = np.ndarray[Any, Any]
+
+
+def loader_of_dataset(
+    dataset: Dataset,
+    batch_size: int,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    *,
+    positions: Array | None = None,
+    weights: Any = None,
+    balance: str | None = None,
+    samples: int | None = None,
+    replacement: bool = True,
+    **options: Any,
+) -> Loader:
+    """Return a loader of a dataset; see `Dataset.loader`.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The version that it shows is read.
+    batch_size, columns, where, weights, balance, samples, replacement, **options
+        As `Dataset.loader` takes them.
+    positions : int64 ndarray, optional
+        The samples to choose from, in their order without a shuffle.
+    """
+    checked = checked_options(batch_size, **options)
+    names = dataset.column_names(columns)
+    if not names:
+        raise InvalidOptionError("columns=[] names none; a loader delivers at least one column")
+    if not len(dataset):
+        raise InvalidOptionError(
+            f"the dataset at {dataset.uri} has no samples; a loader needs at least one: extend it first"
+        )
+    if where is not None:
+        found = dataset.positions_where(where)
+        positions = found if positions is None else positions[np.isin(positions, found)]
+        if not len(positions):
+            raise InvalidOptionError(
+                f"no sample of the dataset at {dataset.uri} fits where={where!r:.200}; a loader needs at least one"
+            )
+    drawn = _weights(dataset, positions, weights, balance)
+    if samples is not None:
+        whole("samples", samples, 1)
+        if drawn is None:
+            raise InvalidOptionError(
+                f"samples={samples} is how many are drawn by weights; give weights or balance too"
+            )
+    selection = Selection(positions, drawn, samples, replacement)
+    images, checked = _image_transforms(checked, names, dataset)
+    source = DatasetSamples(dataset.parts, names, images, checked.memory)
+    return Loader(source, selection, checked)
+
+
+def _image_transforms(
+    options: LoaderOptions, names: Sequence[str], dataset: Dataset
+) -> tuple[dict[str, ImageTransform], LoaderOptions]:
+    """Return transforms that say what is decoded of images, and options with what is left for their values.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a transform is for a column that is not delivered, or one of images for another kind of column.
+    """
+    given = options.transform
+    if not isinstance(given, Mapping):
+        return {}, options
+    for name, one in given.items():
+        if name not in names:
+            raise InvalidOptionError(
+                f"transform names column {name!r:.80}, which is not delivered{did_you_mean(str(name), names)}; columns "
+                f"are {', '.join(names)}"
+            )
+        if not (callable(one) or isinstance(one, ImageTransform)):
+            raise InvalidOptionError(f"transform={one!r:.80} of column {name!r} is no function")
+    images = {
+        name: one
+        for name, one in given.items()
+        if isinstance(one, ImageTransform) and is_picture(dataset.parts, name)
+    }
+    for name, one in given.items():
+        if isinstance(one, ImageTransform) and name not in images:
+            raise InvalidOptionError(
+                f"transform={one!r:.80} is for images that are files, and column {name!r} is {dataset.schema[name]}; give "
+                "a function of its values"
+            )
+    rest = {name: one for name, one in given.items() if name not in images}
+    return images, replace(options, transform=rest or None)
+
+
+def _weights(
+    dataset: Dataset, positions: Array | None, weights: Any, balance: str | None
+) -> Array | None:
+    if weights is not None and balance is not None:
+        raise InvalidOptionError("weights and balance both say how likely a sample is; give one")
+    if balance is not None:
+        return balanced(_column(dataset, balance, positions))
+    if weights is None:
+        return None
+    if isinstance(weights, str):
+        weights = _column(dataset, weights, positions)
+    count = len(dataset) if positions is None else len(positions)
+    if np.shape(weights) == (len(dataset),) and positions is not None and count != len(dataset):
+        weights = np.asarray(weights)[positions]
+    return checked_weights(weights, count)
+
+
+def _column(dataset: Dataset, name: str, positions: Array | None) -> Array:
+    dataset.type_of(name)
+    chosen = np.arange(len(dataset)) if positions is None else positions
+    parts = dataset.parts
+    array = read_column(parts, name, chosen)
+    found = values_of(parts, name, array, chosen)
+    if not isinstance(found, np.ndarray) or found.ndim != 1:
+        raise InvalidOptionError(
+            f"column {name!r} is not one number a sample, without nulls; choose another, or give an array"
+        )
+    return found
