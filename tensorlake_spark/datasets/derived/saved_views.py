@@ -56,6 +56,8 @@ class SavedView:
         The numbers of these samples, in order.
     created, package : str
         When it was saved, in UTC, and by which version of tensorlake_spark.
+    rows : int64 ndarray, or None
+        Which rows of the query's answer these are, in order; None for all.
     """
 
     text: str
@@ -67,6 +69,7 @@ class SavedView:
     sids: Array | None = field(default=None, repr=False, compare=False)
     created: str = ""
     package: str = ""
+    rows: Array | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return 0 if self.sids is None else len(self.sids)
@@ -91,9 +94,13 @@ def save(storage: Storage, name: str, view: SavedView, replace: bool) -> None:
         tags.tag(storage, tag, version, replace=True)
     now = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
     said = {**asdict(view), "created": now, "package": package_version()}
-    del said["sids"]
-    sids = np.zeros(0, np.int64) if view.sids is None else view.sids
-    table = pa.table({"sid": pa.array(sids, pa.int64())})
+    table = pa.table(
+        {
+            name: pa.array(array, pa.int64())
+            for name in ("sids", "rows")
+            if (array := said.pop(name)) is not None
+        }
+    )
     table = table.replace_schema_metadata({_SAID: json.dumps(said).encode()})
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -189,10 +196,11 @@ def _find(storage: Storage, name: str) -> SavedView | None:
         table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
         said = json.loads(table.schema.metadata[_SAID])
         sources = {key: (uri, version) for key, (uri, version) in said["sources"].items()}
-        sids = None if said["main"] is None else table.column("sid").to_numpy()
+        found = dict(zip(table.column_names, table.columns, strict=True))
+        sids, rows = (found[n].to_numpy() if n in found else None for n in ("sids", "rows"))
         return SavedView(
             said["text"], sources, tuple(said["columns"]), tuple(said["computed"]),
-            said["parameters"], said["main"], sids, said["created"], said["package"],
+            said["parameters"], said["main"], sids, said["created"], said["package"], rows,
         )  # fmt: skip
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise CorruptDataError(

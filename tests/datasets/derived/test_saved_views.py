@@ -69,7 +69,12 @@ def test_a_name_that_is_taken(made, kept):
     assert made.ds.views["hard"].text == kept.text
     made.ds.extend({"label": [5]})
     newer = {"d": (made.ds.uri, made.ds.version)}
-    save(made, "hard", dataclasses.replace(kept, text="SELECT 1", sources=newer, main=None), True)
+    save(
+        made,
+        "hard",
+        dataclasses.replace(kept, text="SELECT 1", sources=newer, main=None, sids=None),
+        True,
+    )
     assert made.ds.views["hard"].text == "SELECT 1"
     assert made.ds.views["hard"].sids is None
     assert made.ds.tags() == {"view/hard/d": made.ds.version - 1 - 1}
