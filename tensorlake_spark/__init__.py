@@ -70,7 +70,10 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
     from tensorlake_spark.loader.zipped import zip  # noqa: A004
+    from tensorlake_spark.query.engine.read_report import ReadReport
+    from tensorlake_spark.query.query import query
     from tensorlake_spark.query.user_functions import register_function
+    from tensorlake_spark.query.view import View
     from tensorlake_spark.tensor.sparse import SparseBuilder, SparseTensor
     from tensorlake_spark.tensor.spec import TensorSpec
     from tensorlake_spark.writing.estimate import estimate
@@ -91,16 +94,19 @@ _HOMES = {
     "PurgeReceipt": "audit.receipt",
     "PurgedFile": "audit.receipt",
     "ReadPlan": "indexing.read_plan",
+    "ReadReport": "query.engine.read_report",
     "SparseBuilder": "tensor.sparse",
     "SparseTensor": "tensor.sparse",
     "TensorLake": "lake.lake",
     "TensorRef": "lake.ref",
     "TensorSpec": "tensor.spec",
     "TensorView": "computing.tensor_view",
+    "View": "query.view",
     "WrittenFile": "audit.receipt",
     "dataset": "datasets.dataset",
     "estimate": "writing.estimate",
     "open": "lake.lake",
+    "query": "query.query",
     "register_function": "query.user_functions",
     "show_versions": "environment",
     "verify_receipt": "audit.receipt",
@@ -146,6 +152,7 @@ __all__ = [
     "PurgeReceipt",
     "PurgedFile",
     "ReadPlan",
+    "ReadReport",
     "SampleNotFoundError",
     "SparseBuilder",
     "SparseTensor",
@@ -162,10 +169,12 @@ __all__ = [
     "UnsupportedDtypeError",
     "UnsupportedFeatureError",
     "UnsupportedFunctionError",
+    "View",
     "WrittenFile",
     "dataset",
     "estimate",
     "open",
+    "query",
     "register_function",
     "show_versions",
     "verify_receipt",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
     from tensorlake_spark.loader.loader import Loader
+    from tensorlake_spark.query.view import View
 
 
 class DoorMethods:
-    """Methods of `Dataset` that open a loader."""
+    """Methods of `Dataset` that open a loader, or ask a query."""
 
     def loader(
         self,
@@ -118,3 +119,49 @@ class DoorMethods:
             workers=workers, transform=transform, collate=collate, drop_last=drop_last, memory=memory, cache=cache,
             prefetch=prefetch, on_error=on_error,
         )  # fmt: skip
+
+    def query(
+        self,
+        sql: str,
+        /,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        **sources: Any,
+    ) -> View:
+        """Return the view of a query on this dataset, which is called ``dataset`` there.
+
+        The version that is shown now is read.
+
+        Parameters
+        ----------
+        sql : str
+            A SELECT, such as ``SELECT image[:64, :64] AS crop FROM dataset WHERE array_mean(image) > 128``.
+        parameters : mapping of str to object, optional
+            Values of ``:name`` in the text.
+        seed : int
+            For SAMPLE BY.
+        **sources
+            What else it reads, as `tensorlake_spark.query` takes it.
+
+        Returns
+        -------
+        View
+            Nothing is read before its first row is asked for.
+
+        Raises
+        ------
+        InvalidQueryError
+            If the text is no query, or names what is not there; it shows the place.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": tl.types.Tensor("int32", (None,)), "label": "int32"})
+        >>> ds.extend({"x": [[1, 2], [5], [7, 8]], "label": [0, 1, 0]})
+        >>> ds.query("SELECT array_sum(x) AS total FROM dataset WHERE label = 0")["total"].tolist()
+        [3, 15]
+        """
+        from tensorlake_spark.query.query import query
+
+        return query(sql, parameters=parameters, seed=seed, **{"dataset": self, **sources})

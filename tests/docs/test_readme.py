@@ -19,6 +19,7 @@ RUN_HERE = [
             "features",
             "layouts",
             "operations",
+            "queries",
             "reference-python",
             "reference-spark",
             "reference-sql",
