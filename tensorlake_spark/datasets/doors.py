@@ -197,7 +197,7 @@ class DoorMethods:
         >>> ds.save_view("large", ds.query("SELECT * FROM dataset WHERE size > 3 ORDER BY size DESC"))
         >>> ds.update(2, {"size": 0})
         1
-        >>> [*ds.views], [row["size"] for row in ds.view("large")]
+        >>> [*ds.views], ds.view("large")["size"].tolist()
         (['large'], [5, 4])
         """
         from tensorlake_spark.query.view import View as QueryView
