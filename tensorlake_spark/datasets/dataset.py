@@ -14,6 +14,7 @@ import pyarrow as pa
 from tensorlake_spark.datasets.apart.large_samples import checked_bound
 from tensorlake_spark.datasets.changes.change_methods import ChangeMethods
 from tensorlake_spark.datasets.column import Column
+from tensorlake_spark.datasets.doors import DoorMethods
 from tensorlake_spark.datasets.interchange.interchange_methods import InterchangeMethods
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.maintenance.maintenance_methods import MaintenanceMethods
@@ -130,7 +131,7 @@ def dataset(
     return out
 
 
-class Dataset(ChangeMethods, MaintenanceMethods, InterchangeMethods):
+class Dataset(ChangeMethods, MaintenanceMethods, InterchangeMethods, DoorMethods):
     """Samples in columns. Make one with `dataset`."""
 
     def __repr__(self) -> str:
@@ -309,7 +310,17 @@ class Dataset(ChangeMethods, MaintenanceMethods, InterchangeMethods):
         """
         return plan(self, where, self._names(columns))
 
-    def _names(self, columns: list[str] | None, sid: bool = False) -> list[str]:
+    def column_names(self, columns: Sequence[str] | None) -> list[str]:
+        """Return names of columns that are there, and perhaps ``sid``; all without ``sid`` where None.
+
+        Raises
+        ------
+        UnknownLabelError
+            If there is no such column.
+        """
+        return self._names(columns, sid=True)
+
+    def _names(self, columns: Sequence[str] | None, sid: bool = False) -> list[str]:
         if columns is None:
             return list(self.schema)
         if isinstance(columns, str):

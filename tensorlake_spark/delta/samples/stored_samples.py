@@ -104,6 +104,16 @@ class StoredSamples:
         apart = bool((first[1:] > last[:-1]).all()) and LEAST not in first and MOST not in last
         return apart and all(path.startswith(SORTED) for path in self.files.paths)
 
+    @property
+    def file_counts(self) -> Array:
+        """The samples of each file that are still there."""
+        return np.diff(self._starts)
+
+    @property
+    def lying(self) -> Array | None:
+        """The positions of all samples in the order in which they lie; None where that is their order."""
+        return None if self._order is None else self._back
+
     @cached_property
     def file_sizes(self) -> list[int]:
         """The bytes of each file."""

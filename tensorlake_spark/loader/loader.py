@@ -1,0 +1,184 @@
+"""A loader: batches of samples, epoch after epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tensorlake_spark.loader.loader_options import LoaderOptions, whole
+from tensorlake_spark.loader.order.counter_random import key_of
+from tensorlake_spark.loader.order.epoch_order import EpochOrder
+from tensorlake_spark.loader.order.loader_state import LoaderState
+from tensorlake_spark.loader.pipeline.batch_making import BatchMaking
+from tensorlake_spark.loader.pipeline.batch_threads import BatchThreads
+from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
+from tensorlake_spark.loader.selection import Selection
+from tensorlake_spark.loader.sources.sample_source import SampleSource
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_REMOTE_THREADS = 8
+_AHEAD = 64  # batches at most, where the memory has room for more
+
+
+class Loader:
+    """Batches of samples in an order that is the same for any number of ranks and threads.
+
+    `Dataset.loader`, `TensorRef.loader`, `View.loader` and `zip` make one. Iterating over it is one epoch; the next
+    time is the next epoch, in another order if it shuffles. What is delivered are dicts: by name a NumPy array with the
+    samples along its first axis, or a list where samples have different shapes.
+
+    Parameters
+    ----------
+    source : SampleSource
+        Where samples come from. Its version stays the same, whatever is written meanwhile.
+    selection : Selection
+        Which samples.
+    options : LoaderOptions
+        What is done with them.
+    """
+
+    def __init__(self, source: SampleSource, selection: Selection, options: LoaderOptions) -> None:
+        selection.check(source)
+        self._source, self._selection, self._options = source, selection, options
+        self._start = selection.state(source, options)
+        self._state = self._start
+        self._resumes = False
+        self._worker, self._workers = 0, 1
+        self._stats = LoaderStats()
+        self._running: BatchThreads[Any, Any] | None = None
+
+    def __repr__(self) -> str:
+        rank = f", rank {self._options.rank} of {self._options.world_size}"
+        return f"<Loader of {self._source.what}: {len(self)} batches of {self._options.batch_size}{rank}>"
+
+    # ------------------------------------------------------------------ batches
+
+    def __len__(self) -> int:
+        """How many batches the next iteration has."""
+        return len(self._numbers(self._order(self._next())))
+
+    def __iter__(self) -> Iterator[Any]:
+        state, options = self._next(), self._options
+        self._state, self._resumes = state, False
+        order = self._order(state)
+        making = BatchMaking(
+            self._source,
+            order,
+            options.rank,
+            options.world_size,
+            key_of("transform", state.seed, state.epoch, state.selection),
+            options.transform,
+            options.collate,
+            options.on_error == "skip",
+            self._stats,
+        )
+        numbers = self._numbers(order)
+        makers = options.workers if isinstance(options.workers, int) else 1
+        with BatchThreads(
+            numbers,
+            making.fetch,
+            making.make,
+            threads=makers + (_REMOTE_THREADS if self._source.is_remote else 0),
+            makers=makers,
+            memory=options.memory,
+            ahead=_AHEAD if options.prefetch is None else options.prefetch,
+            stats=self._stats,
+        ) as batches:
+            self._running = batches
+            for number, batch in zip(numbers, batches):
+                stop = order.span(number)[1]
+                self._state = state.after(stop - state.samples)
+                self._stats.add(batches=1, samples=_count(batch), bytes=_nbytes(batch))
+                yield batch
+        self._state = state.next_epoch()
+
+    def _next(self) -> LoaderState:
+        """Return where the next iteration begins: at a state that was loaded, else at the epoch's first sample."""
+        return self._state if self._resumes else replace(self._state, samples=0)
+
+    def _order(self, state: LoaderState) -> EpochOrder:
+        return self._selection.order(self._source, self._options, state, self._options.global_batch)
+
+    def _numbers(self, order: EpochOrder) -> range:
+        return range(self._worker, order.n_batches, self._workers)
+
+    def share(self, worker: int, workers: int) -> Loader:
+        """Return a loader of each `workers`-th batch from number `worker` on, of the same place in the epoch."""
+        out = Loader(self._source, self._selection, self._options)
+        out._state, out._resumes = self._state, self._resumes
+        out._worker, out._workers = worker, workers
+        return out
+
+    # ------------------------------------------------------------------ where it is
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next batch is of, counted from 0."""
+        return self._state.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin an epoch, counted from 0, with the next iteration."""
+        self._state = replace(self._start, epoch=whole("epoch", epoch, 0))
+        self._resumes = False
+
+    def state_dict(self) -> dict[str, int | str | None]:
+        """Return where the loader is: a few integers and short texts. A batch counts when it was delivered.
+
+        The state of any one rank is enough for all, and another number of ranks and workers goes on from it.
+        """
+        return self._state.to_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on, with the next iteration, after the last batch that was delivered when the state was taken.
+
+        Raises
+        ------
+        FormatError
+            If it is no state of a loader.
+        InvalidOptionError
+            If the samples, their version or their order are others; the message says what to change.
+        """
+        found = LoaderState.from_dict(state)
+        found.check(self._start, self._selection.count(self._source))
+        self._state, self._resumes = found, True
+
+    # ------------------------------------------------------------------ seen, ended
+
+    def stats(self) -> dict[str, float]:
+        """Return counts since the loader was made: samples and MB a second, what was waited for, memory."""
+        return self._stats.report()
+
+    def close(self) -> None:
+        """End the threads of the iteration that runs, if one does."""
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _count(batch: Any) -> int:
+    """Return how many samples a batch has; 0 where a function of the user's made something else of it."""
+    if isinstance(batch, dict) and batch:
+        first = next(iter(batch.values()))
+        return len(first) if hasattr(first, "__len__") else 0
+    return 0
+
+
+def _nbytes(batch: Any) -> int:
+    if not isinstance(batch, dict):
+        return 0
+    return sum(_size(value) for value in batch.values())
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, list):
+        return sum(int(getattr(one, "nbytes", 0)) for one in value)
+    return int(getattr(value, "nbytes", 0))

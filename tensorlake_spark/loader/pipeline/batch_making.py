@@ -1,0 +1,219 @@
+"""One batch: its samples are read, decoded, transformed and put together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import CorruptDataError, InvalidSampleError, TensorLakeError
+from tensorlake_spark.loader.order.counter_random import uniform
+from tensorlake_spark.loader.order.epoch_order import EpochOrder
+from tensorlake_spark.loader.pipeline.collation import (
+    Batch,
+    Collate,
+    collated,
+    columns_of,
+)
+from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
+from tensorlake_spark.loader.sources.sample_source import (
+    Array,
+    FetchedSamples,
+    SampleSource,
+    Values,
+)
+
+_READ_ERRORS = (TensorLakeError, OSError, ValueError)
+"""What a sample that cannot be read may raise; a transform's errors are not among what is skipped."""
+
+_MOST_TRIES = 16
+
+
+class FetchedBatch:
+    """The samples of a batch, read but not decoded.
+
+    Parameters
+    ----------
+    positions : int64 ndarray
+        Of the samples.
+    first : int
+        The place of the first one in the epoch.
+    samples : FetchedSamples, or None
+        None if they have to be read one by one, to find the one that cannot be read.
+    """
+
+    def __init__(self, positions: Array, first: int, samples: FetchedSamples | None) -> None:
+        self.positions = positions
+        self.first = first
+        self.samples = samples
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes that the batch takes when it is made."""
+        return 0 if self.samples is None else self.samples.nbytes
+
+
+class BatchMaking:
+    """Makes the batches of an epoch for one rank.
+
+    Parameters
+    ----------
+    source : SampleSource
+        Where samples come from.
+    order : EpochOrder
+        Which samples a batch has.
+    rank, world_size : int
+        Whose share of a batch is made.
+    key : int
+        Of random numbers for transforms.
+    transform : callable, mapping or None
+        A function of a sample, or functions of values by column.
+    collate : callable, str or None
+        How samples are put together.
+    skips : bool
+        Whether a sample that cannot be read is replaced by a later one of the epoch.
+    stats : LoaderStats
+        Counts.
+    """
+
+    def __init__(
+        self,
+        source: SampleSource,
+        order: EpochOrder,
+        rank: int,
+        world_size: int,
+        key: int,
+        transform: Callable[[dict[str, Any]], dict[str, Any]] | Mapping[str, Any] | None,
+        collate: Collate,
+        skips: bool,
+        stats: LoaderStats,
+    ) -> None:
+        self._source, self._order = source, order
+        self._rank, self._world = rank, world_size
+        self._key, self._transform, self._collate = key, transform, collate
+        self._skips, self._stats = skips, stats
+        self._lying = source.lying if order.shuffle == "block" else None
+
+    # ------------------------------------------------------------------ reading
+
+    def fetch(self, number: int) -> FetchedBatch:
+        """Read the samples of a batch."""
+        positions = self._positions(self._order.share(number, self._rank, self._world))
+        first = self._order.span(number)[0] + self._rank * len(positions)
+        try:
+            return FetchedBatch(positions, first, self._source.fetch(positions))
+        except _READ_ERRORS:
+            return FetchedBatch(positions, first, None)
+
+    def _positions(self, places: Array) -> Array:
+        return places if self._lying is None else self._lying[places]
+
+    def make(self, number: int, fetched: FetchedBatch) -> Any:
+        """Return a batch of samples that were read."""
+        began = time.perf_counter()
+        columns = self._columns(fetched)
+        decoded = time.perf_counter()
+        batch = self._collated(self._transformed(columns, fetched))
+        self._stats.add(
+            decode_seconds=decoded - began, transform_seconds=time.perf_counter() - decoded
+        )
+        return batch
+
+    def _columns(self, fetched: FetchedBatch) -> dict[str, Values]:
+        if fetched.samples is not None:
+            try:
+                return fetched.samples.values(self._draws(fetched.first, len(fetched.positions)))
+            except _READ_ERRORS:
+                pass
+        samples = [self._sample(fetched, place) for place in range(len(fetched.positions))]
+        return {name: _joined([one[name] for one in samples]) for name in samples[0]}
+
+    def _sample(self, fetched: FetchedBatch, place: int) -> dict[str, Values]:
+        """Return one sample as columns of length 1, or the next that can be read where that is wanted."""
+        position = int(fetched.positions[place])
+        for step in range(1, _MOST_TRIES + 1):
+            try:
+                found = self._source.fetch(np.array([position], np.int64))
+                return found.values(self._draws(fetched.first + place, 1))
+            except _READ_ERRORS as error:
+                if not self._skips or step == _MOST_TRIES:
+                    kind = type(error) if isinstance(error, TensorLakeError) else CorruptDataError
+                    raise kind(f"{self._source.described(position)}: {error}") from error
+            self._stats.add(skipped=1)
+            later = (fetched.first + place + step * self._order.batch_size) % self._order.count
+            position = int(self._positions(self._order.sequence(later, later + 1))[0])
+        raise AssertionError("the last try raises")
+
+    def _draws(self, first: int, count: int) -> dict[str, Array]:
+        """Return the random numbers of samples, which follow from their places in the epoch."""
+        out: dict[str, Array] = {}
+        for number, (name, wanted) in enumerate(self._source.draws().items()):
+            counters = np.arange(first * wanted, (first + count) * wanted, dtype=np.uint64)
+            out[name] = uniform(self._key + number, counters).reshape(count, wanted)
+        return out
+
+    # ------------------------------------------------------------------ transform, collate
+
+    def _transformed(self, columns: dict[str, Values], fetched: FetchedBatch) -> Any:
+        """Return columns, or a list of samples where a function of the user's puts those together."""
+        samples: list[dict[str, Any]] | None = None
+        transform = self._transform
+        if isinstance(transform, Mapping):
+            columns = columns | {
+                name: self._each(name, one, columns[name], fetched)
+                for name, one in transform.items()
+                if name in columns
+            }
+        elif transform is not None:
+            samples = [
+                self._said(transform, sample, place, fetched)
+                for place, sample in enumerate(_rows(columns))
+            ]
+            for place, sample in enumerate(samples):
+                if not isinstance(sample, dict):
+                    raise InvalidSampleError(
+                        f"the transform gave {type(sample).__name__} for {self._named(place, fetched)}; it has to return "
+                        "a dict by names"
+                    )
+        if callable(self._collate):
+            return _rows(columns) if samples is None else samples
+        return columns if samples is None else columns_of(samples)
+
+    def _each(self, name: str, transform: Any, values: Values, fetched: FetchedBatch) -> Values:
+        found = [self._said(transform, value, place, fetched) for place, value in enumerate(values)]
+        return columns_of([{name: one} for one in found])[name]
+
+    def _said(self, transform: Any, given: Any, place: int, fetched: FetchedBatch) -> Any:
+        try:
+            return transform(given)
+        except Exception as error:
+            raise InvalidSampleError(
+                f"the transform failed for {self._named(place, fetched)}: {type(error).__name__}: {error}"
+            ) from error
+
+    def _named(self, place: int, fetched: FetchedBatch) -> str:
+        return self._source.described(int(fetched.positions[place]))
+
+    def _collated(self, found: Any) -> Batch:
+        if isinstance(found, list):
+            batch: Batch = self._collate(found)  # type: ignore[operator, misc]
+            return batch
+        collate = self._collate
+        return collated(found, collate if isinstance(collate, str) else None)
+
+
+def _rows(columns: dict[str, Values]) -> list[dict[str, Any]]:
+    names = list(columns)
+    return [dict(zip(names, values)) for values in zip(*columns.values(), strict=True)]
+
+
+def _joined(parts: list[Values]) -> Values:
+    """Return columns of one sample each as one column."""
+    if all(isinstance(part, np.ndarray) for part in parts):
+        shapes = {(part.shape, part.dtype) for part in parts}  # type: ignore[union-attr]
+        if len(shapes) == 1:
+            return np.concatenate(parts)
+    return [value for part in parts for value in part]

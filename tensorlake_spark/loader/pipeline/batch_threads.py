@@ -1,0 +1,232 @@
+"""Threads that fetch and make batches ahead of who takes them, in order, within a bound of memory."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
+
+
+class Fetched(Protocol):
+    """What lies in memory, or is mapped, of the samples of a batch."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the batch takes when it is made."""
+
+
+_PATIENCE = 1.0  # seconds for a thread that waits for a store; it is a daemon, and ends by itself
+
+
+class _Failure:
+    """What a fetch raised, in the place of what it should have fetched."""
+
+    nbytes = 0
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+Raw = TypeVar("Raw", bound=Fetched)
+Made = TypeVar("Made")
+
+
+class BatchThreads(Generic[Raw, Made]):
+    """Batches by number, made ahead.
+
+    Each thread takes what is late: a batch that was fetched is made if fewer threads than `makers` do so already,
+    the lowest number first; otherwise another one is fetched. Memory is given to batches in the order of their
+    numbers, so that the one which is wanted next never waits for a later one.
+
+    Parameters
+    ----------
+    numbers : range
+        The batches.
+    fetch, make : callable
+        ``fetch(number)`` reads, ``make(number, fetched)`` decodes and puts together. Both run in threads.
+    threads : int
+        How many there are.
+    makers : int
+        How many of them make batches at a time: as there are cores.
+    memory : int
+        Bytes of the batches that are being made, wait, or were handed out last.
+    ahead : int
+        Batches that are begun before the one which is wanted was taken.
+    stats : LoaderStats
+        Counts.
+
+    Raises
+    ------
+    InvalidOptionError
+        When a batch is taken that alone needs more memory.
+
+    Examples
+    --------
+    >>> class Text(str):
+    ...     nbytes = 10
+    >>> with BatchThreads(range(3), lambda k: Text(k), lambda k, text: text * 2, 2, 2, 100, 4, LoaderStats()) as batches:
+    ...     list(batches)
+    ['00', '11', '22']
+    """
+
+    def __init__(
+        self,
+        numbers: range,
+        fetch: Callable[[int], Raw],
+        make: Callable[[int, Raw], Made],
+        threads: int,
+        makers: int,
+        memory: int,
+        ahead: int,
+        stats: LoaderStats,
+    ) -> None:
+        self._numbers = numbers
+        self._fetch, self._make = fetch, make
+        self._makers, self._memory, self._ahead = makers, memory, ahead
+        self._stats = stats
+        self._change = threading.Condition()
+        self._to_fetch = 0  # numbers are counted from 0 here, whatever the range begins with
+        self._to_admit = 0
+        self._taken = 0
+        self._making = 0
+        self._used = 0
+        self._held = 0
+        self._fetched: list[tuple[int, Any]] = []
+        self._admitted: dict[int, int] = {}
+        self._results: dict[int, Any] = {}
+        self._stopped = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"tensorlake-loader-{n}", daemon=True)
+            for n in range(min(threads, max(1, len(numbers))))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # ------------------------------------------------------------------ who takes
+
+    def __iter__(self) -> Iterator[Made]:
+        for place in range(len(self._numbers)):
+            yield self._take(place)
+
+    def _take(self, place: int) -> Made:
+        began = time.perf_counter()
+        with self._change:
+            self._used -= self._held
+            self._held = 0
+            self._taken = place
+            self._change.notify_all()
+            while place not in self._results:
+                self._change.wait()
+            result, failed = self._results.pop(place)
+            self._held = self._admitted.pop(place, 0)
+            self._taken = place + 1
+            self._change.notify_all()
+        self._stats.add(wait_seconds=time.perf_counter() - began)
+        if failed:
+            self.close()
+            raise result
+        made: Made = result
+        return made
+
+    def close(self) -> None:
+        """End the threads: what has begun is finished, and nothing else begins."""
+        with self._change:
+            self._stopped = True
+            self._fetched.clear()
+            self._results.clear()
+            self._change.notify_all()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(_PATIENCE)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether `close` was called; long work looks at it."""
+        return self._stopped
+
+    def __enter__(self) -> BatchThreads[Raw, Made]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ the threads
+
+    def _work(self) -> None:
+        while (job := self._job()) is not None:
+            place, raw = job
+            if raw is None:
+                self._fetch_one(place)
+            else:
+                self._make_one(place, raw)
+            del job, raw  # or a thread that waits would keep them
+
+    def _fetch_one(self, place: int) -> None:
+        began = time.perf_counter()
+        found: Any
+        try:
+            found = self._fetch(self._numbers[place])
+        except BaseException as error:  # handed to who takes the batch
+            found = _Failure(error)
+        self._stats.add(fetch_seconds=time.perf_counter() - began)
+        with self._change:
+            if not self._stopped:
+                heapq.heappush(self._fetched, (place, found))
+                self._change.notify_all()
+
+    def _make_one(self, place: int, raw: Any) -> None:
+        result: Any
+        try:
+            if isinstance(raw, _Failure):
+                raise raw.error
+            result = self._make(self._numbers[place], raw), False
+        except BaseException as error:  # handed to who takes the batch
+            result = error, True
+        with self._change:
+            self._making -= 1
+            if not self._stopped:
+                self._results[place] = result
+            self._change.notify_all()
+
+    def _job(self) -> tuple[int, Any] | None:
+        with self._change:
+            while not self._stopped:
+                if self._fetched and self._making < self._makers and self._admit():
+                    self._making += 1
+                    return heapq.heappop(self._fetched)[:2]
+                if self._to_fetch < min(len(self._numbers), self._taken + self._ahead):
+                    self._to_fetch += 1
+                    return self._to_fetch - 1, None
+                if self._taken >= len(self._numbers):
+                    return None
+                self._change.wait()
+        return None
+
+    def _admit(self) -> bool:
+        """Give memory to the lowest batch that was fetched, if it is its turn and there is enough."""
+        place, raw = self._fetched[0]
+        if place != self._to_admit:
+            return False
+        nbytes = raw.nbytes
+        if nbytes > self._memory:
+            heapq.heappop(self._fetched)
+            self._to_admit += 1
+            error = InvalidOptionError(
+                f"memory={self._memory} bytes are too few for one batch: batch {self._numbers[place]} needs {nbytes}; "
+                "give the loader more memory, or a smaller batch_size"
+            )
+            self._results[place] = error, True
+            self._change.notify_all()
+            return False
+        if self._used + nbytes > self._memory:
+            return False
+        self._used += nbytes
+        self._stats.in_use(self._used)
+        self._admitted[place] = nbytes
+        self._to_admit += 1
+        return True

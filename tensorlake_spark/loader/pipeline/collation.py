@@ -1,0 +1,114 @@
+"""Samples put together to a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.datasets.samples.padding import padded
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+from tensorlake_spark.loader.sources.sample_source import Values
+
+Batch = dict[str, Any]
+Collate = str | Callable[[list[dict[str, Any]]], Any] | None
+
+KNOWN = ("pad", "stack", "list")
+"""Names of ways to put ragged samples together."""
+
+
+def check_collate(collate: Any) -> Collate:
+    """Return what says how samples are put together; raises InvalidOptionError if it is nothing of that."""
+    if collate is None or callable(collate) or collate in KNOWN:
+        return collate  # type: ignore[no-any-return]
+    raise InvalidOptionError(
+        f"collate={collate!r:.80} is not one of {', '.join(KNOWN)}, nor a function of a list of samples"
+    )
+
+
+def collated(columns: Mapping[str, Values], collate: str | None) -> Batch:
+    """Return columns as a batch.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray or list
+        An ndarray has the samples along its first axis and stays what it is.
+    collate : {"pad", "stack", "list"} or None
+        What becomes of lists of arrays: ``"pad"`` fills each up with zeros to the longest, ``"stack"`` wants all of
+        one shape, otherwise they stay lists.
+
+    Raises
+    ------
+    InvalidSampleError
+        If samples of a column do not make one array.
+
+    Examples
+    --------
+    >>> collated({"x": [np.array([1, 2]), np.array([3])]}, "pad")["x"].tolist()
+    [[1, 2], [3, 0]]
+    """
+    return {name: _collated(name, values, collate) for name, values in columns.items()}
+
+
+def _collated(name: str, values: Values, collate: str | None) -> Values:
+    if isinstance(values, np.ndarray) or collate in (None, "list") or not values:
+        return values
+    if not all(isinstance(value, np.ndarray) or value is None for value in values):
+        return values
+    if collate == "pad":
+        try:
+            return padded(values)
+        except InvalidSampleError as error:
+            raise InvalidSampleError(f'column {name!r} with collate="pad": {error}') from error
+    return stacked(name, values)
+
+
+def stacked(name: str, values: list[Any]) -> np.ndarray[Any, Any]:
+    """Return arrays of one shape and dtype as one array.
+
+    Raises
+    ------
+    InvalidSampleError
+        If one is None, or has another shape or dtype than the first.
+    """
+    first = values[0]
+    for number, value in enumerate(values):
+        if value is None or first is None:
+            raise InvalidSampleError(
+                f"column {name!r}: sample {number if value is None else 0} of a batch is null, so that the batch is no "
+                'array; fill it by a transform, or leave it out by where="... IS NOT NULL"'
+            )
+        if value.shape != first.shape or value.dtype != first.dtype:
+            raise InvalidSampleError(
+                f"column {name!r}: sample {number} of a batch is {value.dtype} of shape {value.shape}, and sample 0 is "
+                f'{first.dtype} of shape {first.shape}; give collate="pad", or a transform that makes them alike'
+            )
+    return np.stack(values)
+
+
+def columns_of(samples: list[dict[str, Any]]) -> dict[str, Values]:
+    """Return samples as columns: what is a number or an array of one shape becomes an ndarray.
+
+    Raises
+    ------
+    InvalidSampleError
+        If samples have different names.
+    """
+    names = list(samples[0])
+    for number, sample in enumerate(samples):
+        if sample.keys() != samples[0].keys():
+            raise InvalidSampleError(
+                f"the transform gave sample 0 the names {names}, and sample {number} {list(sample)}; give all the same"
+            )
+    out: dict[str, Values] = {}
+    for name in names:
+        values = [sample[name] for sample in samples]
+        if all(isinstance(value, (bool, int, float, np.generic)) for value in values):
+            out[name] = np.array(values)
+        elif all(isinstance(value, np.ndarray) for value in values):
+            shapes = {(value.shape, value.dtype) for value in values}
+            out[name] = np.stack(values) if len(shapes) == 1 else values
+        else:
+            out[name] = values
+    return out

@@ -1,0 +1,79 @@
+"""What a loader asks of a place that has samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Values = Array | list[Any]
+"""The values of a column for some samples: an ndarray with the samples along axis 0, or a list."""
+
+
+class FetchedSamples(Protocol):
+    """Some samples whose bytes are in memory, or mapped."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that their values will take, about; no less where that can be known."""
+
+    def values(self, draws: Mapping[str, Array]) -> dict[str, Values]:
+        """Return the values of all columns, in the order in which the samples were asked for.
+
+        Parameters
+        ----------
+        draws : mapping of str to float64 ndarray of shape (samples, k)
+            For each column whose transform takes random numbers: those of each sample, from 0 to 1.
+        """
+
+
+class SampleSource(Protocol):
+    """Samples by position: what is read of them, and what a plan has to know.
+
+    Attributes
+    ----------
+    what : str
+        The place, for messages, such as ``the dataset at s3://bucket/coco``.
+    version : int, or None
+        The version that is read.
+    names : tuple of str
+        Columns that are delivered.
+    """
+
+    what: str
+    version: int | None
+    names: tuple[str, ...]
+
+    @property
+    def identity(self) -> bytes:
+        """The same for the same samples wherever they lie: of it, a seed and an epoch follows the order."""
+
+    @property
+    def sample_bytes(self) -> float:
+        """Mean bytes of a sample as it is stored."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a read waits for an object store."""
+
+    def __len__(self) -> int:
+        """How many samples there are."""
+
+    @property
+    def starts(self) -> Array:
+        """Places where runs of samples begin that lie together, and at the end the count: int64."""
+
+    @property
+    def lying(self) -> Array | None:
+        """The positions of the samples in the order in which they lie; None where they lie in their order."""
+
+    def fetch(self, positions: Array) -> FetchedSamples:
+        """Read the bytes of some samples."""
+
+    def described(self, position: int) -> str:
+        """Return how a message names a sample: its number and its file."""
+
+    def draws(self) -> Mapping[str, int]:
+        """Return how many random numbers a sample takes, for each column whose transform takes any."""
