@@ -1,6 +1,41 @@
-"""From the lake into training: batches of samples, in an order that is the same on every machine. Begin with `loader`.
+"""From the lake into training: batches of samples, in one order on every machine. Begin with `loader` and `transforms`.
 
-``order`` says which samples a batch has, ``sources`` reads them, ``decoding`` and ``transforms`` make arrays of them,
-``pipeline`` does all of it in threads within a bound of memory, ``caching`` keeps remote bytes on a local disk,
-``frameworks`` hands batches to PyTorch, JAX and TensorFlow. May import ``datasets``, ``lake`` and what lies below them.
+``order`` says which samples a batch has, ``sources`` reads them, ``decoding`` makes arrays of them, ``pipeline`` does
+all of it in threads within a bound of memory, ``caching`` keeps remote bytes on a local disk, ``frameworks`` hands
+batches to PyTorch and others. Names of transforms are imported late. May import ``datasets``, ``lake`` and below.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOMES`
+    from tensorlake_spark.loader.transforms.crops import CenterCrop, RandomCrop, RandomResizedCrop
+    from tensorlake_spark.loader.transforms.flips import RandomFlip
+    from tensorlake_spark.loader.transforms.resizing import Resize
+    from tensorlake_spark.loader.transforms.sequence import Compose
+
+_HOMES = {
+    "CenterCrop": "transforms.crops",
+    "Compose": "transforms.sequence",
+    "RandomCrop": "transforms.crops",
+    "RandomFlip": "transforms.flips",
+    "RandomResizedCrop": "transforms.crops",
+    "Resize": "transforms.resizing",
+}
+"""Where a name that is imported late is from."""
+
+__all__ = [
+    "CenterCrop",
+    "Compose",
+    "RandomCrop",
+    "RandomFlip",
+    "RandomResizedCrop",
+    "Resize",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = import_module(f"{__name__}.{_HOMES[name]}")
+    return globals().setdefault(name, getattr(home, name))

@@ -7,8 +7,11 @@ from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError
 
-_UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", re.IGNORECASE)
+_UNITS = {"": 1, "B": 1}
+for _power, _letter in enumerate("KMGT", 1):
+    _UNITS |= {f"{_letter}B": 1000**_power, f"{_letter}IB": 1024**_power, _letter: 1000**_power}
+
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
 def byte_size(given: Any, what: str) -> int:
@@ -17,7 +20,7 @@ def byte_size(given: Any, what: str) -> int:
     Parameters
     ----------
     given : int or str
-        Bytes, or a number with ``KB``, ``MB``, ``GB`` or ``TB``; each is 1,024 times the one before.
+        Bytes, or a number with KB, MB, GB or TB, each 1,000 times the one before, or KiB, MiB, GiB or TiB.
     what : str
         The option, for messages.
 
@@ -28,16 +31,16 @@ def byte_size(given: Any, what: str) -> int:
 
     Examples
     --------
-    >>> byte_size("1.5KB", "memory"), byte_size(64, "memory")
-    (1536, 64)
+    >>> byte_size("1.5KB", "memory"), byte_size("1 MiB", "memory"), byte_size(64, "memory")
+    (1500, 1048576, 64)
     """
-    if isinstance(given, str) and (found := _SIZE.fullmatch(given)):
-        unit = found[2].upper().replace("I", "")
-        size = int(float(found[1]) * _UNITS[unit if unit.endswith("B") or not unit else unit + "B"])
+    size = 0
+    if isinstance(given, str):
+        found = _SIZE.fullmatch(given)
+        if found and found[2].upper() in _UNITS:
+            size = int(float(found[1]) * _UNITS[found[2].upper()])
     elif isinstance(given, int) and not isinstance(given, bool):
         size = given
-    else:
-        size = 0
     if size < 1:
         raise InvalidOptionError(
             f"{what}={given!r:.80} is no size; give bytes, or a text such as '512MB'"

@@ -96,7 +96,7 @@ def checked_options(
     --------
     >>> options = checked_options(64, shuffle=True, rank=1, world_size=4, memory="1GB")
     >>> options.shuffle, options.global_batch, options.memory
-    ('block', 256, 1073741824)
+    ('block', 256, 1000000000)
     """
     size = whole("batch_size", batch_size, 1)
     world = whole("world_size", world_size, 1)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.loader.loader import Loader
-from tensorlake_spark.loader.loader_options import checked_options, whole
+from tensorlake_spark.loader.loader_options import LoaderOptions, checked_options, whole
 from tensorlake_spark.loader.order.sampling import balanced, checked_weights
 from tensorlake_spark.loader.selection import Selection
+from tensorlake_spark.loader.sources.column_reading import is_picture
 from tensorlake_spark.loader.sources.dataset_samples import DatasetSamples
+from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
@@ -68,7 +71,45 @@ def loader_of_dataset(
                 f"samples={samples} is how many are drawn by weights; give weights or balance too"
             )
     selection = Selection(positions, drawn, samples, replacement)
-    return Loader(DatasetSamples(dataset, names), selection, checked)
+    images, checked = _image_transforms(checked, names, dataset)
+    source = DatasetSamples(dataset.parts, names, images, checked.memory)
+    return Loader(source, selection, checked)
+
+
+def _image_transforms(
+    options: LoaderOptions, names: Sequence[str], dataset: Dataset
+) -> tuple[dict[str, ImageTransform], LoaderOptions]:
+    """Return transforms that say what is decoded of images, and options with what is left for their values.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a transform is for a column that is not delivered, or one of images for another kind of column.
+    """
+    given = options.transform
+    if not isinstance(given, Mapping):
+        return {}, options
+    for name, one in given.items():
+        if name not in names:
+            raise InvalidOptionError(
+                f"transform names column {name!r:.80}, which is not delivered{did_you_mean(str(name), names)}; columns "
+                f"are {', '.join(names)}"
+            )
+        if not (callable(one) or isinstance(one, ImageTransform)):
+            raise InvalidOptionError(f"transform={one!r:.80} of column {name!r} is no function")
+    images = {
+        name: one
+        for name, one in given.items()
+        if isinstance(one, ImageTransform) and is_picture(dataset.parts, name)
+    }
+    for name, one in given.items():
+        if isinstance(one, ImageTransform) and name not in images:
+            raise InvalidOptionError(
+                f"transform={one!r:.80} is for images that are files, and column {name!r} is {dataset.schema[name]}; give "
+                "a function of its values"
+            )
+    rest = {name: one for name, one in given.items() if name not in images}
+    return images, replace(options, transform=rest or None)
 
 
 def _weights(

@@ -114,6 +114,20 @@ class StoredSamples:
         """The positions of all samples in the order in which they lie; None where that is their order."""
         return None if self._order is None else self._back
 
+    def only_value(self, name: str) -> Any:
+        """Return the one value that a column has by the log, None where it says no such thing.
+
+        Parameters
+        ----------
+        name : str
+            The column, with dots between the structs around it and its own name.
+        """
+        actions = self.snapshot.file_actions
+        if not {f"min.{name}", f"max.{name}"} <= {*actions.column_names}:
+            return None
+        found = {*actions[f"min.{name}"].to_pylist(), *actions[f"max.{name}"].to_pylist()}
+        return found.pop() if len(found) == 1 else None
+
     @cached_property
     def file_sizes(self) -> list[int]:
         """The bytes of each file."""

@@ -10,20 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.datasets.samples.sample_reading import read_table, values_of
-from tensorlake_spark.datasets.types.base import field_of
-from tensorlake_spark.datasets.types.media.images import Picture
-from tensorlake_spark.datasets.types.schema import SID, column_of
-from tensorlake_spark.datasets.types.tensors import ArrayType
+from tensorlake_spark.datasets.samples.sample_reading import whole
+from tensorlake_spark.datasets.types.schema import column_of
+from tensorlake_spark.loader.sources.batch_buffers import BatchBuffers
 from tensorlake_spark.loader.sources.block_cuts import block_starts
+from tensorlake_spark.loader.sources.column_reading import ColumnReading, reading_of
 from tensorlake_spark.loader.sources.sample_source import Array, Values
+from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.apart.stored_parts import StoredParts
-    from tensorlake_spark.datasets.dataset import Dataset
-
-_AUDIO_TIMES = 16
-"""Compressed sound takes up to so many times its bytes when it is decoded."""
 
 
 class DatasetSamples:
@@ -31,17 +27,34 @@ class DatasetSamples:
 
     Parameters
     ----------
-    dataset : Dataset
-        The version that it shows now is read, whatever is written later.
+    parts : StoredParts
+        Of the version that is read, whatever is written later.
     names : sequence of str
         Columns, and ``sid``.
+    transforms : mapping of str to ImageTransform
+        Of columns of images.
+    memory : int
+        Bytes of arrays that are kept to be used again.
     """
 
-    def __init__(self, dataset: Dataset, names: Sequence[str]) -> None:
-        self.what = f"the dataset at {dataset.uri}"
-        self.version = dataset.version
+    def __init__(
+        self,
+        parts: StoredParts,
+        names: Sequence[str],
+        transforms: Mapping[str, ImageTransform],
+        memory: int,
+    ) -> None:
+        snapshot = parts.stored.snapshot
+        self.what = f"the dataset at {snapshot.storage.uri}"
+        self.version: int | None = snapshot.version
         self.names = tuple(names)
-        self.parts = dataset.parts
+        self.parts = parts
+        self._transforms, self._memory = dict(transforms), memory
+        self._readings = [reading_of(self.parts, name, transforms.get(name)) for name in names]
+        self._buffers = BatchBuffers(memory)
+
+    def __reduce__(self) -> Any:
+        return DatasetSamples, (self.parts, self.names, self._transforms, self._memory)
 
     def __len__(self) -> int:
         return len(self.parts.stored)
@@ -70,10 +83,10 @@ class DatasetSamples:
         ).digest()
 
     def fetch(self, positions: Array) -> FetchedRows:
-        return FetchedRows(self.parts, self.names, positions)
+        return FetchedRows(self._readings, self.parts, positions, self._buffers)
 
     def draws(self) -> Mapping[str, int]:
-        return {}
+        return {one.name: one.n_random for one in self._readings if one.n_random}
 
     def described(self, position: int) -> str:
         stored = self.parts.stored
@@ -89,58 +102,57 @@ class FetchedRows:
 
     Parameters
     ----------
+    readings : sequence of ColumnReading
+        The columns.
     parts : StoredParts
         Of the dataset.
-    names : sequence of str
-        The columns.
     positions : int64 ndarray
         Which samples, in any order, some perhaps twice.
+    buffers : BatchBuffers
+        Memory for arrays.
     """
 
-    def __init__(self, parts: StoredParts, names: Sequence[str], positions: Array) -> None:
-        self._parts = parts
-        self._order = np.argsort(positions, kind="stable")
-        self._positions = positions[self._order]  # files are read from front to back
-        table = read_table(parts, names, self._positions, views=True)
-        self._columns: dict[str, pa.Array] = {}
-        for name in names:
-            column = column_of(table, name)
-            self._columns[name] = (
-                column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-            )
+    def __init__(
+        self,
+        readings: Sequence[ColumnReading],
+        parts: StoredParts,
+        positions: Array,
+        buffers: BatchBuffers,
+    ) -> None:
+        self._readings, self._buffers = readings, buffers
+        order = np.argsort(positions, kind="stable")
+        self._positions = positions[order]  # files are read from front to back
+        self._back = np.empty(len(order), np.int64)
+        self._back[order] = np.arange(len(order))
+        self._columns = read_columns(parts, readings, self._positions)
 
     @cached_property
     def nbytes(self) -> int:
-        return sum(self._nbytes(name, array) for name, array in self._columns.items())
-
-    def _nbytes(self, name: str, array: pa.Array) -> int:
-        kind = None if name == SID else self._parts.schema[name]
-        if isinstance(kind, Picture):
-            pixels = _numbers(array, "height") * _numbers(array, "width")
-            return int((pixels * np.maximum(1, _numbers(array, "channels"))).sum()) * _size_of(kind)
-        if isinstance(kind, ArrayType):
-            shapes = field_of(array, "shape")
-            return int(sum(np.prod(s or [0], dtype=np.int64) for s in shapes.to_pylist())) * 8
-        return int(array.nbytes) * (1 if pa.types.is_primitive(array.type) else _AUDIO_TIMES)
+        return sum(
+            reading.nbytes(array)
+            for reading, array in zip(self._readings, self._columns, strict=True)
+        )
 
     def values(self, draws: Mapping[str, Array]) -> dict[str, Values]:
-        return {name: self._values(name, array) for name, array in self._columns.items()}
-
-    def _values(self, name: str, array: pa.Array) -> Values:
-        if name == SID:
-            found: Any = np.asarray(array)
-        else:
-            found = values_of(self._parts, name, array, self._positions)
-        back = np.empty(len(self._order), np.int64)
-        back[self._order] = np.arange(len(self._order))
-        if isinstance(found, np.ndarray):
-            return found[back]
-        return [found[place] for place in back.tolist()]
+        return {
+            reading.name: reading.values(
+                array, self._positions, self._back, draws.get(reading.name), self._buffers
+            )
+            for reading, array in zip(self._readings, self._columns, strict=True)
+        }
 
 
-def _numbers(array: pa.Array, name: str) -> Array:
-    return np.asarray(field_of(array, name).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-
-
-def _size_of(kind: Picture) -> int:
-    return int(np.dtype(getattr(kind, "dtype", "uint8")).itemsize)
+def read_columns(
+    parts: StoredParts, readings: Sequence[ColumnReading], positions: Array
+) -> list[pa.Array]:
+    """Return columns of some samples as they are stored, with the fields that are needed."""
+    inner = [reading for reading in readings if not parts.is_apart(reading.name)]
+    table = parts.stored.rows([leaf for one in inner for leaf in one.leaves], positions, views=True)
+    return [
+        whole(
+            parts.column(one.name, positions, views=True)
+            if parts.is_apart(one.name)
+            else column_of(table, one.name)
+        )
+        for one in readings
+    ]

@@ -1,0 +1,186 @@
+"""The folder of a cache: its mark, its locks, and how many bytes are in it, shared by all processes that use it.
+
+A lock is one of the system's (``flock``), so that a process that is killed leaves none behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tensorlake_spark.errors import InvalidOptionError, StorageError
+
+MARK = "tensorlake-cache.txt"
+"""Lies in every folder of a cache."""
+
+_MARK_TEXT = "A cache of tensorlake_spark. It can be deleted when nothing uses it.\n"
+_LOCKS = 1024
+_SHARE = 0.9  # of what may be kept; so much is left when something has to go
+
+
+class CacheFolder:
+    """A folder of a cache.
+
+    Parameters
+    ----------
+    path : path
+        Is made where it is not there.
+    most_bytes : int
+        How much may be in it.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the folder holds other things.
+    StorageError
+        If it cannot be made or written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], most_bytes: int) -> None:
+        self.path = Path(path)
+        self.most_bytes = most_bytes
+        self._claim()
+        with self.locked("size"):
+            self._set_size(sum(size for _, size, _ in self._scanned()))
+
+    def _claim(self) -> None:
+        try:
+            self.path.mkdir(0o700, parents=True, exist_ok=True)
+            mark = self.path / MARK
+            if not mark.exists():
+                there = [name for name in os.listdir(self.path) if not name.startswith(".")]
+                if there and not mark.exists():  # another process may have been here just now
+                    raise InvalidOptionError(
+                        f"cache={str(self.path)!r} is a folder with {there[0]!r:.80} in it, and no cache; name a folder that "
+                        "is empty or does not exist"
+                    )
+                mark.write_text(_MARK_TEXT)
+            for name in ("locks", "new", "ranges"):
+                (self.path / name).mkdir(0o700, exist_ok=True)
+            probe = os.open(self.path / "locks" / "size", os.O_RDWR | os.O_CREAT, 0o600)
+            os.close(probe)
+            if not os.access(self.path / "new", os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, "Permission denied", str(self.path))
+        except OSError as error:
+            if isinstance(error, InvalidOptionError):
+                raise
+            raise StorageError(
+                f"cache={str(self.path)!r} cannot be used: {error.strerror or error}; name a folder on a local disk that "
+                "this user may write, or leave cache out"
+            ) from error
+
+    def file(self, name: str) -> str:
+        """Return the path of a range."""
+        return f"{self.path}/ranges/{name[:2]}/{name}"
+
+    # ------------------------------------------------------------------ locks
+
+    @contextlib.contextmanager
+    def locked(self, name: str, most_seconds: float = 10.0) -> Iterator[bool]:
+        """Hold a lock, or go on without it: yields whether it is held.
+
+        Parameters
+        ----------
+        name : str
+            ``size``, or the name of a range.
+        most_seconds : float
+            How long it is waited for.
+        """
+        if name != "size":
+            name = f"{int(name[:8], 16) % _LOCKS:03x}"
+        try:
+            file = os.open(self.path / "locks" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            yield False
+            return
+        try:
+            yield _lock(file, most_seconds)
+        finally:
+            os.close(file)
+
+    # ------------------------------------------------------------------ sizes
+
+    def reserve(self, size: int) -> None:
+        """Count bytes that will be written, after making room for them."""
+        with self.locked("size"):
+            now = self._size()
+            if now is None or now + size > self.most_bytes:
+                now = self._make_room(size)
+            self._set_size(now + size)
+
+    def give_back(self, size: int) -> None:
+        """Count bytes no longer."""
+        with self.locked("size"):
+            self._set_size(max(0, (self._size() or 0) - size))
+
+    def _make_room(self, size: int) -> int:
+        """Delete what was not used for longest; return the bytes that are left."""
+        found = sorted(self._scanned())
+        now = sum(size for _, size, _ in found)
+        aim = min(self.most_bytes - size, int(self.most_bytes * _SHARE))
+        for _, part, path in found:
+            if now <= aim:
+                break
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+                now -= part
+        return now
+
+    def _scanned(self) -> Iterator[tuple[int, int, str]]:
+        """Yield last use, bytes and path of what is in the folder; files that a killed process began are deleted."""
+        with os.scandir(self.path / "new") as entries:
+            for entry in entries:
+                if not _is_stale(entry.path):
+                    with contextlib.suppress(OSError):
+                        yield entry.stat().st_mtime_ns, entry.stat().st_size, entry.path
+        with os.scandir(self.path / "ranges") as folders:
+            for folder in folders:
+                with contextlib.suppress(OSError), os.scandir(folder) as entries:
+                    for entry in entries:
+                        with contextlib.suppress(OSError):
+                            facts = entry.stat(follow_symlinks=False)
+                            yield facts.st_mtime_ns, facts.st_size, entry.path
+
+    def _size(self) -> int | None:
+        try:
+            text = (self.path / "locks" / "size").read_bytes()
+        except OSError:
+            return None
+        return int(text) if text.isdigit() else None
+
+    def _set_size(self, size: int) -> None:
+        with contextlib.suppress(OSError):  # then the folder is counted again next time
+            (self.path / "locks" / "size").write_bytes(b"%d" % size)
+
+
+def _lock(file: int, most_seconds: float) -> bool:
+    wait, end = 0.0005, time.monotonic() + most_seconds
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+        except OSError:  # a file system without locks
+            return False
+        time.sleep(wait)
+        wait = min(2 * wait, 0.02)
+
+
+def _is_stale(path: str) -> bool:
+    """Whether nobody writes this file any more; then it is deleted."""
+    with contextlib.suppress(OSError):
+        file = os.open(path, os.O_RDWR)
+        try:
+            if not _lock(file, 0):
+                return False
+            os.unlink(path)
+        finally:
+            os.close(file)
+    return True

@@ -1,0 +1,194 @@
+"""Ranges of remote files, kept on a local disk and shared by processes."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import struct
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from tensorlake_spark.errors import StorageError
+from tensorlake_spark.loader.caching.cache_folder import CacheFolder
+from tensorlake_spark.rows.checksum import crc32
+
+Key = tuple[str, str, int, int]
+"""The URI of a table, the path of a file in it, where the range begins, and its bytes."""
+
+_HEAD = struct.Struct("<8sIQ4x")
+_MAGIC = b"TLRANGE1"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class RangeCache:
+    """Ranges of remote files on a local disk: what was used last stays.
+
+    Threads and processes may share a folder. A range is written under another name first and has a checksum, which is
+    looked at whenever it is read. It pickles, for processes that are spawned.
+
+    Parameters
+    ----------
+    folder : path
+        Is made where it is not there. It holds nothing else.
+    most_bytes : int
+        How much may be in it.
+
+    Attributes
+    ----------
+    hits, misses : int
+        Ranges that were there, and that were fetched, by this object.
+    wrong : int
+        Of those that were fetched, the ones that were there with another checksum.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the folder holds other things.
+    StorageError
+        If it cannot be made or written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cache = RangeCache(folder + "/cache", 1000)
+    ...     for _ in range(2):
+    ...         data = cache.get(("s3://bucket/table", "part-0.parquet", 4, 3), lambda: b"abc")
+    >>> bytes(data), cache.hits, cache.misses
+    (b'abc', 1, 1)
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], most_bytes: int) -> None:
+        self._folder = CacheFolder(folder, most_bytes)
+        self._counting = threading.Lock()
+        self._is_off = False
+        self.hits = self.misses = self.wrong = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RangeCache, (self._folder.path, self._folder.most_bytes)
+
+    def get(self, key: Key, fetch: Callable[[], bytes | memoryview]) -> memoryview:
+        """Return a range; what is not there is fetched and kept.
+
+        Parameters
+        ----------
+        key : tuple
+            URI of the table, path of the file, offset and bytes.
+        fetch : callable
+            Gives the bytes. What it raises is raised.
+
+        Raises
+        ------
+        StorageError
+            If `fetch` gives more or fewer bytes than the key says.
+        """
+        name = hashlib.blake2b(repr(tuple(key)).encode(), digest_size=16).hexdigest()
+        found = self._read(name, key[3])
+        if found is not None:
+            return found
+        with self._folder.locked(name):
+            found = self._read(name, key[3])  # whoever held the lock may have fetched it
+            if found is not None:
+                return found
+            data = memoryview(fetch()).cast("B")
+            if len(data) != key[3]:
+                raise StorageError(f"{key[1]}: {len(data)} bytes came from {key[2]}, not {key[3]}")
+            with self._counting:
+                self.misses += 1
+            if not self._is_off and _HEAD.size + len(data) <= self._folder.most_bytes:
+                self._keep(name, data)
+        return data
+
+    def _read(self, name: str, size: int) -> memoryview | None:
+        path = self._folder.file(name)
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            data = _read_all(file, _HEAD.size + size + 1)
+            if len(data) == _HEAD.size + size:
+                magic, crc, length = _HEAD.unpack_from(data)
+                payload = memoryview(data)[_HEAD.size :]
+                if magic == _MAGIC and length == size and crc32(payload) == crc:
+                    with contextlib.suppress(OSError):
+                        os.utime(file)  # the time of its last use
+                    with self._counting:
+                        self.hits += 1
+                    return payload
+        except OSError:
+            pass  # the disk cannot read it
+        finally:
+            os.close(file)
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        with self._counting:
+            self.wrong += 1
+        return None
+
+    def _keep(self, name: str, data: memoryview) -> None:
+        size = _HEAD.size + len(data)
+        temporary = f"{self._folder.path}/new/{os.urandom(12).hex()}"
+        try:
+            self._folder.reserve(size)
+            try:
+                file = os.open(
+                    temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+                )
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it is not stale
+                    _write_all(file, _HEAD.pack(_MAGIC, crc32(data), len(data)))
+                    _write_all(file, data)
+                    path = self._folder.file(name)
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(os.path.dirname(path), 0o700)
+                    os.replace(temporary, path)
+                finally:
+                    os.close(file)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+                self._folder.give_back(size)
+                raise
+        except FileNotFoundError:
+            pass  # somebody emptied the folder
+        except OSError as error:
+            self._turn_off(error)
+
+    def _turn_off(self, error: OSError) -> None:
+        with self._counting:
+            first, self._is_off = not self._is_off, True
+        if first:
+            is_full = error.errno in _FULL
+            warnings.warn(
+                f"the cache {str(self._folder.path)!r} takes no more: {error.strerror or error}; reading goes on without it. "
+                + (
+                    "Free space on its disk, or give it a smaller size"
+                    if is_full
+                    else "Look at its disk"
+                ),
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+
+def _read_all(file: int, size: int) -> bytes:
+    data = os.read(file, size)
+    if len(data) < size - 1:  # a signal, or a range of more than 2 GiB
+        parts = [data]
+        while data:
+            data = os.read(file, size - sum(map(len, parts)))
+            parts.append(data)
+        data = b"".join(parts)
+    return data
+
+
+def _write_all(file: int, data: Any) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]

@@ -1,0 +1,77 @@
+"""Memory of batches that is used again when nobody holds an array in it any more."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+_LEAST = 1 << 20  # smaller arrays are quick to make
+_IDLE_REFERENCES = 3  # of the list, of the name in the loop, of the argument of getrefcount
+
+
+class BatchBuffers:
+    """Arrays that may lie in memory of earlier ones.
+
+    New memory costs as much as filling it: the system hands it out page by page, each full of zeros. An array, and
+    whatever is a view of it, keeps its memory from being used again.
+
+    Parameters
+    ----------
+    most : int
+        Bytes that are kept, in use or not; beyond them memory that is not in use is given back.
+
+    Examples
+    --------
+    >>> buffers = BatchBuffers(8 << 20)
+    >>> first = buffers.array((2, 1 << 20), np.uint8)
+    >>> address = first.ctypes.data
+    >>> del first
+    >>> buffers.array((1 << 20, 2), np.uint8).ctypes.data == address
+    True
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: list[Array] = []
+        self._lock = threading.Lock()
+
+    def array(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Return an array whose elements are not set."""
+        kind = np.dtype(dtype)
+        nbytes = math.prod(shape) * kind.itemsize
+        if nbytes < _LEAST or kind.hasobject:
+            return np.empty(shape, kind)
+        with self._lock:
+            memory = self._idle(nbytes)
+            if memory is None:
+                memory = np.empty(nbytes + nbytes // 8, np.uint8)
+                self._kept.append(memory)
+                self._give_back()
+        out: Array = memory[:nbytes].view(kind).reshape(shape)
+        return out
+
+    def _idle(self, nbytes: int) -> Array | None:
+        for memory in self._kept:
+            fits = nbytes <= memory.nbytes <= 2 * nbytes + _LEAST
+            if fits and sys.getrefcount(memory) == _IDLE_REFERENCES:
+                return memory
+        return None
+
+    def _give_back(self) -> None:
+        """Forget memory that is not in use, the oldest first, while there is too much; the newest stays."""
+        total = sum(memory.nbytes for memory in self._kept)
+        kept: list[Array] = []
+        last = len(self._kept) - 1
+        for number in range(len(self._kept)):
+            memory = self._kept[number]
+            if total > self._most and number < last and sys.getrefcount(memory) == _IDLE_REFERENCES:
+                total -= memory.nbytes
+            else:
+                kept.append(memory)
+        self._kept = kept

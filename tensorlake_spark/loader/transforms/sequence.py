@@ -1,0 +1,129 @@
+"""Transforms one behind the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorlake_spark.datasets.types.base import Array
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.loader.decoding.region import WHOLE, Box, Region
+from tensorlake_spark.loader.decoding.resizing import shaped
+from tensorlake_spark.loader.transforms.image_transform import Fixed, ImageTransform
+
+
+class Compose:
+    """Transforms, each of what the one before it gives.
+
+    The first of them become one region that is decoded: up to one that works on pixels, or resizes what is resized
+    already. The rest is done with the pixels.
+
+    Parameters
+    ----------
+    *transforms : ImageTransform
+        In the order in which they are done.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one is no transform of images.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tensorlake_spark.loader import CenterCrop, Resize
+    >>> Compose(Resize(256), CenterCrop(224, 224)).region(512, 512, np.empty(0))
+    Region(box=None, size=(256, 256), window=(16, 16, 224, 224), flip=False, exact=False)
+    """
+
+    def __init__(self, *transforms: ImageTransform) -> None:
+        flat: list[ImageTransform] = []
+        for transform in transforms:
+            if isinstance(transform, type) or not isinstance(transform, ImageTransform):
+                raise InvalidOptionError(
+                    f"{transform!r:.80} is no transform of images: it needs n_random, region and apply"
+                )
+            flat += transform.transforms if isinstance(transform, Compose) else [transform]
+        self.transforms: tuple[ImageTransform, ...] = tuple(flat)
+        self.n_random = sum(transform.n_random for transform in flat)
+        self._first = _first(flat)
+
+    def __repr__(self) -> str:
+        return f"Compose({', '.join(map(repr, self.transforms))})"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Compose) and self.transforms == other.transforms
+
+    def __hash__(self) -> int:
+        return hash(self.transforms)
+
+    def region(self, height: int, width: int, random: Array) -> Region:
+        """Return what the first transforms ask for."""
+        found, used = WHOLE, 0
+        for transform in self.transforms[: self._first]:
+            own = random[used : used + transform.n_random]
+            used += transform.n_random
+            shape = found.shape(height, width)
+            found = joined(found, transform.region(*shape, own), shape[1])
+        return found
+
+    def apply(self, image: Array, random: Array) -> Array:
+        """Return what the others make of the pixels."""
+        used = 0
+        for number, transform in enumerate(self.transforms):
+            own = random[used : used + transform.n_random]
+            used += transform.n_random
+            if number >= self._first:
+                image = shaped(image, transform.region(image.shape[0], image.shape[1], own))
+            if number >= self._first - 1:
+                image = transform.apply(image, own)
+        return image
+
+
+def _first(transforms: list[ImageTransform]) -> int:
+    """Return how many transforms at the beginning become one region."""
+    resized = False
+    for number, transform in enumerate(transforms):
+        if not isinstance(transform, Fixed):
+            return number if resized else number + 1
+        if resized and transform.resizes:
+            return number
+        resized = resized or transform.resizes
+    return len(transforms)
+
+
+def joined(first: Region, then: Region, width: int) -> Region:
+    """Return two regions as one.
+
+    Parameters
+    ----------
+    first : Region
+        Of an image.
+    then : Region
+        Of what `first` gives; it does not resize what is resized already.
+    width : int
+        Of what `first` gives.
+
+    Examples
+    --------
+    >>> joined(Region((5, 5, 20, 20), flip=True), Region((1, 2, 10, 10), (4, 4)), 20)
+    Region(box=(6, 13, 10, 10), size=(4, 4), window=None, flip=True, exact=False)
+    """
+    box, size, window = first.box, first.size, first.window
+    for part in (then.box, then.window if then.size is None else None):
+        if part is not None:
+            if first.flip:
+                part = part[0], width - part[1] - part[3], part[2], part[3]
+            width = part[3]
+            if size is None:
+                box = _within(box, part)
+            else:
+                window = _within(window, part)
+    if then.size is not None:
+        size, window = then.size, then.window
+        if window is not None and first.flip:
+            window = window[0], size[1] - window[1] - window[3], window[2], window[3]
+    return Region(box, size, window, first.flip != then.flip, first.exact or then.exact)
+
+
+def _within(outer: Box | None, inner: Box) -> Box:
+    return inner if outer is None else (outer[0] + inner[0], outer[1] + inner[1], *inner[2:])
