@@ -101,7 +101,8 @@ class Ours(Loader):
 
         raw, kind = self.source.raw, self.source.kind
         image = tl.types.Tensor(kind, ARRAY) if raw else tl.types.Image("jpeg")
-        ds = tl.dataset(self.place, schema={"image": image, "label": "int32"})
+        schema = {"image": image, "label": "int32"}
+        ds = tl.dataset(self.place, schema=schema, storage_options=self.options)
         if not raw:
             ds.extend({"image": self.source.images, "label": self.source.labels})
             return
@@ -152,6 +153,28 @@ class Memory(Loader):
 
         def work(numbers: np.ndarray) -> Batch:
             return [decode(images[n]) for n in numbers.tolist()], numbers
+
+        return threaded(work, batches)
+
+
+class MemoryStacked(Memory):
+    """The same, decoded into one array for each batch, which is what ours delivers."""
+
+    settings = "the same, straight into one array for each batch"
+    stored = "memory"
+
+    def epoch(self, handle: Any, number: int) -> Iterator[Batch]:
+        import simplejpeg
+
+        images, shuffle = handle
+        shape = self.source.shape
+        batches = numbers_of(len(images), shuffle, number)
+
+        def work(numbers: np.ndarray) -> Batch:
+            out = np.empty((len(numbers), *shape), np.uint8)
+            for place, n in enumerate(numbers.tolist()):
+                simplejpeg.decode_jpeg(images[n], buffer=out[place])
+            return out, numbers
 
         return threaded(work, batches)
 
@@ -285,6 +308,7 @@ OWN: dict[str, type[Loader]] = {
     "tensorlake": Ours,
     "tensorlake global": OursGlobal,
     "memory": Memory,
+    "memory stacked": MemoryStacked,
     "fromfile": FromFile,
     "deeplake batches": DeepLake,
     "lance": Lance,

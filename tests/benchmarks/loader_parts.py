@@ -156,7 +156,7 @@ INTERPRETER = (
     + """
     _, _, place, kind, count, media = sys.argv
     source = loader_media.source_of(kind, int(count), Path(media))
-    memory, ours = loader_engines.Memory("", source), loader_engines.Ours(place, source)
+    memory, ours = loader_engines.MemoryStacked("", source), loader_engines.Ours(place, source)
     found = {"memory": [], "ours": []}
     for number in range(4):
         for name, loader in (("memory", memory), ("ours", ours)):

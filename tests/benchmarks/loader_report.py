@@ -9,7 +9,7 @@ from reporting import settings, yes
 from sample_report import Verdict, best
 
 OURS = ("tensorlake", "tensorlake global")
-BOUNDS = ("memory", "fromfile")
+BOUNDS = ("memory", "memory stacked", "fromfile")
 """What is no loader, but what a loader can reach at best."""
 DEEPLAKE = ("deeplake", "deeplake batches")
 TITLES = {
