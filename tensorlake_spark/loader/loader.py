@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.loader.loader_options import LoaderOptions, whole
 from tensorlake_spark.loader.order.counter_random import key_of
 from tensorlake_spark.loader.order.epoch_order import EpochOrder
@@ -18,6 +20,8 @@ from tensorlake_spark.loader.sources.sample_source import SampleSource
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from tensorlake_spark.loader.frameworks.jax_arrays import JaxBatches
 
 _REMOTE_THREADS = 8
 _AHEAD = 64  # batches at most, where the memory has room for more
@@ -107,10 +111,14 @@ class Loader:
 
     def share(self, worker: int, workers: int) -> Loader:
         """Return a loader of each `workers`-th batch from number `worker` on, of the same place in the epoch."""
-        out = Loader(self._source, self._selection, self._options)
-        out._state, out._resumes = self._state, self._resumes
-        out._worker, out._workers = worker, workers
-        return out
+        source = copy(
+            self._source
+        )  # with locks of its own: a forked child may have those of a thread that is gone
+        return _placed(source, self._selection, self._options, self._next(), worker, workers)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        place = self._next(), self._worker, self._workers
+        return _placed, (self._source, self._selection, self._options, *place)
 
     # ------------------------------------------------------------------ where it is
 
@@ -131,6 +139,25 @@ class Loader:
         """
         return self._state.to_dict()
 
+    def state_after(self, batches: int) -> dict[str, int | str | None]:
+        """Return where the loader is when so many batches of the next iteration were delivered.
+
+        Raises
+        ------
+        InvalidOptionError
+            If it does not have so many.
+        """
+        state = self._next()
+        order = self._order(state)
+        if not 0 <= batches <= order.n_batches:
+            raise InvalidOptionError(
+                f"batches={batches} is not from 0 to {order.n_batches}, which the next iteration has"
+            )
+        if batches == order.n_batches:
+            return state.next_epoch().to_dict()
+        stop = order.span(batches - 1)[1] if batches else state.samples
+        return state.after(stop - state.samples).to_dict()
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on, with the next iteration, after the last batch that was delivered when the state was taken.
 
@@ -144,6 +171,49 @@ class Loader:
         found = LoaderState.from_dict(state)
         found.check(self._start, self._selection.count(self._source))
         self._state, self._resumes = found, True
+
+    # ------------------------------------------------------------------ for frameworks
+
+    def torch(self, pin_memory: bool = False) -> Any:
+        """Return the batches as an ``IterableDataset`` of PyTorch; see `torch_samples`.
+
+        Parameters
+        ----------
+        pin_memory : bool
+            Put tensors where a GPU copies from fast.
+
+        Raises
+        ------
+        MissingDependencyError
+            If PyTorch is not installed.
+        """
+        from tensorlake_spark.loader.frameworks.torch_samples import torch_samples
+
+        return torch_samples(self, pin_memory)
+
+    def jax(self) -> JaxBatches:
+        """Return the batches as arrays of JAX; see `JaxBatches`.
+
+        Raises
+        ------
+        MissingDependencyError
+            If JAX is not installed.
+        """
+        from tensorlake_spark.loader.frameworks.jax_arrays import JaxBatches
+
+        return JaxBatches(self)
+
+    def tensorflow(self) -> Any:
+        """Return the batches of one epoch as a ``tf.data.Dataset``; see `tensorflow_dataset`.
+
+        Raises
+        ------
+        MissingDependencyError
+            If TensorFlow is not installed.
+        """
+        from tensorlake_spark.loader.frameworks.tensorflow_dataset import tensorflow_dataset
+
+        return tensorflow_dataset(self)
 
     # ------------------------------------------------------------------ seen, ended
 
@@ -162,6 +232,21 @@ class Loader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _placed(
+    source: SampleSource,
+    selection: Selection,
+    options: LoaderOptions,
+    state: LoaderState,
+    worker: int,
+    workers: int,
+) -> Loader:
+    """Return a loader at a place in an epoch."""
+    out = Loader(source, selection, options)
+    out._state, out._resumes = state, True
+    out._worker, out._workers = worker, workers
+    return out
 
 
 def _count(batch: Any) -> int:

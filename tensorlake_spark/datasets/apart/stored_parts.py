@@ -72,6 +72,9 @@ class StoredParts:
         self._refs: dict[tuple[str, int], TensorRef] = {}
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredParts, (self.stored, self.schema, self.rules)
+
     def is_apart(self, name: str) -> bool:
         """Whether a column lies in a table of its own."""
         return name in self._apart

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,6 +17,7 @@ from tensorlake_spark.delta.files.footer_checksum import read_footer
 from tensorlake_spark.delta.files.payload import distant_spans, nested_spans, plain_column
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
+from tensorlake_spark.delta.store.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.ranges import Part, PartFile, joined
 from tensorlake_spark.errors import CorruptDataError, MissingDataError
 from tensorlake_spark.threads import io_threads
@@ -120,6 +122,15 @@ class SampleFile:
         """Return the row group of each of some rows."""
         return np.searchsorted(self.starts, rows, side="right") - 1
 
+    @cached_property
+    def _firsts(self) -> list[int]:
+        return self.starts.tolist()  # type: ignore[no-any-return]
+
+    def place_of(self, row: int) -> tuple[int, int]:
+        """Return the row group of one row, and its place there."""
+        group = bisect_right(self._firsts, row) - 1
+        return group, row - self._firsts[group]
+
     def table(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Return leaf columns of row groups, as Arrow reads them."""
         remote = self._snapshot.remote
@@ -210,10 +221,20 @@ class SampleFile:
             return None
         return plain_column(self.metadata.row_group(group), place)
 
+    def start_of(self, group: int, path: str) -> int:
+        """Return where the pages of a column chunk begin."""
+        return int(self.metadata.row_group(group).column(self._place[path]).data_page_offset)
+
     def region(self, chunk: pq.ColumnChunkMetaData) -> pa.Buffer:
         """Return the bytes of a column chunk: a part of the file's map, or what one request gives."""
         start, size = int(chunk.data_page_offset), int(chunk.total_compressed_size)
         return pa.py_buffer(self.read(start, size))
+
+    def give_back(self, start: int, nbytes: int) -> None:
+        """Say that a part of the file's map is not needed now; nothing is done where the file is not mapped."""
+        file = self._snapshot.maps.map(self._snapshot.storage, self.path)
+        if file is not None and start + nbytes <= file.size:
+            give_back_pages(file.address + start, nbytes)
 
     def spans(
         self, group: int, leaf: LeafColumn, chunk: pq.ColumnChunkMetaData, region: pa.Buffer

@@ -100,7 +100,7 @@ def exponential(key: int, counters: NDArray[Any]) -> F64:
     >>> bool(abs(exponential(5, np.arange(10_000)).mean() - 1) < 0.02)
     True
     """
-    # (2 h + 1) / 2**54 lies between 0 and 1, and is neither. It is m * 2**e with m in [1/2, 1).
+    # (2 h + 1) / 2**53 lies between 0 and 1, and is neither. It is m * 2**e with m in [1/2, 1).
     odd = (hashed(key, counters) >> np.uint64(12)) * 2.0 + 1.0
     fraction, power = np.frexp(odd * 2.0**-53)
     ratio = (fraction - 1.0) / (fraction + 1.0)

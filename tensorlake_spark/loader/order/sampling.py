@@ -91,7 +91,10 @@ class Draw:
 
     def _without_replacement(self) -> I64:
         chosen = np.flatnonzero(self.weights)
-        times = exponential(key_of(self.key, "without replacement"), chosen) / self.weights[chosen]
+        with np.errstate(over="ignore"):  # what is infinite comes last
+            times = (
+                exponential(key_of(self.key, "without replacement"), chosen) / self.weights[chosen]
+            )
         if self.count < len(chosen):
             # Two equal times at the border are as good as impossible; the same one is taken everywhere all the same.
             chosen = chosen[np.argsort(times, kind="stable")[: self.count]]
@@ -126,7 +129,7 @@ def balanced(labels: ArrayLike) -> F64:
 
 
 def checked_weights(weights: ArrayLike, count: int | None = None) -> F64:
-    """Return weights as float64, the largest of them 1 (so that no sum overflows).
+    """Return weights as float64, scaled so that the largest is below 1 and not below 1/2: no sum overflows.
 
     Raises
     ------
@@ -136,7 +139,7 @@ def checked_weights(weights: ArrayLike, count: int | None = None) -> F64:
     Examples
     --------
     >>> checked_weights([2, 1, 0]).tolist()
-    [1.0, 0.5, 0.0]
+    [0.5, 0.25, 0.0]
     """
     try:
         found = np.asarray(weights).astype(np.float64, casting="same_kind")
@@ -154,5 +157,7 @@ def checked_weights(weights: ArrayLike, count: int | None = None) -> F64:
         raise InvalidOptionError(
             f"weight {found[place]} of sample {place} is not a finite number of at least 0"
         )
-    most = found.max(initial=0.0)
-    return found / most if most else found
+    # By a power of two, which rounds nothing; what would become zero is the smallest number that is not.
+    scaled = np.ldexp(found, -np.frexp(found.max(initial=0.0))[1])
+    scaled[(scaled == 0) & (found > 0)] = np.nextafter(0.0, 1.0)
+    return np.asarray(scaled)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError, InvalidSampleError, TensorLakeError
+from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.order.counter_random import uniform
 from tensorlake_spark.loader.order.epoch_order import EpochOrder
 from tensorlake_spark.loader.pipeline.collation import (
@@ -19,12 +20,7 @@ from tensorlake_spark.loader.pipeline.collation import (
     columns_of,
 )
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
-from tensorlake_spark.loader.sources.sample_source import (
-    Array,
-    FetchedSamples,
-    SampleSource,
-    Values,
-)
+from tensorlake_spark.loader.sources.sample_source import FetchedSamples, SampleSource
 
 _READ_ERRORS = (TensorLakeError, OSError, ValueError)
 """What a sample that cannot be read may raise; a transform's errors are not among what is skipped."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorlake_spark.datasets.samples.padding import padded
 from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
-from tensorlake_spark.loader.sources.sample_source import Values
+from tensorlake_spark.loader.columns.values import Values
 
 Batch = dict[str, Any]
 Collate = str | Callable[[list[dict[str, Any]]], Any] | None

@@ -5,21 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from tensorlake_spark.datasets.samples.sample_reading import whole
-from tensorlake_spark.datasets.types.schema import column_of
-from tensorlake_spark.loader.sources.batch_buffers import BatchBuffers
+from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+from tensorlake_spark.delta.samples.scattered_rows import ScatteredRows
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
+from tensorlake_spark.loader.columns.column_readings import readings_of
+from tensorlake_spark.loader.columns.reading import Reading
+from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.block_cuts import block_starts
-from tensorlake_spark.loader.sources.column_reading import ColumnReading, reading_of
-from tensorlake_spark.loader.sources.sample_source import Array, Values
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
-
-if TYPE_CHECKING:
-    from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 
 
 class DatasetSamples:
@@ -50,11 +48,14 @@ class DatasetSamples:
         self.names = tuple(names)
         self.parts = parts
         self._transforms, self._memory = dict(transforms), memory
-        self._readings = [reading_of(self.parts, name, transforms.get(name)) for name in names]
+        self._rows: dict[int, ScatteredRows] = {}
+        self._readings = readings_of(parts, names, self._rows_of, transforms)
         self._buffers = BatchBuffers(memory)
 
     def __reduce__(self) -> Any:
-        return DatasetSamples, (self.parts, self.names, self._transforms, self._memory)
+        stored = StoredSamples(self.parts.stored.snapshot)
+        parts = StoredParts(stored, self.parts.schema, self.parts.rules)
+        return DatasetSamples, (parts, self.names, self._transforms, self._memory)
 
     def __len__(self) -> int:
         return len(self.parts.stored)
@@ -83,10 +84,16 @@ class DatasetSamples:
         ).digest()
 
     def fetch(self, positions: Array) -> FetchedRows:
-        return FetchedRows(self._readings, self.parts, positions, self._buffers)
+        return FetchedRows(self._readings, self.names, positions, self._buffers)
+
+    def _rows_of(self, table: StoredSamples) -> ScatteredRows:
+        """Return what reads a table's scattered rows: one for all columns of it."""
+        if id(table) not in self._rows:
+            self._rows[id(table)] = ScatteredRows(table, self._memory // 4)
+        return self._rows[id(table)]
 
     def draws(self) -> Mapping[str, int]:
-        return {one.name: one.n_random for one in self._readings if one.n_random}
+        return {one.names[0]: one.n_random for one in self._readings if one.n_random}
 
     def described(self, position: int) -> str:
         stored = self.parts.stored
@@ -102,10 +109,10 @@ class FetchedRows:
 
     Parameters
     ----------
-    readings : sequence of ColumnReading
+    readings : sequence of Reading
         The columns.
-    parts : StoredParts
-        Of the dataset.
+    names : sequence of str
+        Their names, in the order in which they are delivered.
     positions : int64 ndarray
         Which samples, in any order, some perhaps twice.
     buffers : BatchBuffers
@@ -114,45 +121,24 @@ class FetchedRows:
 
     def __init__(
         self,
-        readings: Sequence[ColumnReading],
-        parts: StoredParts,
+        readings: Sequence[Reading],
+        names: Sequence[str],
         positions: Array,
         buffers: BatchBuffers,
     ) -> None:
-        self._readings, self._buffers = readings, buffers
-        order = np.argsort(positions, kind="stable")
-        self._positions = positions[order]  # files are read from front to back
-        self._back = np.empty(len(order), np.int64)
-        self._back[order] = np.arange(len(order))
-        self._columns = read_columns(parts, readings, self._positions)
+        self._readings, self._names, self._buffers = readings, names, buffers
+        self._positions = positions
+        self._read = [reading.read(positions) for reading in readings]
 
     @cached_property
     def nbytes(self) -> int:
         return sum(
-            reading.nbytes(array)
-            for reading, array in zip(self._readings, self._columns, strict=True)
+            reading.nbytes(read) for reading, read in zip(self._readings, self._read, strict=True)
         )
 
     def values(self, draws: Mapping[str, Array]) -> dict[str, Values]:
-        return {
-            reading.name: reading.values(
-                array, self._positions, self._back, draws.get(reading.name), self._buffers
-            )
-            for reading, array in zip(self._readings, self._columns, strict=True)
-        }
-
-
-def read_columns(
-    parts: StoredParts, readings: Sequence[ColumnReading], positions: Array
-) -> list[pa.Array]:
-    """Return columns of some samples as they are stored, with the fields that are needed."""
-    inner = [reading for reading in readings if not parts.is_apart(reading.name)]
-    table = parts.stored.rows([leaf for one in inner for leaf in one.leaves], positions, views=True)
-    return [
-        whole(
-            parts.column(one.name, positions, views=True)
-            if parts.is_apart(one.name)
-            else column_of(table, one.name)
-        )
-        for one in readings
-    ]
+        found: dict[str, Values] = {}
+        for reading, read in zip(self._readings, self._read, strict=True):
+            random = draws.get(reading.names[0])
+            found |= reading.values(read, self._positions, random, self._buffers)
+        return {name: found[name] for name in self._names}

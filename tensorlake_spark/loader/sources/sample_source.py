@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-
-Array = np.ndarray[Any, Any]
-Values = Array | list[Any]
-"""The values of a column for some samples: an ndarray with the samples along axis 0, or a list."""
+from tensorlake_spark.loader.columns.values import Array, Values
 
 
 class FetchedSamples(Protocol):

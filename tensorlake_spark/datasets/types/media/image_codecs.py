@@ -100,7 +100,7 @@ def decoded(data: bytes, form: str) -> Array:
             f"an image says that it is {height} x {width}, more than {pixel_bound()} pixels; if it is no bomb, set "
             f"{MAX_PIXELS} to more, on executors too"
         )
-    if form == "jpeg" and simplejpeg() is not None and _components(data) != 4:
+    if form == "jpeg" and simplejpeg() is not None and components(data) != 4:
         try:
             pixels = simplejpeg().decode_jpeg(data, "GRAY" if channels == 1 else "RGB")
             return np.asarray(pixels[..., 0] if channels == 1 else pixels)
@@ -118,11 +118,11 @@ def decoded(data: bytes, form: str) -> Array:
     return array
 
 
-def opened(data: bytes, form: str) -> Any:
+def opened(data: bytes, form: str, scale: int = 1) -> Any:
     """Return an image of Pillow with its pixels decoded.
 
     The class of its format opens it: ``PIL.Image.open`` would try others, and warn of images that our own bound
-    allows.
+    allows. With a `scale` of 2, 4 or 8, a JPEG is decoded at that part of its size.
 
     Raises
     ------
@@ -133,6 +133,8 @@ def opened(data: bytes, form: str) -> Any:
     plugin = importlib.import_module(f"PIL.{_PLUGINS[form]}ImagePlugin")
     try:
         image = getattr(plugin, f"{_PLUGINS[form]}ImageFile")(io.BytesIO(data))
+        if scale > 1:
+            image.draft(None, (max(1, image.width // scale), max(1, image.height // scale)))
         image.load()
     except (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError) as error:
         raise CorruptDataError(
@@ -164,7 +166,7 @@ def indices_of(data: bytes) -> Array:
     return array
 
 
-def _components(data: bytes) -> int:
+def components(data: Any) -> int:
     """Return the number of components of a JPEG, whose header is known to be right."""
     at = 2
     while (
@@ -178,4 +180,4 @@ def _components(data: bytes) -> int:
             at += 2
         else:
             at += 2 + (data[at + 2] << 8 | data[at + 3])
-    return data[at + 9]
+    return int(data[at + 9])

@@ -1,0 +1,157 @@
+"""Payloads and numbers of rows that lie far from each other, read again and again: what is known of files is kept."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
+from tensorlake_spark.delta.samples.sample_values import SampleFile
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.delta.store.storage import reaching
+
+Array = np.ndarray[Any, Any]
+
+_NUMBER_BYTES = 64 << 20
+"""Bytes of numbers of whole files that are kept."""
+
+_FILE_BYTES = 16 << 20
+"""Bytes of the numbers of one file above which it is not read as a whole."""
+
+
+class ScatteredRows:
+    """Rows of one version of samples, by position and in any order.
+
+    `StoredSamples.rows` puts a table together, which takes a while for each file and row group that it meets. This
+    hands out single columns, and keeps where their values lie.
+
+    Parameters
+    ----------
+    stored : StoredSamples
+        The version.
+    most : int
+        Bytes of mapped column chunks that may be in use at a time. Those that were not asked for lately are
+        given back, so that they do not count as memory of the process.
+    """
+
+    def __init__(self, stored: StoredSamples, most: int) -> None:
+        self._stored = stored
+        self._most = most
+        self._is_remote = stored.snapshot.remote is not None
+        self._chunks: OrderedDict[tuple[int, int, str], tuple[Any, Array, Array]] = OrderedDict()
+        self._chunk_bytes = 0
+        self._numbers: OrderedDict[tuple[int, str], Array] = OrderedDict()
+        self._number_bytes = 0
+        self._lock = threading.Lock()
+
+    # ------------------------------------------------------------------ payloads
+
+    def payloads(self, leaf: LeafColumn, positions: Array) -> list[Any] | None:
+        """Return payloads where they lie, None for nulls, in the order of `positions`.
+
+        Returns
+        -------
+        list of (memoryview or None), or None
+            None if a row group has them in another form, as other writers leave them.
+        """
+        out: list[Any] = []
+        with reaching(self._stored.snapshot.storage):
+            for number, row in zip(*(part.tolist() for part in self._stored.locate(positions))):
+                file = self._stored.files[number]
+                group, place = file.place_of(row)
+                known = self._chunk(number, file, group, leaf)
+                if known is None:
+                    return None
+                data, starts, lengths = known
+                start, length = int(starts[place]), int(lengths[place])
+                out.append(None if length < 0 else data[start : start + length])
+        return out
+
+    def _chunk(
+        self, number: int, file: SampleFile, group: int, leaf: LeafColumn
+    ) -> tuple[Any, Array, Array] | None:
+        """Return the bytes of a column chunk, and where each value lies in them."""
+        key = (number, group, leaf.path)
+        with self._lock:
+            found = self._chunks.get(key)
+            if found is not None:
+                self._chunks.move_to_end(key)
+                return found
+        chunk = file.chunk(group, leaf)
+        if chunk is None:
+            return None
+        region = file.region(chunk)
+        starts, lengths, _ = file.spans(group, leaf, chunk, region)
+        found = memoryview(region).cast("B"), starts, lengths
+        if not self._is_remote:  # what is remote is kept, and counted, where it is fetched
+            self._keep(key, found)
+        return found
+
+    def _keep(self, key: tuple[int, int, str], found: tuple[Any, Array, Array]) -> None:
+        with self._lock:
+            if key in self._chunks:
+                return
+            self._chunks[key] = found
+            self._chunk_bytes += len(found[0])
+            gone = []
+            while self._chunk_bytes > self._most and len(self._chunks) > 1:
+                gone.append(self._chunks.popitem(last=False))
+                self._chunk_bytes -= len(gone[-1][1][0])
+        for (number, group, path), (data, _, _) in gone:
+            file = self._stored.files[number]
+            file.give_back(file.start_of(group, path), len(data))
+
+    # ------------------------------------------------------------------ numbers
+
+    def numbers(self, leaf: LeafColumn, positions: Array, null: int = 0) -> Array | None:
+        """Return numbers in the order of `positions`, with another number in the place of nulls.
+
+        Returns
+        -------
+        int64 ndarray, or None
+            None if a file has too many of them to keep, or none of this column.
+        """
+        numbers, rows = self._stored.locate(positions)
+        out = np.empty(len(positions), np.int64)
+        with reaching(self._stored.snapshot.storage):
+            for number in dict.fromkeys(numbers.tolist()):
+                column = self._column(number, leaf, null)
+                if column is None:
+                    return None
+                here = numbers == number
+                out[here] = column[rows[here]]
+        return out
+
+    def _column(self, number: int, leaf: LeafColumn, null: int) -> Array | None:
+        key = (number, leaf.path)
+        with self._lock:
+            found = self._numbers.get(key)
+            if found is not None:
+                self._numbers.move_to_end(key)
+                return found
+        file = self._stored.files[number]
+        if leaf.repeated or not file.has(leaf) or file.size_of([leaf.path]) > _FILE_BYTES:
+            return None
+        found = _flat(file.small((leaf.path,)), leaf, null)
+        with self._lock:
+            if key not in self._numbers:
+                self._numbers[key] = found
+                self._number_bytes += found.nbytes
+                while self._number_bytes > _NUMBER_BYTES and len(self._numbers) > 1:
+                    self._number_bytes -= self._numbers.popitem(last=False)[1].nbytes
+        return found
+
+
+def _flat(table: pa.Table, leaf: LeafColumn, null: int) -> Array:
+    """Return a leaf column of a table as numbers."""
+    column = table.column(leaf.parts[0]).combine_chunks()
+    for part in leaf.parts[1:]:
+        column = column.flatten()[column.type.get_field_index(part)]
+    if column.null_count:
+        column = column.fill_null(null)
+    found: Array = np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+    return found

@@ -1,0 +1,5 @@
+"""How columns of a dataset become arrays of a batch. Begin with `column_readings`: which way is for which column.
+
+`picture_reading`, `stack_reading`, `scalar_reading` and `plain_reading` are these ways, `reading` what is asked of each.
+May import ``transforms``, ``decoding``, ``datasets`` and what lies below them.
+"""

@@ -1,0 +1,131 @@
+"""Columns of images and masks that are files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tensorlake_spark.datasets.types.base import field_of
+from tensorlake_spark.datasets.types.media.images import Picture
+from tensorlake_spark.datasets.types.schema import SID
+from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
+from tensorlake_spark.loader.columns.stored_column import RowsOf, StoredColumn, field_numbers
+from tensorlake_spark.loader.columns.values import Array, Values
+from tensorlake_spark.loader.decoding.image_batches import ImageFacts, decode_images
+from tensorlake_spark.loader.transforms.image_transform import ImageTransform, regions_of
+from tensorlake_spark.rows.row import payloads
+from tensorlake_spark.tensor.spec import dtype_of
+
+if TYPE_CHECKING:
+    from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+
+_SIZES = ("height", "width", "channels")
+
+
+class ReadPictures(NamedTuple):
+    """The files of some images, and what is known of them."""
+
+    files: list[Any]
+    facts: ImageFacts
+
+
+class PictureReading:
+    """Images and masks that are files: decoded straight into the batch.
+
+    Parameters
+    ----------
+    parts : StoredParts
+        Of the dataset.
+    name : str
+        The column.
+    rows : callable
+        Returns the `ScatteredRows` of a table.
+    transform : ImageTransform, optional
+        What is done to each.
+    """
+
+    def __init__(
+        self, parts: StoredParts, name: str, rows: RowsOf, transform: ImageTransform | None
+    ) -> None:
+        kind = parts.schema[name]
+        assert isinstance(kind, Picture)  # nosec B101 # for mypy
+        self.names: tuple[str, ...] = (name,)
+        self._kind, self._transform = kind, transform
+        self._dtype = getattr(kind, "dtype", "uint8")
+        self._column = StoredColumn(parts, name, rows)
+        self.n_random = 0 if transform is None else transform.n_random
+        self._stacks = transform is not None or _is_uniform(parts, name)
+
+    def read(self, positions: Array) -> ReadPictures:
+        files = self._column.payloads(positions)
+        numbers = [self._column.numbers(name, positions) for name in _SIZES]
+        crcs = self._column.numbers("crc", positions, -1)
+        if files is None or crcs is None or any(found is None for found in numbers):
+            array = self._column.array(positions)
+            files = payloads(field_of(array, "data"), range(len(array)))
+            numbers = [field_numbers(array, name) for name in _SIZES]
+            crcs = field_numbers(array, "crc", -1)
+        heights, widths, channels = (np.asarray(found) for found in numbers)
+        facts = ImageFacts(self._kind.file_format(), heights, widths, channels, crcs, self._dtype)
+        return ReadPictures(files, facts)
+
+    def nbytes(self, read: ReadPictures) -> int:
+        facts = read.facts
+        pixels = facts.heights * facts.widths * np.maximum(1, facts.channels)
+        return int(pixels.sum()) * dtype_of(self._dtype).itemsize
+
+    def values(
+        self, read: ReadPictures, positions: Array, draws: Array | None, buffers: BatchBuffers
+    ) -> dict[str, Values]:
+        files, facts = read
+        transform, regions = self._transform, None
+        random = np.empty((len(files), 0)) if draws is None else draws
+        if transform is not None:
+            regions = regions_of(transform, facts.heights, facts.widths, random)
+        found: Values = decode_images(files, facts, regions, self._target(facts, regions, buffers))
+        if transform is not None:
+            found = _applied(transform, found, random)
+        elif isinstance(found, np.ndarray) and not self._stacks:
+            found = list(found)
+        return {self.names[0]: found}
+
+    def _target(self, facts: ImageFacts, regions: Any, buffers: BatchBuffers) -> Array | None:
+        """Return memory for a batch of images of one size, which the first one has; None if they have several."""
+        height, width = int(facts.heights[0]), int(facts.widths[0])
+        if regions is not None:
+            height, width = regions[0].shape(height, width)
+        elif (facts.heights != height).any() or (facts.widths != width).any():
+            return None
+        channels = int(facts.channels[0])
+        shape = (len(facts.heights), height, width, *((channels,) if channels > 1 else ()))
+        return buffers.array(shape, dtype_of(facts.dtype))
+
+
+def is_picture(parts: StoredParts, name: str) -> bool:
+    """Whether a column has images that are files, of which parts can be decoded."""
+    kind = None if name == SID else parts.schema[name]
+    return isinstance(kind, Picture) and kind.file_format() != "raw"
+
+
+def _applied(transform: ImageTransform, found: Values, random: Array) -> Values:
+    """Return images after what a transform does with their pixels."""
+    images: list[Any] = []
+    is_same = True
+    for image, row in zip(found, random, strict=True):
+        made = None if image is None else transform.apply(image, row)
+        is_same &= made is image
+        images.append(made)
+    if is_same:
+        return found
+    shapes = {None if image is None else image.shape for image in images}
+    return np.stack(images) if len(shapes) == 1 and None not in shapes else images
+
+
+def _is_uniform(parts: StoredParts, name: str) -> bool:
+    """Whether the log says that all images have one size."""
+    table = parts.table_of(name) if parts.is_apart(name) else parts.stored
+    if table is None:
+        return False
+    path = ".".join(parts.path_of(name))
+    return all(table.only_value(f"{path}.{field}") for field in ("height", "width", "channels"))

@@ -1,0 +1,112 @@
+"""JPEG by simplejpeg, at its size or at a half, a quarter or an eighth of it. Pillow does what simplejpeg does not."""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.datasets.types.base import Array
+from tensorlake_spark.datasets.types.media import image_codecs
+from tensorlake_spark.datasets.types.media.image_headers import HeaderError, jpeg_facts
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.loader.decoding.region import Region
+
+_HEAD = 1024  # bytes in which the frame header of most files lies
+
+
+def jpeg_pixels(
+    payload: Any, height: int, width: int, channels: int, scale: int = 1, out: Array | None = None
+) -> Array:
+    """Return the pixels of one JPEG.
+
+    Parameters
+    ----------
+    payload : bytes or memoryview
+        Of unsigned bytes.
+    height, width, channels : int
+        Of the whole image, as its sample says. More is never decoded.
+    scale : int
+        1, 2, 4 or 8: how many pixels of the image become one, along each axis.
+    out : uint8 ndarray, optional
+        C-contiguous, of the shape of the result.
+
+    Raises
+    ------
+    CorruptDataError
+        If it cannot be decoded, or has another shape.
+    """
+    shape: tuple[int, ...] = -(-height // scale), -(-width // scale)
+    if channels != 1:
+        shape = *shape, channels
+    fast = image_codecs.simplejpeg()
+    if fast is not None and _is_plain(payload, height, width, channels):
+        if out is None:
+            out = np.empty(shape, np.uint8)
+        color = "RGB" if channels == 3 else "GRAY"
+        try:
+            if scale == 1:
+                found = fast.decode_jpeg(payload, color, buffer=out)
+            else:
+                found = fast.decode_jpeg(payload, color, False, False, *shape[:2], buffer=out)
+            if found.shape[:2] == shape[:2]:
+                return out
+        except ValueError:
+            pass  # Pillow decodes more, and says more
+    image = _by_pillow(bytes(payload), height, width, channels, scale)
+    if image.shape != shape:
+        raise CorruptDataError(f"a JPEG at 1/{scale} of its size is {image.shape}, not {shape}")
+    if out is None:
+        return image
+    out[...] = image
+    return out
+
+
+def scale_for(region: Region, height: int, width: int) -> int:
+    """Return at which part of its size a JPEG is decoded for a region: 1, 2, 4 or 8 pixels become one.
+
+    Examples
+    --------
+    >>> scale_for(Region(size=(224, 224)), 1500, 2000), scale_for(Region((0, 0, 500, 500), (224, 224)), 1500, 2000)
+    (4, 2)
+    """
+    if region.size is None or region.exact:
+        return 1
+    if region.box is not None:
+        height, width = region.box[2:]
+    most = min(height // region.size[0], width // region.size[1])
+    return 1 if most < 2 else 2 if most < 4 else 4 if most < 8 else 8
+
+
+def _is_plain(payload: Any, height: int, width: int, channels: int) -> bool:
+    """Whether a JPEG is grey or of three colours, and not in CMYK, which Pillow turns into RGB as images of datasets are."""
+    if channels not in (1, 3) or len(payload) < 4:
+        return False
+    if _frame(height, width, channels) in bytes(payload[:_HEAD]):
+        return True
+    try:
+        return image_codecs.components(payload) == channels
+    except IndexError:  # it is no JPEG: the other way says so
+        return False
+
+
+@lru_cache(4096)
+def _frame(height: int, width: int, channels: int) -> bytes:
+    """Return the bytes of a frame header from its length to the number of components."""
+    return struct.pack(">HBHHB", 8 + 3 * channels, 8, height & 0xFFFF, width & 0xFFFF, channels)
+
+
+def _by_pillow(data: bytes, height: int, width: int, channels: int, scale: int) -> Array:
+    try:
+        found = jpeg_facts(data)[:3]
+    except HeaderError as error:
+        raise CorruptDataError(f"it is {error}") from error
+    if found != (height, width, channels):
+        raise CorruptDataError(
+            f"it is a JPEG of {found}, and its sample says {height, width, channels}"
+        )
+    image = image_codecs.opened(data, "jpeg", scale)
+    mode = "L" if channels == 1 else "RGB"
+    return np.asarray(image if image.mode == mode else image.convert(mode))

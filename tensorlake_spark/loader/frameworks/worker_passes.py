@@ -1,0 +1,90 @@
+"""How often the workers of a DataLoader went through their batches: so each pass is another epoch, in all of them."""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing import context
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.errors import InvalidOptionError
+
+MOST_WORKERS = 1024
+
+_HEAD = 3  # how often the parent moved, epoch, samples
+_EACH = 3  # of each worker: epoch and samples that it counts from, passes since
+
+
+class WorkerPasses:
+    """Counts that the processes of a DataLoader and their parent share.
+
+    A worker begins with a copy of the loader, made when the worker is; what it does is not seen in the parent. Some
+    DataLoaders have new workers for each pass, some keep them. So each worker counts its passes in memory that all
+    share, in a slot of its own: the first pass is where the loader was, each further one the next epoch. The parent
+    may move all of them elsewhere. The memory has no name and is gone with its last process.
+    """
+
+    def __init__(self) -> None:
+        self._shared: Any = multiprocessing.RawArray("q", _HEAD + _EACH * MOST_WORKERS)
+        self._seen = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Only a child that is being started can share memory; a copy for anything else counts for itself.
+        if context.get_spawning_popen() is None:
+            return {"_shared": None, "_seen": 0}
+        return {"_shared": self._shared, "_seen": self._seen}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._shared is None:
+            self.__init__()  # type: ignore[misc]
+
+    @property
+    def _numbers(self) -> np.ndarray[Any, Any]:
+        return np.frombuffer(self._shared, np.int64)
+
+    def begin(self, worker: int, epoch: int, samples: int) -> tuple[int, int]:
+        """Count a pass of a worker, and return the epoch that it is, and at how many samples it begins.
+
+        Parameters
+        ----------
+        worker : int
+            Its number, from 0.
+        epoch, samples : int
+            Where the worker's copy of the loader is.
+
+        Raises
+        ------
+        InvalidOptionError
+            There are more than 1,024 workers.
+        """
+        if worker >= MOST_WORKERS:
+            raise InvalidOptionError(
+                f"worker {worker} of a DataLoader: at most {MOST_WORKERS} can share a loader"
+            )
+        head = self._numbers[:_HEAD]
+        if head[0] != self._seen:  # moved since this worker was started
+            epoch, samples = int(head[1]), int(head[2])
+        slot = self._numbers[_HEAD + _EACH * worker :][:_EACH]
+        if slot[2] == 0 or (slot[0], slot[1]) != (epoch, samples):
+            slot[:] = epoch, samples, 0
+        slot[2] += 1
+        return self._at(slot, int(slot[2]) - 1)
+
+    def move(self, epoch: int, samples: int) -> None:
+        """Let the next pass of all workers begin there; the parent's loader is there already."""
+        numbers = self._numbers
+        numbers[_HEAD:] = 0
+        numbers[1:_HEAD] = epoch, samples
+        numbers[0] += 1
+        self._seen = int(numbers[0])
+
+    def last(self) -> tuple[int, int] | None:
+        """Return the epoch of the last pass that began, and the samples it began at; None if there was none."""
+        slot = self._numbers[_HEAD:][:_EACH]  # worker 0 is there whenever there are any
+        return None if slot[2] == 0 else self._at(slot, int(slot[2]) - 1)
+
+    @staticmethod
+    def _at(slot: np.ndarray[Any, Any], passes: int) -> tuple[int, int]:
+        return int(slot[0]) + passes, 0 if passes else int(slot[1])
