@@ -36,7 +36,9 @@ CHECKED = 3
 FEW = 3 * loader_engines.BATCH
 
 
-def epoch(loader: loader_engines.Loader, handle: Any, number: int, check: int = 0) -> dict[str, Any]:
+def epoch(
+    loader: loader_engines.Loader, handle: Any, number: int, check: int = 0
+) -> dict[str, Any]:
     """Run one epoch; return its seconds, those until the first batch, and the numbers of the samples in their order."""
     labels: list[np.ndarray] = []
     kept: list[tuple[int, np.ndarray]] = []
@@ -48,7 +50,9 @@ def epoch(loader: loader_engines.Loader, handle: Any, number: int, check: int = 
         found = np.array(numbers).reshape(-1)
         if loader_media.touch(values) != len(found):
             raise AssertionError(f"{len(values)} values and {len(found)} labels")
-        if batch < check:  # copies, as a loader may use its buffers again; compared when no clock runs
+        if (
+            batch < check
+        ):  # copies, as a loader may use its buffers again; compared when no clock runs
             kept += [(k, np.array(v)) for k, v in zip(found.tolist(), values, strict=True)]
         labels.append(found)
     seconds = time.perf_counter() - start
@@ -111,7 +115,9 @@ def read(name: str, order: str, place: str, source: loader_media.Source) -> dict
     }  # fmt: skip
 
 
-def child(name: str, measure: str, place: str, kind: str, count: str, media: str) -> dict[str, float]:
+def child(
+    name: str, measure: str, place: str, kind: str, count: str, media: str
+) -> dict[str, float]:
     """Do what a fresh process does: one measure of one loader."""
     source = loader_media.source_of(kind, int(count), Path(media))
     if measure == "write":
@@ -128,7 +134,9 @@ def warm(place: Path) -> None:
                     pass
 
 
-def compare(source: loader_media.Source, names: list[str], repeat: int, work: Path) -> dict[str, Any]:
+def compare(
+    source: loader_media.Source, names: list[str], repeat: int, work: Path
+) -> dict[str, Any]:
     """Measure loaders on one kind of samples, interleaved round by round; what fails is left out from then on."""
     known = loader_engines.loaders()
     names = [name for name in names if source.kind in known[name].kinds]
@@ -137,7 +145,14 @@ def compare(source: loader_media.Source, names: list[str], repeat: int, work: Pa
     errors: dict[str, str] = {}
 
     def run(name: str, measure: str, place: Path) -> None:
-        given = [name, measure, str(place), source.kind, str(source.count), str(source.folder.parent)]
+        given = [
+            name,
+            measure,
+            str(place),
+            source.kind,
+            str(source.count),
+            str(source.folder.parent),
+        ]
         out = start_child(SCRIPT, given)
         if isinstance(out, str):
             errors[f"{name}, {measure}"] = out
@@ -146,7 +161,10 @@ def compare(source: loader_media.Source, names: list[str], repeat: int, work: Pa
         for figure, value in out.items():
             samples.setdefault(name, {}).setdefault(figure, []).append(value)
 
-    places = {name: work / f"{source.kind}-{(known[name].stored or name).replace(' ', '-')}" for name in names}
+    places = {
+        name: work / f"{source.kind}-{(known[name].stored or name).replace(' ', '-')}"
+        for name in names
+    }
     for store in dict.fromkeys(known[name].stored or name for name in names):
         run(store, "write", work / f"{source.kind}-{store.replace(' ', '-')}")
     for number in range(repeat):
@@ -189,7 +207,9 @@ def main() -> int:
         os._exit(0)  # workers and threads that peers leave behind would abort an orderly end
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--parts", default=",".join(PARTS), help="names with commas")
-    parser.add_argument("--stores", type=loader_engines.chosen, default="all", help="names with commas, or all")
+    parser.add_argument(
+        "--stores", type=loader_engines.chosen, default="all", help="names with commas, or all"
+    )
     parser.add_argument("--repeat", type=positive, default=3)
     parser.add_argument("--count", type=positive, help="samples at most, of each kind")
     parser.add_argument("--out", type=Path, default=Path("bench-output"))
@@ -210,7 +230,9 @@ def main() -> int:
         "command": alone or " ".join([f"python tests/benchmarks/{SCRIPT.name}", *sys.argv[1:]]),
         "parts": {},
     }  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="bench-loader-", dir=os.environ.get("BENCH_WORK")) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="bench-loader-", dir=os.environ.get("BENCH_WORK")
+    ) as folder:
         for name in names:
             report["parts"][name] = part(name, args, args.out.resolve() / "media", Path(folder))
             # After every part: what is measured stays, whatever happens to the next.

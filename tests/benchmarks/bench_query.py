@@ -41,7 +41,9 @@ def child(part: str, engine: str, given: str) -> dict[str, Any]:
     return query_engines.ENGINES[part][engine][0](made)
 
 
-def compare(part: str, names: list[str] | None, repeat: int, given: dict[str, Any]) -> dict[str, Any]:
+def compare(
+    part: str, names: list[str] | None, repeat: int, given: dict[str, Any]
+) -> dict[str, Any]:
     """Let all answer, interleaved round by round; who fails is left out from then on."""
     chosen = [name for name in query_engines.ENGINES[part] if names is None or name in names]
     samples: dict[str, dict[str, list[float]]] = {name: {} for name in chosen}
@@ -122,11 +124,17 @@ def main() -> int:
         "parts": {},
     }  # fmt: skip
     media = args.out.resolve() / "media"
-    with tempfile.TemporaryDirectory(prefix="bench-query-", dir=os.environ.get("BENCH_WORK")) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="bench-query-", dir=os.environ.get("BENCH_WORK")
+    ) as folder:
         for part in parts:
             whole = COUNTS.get(part, PHOTOS)
             given = {"count": min(whole, args.count or whole), "media": str(media), "work": folder}
-            found = spark(args.repeat, given) if part == "spark" else compare(part, names, args.repeat, given)
+            found = (
+                spark(args.repeat, given)
+                if part == "spark"
+                else compare(part, names, args.repeat, given)
+            )
             report["parts"][part] = found
             # After every part: what is measured stays, whatever happens to the next.
             (args.out / "query.json").write_text(json.dumps(report, indent=1))

@@ -183,7 +183,9 @@ class FromFile(Loader):
     """No loader: files of 64 MB of arrays, read by `numpy.fromfile`, a batch at a time; blocks are shuffled."""
 
     package = module = "numpy"
-    settings = "no store: files of at most 64 MB in C order, numpy.fromfile of one batch after the other"
+    settings = (
+        "no store: files of at most 64 MB in C order, numpy.fromfile of one batch after the other"
+    )
     decodes = "-"
     kinds = RAW
 
@@ -200,7 +202,9 @@ class FromFile(Loader):
         files, shuffle = handle
         size = int(np.prod(ARRAY))
         each = files[0].stat().st_size // self.source.sample_bytes
-        order = np.random.default_rng(number).permutation(len(files)) if shuffle else range(len(files))
+        order = (
+            np.random.default_rng(number).permutation(len(files)) if shuffle else range(len(files))
+        )
         for k in order:
             with files[k].open("rb") as file:
                 start = int(k) * each
@@ -245,7 +249,9 @@ class Lance(Loader):
     """Lance by `take` of random rows, or its scanner, decoded by threads of this process: its fastest way here."""
 
     package, module = "pylance", "lance"
-    settings = "format 2.2; take of 64 rows (shuffled) or the scanner, decoded by a thread for each core"
+    settings = (
+        "format 2.2; take of 64 rows (shuffled) or the scanner, decoded by a thread for each core"
+    )
     version = "2.2"
 
     def write(self) -> None:
@@ -293,7 +299,9 @@ class Lance(Loader):
         if self.source.raw:
             values = column.flatten().to_numpy().reshape(-1, *ARRAY)
         else:
-            values = [self.source.decode(np.frombuffer(value.as_buffer(), np.uint8)) for value in column]
+            values = [
+                self.source.decode(np.frombuffer(value.as_buffer(), np.uint8)) for value in column
+            ]
         return values, table["label"].to_numpy()
 
 

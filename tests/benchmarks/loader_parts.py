@@ -216,8 +216,14 @@ def first(count: int | None, repeat: int, media: Path, work: Path) -> dict[str, 
             given = '"global"' if order == "global" else str(order).lower()
             found = [run_script(FIRST, HERE, few, place, given, 0) for _ in range(repeat)]
             opened, batch, both, most = map(median, zip(*found, strict=True))
-            what = number if place == many else f"{loader_media.source_of('photos', count, media).count:,}"
-            lines.append(f"| {what} | {order} | {opened:.3f} | {batch:.3f} | {both:.3f} | {most:.0f} |")
+            what = (
+                number
+                if place == many
+                else f"{loader_media.source_of('photos', count, media).count:,}"
+            )
+            lines.append(
+                f"| {what} | {order} | {opened:.3f} | {batch:.3f} | {both:.3f} | {most:.0f} |"
+            )
             if order is True:
                 verdicts.append((f"first batch, {what} samples, s", both, None, "", 0.5))
     return {"lines": lines, "verdicts": verdicts}
@@ -248,7 +254,12 @@ def ranks(count: int | None, repeat: int, media: Path, work: Path) -> dict[str, 
         for world in (1, 2):
             rates[world].append(together(few, place, world))
     one, two = median(rates[1]), median(rates[2])
-    lines = ["| ranks | images/s of all |", "|---|---|", f"| 1 | {one:,.0f} |", f"| 2 | {two:,.0f} |"]
+    lines = [
+        "| ranks | images/s of all |",
+        "|---|---|",
+        f"| 1 | {one:,.0f} |",
+        f"| 2 | {two:,.0f} |",
+    ]
     return {"lines": lines, "verdicts": [("two ranks, of one", two, one, "one rank", 1.0, True)]}
 
 
@@ -260,8 +271,10 @@ def together(few: Path, place: Path, world: int) -> float:
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", script, HERE, str(few), str(place), str(rank), str(world)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         for rank in range(world)
     ]
     for process in processes:
@@ -297,7 +310,9 @@ def memory(count: int | None, repeat: int, media: Path, work: Path) -> dict[str,
         found = [run_script(PEAK, HERE, few, place, MEMORY) for _ in range(repeat)]
         before, top, batch = (max(f[k] for f in found) for k in range(3))
         what = "all in their rows" if rows else "tiles above 8 MiB"
-        lines.append(f"| {number}, {what} | {nbytes / 1e6:,.0f} | {before:.0f} | {batch:.0f} | {top:.0f} | {top - before:.0f} |")
+        lines.append(
+            f"| {number}, {what} | {nbytes / 1e6:,.0f} | {before:.0f} | {batch:.0f} | {top:.0f} | {top - before:.0f} |"
+        )
         bound = float(MEMORY * 1.048576 + BESIDE)
         verdicts.append((f"memory, {what}: peak of the process, MB", top, None, "", bound))
         verdicts.append((f"memory, {what}: above the modules, MB", top - before, None, "", bound))
@@ -306,7 +321,10 @@ def memory(count: int | None, repeat: int, media: Path, work: Path) -> dict[str,
 
 def interpreter(count: int | None, repeat: int, media: Path, work: Path) -> dict[str, Any]:
     """Measure the processor time of the loader beside that of decoding the same bytes, in one process, in turns."""
-    lines = ["| | decoding, ms a batch of 64 | the loader, ms | beside decoding, ms |", "|---|---|---|---|"]
+    lines = [
+        "| | decoding, ms a batch of 64 | the loader, ms | beside decoding, ms |",
+        "|---|---|---|---|",
+    ]
     verdicts = []
     for kind in loader_media.JPEG:
         source = loader_media.source_of(kind, count, media)

@@ -19,7 +19,13 @@ TITLES = {
     "_cpu": "processor, us an image",
     "_peak": "peak, MB",
 }
-FORMS = {"": "{:,.0f}", "_first_epoch": "{:,.0f}", "_first_batch": "{:.3f}", "_cpu": "{:,.0f}", "_peak": "{:,.0f}"}
+FORMS = {
+    "": "{:,.0f}",
+    "_first_epoch": "{:,.0f}",
+    "_first_batch": "{:.3f}",
+    "_cpu": "{:,.0f}",
+    "_peak": "{:,.0f}",
+}
 
 
 def orders(name: str) -> tuple[str, ...]:
@@ -80,11 +86,16 @@ def must_table(rows: list[Verdict]) -> list[str]:
     """
     if not rows:
         return []
-    lines = ["| what | ratio or figure | must be | ours | peer | met |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| what | ratio or figure | must be | ours | peer | met |",
+        "|---|---|---|---|---|---|",
+    ]
     for v in rows:
         peer = "" if v.theirs is None else f"{v.peer} {v.theirs:,.4g}"
         bound = f"{'>=' if v.at_least else '<='} {v.must:g}"
-        lines.append(f"| {v.what} | {v.value:.3g} | {bound} | {v.ours:,.4g} | {peer} | {yes(v.met)} |")
+        lines.append(
+            f"| {v.what} | {v.value:.3g} | {bound} | {v.ours:,.4g} | {peer} | {yes(v.met)} |"
+        )
     return ["### What must be", "", *lines, ""]
 
 
@@ -104,7 +115,9 @@ def part(name: str, found: dict[str, Any]) -> list[str]:
         "| | of the fastest | " + " | ".join(heads) + " |", "|---" * (len(heads) + 2) + "|",
     ]  # fmt: skip
     main = orders(name)[0]
-    most = max((m.get(main, 0.0) for n, m in found["medians"].items() if n not in BOUNDS), default=0.0)
+    most = max(
+        (m.get(main, 0.0) for n, m in found["medians"].items() if n not in BOUNDS), default=0.0
+    )
     for loader, m in found["medians"].items():
         cells = [form.format(m[figure]) if figure in m else "-" for figure, form in figures]
         share = f"{m[main] / most:.2f}" if most and main in m else "-"

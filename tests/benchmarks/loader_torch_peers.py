@@ -46,8 +46,7 @@ class TorchPeer(Loader):
     """What all have in common: a handle is an iterable of (values, labels)."""
 
     def epoch(self, handle: Any, number: int) -> Iterator[Batch]:
-        for values, labels in handle:
-            yield values, labels
+        yield from handle
 
 
 class Decoded:
@@ -101,9 +100,7 @@ class DeepLakeTorch(TorchPeer):
         import deeplake
 
         handle = deeplake.open(self.place)
-        return data_loader(
-            handle.pytorch(_from_deeplake), shuffle, multiprocessing_context="spawn"
-        )
+        return data_loader(handle.pytorch(_from_deeplake), shuffle, multiprocessing_context="spawn")
 
 
 def _from_deeplake(sample: Any) -> tuple[Any, int]:
@@ -114,7 +111,9 @@ class LanceDb(TorchPeer):
     """LanceDB's StreamingDataset: its threads fetch and decode, in one process."""
 
     package = module = "lancedb"
-    settings = "StreamingDataset of the table of lance, 4 splits, reads of 64 rows; its own threads decode"
+    settings = (
+        "StreamingDataset of the table of lance, 4 splits, reads of 64 rows; its own threads decode"
+    )
 
     def write(self) -> None:
         Path(self.place).mkdir()
@@ -136,7 +135,9 @@ class LanceDb(TorchPeer):
         if self.source.raw:
             values = column.flatten().to_numpy().reshape(-1, *ARRAY)
         else:
-            values = [self.source.decode(np.frombuffer(value.as_buffer(), np.uint8)) for value in column]
+            values = [
+                self.source.decode(np.frombuffer(value.as_buffer(), np.uint8)) for value in column
+            ]
         return list(zip(values, labels, strict=True))
 
     def epoch(self, handle: Any, number: int) -> Iterator[Batch]:
@@ -155,7 +156,9 @@ class Mds(TorchPeer):
     """MDS of MosaicML: py1e shuffles, as it does by default."""
 
     package, module = "mosaicml-streaming", "streaming"
-    settings = f"StreamingDataset, bytes or ndarray, shards of 64 MiB, its default shuffle; {WORKERS}"
+    settings = (
+        f"StreamingDataset, bytes or ndarray, shards of 64 MiB, its default shuffle; {WORKERS}"
+    )
 
     def write(self) -> None:
         import streaming
@@ -203,7 +206,9 @@ class LitData(TorchPeer):
     def open(self, shuffle: bool) -> Any:
         import litdata
 
-        made = litdata.StreamingDataset(self.place, shuffle=shuffle, seed=1, transform=self._decoded)
+        made = litdata.StreamingDataset(
+            self.place, shuffle=shuffle, seed=1, transform=self._decoded
+        )
         return litdata.StreamingDataLoader(
             made, batch_size=BATCH, num_workers=CORES, persistent_workers=True, prefetch_factor=4
         )
@@ -261,7 +266,9 @@ class HuggingFace(TorchPeer):
     """Parquet streamed by Hugging Face's `datasets`; bytes, as its own decoder is Pillow, which is slower."""
 
     package = module = "datasets"
-    settings = f"Parquet, row groups of 256, streamed as Arrow, shuffle(buffer_size={BUFFER}); {WORKERS}"
+    settings = (
+        f"Parquet, row groups of 256, streamed as Arrow, shuffle(buffer_size={BUFFER}); {WORKERS}"
+    )
     kinds = JPEG
 
     def __init__(self, place: Path | str, source: Source) -> None:

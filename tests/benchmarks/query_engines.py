@@ -99,7 +99,9 @@ def ours_figure4(given: Given) -> Figures:
     plan = ds.query(workloads.FIGURE4).explain()
     for name in ("bytes", "n_bytes", "tensor_bytes"):
         if isinstance(getattr(plan, name, None), int):
-            images = sample_media.load(sample_media.cached("photos", given["count"], Path(given["media"]))).images
+            images = sample_media.load(
+                sample_media.cached("photos", given["count"], Path(given["media"]))
+            ).images
             need = sum(len(images[k]) for k in wanted)
             box = sum(2 * len(b) * 16 for b in workloads.boxes(given["count"])[0])
             return out | {"bytes": getattr(plan, name) / (need + box)}
@@ -157,7 +159,9 @@ def bright(given: Given) -> np.ndarray:
     """Return the samples whose crop is bright, by simplejpeg and NumPy."""
     import simplejpeg
 
-    images = sample_media.load(sample_media.cached("photos", given["count"], Path(given["media"]))).images
+    images = sample_media.load(
+        sample_media.cached("photos", given["count"], Path(given["media"]))
+    ).images
     means = threaded(lambda image: simplejpeg.decode_jpeg(image)[50:150, 50:150].mean(), images)
     return np.flatnonzero(np.array(list(means)) > workloads.BOUND)
 
@@ -189,7 +193,9 @@ def deeplake_pixels(given: Given) -> Figures:
     import deeplake
 
     count = min(given["count"], 4_000)
-    images = sample_media.load(sample_media.cached("photos", given["count"], Path(given["media"])), count).images
+    images = sample_media.load(
+        sample_media.cached("photos", given["count"], Path(given["media"])), count
+    ).images
     place = f"{given['work']}/deeplake-pixels"
     shutil.rmtree(place, ignore_errors=True)
     ds = deeplake.create(place)
@@ -246,7 +252,9 @@ def lance_nearest(given: Given) -> Figures:
     q = workloads.question()
 
     def act() -> list[int]:
-        found = table.search(q).select(["sid"]).limit(workloads.NEAREST).to_arrow()["sid"].to_pylist()
+        found = (
+            table.search(q).select(["sid"]).limit(workloads.NEAREST).to_arrow()["sid"].to_pylist()
+        )
         return found  # type: ignore[no-any-return]
 
     first, later, found = timed(act)
@@ -288,7 +296,10 @@ def ours_views(given: Given) -> Figures:
         return counts[-1]
 
     view = ds.query(workloads.VIEW)
-    out = {"sequential": rate(ds.loader(BATCH, columns=["images", "labels"])), "streamed": rate(view.loader(BATCH))}
+    out = {
+        "sequential": rate(ds.loader(BATCH, columns=["images", "labels"])),
+        "streamed": rate(view.loader(BATCH)),
+    }
     samples = sample_media.load(sample_media.cached("photos", given["count"], Path(given["media"])))
     for name in ("materialize", "ingest"):
         place = f"{given['work']}/views-{name}"
@@ -297,9 +308,14 @@ def ours_views(given: Given) -> Figures:
         if name == "materialize":
             ds.query(workloads.VIEW).materialize(place)
         else:
-            schema = {"images": tl.types.Image("jpeg"), "labels": tl.types.ClassLabel(sample_media.names())}
+            schema = {
+                "images": tl.types.Image("jpeg"),
+                "labels": tl.types.ClassLabel(sample_media.names()),
+            }
             made = tl.dataset(place, schema=schema)
-            made.extend({"images": samples.images[: len(view)], "labels": samples.labels[: len(view)]})
+            made.extend(
+                {"images": samples.images[: len(view)], "labels": samples.labels[: len(view)]}
+            )
         out[name] = len(view) / (time.perf_counter() - start)
         found = tl.dataset(place, create=False)
         if len(found) != len(view):

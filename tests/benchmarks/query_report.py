@@ -24,7 +24,9 @@ def of_part(part: str, found: dict[str, Any]) -> list[Verdict]:
     ours = medians.get(OURS, {})
     out: list[Verdict] = []
 
-    def beside(what: str, figure: str, peer: str, must: float, theirs: str = "", at_least: bool = False) -> None:
+    def beside(
+        what: str, figure: str, peer: str, must: float, theirs: str = "", at_least: bool = False
+    ) -> None:
         other = medians.get(peer, {})
         if figure in ours and (theirs or figure) in other:
             out.append(Verdict(what, ours[figure], other[theirs or figure], peer, must, at_least))
@@ -36,21 +38,40 @@ def of_part(part: str, found: dict[str, Any]) -> list[Verdict]:
     elif part == "figure4":
         beside("Figure 4, of a loop by hand, ms", "query", "numpy", 1.2)
         if "bytes" in ours:
-            out.append(Verdict("Figure 4, bytes read of those needed", ours["bytes"], None, "", 1.05))
+            out.append(
+                Verdict("Figure 4, bytes read of those needed", ours["bytes"], None, "", 1.05)
+            )
     elif part == "pixels":
         beside("predicate on pixels, of the loader, images/s", "rate", "loader", 0.9, at_least=True)
-        beside("predicate on pixels, of Deep Lake, images/s", "rate", "deeplake", 3.0, at_least=True)
+        beside(
+            "predicate on pixels, of Deep Lake, images/s", "rate", "deeplake", 3.0, at_least=True
+        )
     elif part == "nearest":
         if "query" in ours and "query" in medians.get("numpy", {}):
             rates = [1e3 / m["query"] for m in (ours, medians["numpy"])]
-            out.append(Verdict("10 nearest, of a matrix product, a second", *rates, "numpy", 0.5, True))
+            out.append(
+                Verdict("10 nearest, of a matrix product, a second", *rates, "numpy", 0.5, True)
+            )
         beside("10 nearest, of LanceDB, ms", "query", "lancedb", 1.0)
     elif part == "parse":
-        out += [Verdict(f"parse and plan: {n}, ms", ours[n], None, "", 10.0) for n in ours if not n.endswith("_first")]
+        out += [
+            Verdict(f"parse and plan: {n}, ms", ours[n], None, "", 10.0)
+            for n in ours
+            if not n.endswith("_first")
+        ]
     elif part == "views" and ours:
         out.append(Verdict("materialised view, of the loader's sequential rate", ours["materialized"],
                            ours["sequential"], "the dataset", 0.95, True))  # fmt: skip
-        out.append(Verdict("materialising, of ingestion", ours["materialize"], ours["ingest"], "extend", 0.8, True))
+        out.append(
+            Verdict(
+                "materialising, of ingestion",
+                ours["materialize"],
+                ours["ingest"],
+                "extend",
+                0.8,
+                True,
+            )
+        )
     return out
 
 

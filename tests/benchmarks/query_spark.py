@@ -42,7 +42,9 @@ def main() -> None:
                     found[way].setdefault(name, []).append((time.perf_counter() - start) * 1e3)
         workloads.same(answers["tensorlake"], answers["spark sql"])
     session.stop()
-    medians = {way: {k: statistics.median(v) for k, v in some.items()} for way, some in found.items()}
+    medians = {
+        way: {k: statistics.median(v) for k, v in some.items()} for way, some in found.items()
+    }
     print("RESULT " + json.dumps(medians))
 
 

@@ -58,7 +58,9 @@ def boxes(count: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     rng = np.random.default_rng(1)
     ours, theirs = [], []
     for number in range(count):
-        some = np.hstack([rng.uniform(0, 150, (1 + number % 4, 2)), rng.uniform(40, 100, (1 + number % 4, 2))])
+        some = np.hstack(
+            [rng.uniform(0, 150, (1 + number % 4, 2)), rng.uniform(40, 100, (1 + number % 4, 2))]
+        )
         far = rng.uniform(-0.2, 0.2) if number % 20 == 0 else rng.uniform(5, 30)
         ours.append(some.astype(np.float32))
         theirs.append((some + far).astype(np.float32))
@@ -85,10 +87,17 @@ def write(part: str, count: int, media: Path, work: Path) -> dict[str, Any]:
     if Path(made["place"]).exists():
         return made
     if part == "relational":
-        schema: dict[str, Any] = {"city": "int32", "score": "float32", "taken": "int64", "price": "float64"}
+        schema: dict[str, Any] = {
+            "city": "int32",
+            "score": "float32",
+            "taken": "int64",
+            "price": "float64",
+        }
         tl.dataset(made["place"], schema=schema).extend(numbers(count))
         regions = [f"region_{k % 23:02}" for k in range(CITIES)]
-        pq.write_table(pa.table({"city": np.arange(CITIES, dtype=np.int32), "region": regions}), made["cities"])
+        pq.write_table(
+            pa.table({"city": np.arange(CITIES, dtype=np.int32), "region": regions}), made["cities"]
+        )
     elif part == "nearest":
         ds = tl.dataset(made["place"], schema={"emb": tl.types.Embedding(SIZE)})
         ds.extend({"emb": vectors(count)})
@@ -116,7 +125,9 @@ def same(found: Any, wanted: Any) -> None:
 
     one, two = ordered(found), ordered(wanted)
     if list(one.columns) != list(two.columns) or len(one) != len(two):
-        raise AssertionError(f"{one.shape} {list(one.columns)}, not {two.shape} {list(two.columns)}")
+        raise AssertionError(
+            f"{one.shape} {list(one.columns)}, not {two.shape} {list(two.columns)}"
+        )
     for name in one.columns:
         a, b = one[name], two[name]
         if a.dtype.kind in "fiu":
