@@ -105,8 +105,8 @@ def read(name: str, order: str, place: str, source: loader_media.Source) -> dict
     two = epoch(loader, handle, 1)
     work = cpu() - work
     for found in (one, two):
-        moved = not np.array_equal(found["order"][: FEW // 3], np.arange(FEW // 3))
-        if shuffle and loader.shuffles and source.count > FEW and not moved:
+        moved = not np.array_equal(found["order"], np.arange(source.count))
+        if shuffle and loader.shuffles and not moved and name not in loader_report.BOUNDS:
             raise AssertionError("the order is not shuffled")
     return {
         order: source.count / two["seconds"], f"{order}_first_epoch": source.count / one["seconds"],

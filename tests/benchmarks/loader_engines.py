@@ -200,18 +200,36 @@ class FromFile(Loader):
 
     def epoch(self, handle: Any, number: int) -> Iterator[Batch]:
         files, shuffle = handle
-        size = int(np.prod(ARRAY))
         each = files[0].stat().st_size // self.source.sample_bytes
-        order = (
-            np.random.default_rng(number).permutation(len(files)) if shuffle else range(len(files))
-        )
-        for k in order:
-            with files[k].open("rb") as file:
-                start = int(k) * each
-                while len(found := np.fromfile(file, self.source.kind, BATCH * size)):
-                    values = found.reshape(-1, *ARRAY)
-                    yield values, np.arange(start, start + len(values))
-                    start += len(values)
+        rng = np.random.default_rng(number)
+        for k in rng.permutation(len(files)).tolist() if shuffle else range(len(files)):
+            values = np.fromfile(files[k], self.source.kind).reshape(-1, *ARRAY)
+            for first in range(0, len(values), BATCH):
+                some = values[first : first + BATCH]
+                start = k * each + first
+                yield some, np.arange(start, start + len(some))
+
+
+class FromFileBatches(FromFile):
+    """The same files, a call for each batch: its memory is that of the batch before, and stays in the processor."""
+
+    settings = "the same files, a call of numpy.fromfile for each batch; batches are shuffled"
+    stored = "fromfile"
+
+    def epoch(self, handle: Any, number: int) -> Iterator[Batch]:
+        files, shuffle = handle
+        each = (
+            files[0].stat().st_size // self.source.sample_bytes
+        )  # of all but the last a multiple of a batch
+        starts = np.arange(0, self.source.count, BATCH)
+        if shuffle:
+            starts = np.random.default_rng(number).permutation(starts)
+        for start in starts.tolist():
+            size = min(BATCH, self.source.count - start) * int(np.prod(ARRAY))
+            offset = start % each * self.source.sample_bytes
+            found = np.fromfile(files[start // each], self.source.kind, size, offset=offset)
+            values = found.reshape(-1, *ARRAY)
+            yield values, np.arange(start, start + len(values))
 
 
 class DeepLake(Loader):
@@ -318,6 +336,7 @@ OWN: dict[str, type[Loader]] = {
     "memory": Memory,
     "memory stacked": MemoryStacked,
     "fromfile": FromFile,
+    "fromfile batches": FromFileBatches,
     "deeplake batches": DeepLake,
     "lance": Lance,
     "lance 2.0": Lance20,

@@ -9,7 +9,7 @@ from reporting import settings, yes
 from sample_report import Verdict, best
 
 OURS = ("tensorlake", "tensorlake global")
-BOUNDS = ("memory", "memory stacked", "fromfile")
+BOUNDS = ("memory", "memory stacked", "fromfile", "fromfile batches")
 """What is no loader, but what a loader can reach at best."""
 DEEPLAKE = ("deeplake", "deeplake batches")
 TITLES = {
@@ -63,6 +63,7 @@ def of_kind(kind: str, found: dict[str, Any]) -> list[Verdict]:
     else:
         for order, must in (("sequential", 0.9), ("shuffled", 0.8)):
             beside(f"{order}, of numpy.fromfile", order, ("fromfile",), must)
+            beside(f"{order}, of numpy.fromfile a batch", order, ("fromfile batches",), must)
             beside(f"{order}, of the fastest peer", order, peers, 1.2)
     return out
 

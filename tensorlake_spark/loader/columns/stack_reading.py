@@ -6,8 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from tensorlake_spark.datasets.types.tensors import ArrayType
+from tensorlake_spark.delta.samples.payload_places import PayloadPlaces
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.loader.columns.plain_reading import PlainReading
@@ -48,26 +50,34 @@ class StackReading:
         return math.prod(self._shape) * self._dtype.itemsize
 
     def read(self, positions: Array) -> Any:
+        places = self._column.payload_places(positions)
+        if places is not None:
+            return places
         found = self._column.payloads(positions)
         if found is None or None in found:  # a null, tiles, or another writer's file
             return self._plain.read(positions)
         return found
 
     def nbytes(self, read: Any) -> int:
-        return self._nbytes * (len(read) if isinstance(read, list) else len(read[0]))
+        return self._nbytes * len(read[0] if isinstance(read, pa.Table) else read)
 
     def values(
         self, read: Any, positions: Array, draws: Array | None, buffers: BatchBuffers
     ) -> dict[str, Values]:
-        if not isinstance(read, list):
+        if isinstance(read, pa.Table):
             return self._plain.values(read, positions, draws, buffers)
         out = buffers.array((len(read), *self._shape), self._dtype.newbyteorder("<"))
         rows = out.reshape(len(read), -1).view(np.uint8)
-        for row, value in zip(rows, read, strict=True):
-            if len(value) != rows.shape[1]:
+        is_placed = isinstance(read, PayloadPlaces)
+        for length in read.lengths if is_placed else map(len, read):
+            if length != self._nbytes:
                 raise CorruptDataError(
-                    f"a sample of column {self.names[0]!r} has {len(value)} bytes, and {self._dtype} of shape "
-                    f"{self._shape} has {rows.shape[1]}; its table was changed by others"
+                    f"a sample of column {self.names[0]!r} has {length} bytes, and {self._dtype} of shape "
+                    f"{self._shape} has {self._nbytes}; its table was changed by others"
                 )
-            row[:] = np.frombuffer(value, np.uint8)
+        if is_placed:
+            read.copy_to(rows)
+        else:
+            for row, value in zip(rows, read, strict=True):
+                row[:] = np.frombuffer(value, np.uint8)
         return {self.names[0]: out.astype(self._dtype, copy=False)}
