@@ -31,6 +31,8 @@ from tensorlake_spark.errors import (
     InvalidSampleTypeError,
     InvalidSliceError,
     InvalidTensorError,
+    LoaderClosedError,
+    LoaderWorkerError,
     MissingDataError,
     MissingDependencyError,
     MissingLinkError,
@@ -66,6 +68,7 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.indexing.read_plan import ReadPlan
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
+    from tensorlake_spark.loader.zipped import zip  # noqa: A004
     from tensorlake_spark.tensor.sparse import SparseBuilder, SparseTensor
     from tensorlake_spark.tensor.spec import TensorSpec
     from tensorlake_spark.writing.estimate import estimate
@@ -98,6 +101,7 @@ _HOMES = {
     "open": "lake.lake",
     "show_versions": "environment",
     "verify_receipt": "audit.receipt",
+    "zip": "loader.zipped",
 }
 """Where a name that is imported late is from."""
 
@@ -129,6 +133,8 @@ __all__ = [
     "InvalidSliceError",
     "InvalidTensorError",
     "LinkRules",
+    "LoaderClosedError",
+    "LoaderWorkerError",
     "MissingDataError",
     "MissingDependencyError",
     "MissingLinkError",
@@ -158,6 +164,7 @@ __all__ = [
     "open",
     "show_versions",
     "verify_receipt",
+    "zip",
 ]
 
 

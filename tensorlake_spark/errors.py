@@ -31,6 +31,8 @@ caller would expect::
     |-- ForbiddenLinkError(PermissionError)    the rules of the reader do not allow a link
     |-- ConcurrentWriteError(RuntimeError)     another writer changed the same tensor first
     |-- BuilderClosedError(RuntimeError)       a builder of a sparse tensor is used after `build`
+    |-- LoaderClosedError(RuntimeError)        a loader was closed while its batches were still taken
+    |-- LoaderWorkerError(RuntimeError)        a process that makes batches for a loader has died
     `-- MissingDependencyError(ImportError)    an optional package is needed for this
 
 The messages name the value, the place, the bound and the remedy. All of them pickle, because Spark
@@ -161,6 +163,14 @@ class ConcurrentWriteError(TensorLakeError, RuntimeError):
 
 class BuilderClosedError(TensorLakeError, RuntimeError):
     """A `SparseBuilder`, or a view of it, is used after `build` gave its elements away."""
+
+
+class LoaderClosedError(TensorLakeError, RuntimeError):
+    """A loader was closed while its batches were still taken."""
+
+
+class LoaderWorkerError(TensorLakeError, RuntimeError):
+    """A process that makes batches for a loader has died."""
 
 
 class MissingDependencyError(TensorLakeError, ImportError):

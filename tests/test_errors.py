@@ -35,6 +35,8 @@ TREE = {
     "ForbiddenLinkError": PermissionError,
     "ConcurrentWriteError": RuntimeError,
     "BuilderClosedError": RuntimeError,
+    "LoaderClosedError": RuntimeError,
+    "LoaderWorkerError": RuntimeError,
     "MissingDependencyError": ImportError,
 }
 

@@ -37,6 +37,7 @@ from tensorlake_spark.indexing import (
     select_simple,
 )
 from tensorlake_spark.indexing.read_plan import size_text
+from tensorlake_spark.lake.doors import DoorMethods
 from tensorlake_spark.layouts import AnySelection, grid_of, stored_layout
 from tensorlake_spark.layouts.quantization.kinds import Quantization, quantization_in
 from tensorlake_spark.layouts.quantization.native_form import native_dtype
@@ -51,7 +52,7 @@ from tensorlake_spark.writing.source import Source
 from tensorlake_spark.writing.sparse_assignment import assign_elements
 
 
-class TensorRef(Computing, NDArrayOperatorsMixin):
+class TensorRef(DoorMethods, Computing, NDArrayOperatorsMixin):
     """A tensor of a lake at one version. It reads nothing before you index it.
 
     Indexing is NumPy's: integers, slices with steps of either sign, Ellipsis, newaxis, integer arrays that

@@ -12,16 +12,22 @@ from tensorlake_spark.loader.loader_options import LoaderOptions, whole
 from tensorlake_spark.loader.order.counter_random import key_of
 from tensorlake_spark.loader.order.epoch_order import EpochOrder
 from tensorlake_spark.loader.order.loader_state import LoaderState
-from tensorlake_spark.loader.pipeline.batch_making import BatchMaking
+from tensorlake_spark.loader.pipeline.batch_making import MOST_TRIES, BatchMaking
+from tensorlake_spark.loader.pipeline.batch_plan import plan_of
 from tensorlake_spark.loader.pipeline.batch_threads import BatchThreads
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
+from tensorlake_spark.loader.pipeline.process_workers import ProcessBatches, WorkerPool
+from tensorlake_spark.loader.pipeline.worker_process import EpochSetting, WorkerSetting
 from tensorlake_spark.loader.selection import Selection
 from tensorlake_spark.loader.sources.sample_source import SampleSource
+from tensorlake_spark.threads import THREADS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from tensorlake_spark.loader.frameworks.jax_arrays import JaxBatches
+
+Batches = BatchThreads[Any, Any] | ProcessBatches
 
 _REMOTE_THREADS = 8
 _AHEAD = 64  # batches at most, where the memory has room for more
@@ -52,7 +58,8 @@ class Loader:
         self._resumes = False
         self._worker, self._workers = 0, 1
         self._stats = LoaderStats()
-        self._running: BatchThreads[Any, Any] | None = None
+        self._running: Batches | None = None
+        self._pool: WorkerPool | None = None
 
     def __repr__(self) -> str:
         rank = f", rank {self._options.rank} of {self._options.world_size}"
@@ -65,32 +72,11 @@ class Loader:
         return len(self._numbers(self._order(self._next())))
 
     def __iter__(self) -> Iterator[Any]:
-        state, options = self._next(), self._options
+        state = self._next()
         self._state, self._resumes = state, False
         order = self._order(state)
-        making = BatchMaking(
-            self._source,
-            order,
-            options.rank,
-            options.world_size,
-            key_of("transform", state.seed, state.epoch, state.selection),
-            options.transform,
-            options.collate,
-            options.on_error == "skip",
-            self._stats,
-        )
         numbers = self._numbers(order)
-        makers = options.workers if isinstance(options.workers, int) else 1
-        with BatchThreads(
-            numbers,
-            making.fetch,
-            making.make,
-            threads=makers + (_REMOTE_THREADS if self._source.is_remote else 0),
-            makers=makers,
-            memory=options.memory,
-            ahead=_AHEAD if options.prefetch is None else options.prefetch,
-            stats=self._stats,
-        ) as batches:
+        with self._batches(order, numbers, state) as batches:
             self._running = batches
             for number, batch in zip(numbers, batches):
                 stop = order.span(number)[1]
@@ -98,6 +84,51 @@ class Loader:
                 self._stats.add(batches=1, samples=_count(batch), bytes=_nbytes(batch))
                 yield batch
         self._state = state.next_epoch()
+
+    def _batches(self, order: EpochOrder, numbers: range, state: LoaderState) -> Batches:
+        """Return what makes the batches of an epoch."""
+        source, options = self._source, self._options
+        key = key_of("transform", state.seed, state.epoch, state.selection)
+        skips = options.on_error == "skip"
+        memory = int(options.memory * (1 - source.reserved))
+        ahead = _AHEAD if options.prefetch is None else options.prefetch
+        if options.workers == "processes":
+            lying = source.lying if order.shuffle == "block" else None
+            rank, world, tries = options.rank, options.world_size, MOST_TRIES if skips else 0
+            if self._pool is None or not self._pool.is_open:
+                inside = source.for_worker(THREADS), rank, world, options.transform, options.collate
+                self._pool = WorkerPool(WorkerSetting(*inside, skips), THREADS)
+            return ProcessBatches(
+                numbers,
+                lambda number: plan_of(order, lying, number, rank, world, tries),
+                EpochSetting(key, order.count, order.batch_size),
+                self._pool,
+                memory,
+                ahead,
+                self._stats,
+            )
+        making = BatchMaking(
+            source,
+            order,
+            options.rank,
+            options.world_size,
+            key,
+            options.transform,
+            options.collate,
+            skips,
+            self._stats,
+        )
+        makers = options.workers if isinstance(options.workers, int) else 1
+        return BatchThreads(
+            numbers,
+            making.fetch,
+            making.make,
+            threads=makers + (_REMOTE_THREADS if source.is_remote else 0),
+            makers=makers,
+            memory=memory,
+            ahead=ahead,
+            stats=self._stats,
+        )
 
     def _next(self) -> LoaderState:
         """Return where the next iteration begins: at a state that was loaded, else at the epoch's first sample."""
@@ -222,10 +253,13 @@ class Loader:
         return self._stats.report()
 
     def close(self) -> None:
-        """End the threads of the iteration that runs, if one does."""
+        """End the threads of the iteration that runs, if one does, and the processes."""
         if self._running is not None:
             self._running.close()
             self._running = None
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
 
     def __enter__(self) -> Self:
         return self

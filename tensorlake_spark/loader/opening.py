@@ -72,7 +72,7 @@ def loader_of_dataset(
             )
     selection = Selection(positions, drawn, samples, replacement)
     images, checked = _image_transforms(checked, names, dataset)
-    source = DatasetSamples(dataset.parts, names, images, checked.memory)
+    source = DatasetSamples(dataset.parts, names, images, checked.memory, checked.cache)
     return Loader(source, selection, checked)
 
 

@@ -43,6 +43,7 @@ class Selection:
     def digest(self, source: SampleSource) -> str:
         """Return what is the same for the same samples and weights."""
         found = hashlib.blake2b(source.identity, digest_size=16)
+        found.update(source.starts.tobytes())
         for part in (self.positions, self.weights):
             found.update(b"all" if part is None else np.ascontiguousarray(part).tobytes())
         found.update(f"{self.samples} {self.replacement and self.weights is not None}".encode())

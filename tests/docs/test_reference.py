@@ -8,6 +8,7 @@ import pytest
 from places import DOCS
 
 import tensorlake_spark as tl
+from tensorlake_spark import loader
 from tensorlake_spark.__main__ import VERBS
 from tensorlake_spark.spark import functions as tf
 from tensorlake_spark.spark.functions.aggregates import AGGREGATES
@@ -135,6 +136,14 @@ def test_types_of_columns():
             kind = getattr(tl.types, signature.partition("(")[0])
             said = shown(kind).replace("nullable=True, apart=False", "").replace(", )", ")")
             assert signature == said
+
+
+def test_transforms_of_images():
+    table = rows(section(page("python"), "Transforms of images"), "transform")
+    assert {names(row[0])[0] for row in table} == {*loader.__all__}
+    for row in table:
+        kind = getattr(loader, names(row[0])[0])
+        assert row[0].strip("`") == shown(kind)
 
 
 def test_what_convert_takes_is_what_write_takes():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.delta.store.ranges import Remote
 from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidOptionError,
@@ -70,10 +72,18 @@ class StoredParts:
         self._lake: Snapshot | None = None
         self._versions: dict[str, int] | None = None
         self._refs: dict[tuple[str, int], TensorRef] = {}
+        self._make: Callable[[Remote], Remote] | None = None
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredParts, (self.stored, self.schema, self.rules)
+
+    def reading_by(self, make: Callable[[Remote], Remote]) -> StoredParts:
+        """Return the same, with another way of reading data files in an object store; see `Snapshot.reading_by`."""
+        stored = StoredSamples(self.stored.snapshot.reading_by(make))
+        out = StoredParts(stored, self.schema, self.rules)
+        out._make = make
+        return out
 
     def is_apart(self, name: str) -> bool:
         """Whether a column lies in a table of its own."""
@@ -238,12 +248,13 @@ class StoredParts:
         if version is None:
             return None
         try:
-            return Snapshot.open(inner_storage(snapshot.storage, folder), version, kind=kind)
+            found = Snapshot.open(inner_storage(snapshot.storage, folder), version, kind=kind)
         except (TableNotFoundError, InvalidOptionError) as error:
             raise MissingDataError(
                 f"version {snapshot.version} of the dataset at {snapshot.storage.uri} needs version {version} of its "
                 f"folder {folder}, which is not there any more: {error}"
             ) from error
+        return found if self._make is None else found.reading_by(self._make)
 
 
 def _inside(row: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any] | None:

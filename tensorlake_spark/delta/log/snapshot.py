@@ -6,7 +6,7 @@ import datetime as dt
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,21 @@ class Snapshot:
         names = [commit_name(v) for v in (self.version, self.version + 1)]
         files = zip(self.files.path, self.files.size.tolist(), strict=True)
         return Remote(self.storage, {**dict.fromkeys(names, ANY_SIZE), **dict(files)}, self._pid)
+
+    def reading_by(self, make: Callable[[Remote], Remote]) -> Snapshot:
+        """Return the same version with another way of reading its data files; itself if it is a local table.
+
+        Parameters
+        ----------
+        make : callable
+            Takes the `remote` of this version and returns one that keeps what it reads, for instance.
+        """
+        if self.remote is None:
+            return self
+        out = object.__new__(Snapshot)
+        out.__dict__.update(self.__dict__)
+        out.__dict__["remote"] = make(self.remote)
+        return out
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A DeltaTable does not pickle: an executor opens the same version itself.

@@ -72,7 +72,8 @@ def assembled(
 
 def _is_kept(file: SampleFile, leaves: Sequence[LeafColumn]) -> bool:
     """Whether leaf columns of the whole file are kept when some of their rows are asked for."""
-    return file.size_of([leaf.path for leaf in leaves if file.has(leaf)]) <= _KEPT
+    paths = [leaf.path for leaf in leaves if file.has(leaf)]
+    return not file.is_read_by_groups and file.size_of(paths) <= _KEPT
 
 
 def _runs(values: Array) -> tuple[Array, Array]:
@@ -109,7 +110,7 @@ def _small(
     """Return columns of rows as Arrow reads them: from what is kept of the file, or from their row groups."""
     if not paths:
         return pa.table({})
-    if file.size_of(paths) <= _KEPT:
+    if not file.is_read_by_groups and file.size_of(paths) <= _KEPT:
         table, places = file.small(paths), rows
     else:
         table = file.table(groups.tolist(), paths)

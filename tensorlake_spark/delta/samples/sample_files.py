@@ -67,12 +67,17 @@ class SampleFiles(Sequence[SampleFile]):
 
     def prepare(self, numbers: Sequence[int], leaves: Sequence[LeafColumn]) -> None:
         """Read what many files need for leaf columns, all at once where they lie in an object store."""
+        files = self.footers(numbers)
+        if files and not any(leaf.is_payload for leaf in leaves):
+            self._prepare_small(files, leaves)
+
+    def footers(self, numbers: Sequence[int]) -> list[SampleFile]:
+        """Read the footers of many files, all at once, and return these; none of a local table, or of one file."""
         if self._snapshot.remote is None or len(numbers) < 2:
-            return
+            return []
         files = [self[number] for number in numbers]
         list(io_threads().map(lambda file: file.metadata, files))
-        if not any(leaf.is_payload for leaf in leaves):
-            self._prepare_small(files, leaves)
+        return files
 
     def _prepare_small(self, files: Sequence[SampleFile], leaves: Sequence[LeafColumn]) -> None:
         """Read small columns of files, as many as can be kept."""

@@ -78,9 +78,16 @@ class SampleFile:
         self._snapshot = snapshot
         self.path = path
         self._spans: dict[tuple[int, str], tuple[Array, Array, Array]] = {}
+        self._group_spans: dict[tuple[int, tuple[str, ...]], list[tuple[int, int]]] = {}
         self._small = SmallColumns() if small is None else small
         self._sizes: dict[tuple[str, ...], int] = {}
         self._lock = threading.Lock()
+
+    @property
+    def is_read_by_groups(self) -> bool:
+        """Whether row groups are kept as they are fetched, so that no column of the whole file is read."""
+        remote = self._snapshot.remote
+        return remote is not None and remote.is_kept
 
     @cached_property
     def metadata(self) -> pq.FileMetaData:
@@ -169,6 +176,14 @@ class SampleFile:
                 else:
                     out.append((start, stop))
         return sorted(out)
+
+    def spans_of_group(self, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Return `spans_of` of one row group, kept for the next time."""
+        key = (group, tuple(columns))
+        found = self._group_spans.get(key)
+        if found is None:
+            found = self._group_spans[key] = self.spans_of([group], columns)
+        return found
 
     def size_of(self, columns: Sequence[str]) -> int:
         """Return the bytes of leaf columns when they are read."""

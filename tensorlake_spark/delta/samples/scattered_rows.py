@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from concurrent.futures import Future
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,6 @@ from tensorlake_spark.delta.samples.payload_places import PayloadPlaces
 from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import reaching
-from tensorlake_spark.threads import io_threads
 
 Array = np.ndarray[Any, Any]
 
@@ -43,8 +39,8 @@ class ScatteredRows:
     stored : StoredSamples
         The version.
     most : int
-        Bytes of column chunks, mapped or fetched, that are kept. Those that were not asked for lately are given back,
-        so that they do not count as memory of the process.
+        Bytes of mapped column chunks that may be in use at a time. Those that were not asked for lately are
+        given back, so that they do not count as memory of the process.
     """
 
     def __init__(self, stored: StoredSamples, most: int) -> None:
@@ -53,10 +49,9 @@ class ScatteredRows:
         self._is_remote = stored.snapshot.remote is not None
         self._chunks: OrderedDict[tuple[int, int, str], tuple[Any, Array, Array]] = OrderedDict()
         self._chunk_bytes = 0
-        self._coming: dict[tuple[int, int, str], Future[Any]] = {}
         self._spans: OrderedDict[tuple[int, int, str], tuple[int, Array, Array]] = OrderedDict()
         self._span_bytes = 0
-        self._numbers: OrderedDict[tuple[int, str], Array] = OrderedDict()
+        self._numbers: OrderedDict[tuple[int, int, str], Array] = OrderedDict()
         self._number_bytes = 0
         self._lock = threading.Lock()
 
@@ -71,56 +66,22 @@ class ScatteredRows:
             None if a row group has them in another form, as other writers leave them.
         """
         out: list[Any] = []
-        numbers, rows = (part.tolist() for part in self._stored.locate(positions))
+        met: dict[tuple[int, int], tuple[Any, Array, Array] | None] = {}
         with reaching(self._stored.snapshot.storage):
-            held = self._fetched(numbers, rows, leaf) if self._is_remote else {}
-            for number, row in zip(numbers, rows):
+            for number, row in zip(*(part.tolist() for part in self._stored.locate(positions))):
                 file = self._stored.files[number]
                 group, place = file.place_of(row)
-                known = held.get((number, group)) or self._chunk(number, file, group, leaf)
+                if (number, group) not in met:
+                    met[number, group] = self._chunk(number, file, group, leaf)
+                known = met[number, group]
                 if known is None:
                     return None
                 data, starts, lengths = known
                 start, length = int(starts[place]), int(lengths[place])
-                out.append(None if length < 0 else data[start : start + length])
+                value = None if length < 0 else data[start : start + length]
+                # Of what is remote a copy, or a whole row group would stay in memory for a few of its values.
+                out.append(bytes(value) if self._is_remote and value is not None else value)
         return out
-
-    def _fetched(
-        self, numbers: list[int], rows: list[int], leaf: LeafColumn
-    ) -> dict[tuple[int, int], Any]:
-        """Return the column chunks of some rows of a remote table; those that are not here come at the same time."""
-        files = {number: self._stored.files[number] for number in dict.fromkeys(numbers)}
-        list(io_threads().map(lambda file: file.metadata, files.values()))
-        keys = {
-            (number, files[number].place_of(row)[0]): None for number, row in zip(numbers, rows)
-        }
-
-        def fetch(key: tuple[int, int]) -> Any:
-            number, group = key
-            work = partial(self._chunk, number, files[number], group, leaf)
-            return self._single((number, group, leaf.path), work)
-
-        return dict(zip(keys, io_threads().map(fetch, keys)))
-
-    def _single(self, key: tuple[int, int, str], work: Callable[[], Any]) -> Any:
-        """Return what some work gives; threads that want the same at the same time wait for the first of them."""
-        with self._lock:
-            coming = self._coming.get(key)
-            is_first = coming is None
-            if coming is None:
-                coming = self._coming[key] = Future()
-        if not is_first:
-            return coming.result()
-        try:
-            found = work()
-        except BaseException as error:
-            coming.set_exception(error)
-            raise
-        finally:
-            with self._lock:
-                del self._coming[key]
-        coming.set_result(found)
-        return found
 
     def _chunk(
         self, number: int, file: SampleFile, group: int, leaf: LeafColumn
@@ -138,7 +99,8 @@ class ScatteredRows:
         region = file.region(chunk)
         starts, lengths, _ = file.spans(group, leaf, chunk, region)
         found = memoryview(region).cast("B"), starts, lengths
-        self._keep(key, found)
+        if not self._is_remote:  # what is remote is kept, and counted, where it is fetched
+            self._keep(key, found)
         return found
 
     def _keep(self, key: tuple[int, int, str], found: tuple[Any, Array, Array]) -> None:
@@ -151,7 +113,7 @@ class ScatteredRows:
             while self._chunk_bytes > self._most and len(self._chunks) > 1:
                 gone.append(self._chunks.popitem(last=False))
                 self._chunk_bytes -= len(gone[-1][1][0])
-        for (number, group, path), (data, _, _) in gone if not self._is_remote else ():
+        for (number, group, path), (data, _, _) in gone:
             file = self._stored.files[number]
             file.give_back(file.start_of(group, path), len(data))
 
@@ -220,49 +182,43 @@ class ScatteredRows:
         out = np.empty(len(positions), np.int64)
         with reaching(self._stored.snapshot.storage):
             for number in dict.fromkeys(numbers.tolist()):
-                column = self._column(number, leaf, null)
-                if column is None:
-                    return None
-                here = numbers == number
-                out[here] = column[rows[here]]
+                here = np.flatnonzero(numbers == number)
+                if not self._is_remote:
+                    column = self._column(number, -1, leaf, null)
+                    if column is None:
+                        return None
+                    out[here] = column[rows[here]]
+                    continue
+                file = self._stored.files[number]
+                groups = file.groups_of(rows[here])
+                for group in dict.fromkeys(groups.tolist()):
+                    column = self._column(number, group, leaf, null)
+                    if column is None:
+                        return None
+                    inside = here[groups == group]
+                    out[inside] = column[rows[inside] - file.starts[group]]
         return out
 
-    def _column(self, number: int, leaf: LeafColumn, null: int) -> Array | None:
-        found = self._kept_numbers(number, leaf)
-        if found is not None:
-            return found
-        file = self._stored.files[number]
-        if leaf.repeated or not file.has(leaf) or file.size_of([leaf.path]) > _FILE_BYTES:
-            return None
-        if self._is_remote:  # numbers of one struct are wanted together, and lie side by side
-            key = (number, -1, leaf.parts[0])
-            table = self._single(key, lambda: file.small(self._beside(file, leaf)))
-        else:
-            table = file.small((leaf.path,))
-        found = _flat(table, leaf, null)
-        key_ = (number, leaf.path)
-        with self._lock:
-            if key_ not in self._numbers:
-                self._numbers[key_] = found
-                self._number_bytes += found.nbytes
-                while self._number_bytes > _NUMBER_BYTES and len(self._numbers) > 1:
-                    self._number_bytes -= self._numbers.popitem(last=False)[1].nbytes
-        return found
-
-    def _kept_numbers(self, number: int, leaf: LeafColumn) -> Array | None:
-        key = (number, leaf.path)
+    def _column(self, number: int, group: int, leaf: LeafColumn, null: int) -> Array | None:
+        """Return the numbers of a row group, or of a whole file where its number is -1."""
+        key = (number, group, leaf.path)
         with self._lock:
             found = self._numbers.get(key)
             if found is not None:
                 self._numbers.move_to_end(key)
+                return found
+        file = self._stored.files[number]
+        if leaf.repeated or not file.has(leaf) or file.size_of([leaf.path]) > _FILE_BYTES:
+            return None
+        table = file.small((leaf.path,)) if group < 0 else file.table([group], [leaf.path])
+        found = _flat(table, leaf, null)
+        with self._lock:
+            if key not in self._numbers:
+                self._numbers[key] = found
+                self._number_bytes += found.nbytes
+                while self._number_bytes > _NUMBER_BYTES and len(self._numbers) > 1:
+                    self._number_bytes -= self._numbers.popitem(last=False)[1].nbytes
         return found
-
-    def _beside(self, file: SampleFile, leaf: LeafColumn) -> tuple[str, ...]:
-        """Return the paths of the numbers in the same struct that are not too many."""
-        same = (one for one in self._stored.leaves if one.parts[0] == leaf.parts[0])
-        numbers = [one for one in same if not one.repeated and pa.types.is_primitive(one.type)]
-        paths = tuple(one.path for one in numbers if file.has(one))
-        return paths if file.size_of(paths) <= _FILE_BYTES else (leaf.path,)
 
 
 def _flat(table: pa.Table, leaf: LeafColumn, null: int) -> Array:

@@ -327,6 +327,37 @@ class StoredSamples:
             whole = whole.take(back)
         return whole
 
+    def ranges(
+        self, columns: Sequence[Parts] | None, positions: Array
+    ) -> list[tuple[str, int, int]]:
+        """Return where the row groups of some samples have columns, without the large gaps between these.
+
+        Parameters
+        ----------
+        columns : sequence of tuple of str, or None
+            As for `rows`.
+        positions : int64 ndarray
+            Which samples, in any order.
+
+        Returns
+        -------
+        list of (str, int, int)
+            The path of a file, where bytes begin in it, and how many they are.
+        """
+        leaves, _ = self._asked(columns)
+        files, rows = self.locate(positions)
+        met = np.unique(files).tolist()
+        out: list[tuple[str, int, int]] = []
+        for number, one in enumerate(met):
+            with reaching(self.snapshot.storage):
+                if not number % AHEAD:
+                    self.files.footers(met[number : number + AHEAD])
+                file = self.files[one]
+                paths = [leaf.path for leaf in leaves if file.has(leaf)]
+                for group in np.unique(file.groups_of(rows[files == one])).tolist():
+                    out += [(file.path, a, b - a) for a, b in file.spans_of_group(group, paths)]
+        return out
+
     def select(
         self,
         where: pads.Expression,

@@ -152,7 +152,14 @@ class Remote:
     pid : int, optional
         The process that uses deltalake; this one by default. In a child that was forked from it deltalake
         panics, so pyarrow takes its place.
+
+    Attributes
+    ----------
+    is_kept : bool
+        Whether row groups are kept in memory once they were read.
     """
+
+    is_kept = False
 
     def __init__(self, storage: Storage, sizes: Mapping[str, int], pid: int | None = None) -> None:
         self.storage = storage

@@ -6,7 +6,6 @@ A lock is one of the system's (``flock``), so that a process that is killed leav
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import time
@@ -44,35 +43,41 @@ class CacheFolder:
     def __init__(self, path: str | os.PathLike[str], most_bytes: int) -> None:
         self.path = Path(path)
         self.most_bytes = most_bytes
-        self._claim()
-        with self.locked("size"):
-            self._set_size(sum(size for _, size, _ in self._scanned()))
-
-    def _claim(self) -> None:
         try:
-            self.path.mkdir(0o700, parents=True, exist_ok=True)
-            mark = self.path / MARK
-            if not mark.exists():
-                there = [name for name in os.listdir(self.path) if not name.startswith(".")]
-                if there and not mark.exists():  # another process may have been here just now
-                    raise InvalidOptionError(
-                        f"cache={str(self.path)!r} is a folder with {there[0]!r:.80} in it, and no cache; name a folder that "
-                        "is empty or does not exist"
-                    )
-                mark.write_text(_MARK_TEXT)
-            for name in ("locks", "new", "ranges"):
-                (self.path / name).mkdir(0o700, exist_ok=True)
-            probe = os.open(self.path / "locks" / "size", os.O_RDWR | os.O_CREAT, 0o600)
-            os.close(probe)
-            if not os.access(self.path / "new", os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, "Permission denied", str(self.path))
+            self.claim()
+            with self.locked("size"):
+                self._set_size(sum(size for _, size, _ in self._scanned()))
         except OSError as error:
-            if isinstance(error, InvalidOptionError):
-                raise
             raise StorageError(
                 f"cache={str(self.path)!r} cannot be used: {error.strerror or error}; name a folder on a local disk that "
                 "this user may write, or leave cache out"
             ) from error
+
+    def claim(self) -> None:
+        """Make what is not there of the folder.
+
+        Raises
+        ------
+        InvalidOptionError
+            If it holds other things.
+        OSError
+            If it cannot be made or written.
+        """
+        self.path.mkdir(0o700, parents=True, exist_ok=True)
+        mark = self.path / MARK
+        if not mark.exists():
+            there = [name for name in os.listdir(self.path) if not name.startswith(".")]
+            if there and not mark.exists():  # another process may have been here just now
+                raise InvalidOptionError(
+                    f"cache={str(self.path)!r} is a folder with {there[0]!r:.80} in it, and no cache; name a folder that is "
+                    "empty or does not exist"
+                )
+            mark.write_text(_MARK_TEXT)
+        for name in ("locks", "new", "ranges"):
+            (self.path / name).mkdir(0o700, exist_ok=True)
+        probe = self.path / "new" / f"{os.urandom(12).hex()}"
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT, 0o600))
+        probe.unlink(missing_ok=True)
 
     def file(self, name: str) -> str:
         """Return the path of a range."""
@@ -82,7 +87,7 @@ class CacheFolder:
 
     @contextlib.contextmanager
     def locked(self, name: str, most_seconds: float = 10.0) -> Iterator[bool]:
-        """Hold a lock, or go on without it: yields whether it is held.
+        """Hold a lock. Yields whether it is held: after some time it is no longer waited for.
 
         Parameters
         ----------
@@ -90,14 +95,15 @@ class CacheFolder:
             ``size``, or the name of a range.
         most_seconds : float
             How long it is waited for.
+
+        Raises
+        ------
+        OSError
+            If the file system has no locks, or the folder is gone.
         """
         if name != "size":
             name = f"{int(name[:8], 16) % _LOCKS:03x}"
-        try:
-            file = os.open(self.path / "locks" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError:
-            yield False
-            return
+        file = os.open(self.path / "locks" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             yield _lock(file, most_seconds)
         finally:
@@ -105,18 +111,31 @@ class CacheFolder:
 
     # ------------------------------------------------------------------ sizes
 
-    def reserve(self, size: int) -> None:
-        """Count bytes that will be written, after making room for them."""
-        with self.locked("size"):
+    def begin(self, size: int) -> tuple[int, str] | None:
+        """Make room for a range, and a file for it that has its size already.
+
+        Returns
+        -------
+        tuple of int and str, or None
+            The file, open and locked, and its path. None if others hold the folder for too long.
+        """
+        with self.locked("size") as is_held:
+            if not is_held:
+                return None
             now = self._size()
             if now is None or now + size > self.most_bytes:
                 now = self._make_room(size)
             self._set_size(now + size)
-
-    def give_back(self, size: int) -> None:
-        """Count bytes no longer."""
-        with self.locked("size"):
-            self._set_size(max(0, (self._size() or 0) - size))
+            path = f"{self.path}/new/{os.urandom(12).hex()}"
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # somebody writes it
+                os.truncate(file, size)
+            except OSError:
+                os.close(file)
+                os.unlink(path)  # its bytes count until the folder is looked through
+                raise
+        return file, path
 
     def _make_room(self, size: int) -> int:
         """Delete what was not used for longest; return the bytes that are left."""
@@ -154,8 +173,7 @@ class CacheFolder:
         return int(text) if text.isdigit() else None
 
     def _set_size(self, size: int) -> None:
-        with contextlib.suppress(OSError):  # then the folder is counted again next time
-            (self.path / "locks" / "size").write_bytes(b"%d" % size)
+        (self.path / "locks" / "size").write_bytes(b"%d" % size)
 
 
 def _lock(file: int, most_seconds: float) -> bool:
@@ -167,8 +185,6 @@ def _lock(file: int, most_seconds: float) -> bool:
         except BlockingIOError:
             if time.monotonic() > end:
                 return False
-        except OSError:  # a file system without locks
-            return False
         time.sleep(wait)
         wait = min(2 * wait, 0.02)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import struct
@@ -91,10 +90,12 @@ class RangeCache:
         found = self._read(name, key[3])
         if found is not None:
             return found
-        with self._folder.locked(name):
-            found = self._read(name, key[3])  # whoever held the lock may have fetched it
-            if found is not None:
-                return found
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):  # then another process may fetch it too
+                stack.enter_context(self._folder.locked(name))
+                found = self._read(name, key[3])  # whoever held the lock may have fetched it
+                if found is not None:
+                    return found
             data = memoryview(fetch()).cast("B")
             if len(data) != key[3]:
                 raise StorageError(f"{key[1]}: {len(data)} bytes came from {key[2]}, not {key[3]}")
@@ -132,31 +133,27 @@ class RangeCache:
         return None
 
     def _keep(self, name: str, data: memoryview) -> None:
-        size = _HEAD.size + len(data)
-        temporary = f"{self._folder.path}/new/{os.urandom(12).hex()}"
         try:
-            self._folder.reserve(size)
+            begun = self._folder.begin(_HEAD.size + len(data))
+            if begun is None:
+                return
+            file, temporary = begun
             try:
-                file = os.open(
-                    temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-                )
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it is not stale
-                    _write_all(file, _HEAD.pack(_MAGIC, crc32(data), len(data)))
-                    _write_all(file, data)
-                    path = self._folder.file(name)
-                    with contextlib.suppress(FileExistsError):
-                        os.mkdir(os.path.dirname(path), 0o700)
-                    os.replace(temporary, path)
-                finally:
-                    os.close(file)
+                _write_all(file, _HEAD.pack(_MAGIC, crc32(data), len(data)))
+                _write_all(file, data)
+                path = self._folder.file(name)
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(os.path.dirname(path), 0o700)
+                os.replace(temporary, path)
             except OSError:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
-                self._folder.give_back(size)
                 raise
-        except FileNotFoundError:
-            pass  # somebody emptied the folder
+            finally:
+                os.close(file)
+        except FileNotFoundError:  # somebody emptied the folder: the next range is kept again
+            with contextlib.suppress(OSError):
+                self._folder.claim()
         except OSError as error:
             self._turn_off(error)
 

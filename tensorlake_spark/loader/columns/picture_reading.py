@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorlake_spark.datasets.types.base import field_of
 from tensorlake_spark.datasets.types.media.images import Picture
+from tensorlake_spark.datasets.types.media.masks import Mask
 from tensorlake_spark.datasets.types.schema import SID
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.loader.columns.stored_column import RowsOf, StoredColumn, field_numbers
@@ -52,7 +53,7 @@ class PictureReading:
         assert isinstance(kind, Picture)  # nosec B101 # for mypy
         self.names: tuple[str, ...] = (name,)
         self._kind, self._transform = kind, transform
-        self._dtype = getattr(kind, "dtype", "uint8")
+        self._dtype = getattr(kind, "dtype", "bool")  # yes and no have none
         self._column = StoredColumn(parts, name, rows)
         self.n_random = 0 if transform is None else transform.n_random
         self._stacks = transform is not None or _is_uniform(parts, name)
@@ -67,7 +68,10 @@ class PictureReading:
             numbers = [field_numbers(array, name) for name in _SIZES]
             crcs = field_numbers(array, "crc", -1)
         heights, widths, channels = (np.asarray(found) for found in numbers)
-        facts = ImageFacts(self._kind.file_format(), heights, widths, channels, crcs, self._dtype)
+        facts = ImageFacts(
+            self._kind.file_format(), heights, widths, channels, crcs, self._dtype,
+            isinstance(self._kind, Mask),
+        )  # fmt: skip
         return ReadPictures(files, facts)
 
     def nbytes(self, read: ReadPictures) -> int:

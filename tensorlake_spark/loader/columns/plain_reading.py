@@ -42,9 +42,9 @@ class PlainReading:
 
     def read(self, positions: Array) -> pa.Table:
         """Return columns in the order of the files, which are read from front to back."""
-        return read_table(
-            self._parts, self.names, positions[sorted_order(positions)[0]], views=True
-        )
+        # Of what is remote copies, or whole row groups would stay in memory for a few of their values.
+        views = self._parts.stored.snapshot.remote is None
+        return read_table(self._parts, self.names, positions[sorted_order(positions)[0]], views)
 
     def nbytes(self, read: pa.Table) -> int:
         return sum(self._nbytes(name, whole(column_of(read, name))) for name in self.names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.loader.columns.plain_reading import PlainReading
 from tensorlake_spark.loader.columns.stored_column import RowsOf, StoredColumn
 from tensorlake_spark.loader.columns.values import Array, Values
+from tensorlake_spark.loader.decoding.arrays import stacked
 from tensorlake_spark.tensor.spec import dtype_of
 
 if TYPE_CHECKING:
@@ -59,25 +61,28 @@ class StackReading:
         return found
 
     def nbytes(self, read: Any) -> int:
-        return self._nbytes * len(read[0] if isinstance(read, pa.Table) else read)
+        return self._nbytes * (len(read[0]) if isinstance(read, pa.Table) else len(read))
 
     def values(
         self, read: Any, positions: Array, draws: Array | None, buffers: BatchBuffers
     ) -> dict[str, Values]:
         if isinstance(read, pa.Table):
             return self._plain.values(read, positions, draws, buffers)
-        out = buffers.array((len(read), *self._shape), self._dtype.newbyteorder("<"))
-        rows = out.reshape(len(read), -1).view(np.uint8)
-        is_placed = isinstance(read, PayloadPlaces)
-        for length in read.lengths if is_placed else map(len, read):
+        out = buffers.array((len(read), *self._shape), self._dtype)
+        try:
+            if isinstance(read, PayloadPlaces):
+                return {self.names[0]: self._copied(read, out)}
+            return {self.names[0]: stacked(read, self._shape, self._dtype, out)}
+        except CorruptDataError as error:
+            raise CorruptDataError(f"column {self.names[0]!r}: {error}") from error
+
+    def _copied(self, places: PayloadPlaces, out: Array) -> Array:
+        """Return the arrays, read from their files into the batch."""
+        for length in places.lengths:
             if length != self._nbytes:
                 raise CorruptDataError(
-                    f"a sample of column {self.names[0]!r} has {length} bytes, and {self._dtype} of shape "
-                    f"{self._shape} has {self._nbytes}; its table was changed by others"
+                    f"a sample has {length} bytes, and {self._dtype} of shape {self._shape} has {self._nbytes}; its "
+                    "table was changed by others"
                 )
-        if is_placed:
-            read.copy_to(rows)
-        else:
-            for row, value in zip(rows, read, strict=True):
-                row[:] = np.frombuffer(value, np.uint8)
-        return {self.names[0]: out.astype(self._dtype, copy=False)}
+        places.copy_to(out.reshape(len(places), -1).view(np.uint8))
+        return out if sys.byteorder == "little" else out.byteswap(inplace=True)

@@ -12,9 +12,10 @@ from tensorlake_spark.datasets.types.base import Array
 from tensorlake_spark.datasets.types.media import image_codecs
 from tensorlake_spark.datasets.types.media.image_headers import MAX_PIXELS, pixel_bound
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
+from tensorlake_spark.loader.decoding.arrays import target
 from tensorlake_spark.loader.decoding.bad_image import BadImage
-from tensorlake_spark.loader.decoding.jpegs import jpeg_pixels, scale_for
-from tensorlake_spark.loader.decoding.region import WHOLE, Region
+from tensorlake_spark.loader.decoding.jpegs import jpeg_pixels, jpeg_rows, scale_for
+from tensorlake_spark.loader.decoding.region import WHOLE, Box, Region
 from tensorlake_spark.loader.decoding.resizing import shaped
 from tensorlake_spark.loader.decoding.thread_limit import ThreadLimit
 from tensorlake_spark.rows.checksum import crc32
@@ -34,6 +35,9 @@ class ImageFacts(NamedTuple):
         CRC-32 of the bytes, -1 where it is not known. None where nothing is to be checked.
     dtype : str
         Of the pixels.
+    is_mask : bool
+        Whether pixels are numbers of classes: they are read as they are, also those of a palette, and what is resized
+        takes the nearest one.
     """
 
     format: str
@@ -42,6 +46,7 @@ class ImageFacts(NamedTuple):
     channels: Array
     crcs: Array | None = None
     dtype: str = "uint8"
+    is_mask: bool = False
 
 
 def decode_images(
@@ -84,120 +89,124 @@ def decode_images(
     >>> decode_images([image.tobytes()] * 2, facts, [Region((0, 0, 2, 2))] * 2).shape
     (2, 2, 2, 3)
     """
-    dtype = dtype_of(facts.dtype)
-    regions = _regions(payloads, facts, wanted)
-    shapes = _shapes(payloads, facts, regions)
-    images: Any = [None] * len(payloads)
-    if len(shapes) == 1 and None not in shapes:
-        images = _target(out, (len(payloads), *shapes.pop()), dtype)  # type: ignore[misc]
+    batch = _Batch(payloads, facts, wanted)
     _check_crcs(payloads, facts.crcs)
-    rows = images if isinstance(images, np.ndarray) else None
-    columns = (
-        payloads,
-        regions,
-        facts.heights.tolist(),
-        facts.widths.tolist(),
-        facts.channels.tolist(),
-    )
-    total = sum(len(payload) for payload in payloads if payload is not None)
-    with ThreadLimit(total / max(1, len(payloads)) if facts.format == "jpeg" else np.inf):
-        number = 0
+    total = sum([len(payload) for payload in payloads if payload is not None])
+    with ThreadLimit(total / max(1, len(payloads)) if facts.format == "jpeg" else math.inf):
+        shape = batch.shape()
+        if shape is None:
+            return [batch.image(number) for number in range(len(payloads))]
+        rows = target(out, (len(payloads), *shape), batch.dtype)
+        if facts.format == "jpeg" and batch.regions is None and rows.dtype == np.uint8:
+            for number in jpeg_rows(batch.payloads, rows):
+                batch.image(number, rows[number])
+        else:
+            for number in range(len(payloads)):
+                batch.image(number, rows[number])
+        return rows
+
+
+class _Batch:
+    """What is to be done with each image of a batch."""
+
+    def __init__(self, payloads: Sequence[Any], facts: ImageFacts, wanted: Any) -> None:
+        self.payloads = payloads
+        if facts.format == "jpeg":  # what simplejpeg takes; a buffer of Arrow is of signed bytes
+            self.payloads = [
+                p
+                if p is None or type(p) is bytes or memoryview(p).format == "B"
+                else memoryview(p).cast("B")
+                for p in payloads
+            ]
+        self.form, self.dtype, self.is_mask = facts.format, dtype_of(facts.dtype), facts.is_mask
+        self.heights, self.widths = facts.heights.tolist(), facts.widths.tolist()
+        self.channels = facts.channels.tolist()
+        _check_sizes(facts.heights, facts.widths)
+        self.regions = None if wanted is None else self._checked(wanted)
+
+    def _checked(self, wanted: Sequence[Region | None]) -> list[Region | None] | None:
+        """Return what is wanted of each image, None for all of it."""
+        out = [None if region is None or region == WHOLE else region for region in wanted]
+        for number, region in enumerate(out):
+            if region is not None and self.payloads[number] is not None:
+                size = self.heights[number], self.widths[number]
+                _check_inside(region.box, size, number)
+                _check_inside(region.window, region.size or size, number)
+        return None if out.count(None) == len(out) else out
+
+    def shape(self) -> tuple[int, ...] | None:
+        """Return the one shape that all results have, None if they have several, or an image is not there."""
+        if not self.payloads or None in self.payloads:
+            return None
+        sizes = {*zip(self.heights, self.widths, self.channels)}
+        if self.regions is not None:
+            facts = zip(self.regions, self.heights, self.widths, self.channels)
+            sizes = {
+                ((h, w) if region is None else region.shape(h, w)) + (c,) for region, h, w, c in facts
+            }  # fmt: skip
+        if len(sizes) > 1:
+            return None
+        height, width, channels = sizes.pop()
+        return (height, width) if channels == 1 else (height, width, channels)
+
+    def image(self, number: int, out: Array | None = None) -> Array | None:
+        """Return an image, written into `out` if there is one."""
+        if self.payloads[number] is None:
+            return None
         try:
-            for number, (payload, region, height, width, channels) in enumerate(zip(*columns)):
-                if payload is not None:
-                    row = None if rows is None else rows[number]
-                    image = _image(
-                        payload, facts.format, height, width, channels, dtype, region, row
-                    )
-                    if rows is None:
-                        images[number] = image
+            return self._image(number, out)
         except CorruptDataError as error:
             raise BadImage(number, str(error)) from error
-    return images  # type: ignore[no-any-return]
+
+    def _image(self, number: int, out: Array | None) -> Array:
+        payload = self.payloads[number]
+        region = None if self.regions is None else self.regions[number]
+        size = self.heights[number], self.widths[number]
+        scale = 1
+        if self.form == "jpeg":
+            facts = (*size, self.channels[number])
+            if region is None:
+                return jpeg_pixels(payload, *facts, 1, out)
+            scale = scale_for(region, *size)
+            image = jpeg_pixels(payload, *facts, scale)
+        elif self.is_mask:
+            image = _classes(bytes(payload), *size, self.dtype)
+        else:
+            image = _pixels(payload, self.form, *size, self.channels[number], self.dtype)
+        image = shaped(image, region or WHOLE, scale, size, out, self.is_mask)
+        return image if out is not None else np.array(image, self.dtype)
 
 
-def _image(
-    payload: Any,
-    form: str,
-    height: int,
-    width: int,
-    channels: int,
-    dtype: Any,
-    region: Region | None,
-    out: Array | None,
-) -> Array:
-    """Return one image, written into `out` if there is one."""
-    if form == "jpeg":
-        if type(payload) is not bytes and payload.format != "B":
-            payload = payload.cast("B")
-        if region is None:
-            return jpeg_pixels(payload, height, width, channels, 1, out)
-        scale = scale_for(region, height, width)
-        image = jpeg_pixels(payload, height, width, channels, scale)
-        image = shaped(image, region, scale, (height, width), out)
-    else:
-        image = _pixels(payload, form, height, width, channels, dtype)
-        image = shaped(image, region or WHOLE, out=out)
-    return image if out is not None else np.array(image, dtype)
-
-
-def _regions(
-    payloads: Sequence[Any], facts: ImageFacts, wanted: Sequence[Region | None] | None
-) -> list[Region | None]:
-    """Return what is wanted of each image, None for all of it."""
-    if wanted is None:
-        return [None] * len(payloads)
-    out = [None if region is None or region == WHOLE else region for region in wanted]
-    for number, region in enumerate(out):
-        if region is None or payloads[number] is None:
-            continue
-        height, width = int(facts.heights[number]), int(facts.widths[number])
-        for box, size in (
-            (region.box, (height, width)),
-            (region.window, region.size or (height, width)),
-        ):
-            if box is not None and not (
-                0 <= box[0] <= size[0] - box[2]
-                and 0 <= box[1] <= size[1] - box[3]
-                and box[2] > 0
-                and box[3] > 0
-            ):
-                raise InvalidOptionError(
-                    f"a transform wants {box} (top, left, height, width) of image {number} of the batch, which is "
-                    f"{size[0]} x {size[1]} there"
-                )
-    return out
-
-
-def _shapes(
-    payloads: Sequence[Any], facts: ImageFacts, regions: list[Region | None]
-) -> set[tuple[int, ...] | None]:
-    """Return the shapes that the results have; None if an image is not there."""
-    out: set[tuple[int, ...] | None] = set()
-    if len(payloads) and int((facts.heights.astype(np.int64) * facts.widths).max()) > pixel_bound():
-        number = int((facts.heights.astype(np.int64) * facts.widths).argmax())
+def _check_sizes(heights: Array, widths: Array) -> None:
+    pixels = heights.astype(np.int64) * widths
+    if len(pixels) and pixels.max() > pixel_bound():
+        number = int(pixels.argmax())
         raise BadImage(
             number,
-            f"it says that it is {facts.heights[number]} x {facts.widths[number]}, more than {pixel_bound()} "
-            f"pixels; if it is no bomb, set {MAX_PIXELS} to more",
+            f"it says that it is {heights[number]} x {widths[number]}, more than {pixel_bound()} pixels; if it is "
+            f"no bomb, set {MAX_PIXELS} to more",
         )
-    sizes = zip(
-        payloads, facts.heights.tolist(), facts.widths.tolist(), facts.channels.tolist(), regions
-    )
-    for payload, height, width, channels, region in sizes:
-        if payload is None:
-            out.add(None)
-            continue
-        if region is not None:
-            height, width = region.shape(height, width)
-        out.add((height, width) if channels == 1 else (height, width, channels))
-    return out
+
+
+def _check_inside(box: Box | None, size: tuple[int, int], number: int) -> None:
+    if box is not None and not (
+        0 <= box[0] <= size[0] - box[2]
+        and 0 <= box[1] <= size[1] - box[3]
+        and box[2] > 0
+        and box[3] > 0
+    ):
+        raise InvalidOptionError(
+            f"a transform wants {box} (top, left, height, width) of image {number} of the batch, which is {size[0]} x "
+            f"{size[1]} there"
+        )
 
 
 def _check_crcs(payloads: Sequence[Any], crcs: Array | None) -> None:
     if crcs is None:
         return
     found = [-1 if payload is None else crc32(payload) for payload in payloads]
+    if found == crcs.tolist():
+        return
     wrong = np.flatnonzero(
         (np.array(found, np.int64) != crcs) & (crcs >= 0) & (np.array(found) >= 0)
     )
@@ -208,19 +217,6 @@ def _check_crcs(payloads: Sequence[Any], crcs: Array | None) -> None:
             f"its {len(payloads[number])} bytes are not those that were written (CRC-32 {found[number]}, not "
             f"{crcs[number]}); read an earlier version, or write the sample again",
         )
-
-
-def _target(out: Array | None, shape: tuple[int, ...], dtype: Any) -> Array:
-    if (
-        out is not None
-        and out.dtype == dtype
-        and out.shape[1:] == shape[1:]
-        and len(out) >= shape[0]
-        and out.flags.c_contiguous
-        and out.flags.writeable
-    ):
-        return out[: shape[0]]
-    return np.empty(shape, dtype)
 
 
 def _pixels(payload: Any, form: str, height: int, width: int, channels: int, dtype: Any) -> Array:
@@ -238,3 +234,17 @@ def _pixels(payload: Any, form: str, height: int, width: int, channels: int, dty
             f"it is {image.dtype} of shape {image.shape}, and its sample says {dtype} of {shape}"
         )
     return image
+
+
+def _classes(data: bytes, height: int, width: int, dtype: Any) -> Array:
+    """Return the pixels of a mask."""
+    found = image_codecs.indices_of(data)
+    if found.shape != (height, width):
+        raise CorruptDataError(
+            f"it is of shape {found.shape}, and its sample says {(height, width)}"
+        )
+    if dtype.kind == "b":
+        return np.asarray(found != 0)
+    if not np.can_cast(found.dtype, dtype):
+        raise CorruptDataError(f"it is {found.dtype}, and its sample says {dtype}")
+    return found.astype(dtype, copy=False)

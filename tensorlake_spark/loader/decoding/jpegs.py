@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +30,7 @@ def jpeg_pixels(
     height, width, channels : int
         Of the whole image, as its sample says. More is never decoded.
     scale : int
-        1, 2, 4 or 8: how many pixels of the image become one, along each axis.
+        1, 2, 4 or 8, no more than height and width: how many pixels of the image become one, along each axis.
     out : uint8 ndarray, optional
         C-contiguous, of the shape of the result.
 
@@ -64,6 +65,35 @@ def jpeg_pixels(
     return out
 
 
+def jpeg_rows(payloads: Sequence[Any], out: Array) -> Iterator[int]:
+    """Write JPEGs of one size into the rows of an array; yield the numbers of those that `jpeg_pixels` has to decode.
+
+    Nothing but simplejpeg is called for an image that is as it is said to be.
+
+    Parameters
+    ----------
+    payloads : sequence of bytes or memoryview
+        Of unsigned bytes.
+    out : uint8 ndarray, shape (images, height, width) or (images, height, width, 3)
+        C-contiguous.
+    """
+    shape = out.shape[1:] if out.ndim == 4 else (*out.shape[1:], 1)
+    simplejpeg = image_codecs.simplejpeg()
+    if simplejpeg is None or shape[2] not in (1, 3):
+        yield from range(len(payloads))
+        return
+    decode, color = simplejpeg.decode_jpeg, "RGB" if shape[2] == 3 else "GRAY"
+    frame = _frame(*shape)
+    for number, (payload, row) in enumerate(zip(payloads, out)):
+        if frame in bytes(payload[:_HEAD]):
+            try:
+                if decode(payload, color, False, False, 0, 0, 1, row).shape == shape:
+                    continue
+            except ValueError:
+                pass
+        yield number
+
+
 def scale_for(region: Region, height: int, width: int) -> int:
     """Return at which part of its size a JPEG is decoded for a region: 1, 2, 4 or 8 pixels become one.
 
@@ -81,15 +111,11 @@ def scale_for(region: Region, height: int, width: int) -> int:
 
 
 def _is_plain(payload: Any, height: int, width: int, channels: int) -> bool:
-    """Whether a JPEG is grey or of three colours, and not in CMYK, which Pillow turns into RGB as images of datasets are."""
-    if channels not in (1, 3) or len(payload) < 4:
+    """Whether a JPEG has the frame header that it should have; one in CMYK has not, and Pillow turns it into RGB."""
+    if channels not in (1, 3):
         return False
-    if _frame(height, width, channels) in bytes(payload[:_HEAD]):
-        return True
-    try:
-        return image_codecs.components(payload) == channels
-    except IndexError:  # it is no JPEG: the other way says so
-        return False
+    frame = _frame(height, width, channels)
+    return frame in bytes(payload[:_HEAD]) or frame in bytes(payload)
 
 
 @lru_cache(4096)

@@ -94,8 +94,7 @@ def plain(array: Array) -> Array:
     (True, (8,))
     """
     if not array.dtype.isnative:
-        native: Array = array.astype(array.dtype.newbyteorder("="))
-        return native
+        return np.asarray(array.astype(array.dtype.newbyteorder("=")))
     if any(step < 0 or step % array.itemsize for step in array.strides):
-        return array.copy()
+        return np.asarray(array.copy())
     return array

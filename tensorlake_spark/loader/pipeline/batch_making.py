@@ -21,11 +21,13 @@ from tensorlake_spark.loader.pipeline.collation import (
 )
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.sources.sample_source import FetchedSamples, SampleSource
+from tensorlake_spark.tensor.sparse import SparseTensor
 
 _READ_ERRORS = (TensorLakeError, OSError, ValueError)
 """What a sample that cannot be read may raise; a transform's errors are not among what is skipped."""
 
-_MOST_TRIES = 16
+MOST_TRIES = 16
+"""How often another sample is taken for one that cannot be read."""
 
 
 class FetchedBatch:
@@ -50,6 +52,11 @@ class FetchedBatch:
     def nbytes(self) -> int:
         """Bytes that the batch takes when it is made."""
         return 0 if self.samples is None else self.samples.nbytes
+
+    @property
+    def raw_nbytes(self) -> int:
+        """Bytes that it takes until then, in copies of what was read."""
+        return 0 if self.samples is None else self.samples.raw_nbytes
 
 
 class BatchMaking:
@@ -100,7 +107,9 @@ class BatchMaking:
         positions = self._positions(self._order.share(number, self._rank, self._world))
         first = self._order.span(number)[0] + self._rank * len(positions)
         try:
-            return FetchedBatch(positions, first, self._source.fetch(positions))
+            found = self._source.fetch(positions)
+            self._stats.add(hits=found.hits, misses=found.misses)
+            return FetchedBatch(positions, first, found)
         except _READ_ERRORS:
             return FetchedBatch(positions, first, None)
 
@@ -130,25 +139,30 @@ class BatchMaking:
     def _sample(self, fetched: FetchedBatch, place: int) -> dict[str, Values]:
         """Return one sample as columns of length 1, or the next that can be read where that is wanted."""
         position = int(fetched.positions[place])
-        for step in range(1, _MOST_TRIES + 1):
+        for step in range(1, MOST_TRIES + 1):
             try:
                 found = self._source.fetch(np.array([position], np.int64))
                 return found.values(self._draws(fetched.first + place, 1))
             except _READ_ERRORS as error:
-                if not self._skips or step == _MOST_TRIES:
-                    kind = type(error) if isinstance(error, TensorLakeError) else CorruptDataError
-                    raise kind(f"{self._source.described(position)}: {error}") from error
+                if not self._skips or step == MOST_TRIES:
+                    said = f"{self._source.described(position)}: {error}"
+                    raise _public(type(error))(said) from error
             self._stats.add(skipped=1)
             later = (fetched.first + place + step * self._order.batch_size) % self._order.count
             position = int(self._positions(self._order.sequence(later, later + 1))[0])
         raise AssertionError("the last try raises")
 
     def _draws(self, first: int, count: int) -> dict[str, Array]:
-        """Return the random numbers of samples, which follow from their places in the epoch."""
+        """Return the random numbers of samples, which follow from their places in the epoch.
+
+        The first number of a sample is the same in all columns, and so on: transforms that begin alike cut an image
+        and its mask at the same place.
+        """
+        starts = np.arange(first, first + count, dtype=np.uint64)[:, None] << np.uint64(16)
         out: dict[str, Array] = {}
-        for number, (name, wanted) in enumerate(self._source.draws().items()):
-            counters = np.arange(first * wanted, (first + count) * wanted, dtype=np.uint64)
-            out[name] = uniform(self._key + number, counters).reshape(count, wanted)
+        for name, wanted in self._source.draws().items():
+            counters = starts + np.arange(wanted, dtype=np.uint64)
+            out[name] = uniform(self._key, counters.reshape(-1)).reshape(count, wanted)
         return out
 
     # ------------------------------------------------------------------ transform, collate
@@ -201,6 +215,12 @@ class BatchMaking:
         return collated(found, collate if isinstance(collate, str) else None)
 
 
+def _public(kind: type[BaseException]) -> type[Exception]:
+    """Return the error that users know for one of ours, or for what a library raised."""
+    known = (one for one in kind.__mro__ if one.__module__ == TensorLakeError.__module__)
+    return next(known, CorruptDataError)  # type: ignore[arg-type]
+
+
 def _rows(columns: dict[str, Values]) -> list[dict[str, Any]]:
     names = list(columns)
     return [dict(zip(names, values)) for values in zip(*columns.values(), strict=True)]
@@ -208,7 +228,7 @@ def _rows(columns: dict[str, Values]) -> list[dict[str, Any]]:
 
 def _joined(parts: list[Values]) -> Values:
     """Return columns of one sample each as one column."""
-    if all(isinstance(part, np.ndarray) for part in parts):
+    if all(isinstance(part, (np.ndarray, SparseTensor)) for part in parts):
         shapes = {(part.shape, part.dtype) for part in parts}  # type: ignore[union-attr]
         if len(shapes) == 1:
             return np.concatenate(parts)

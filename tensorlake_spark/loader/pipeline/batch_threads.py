@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, LoaderClosedError
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 
 
@@ -19,6 +19,13 @@ class Fetched(Protocol):
     def nbytes(self) -> int:
         """Bytes of memory that the batch takes when it is made."""
 
+    @property
+    def raw_nbytes(self) -> int:
+        """Bytes that it takes until then; 0 where files are mapped."""
+
+
+_RAW = 4
+"""What was read and waits may take one in so many bytes of the memory of batches."""
 
 _PATIENCE = 1.0  # seconds for a thread that waits for a store; it is a daemon, and ends by itself
 
@@ -26,7 +33,7 @@ _PATIENCE = 1.0  # seconds for a thread that waits for a store; it is a daemon, 
 class _Failure:
     """What a fetch raised, in the place of what it should have fetched."""
 
-    nbytes = 0
+    nbytes = raw_nbytes = 0
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -64,11 +71,13 @@ class BatchThreads(Generic[Raw, Made]):
     ------
     InvalidOptionError
         When a batch is taken that alone needs more memory.
+    LoaderClosedError
+        When a batch is taken after `close`.
 
     Examples
     --------
     >>> class Text(str):
-    ...     nbytes = 10
+    ...     nbytes, raw_nbytes = 10, 0
     >>> with BatchThreads(range(3), lambda k: Text(k), lambda k, text: text * 2, 2, 2, 100, 4, LoaderStats()) as batches:
     ...     list(batches)
     ['00', '11', '22']
@@ -96,6 +105,7 @@ class BatchThreads(Generic[Raw, Made]):
         self._making = 0
         self._used = 0
         self._held = 0
+        self._raw = self._fetching = self._last_raw = 0
         self._fetched: list[tuple[int, Any]] = []
         self._admitted: dict[int, int] = {}
         self._results: dict[int, Any] = {}
@@ -121,6 +131,8 @@ class BatchThreads(Generic[Raw, Made]):
             self._taken = place
             self._change.notify_all()
             while place not in self._results:
+                if self._stopped:
+                    raise LoaderClosedError("the loader was closed; iterate over it anew")
                 self._change.wait()
             result, failed = self._results.pop(place)
             self._held = self._admitted.pop(place, 0)
@@ -175,7 +187,10 @@ class BatchThreads(Generic[Raw, Made]):
             found = _Failure(error)
         self._stats.add(fetch_seconds=time.perf_counter() - began)
         with self._change:
+            self._fetching -= 1
             if not self._stopped:
+                self._last_raw = max(self._last_raw, found.raw_nbytes)
+                self._raw += found.raw_nbytes
                 heapq.heappush(self._fetched, (place, found))
                 self._change.notify_all()
 
@@ -199,13 +214,21 @@ class BatchThreads(Generic[Raw, Made]):
                 if self._fetched and self._making < self._makers and self._admit():
                     self._making += 1
                     return heapq.heappop(self._fetched)[:2]
-                if self._to_fetch < min(len(self._numbers), self._taken + self._ahead):
+                if self._may_fetch():
                     self._to_fetch += 1
+                    self._fetching += 1
                     return self._to_fetch - 1, None
                 if self._taken >= len(self._numbers):
                     return None
                 self._change.wait()
         return None
+
+    def _may_fetch(self) -> bool:
+        """Whether there is a batch to fetch, and memory for what is read."""
+        if self._to_fetch >= min(len(self._numbers), self._taken + self._ahead):
+            return False
+        raw = self._raw + (self._fetching + 1) * self._last_raw
+        return raw <= self._memory // _RAW or self._to_fetch == self._to_admit
 
     def _admit(self) -> bool:
         """Give memory to the lowest batch that was fetched, if it is its turn and there is enough."""
@@ -215,6 +238,7 @@ class BatchThreads(Generic[Raw, Made]):
         nbytes = raw.nbytes
         if nbytes > self._memory:
             heapq.heappop(self._fetched)
+            self._raw -= raw.raw_nbytes
             self._to_admit += 1
             error = InvalidOptionError(
                 f"memory={self._memory} bytes are too few for one batch: batch {self._numbers[place]} needs {nbytes}; "
@@ -226,6 +250,7 @@ class BatchThreads(Generic[Raw, Made]):
         if self._used + nbytes > self._memory:
             return False
         self._used += nbytes
+        self._raw -= raw.raw_nbytes
         self._stats.in_use(self._used)
         self._admitted[place] = nbytes
         self._to_admit += 1

@@ -10,11 +10,12 @@ import numpy as np
 from tensorlake_spark.datasets.samples.padding import padded
 from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
 from tensorlake_spark.loader.columns.values import Values
+from tensorlake_spark.tensor.sparse import SparseTensor
 
 Batch = dict[str, Any]
 Collate = str | Callable[[list[dict[str, Any]]], Any] | None
 
-KNOWN = ("pad", "stack", "list")
+KNOWN = ("pad", "stack", "list", "dense")
 """Names of ways to put ragged samples together."""
 
 
@@ -34,9 +35,10 @@ def collated(columns: Mapping[str, Values], collate: str | None) -> Batch:
     ----------
     columns : mapping of str to ndarray or list
         An ndarray has the samples along its first axis and stays what it is.
-    collate : {"pad", "stack", "list"} or None
+    collate : {"pad", "stack", "list", "dense"} or None
         What becomes of lists of arrays: ``"pad"`` fills each up with zeros to the longest, ``"stack"`` wants all of
-        one shape, otherwise they stay lists.
+        one shape, otherwise they stay lists. A SparseTensor becomes an ndarray with ``"dense"``, and with ``"list"`` a
+        list of its slices.
 
     Raises
     ------
@@ -52,7 +54,11 @@ def collated(columns: Mapping[str, Values], collate: str | None) -> Batch:
 
 
 def _collated(name: str, values: Values, collate: str | None) -> Values:
-    if isinstance(values, np.ndarray) or collate in (None, "list") or not values:
+    if isinstance(values, SparseTensor):
+        if collate == "dense":
+            return values.todense()  # type: ignore[no-any-return]
+        return [values[k] for k in range(len(values))] if collate == "list" else values
+    if isinstance(values, np.ndarray) or collate in (None, "list", "dense") or not values:
         return values
     if not all(isinstance(value, np.ndarray) or value is None for value in values):
         return values
@@ -109,6 +115,9 @@ def columns_of(samples: list[dict[str, Any]]) -> dict[str, Values]:
         elif all(isinstance(value, np.ndarray) for value in values):
             shapes = {(value.shape, value.dtype) for value in values}
             out[name] = np.stack(values) if len(shapes) == 1 else values
+        elif all(isinstance(value, SparseTensor) for value in values):
+            alike = len({(value.shape, value.dtype) for value in values}) == 1
+            out[name] = np.stack(values) if alike else values
         else:
             out[name] = values
     return out

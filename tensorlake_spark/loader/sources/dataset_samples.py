@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -10,14 +9,24 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+from tensorlake_spark.datasets.samples.sample_reading import parts_of
 from tensorlake_spark.delta.samples.scattered_rows import ScatteredRows
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.delta.store.ranges import Remote
+from tensorlake_spark.delta.store.storage import reaching
+from tensorlake_spark.loader.caching.cache_option import parse_cache
+from tensorlake_spark.loader.caching.range_cache import RangeCache
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.loader.columns.column_readings import readings_of
+from tensorlake_spark.loader.columns.picture_reading import ReadPictures
 from tensorlake_spark.loader.columns.reading import Reading
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.block_cuts import block_starts
+from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
+
+_KEPT = 3, 8
+"""The part of the memory for what was read of a remote dataset: the streams of a block shuffle come back to it."""
 
 
 class DatasetSamples:
@@ -32,7 +41,9 @@ class DatasetSamples:
     transforms : mapping of str to ImageTransform
         Of columns of images.
     memory : int
-        Bytes of arrays that are kept to be used again.
+        Bytes of arrays that are kept to be used again; of a remote dataset a part of them is for what was read.
+    cache : str, optional
+        Folder and size of a cache for what is read of a remote dataset; see `parse_cache`.
     """
 
     def __init__(
@@ -41,11 +52,18 @@ class DatasetSamples:
         names: Sequence[str],
         transforms: Mapping[str, ImageTransform],
         memory: int,
+        cache: str | None = None,
     ) -> None:
         snapshot = parts.stored.snapshot
         self.what = f"the dataset at {snapshot.storage.uri}"
         self.version: int | None = snapshot.version
         self.names = tuple(names)
+        self._given = parts, cache
+        kept = None if cache is None else RangeCache(*parse_cache(cache))
+        self._ranges: RemoteRanges | None = None
+        if snapshot.remote is not None:
+            self._ranges = RemoteRanges(memory * _KEPT[0] // _KEPT[1], kept)
+            parts = parts.reading_by(self._ranges.over)
         self.parts = parts
         self._transforms, self._memory = dict(transforms), memory
         self._rows: dict[int, ScatteredRows] = {}
@@ -53,9 +71,13 @@ class DatasetSamples:
         self._buffers = BatchBuffers(memory)
 
     def __reduce__(self) -> Any:
-        stored = StoredSamples(self.parts.stored.snapshot)
-        parts = StoredParts(stored, self.parts.schema, self.parts.rules)
-        return DatasetSamples, (parts, self.names, self._transforms, self._memory)
+        parts, cache = self._given
+        return DatasetSamples, (parts, self.names, self._transforms, self._memory, cache)
+
+    def for_worker(self, workers: int) -> DatasetSamples:
+        parts, cache = self._given
+        memory = self._memory // workers
+        return DatasetSamples(parts, self.names, self._transforms, memory, cache)
 
     def __len__(self) -> int:
         return len(self.parts.stored)
@@ -79,12 +101,37 @@ class DatasetSamples:
 
     @cached_property
     def identity(self) -> bytes:
-        return hashlib.blake2b(
-            self.parts.stored.snapshot.table_id.encode() + self.starts.tobytes(), digest_size=16
-        ).digest()
+        return self.parts.stored.snapshot.table_id.encode()
 
     def fetch(self, positions: Array) -> FetchedRows:
-        return FetchedRows(self._readings, self.names, positions, self._buffers)
+        if self._ranges is None:
+            return FetchedRows(self._readings, self.names, positions, self._buffers)
+        storage, wanted = self.parts.stored.snapshot.storage, self._wanted(positions)
+        with reaching(storage), self._ranges.hold(wanted) as held:
+            found = FetchedRows(self._readings, self.names, positions, self._buffers, True)
+        found.hits, found.misses = held.hits, held.misses
+        return found
+
+    def _wanted(self, positions: Array) -> list[tuple[Remote, str, int, int]]:
+        """Return the ranges of files that have columns of some samples."""
+        parts = self.parts
+        inner = [parts_of(name) for name in self.names if not parts.is_apart(name)]
+        tables = [(parts.stored, parts.stored.ranges(inner, positions))]
+        for name in self.names:
+            table = parts.table_of(name) if parts.is_apart(name) else None
+            if table is not None:
+                rows = parts.rows_of(name, positions)
+                tables.append((table, table.ranges([parts.path_of(name)], rows[rows >= 0])))
+        out: list[tuple[Remote, str, int, int]] = []
+        for table, found in tables:
+            remote = table.snapshot.remote
+            if remote is not None:
+                out += [(remote, *one) for one in found]
+        return out
+
+    @property
+    def reserved(self) -> float:
+        return 0.0 if self._ranges is None else 0.5
 
     def _rows_of(self, table: StoredSamples) -> ScatteredRows:
         """Return what reads a table's scattered rows: one for all columns of it."""
@@ -117,6 +164,13 @@ class FetchedRows:
         Which samples, in any order, some perhaps twice.
     buffers : BatchBuffers
         Memory for arrays.
+    is_copied : bool
+        Whether what is read is not mapped, and takes memory.
+
+    Attributes
+    ----------
+    hits, misses : int
+        Ranges of a remote dataset that were kept, and that its store was asked for.
     """
 
     def __init__(
@@ -125,14 +179,17 @@ class FetchedRows:
         names: Sequence[str],
         positions: Array,
         buffers: BatchBuffers,
+        is_copied: bool = False,
     ) -> None:
+        self.hits = self.misses = 0
         self._readings, self._names, self._buffers = readings, names, buffers
         self._positions = positions
         self._read = [reading.read(positions) for reading in readings]
+        self.raw_nbytes = sum(map(_raw_nbytes, self._read)) if is_copied else 0
 
     @cached_property
     def nbytes(self) -> int:
-        return sum(
+        return self.raw_nbytes + sum(
             reading.nbytes(read) for reading, read in zip(self._readings, self._read, strict=True)
         )
 
@@ -142,3 +199,12 @@ class FetchedRows:
             random = draws.get(reading.names[0])
             found |= reading.values(read, self._positions, random, self._buffers)
         return {name: found[name] for name in self._names}
+
+
+def _raw_nbytes(read: Any) -> int:
+    """Return the bytes of what a reading has read."""
+    if isinstance(read, ReadPictures):
+        read = read.files
+    if isinstance(read, list):
+        return sum(len(one) for one in read if one is not None)
+    return int(read.nbytes)

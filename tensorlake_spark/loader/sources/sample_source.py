@@ -15,6 +15,18 @@ class FetchedSamples(Protocol):
     def nbytes(self) -> int:
         """Bytes of memory that their values will take, about; no less where that can be known."""
 
+    @property
+    def raw_nbytes(self) -> int:
+        """Bytes of memory that they take before, in copies of what was read; 0 where files are mapped."""
+
+    @property
+    def hits(self) -> int:
+        """Pieces of files in a store that were kept."""
+
+    @property
+    def misses(self) -> int:
+        """Pieces that the store was asked for."""
+
     def values(self, draws: Mapping[str, Array]) -> dict[str, Values]:
         """Return the values of all columns, in the order in which the samples were asked for.
 
@@ -44,7 +56,7 @@ class SampleSource(Protocol):
 
     @property
     def identity(self) -> bytes:
-        """The same for the same samples wherever they lie: of it, a seed and an epoch follows the order."""
+        """The same for the same table wherever it lies."""
 
     @property
     def sample_bytes(self) -> float:
@@ -53,6 +65,10 @@ class SampleSource(Protocol):
     @property
     def is_remote(self) -> bool:
         """Whether a read waits for an object store."""
+
+    @property
+    def reserved(self) -> float:
+        """The part of a loader's memory, from 0 to 1, that is for what was read and is not made into batches yet."""
 
     def __len__(self) -> int:
         """How many samples there are."""
@@ -64,6 +80,9 @@ class SampleSource(Protocol):
     @property
     def lying(self) -> Array | None:
         """The positions of the samples in the order in which they lie; None where they lie in their order."""
+
+    def for_worker(self, workers: int) -> SampleSource:
+        """Return the same samples for one of several processes, which has its part of the memory; it pickles."""
 
     def fetch(self, positions: Array) -> FetchedSamples:
         """Read the bytes of some samples."""

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tensorlake_spark.datasets.types.base import Array
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.loader.decoding.region import Region
@@ -134,27 +136,43 @@ class RandomResizedCrop(Fixed):
 
     def region(self, height: int, width: int, random: Array) -> Region:
         """Return a part of an image, at the wanted size."""
-        logs = math.log(self.ratio[0]), math.log(self.ratio[1])
-        numbers = random.tolist()
-        size = self.height, self.width
-        for number in range(_TRIES):
-            area = (
-                (self.scale[0] + numbers[2 * number] * (self.scale[1] - self.scale[0]))
-                * height
-                * width
-            )
-            ratio = math.exp(logs[0] + numbers[2 * number + 1] * (logs[1] - logs[0]))
-            w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
-            if 0 < w <= width and 0 < h <= height:
-                top = int(numbers[-2] * (height - h + 1))
-                left = int(numbers[-1] * (width - w + 1))
-                return Region((top, left, h, w), size, exact=self.exact)
-        h, w = height, width
-        if width / height < self.ratio[0]:
-            h = max(1, min(height, round(width / self.ratio[0])))
-        elif width / height > self.ratio[1]:
-            w = max(1, min(width, round(height * self.ratio[1])))
-        return Region(((height - h) // 2, (width - w) // 2, h, w), size, exact=self.exact)
+        return self.regions(np.array([height]), np.array([width]), random[None])[0]
+
+    def regions(self, heights: Array, widths: Array, random: Array) -> list[Region]:
+        """Return a part of each image of a batch, at the wanted size.
+
+        Parameters
+        ----------
+        heights, widths : int ndarray, shape (images,)
+            Of the images.
+        random : float64 ndarray, shape (images, n_random)
+            Two numbers for each try, and two for the place.
+        """
+        logs = np.log(self.ratio)
+        tries = random[:, :-2].reshape(-1, _TRIES, 2)
+        areas = self.scale[0] + tries[..., 0] * (self.scale[1] - self.scale[0])
+        areas *= (heights * widths)[:, None]
+        ratios = np.exp(logs[0] + tries[..., 1] * (logs[1] - logs[0]))
+        wide, high = np.rint(np.sqrt(areas * ratios)), np.rint(np.sqrt(areas / ratios))
+        fits = (wide > 0) & (wide <= widths[:, None]) & (high > 0) & (high <= heights[:, None])
+        first = np.arange(len(fits)), fits.argmax(axis=1)
+        w, h, place = wide[first], high[first], random[:, -2:].copy()
+        none = np.flatnonzero(~fits[first])
+        if none.size:
+            w[none], h[none] = self._largest(heights[none], widths[none])
+            place[none] = 0.5
+        tops = (place[:, 0] * (heights - h + 1)).astype(np.int64)
+        lefts = (place[:, 1] * (widths - w + 1)).astype(np.int64)
+        size, exact = (self.height, self.width), self.exact
+        boxes = zip(tops.tolist(), lefts.tolist(), h.astype(int).tolist(), w.astype(int).tolist())
+        return [Region(box, size, None, False, exact) for box in boxes]
+
+    def _largest(self, heights: Array, widths: Array) -> tuple[Array, Array]:
+        """Return width and height of the largest parts whose proportions are within the range."""
+        low, high = self.ratio
+        w = np.clip(np.rint(heights * high), 1, widths)
+        h = np.clip(np.rint(widths / low), 1, heights)
+        return w, h
 
 
 def _range(value: Any, name: str, most: float) -> tuple[float, float]:

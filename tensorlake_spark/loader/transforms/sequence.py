@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tensorlake_spark.datasets.types.base import Array
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.loader.decoding.region import WHOLE, Box, Region
 from tensorlake_spark.loader.decoding.resizing import shaped
-from tensorlake_spark.loader.transforms.image_transform import Fixed, ImageTransform
+from tensorlake_spark.loader.transforms.image_transform import Fixed, ImageTransform, regions_of
 
 
 class Compose:
@@ -58,12 +60,35 @@ class Compose:
 
     def region(self, height: int, width: int, random: Array) -> Region:
         """Return what the first transforms ask for."""
-        found, used = WHOLE, 0
+        return self.regions(np.array([height]), np.array([width]), random[None])[0]
+
+    def regions(self, heights: Array, widths: Array, random: Array) -> list[Region]:
+        """Return what the first transforms ask for of each image of a batch.
+
+        Parameters
+        ----------
+        heights, widths : int ndarray, shape (images,)
+            Of the images.
+        random : float64 ndarray, shape (images, n_random)
+            A row for each image.
+        """
+        if not self._first:
+            return [WHOLE] * len(heights)
+        found: list[Region] = []
+        used = 0
         for transform in self.transforms[: self._first]:
-            own = random[used : used + transform.n_random]
+            own = random[:, used : used + transform.n_random]
             used += transform.n_random
-            shape = found.shape(height, width)
-            found = joined(found, transform.region(*shape, own), shape[1])
+            then = regions_of(transform, heights, widths, own)
+            if found:
+                then = [
+                    joined(first, one, width)
+                    for first, one, width in zip(found, then, widths.tolist())
+                ]
+            sizes = zip(then, heights.tolist(), widths.tolist())
+            found = then
+            if transform is not self.transforms[self._first - 1]:
+                heights, widths = np.array([r.shape(h, w) for r, h, w in sizes], np.int64).T
         return found
 
     def apply(self, image: Array, random: Array) -> Array:
@@ -108,6 +133,8 @@ def joined(first: Region, then: Region, width: int) -> Region:
     >>> joined(Region((5, 5, 20, 20), flip=True), Region((1, 2, 10, 10), (4, 4)), 20)
     Region(box=(6, 13, 10, 10), size=(4, 4), window=None, flip=True, exact=False)
     """
+    if then.box is None and then.size is None and then.window is None:
+        return Region(*first[:3], first.flip != then.flip, first.exact or then.exact)
     box, size, window = first.box, first.size, first.window
     for part in (then.box, then.window if then.size is None else None):
         if part is not None:

@@ -100,7 +100,7 @@ def decoded(data: bytes, form: str) -> Array:
             f"an image says that it is {height} x {width}, more than {pixel_bound()} pixels; if it is no bomb, set "
             f"{MAX_PIXELS} to more, on executors too"
         )
-    if form == "jpeg" and simplejpeg() is not None and components(data) != 4:
+    if form == "jpeg" and simplejpeg() is not None and _components(data) != 4:
         try:
             pixels = simplejpeg().decode_jpeg(data, "GRAY" if channels == 1 else "RGB")
             return np.asarray(pixels[..., 0] if channels == 1 else pixels)
@@ -166,7 +166,7 @@ def indices_of(data: bytes) -> Array:
     return array
 
 
-def components(data: Any) -> int:
+def _components(data: bytes) -> int:
     """Return the number of components of a JPEG, whose header is known to be right."""
     at = 2
     while (
@@ -180,4 +180,4 @@ def components(data: Any) -> int:
             at += 2
         else:
             at += 2 + (data[at + 2] << 8 | data[at + 3])
-    return int(data[at + 9])
+    return data[at + 9]

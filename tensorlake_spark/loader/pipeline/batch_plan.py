@@ -1,0 +1,110 @@
+"""Which samples a batch has, worked out where the order is known, for a process that makes the batch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tensorlake_spark.loader.columns.values import Array
+from tensorlake_spark.loader.order.epoch_order import EpochOrder, Shuffle
+
+
+class BatchPlan(NamedTuple):
+    """The samples of one rank's batch.
+
+    Attributes
+    ----------
+    number : int
+        Of the batch.
+    positions : int64 ndarray
+        Of its samples.
+    begin : int
+        The place of the first sample of the batch of all ranks in the epoch.
+    places, later : int64 ndarray
+        Places in the epoch, and the positions there, of samples that take the place of some that cannot be read.
+    """
+
+    number: int
+    positions: Array
+    begin: int
+    places: Array
+    later: Array
+
+
+def plan_of(
+    order: EpochOrder, lying: Array | None, number: int, rank: int, world_size: int, tries: int
+) -> BatchPlan:
+    """Return the plan of a batch.
+
+    Parameters
+    ----------
+    order : EpochOrder
+        Of the epoch.
+    lying : int64 ndarray, or None
+        The positions of samples by their places in the order, where the two are not the same.
+    number, rank, world_size : int
+        Whose part of which batch.
+    tries : int
+        How many samples may take the place of one that cannot be read.
+
+    Examples
+    --------
+    >>> plan = plan_of(EpochOrder(10, 4, None), None, 1, rank=1, world_size=2, tries=1)
+    >>> plan.positions.tolist(), plan.begin, plan.later.tolist()
+    ([6, 7], 4, [0, 1])
+    """
+    positions = order.share(number, rank, world_size)
+    begin = order.span(number)[0]
+    first = begin + rank * len(positions)
+    wanted = first + np.arange(len(positions)) + np.arange(1, tries + 1)[:, None] * order.batch_size
+    places = np.unique(wanted % order.count)
+    parts = [np.zeros(0, np.int64)]
+    for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
+        if len(run):
+            parts.append(order.sequence(int(run[0]), int(run[-1]) + 1))
+    later = np.concatenate(parts)
+    if lying is not None:
+        positions, later = lying[positions], lying[later]
+    return BatchPlan(number, positions, begin, places, later)
+
+
+class PlannedOrder:
+    """The part of an `EpochOrder` that makes batches, from the plans of these.
+
+    Parameters
+    ----------
+    count, batch_size : int
+        Of the order.
+    """
+
+    shuffle: Shuffle = None  # positions are those of samples already
+
+    def __init__(self, count: int, batch_size: int) -> None:
+        self.count, self.batch_size = count, batch_size
+        self._plans: dict[int, BatchPlan] = {}
+
+    def add(self, plan: BatchPlan) -> None:
+        """Know a batch."""
+        self._plans[plan.number] = plan
+
+    def drop(self, number: int) -> None:
+        """Forget a batch that is made."""
+        del self._plans[number]
+
+    def share(self, number: int, rank: int, world_size: int) -> Array:
+        """Return the positions of one rank in a batch: of the rank for which it was planned."""
+        return self._plans[number].positions
+
+    def span(self, number: int) -> tuple[int, int]:
+        """Return where a batch begins in the sequence, and where it ends."""
+        begin = self._plans[number].begin
+        return begin, min(self.count, begin + self.batch_size)
+
+    def sequence(self, start: int, stop: int) -> Array:
+        """Return the position at one place of the epoch."""
+        for plan in [*self._plans.values()]:
+            at = np.searchsorted(plan.places, start)
+            if at < len(plan.places) and plan.places[at] == start:
+                return plan.later[at : at + stop - start]
+        raise LookupError(f"place {start} of the epoch is not planned")

@@ -1,0 +1,96 @@
+"""The folder of a cache: its locks, and how many bytes are counted in it."""
+
+import fcntl
+import os
+import threading
+
+import pytest
+
+from tensorlake_spark.loader.caching.cache_folder import MARK, CacheFolder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return CacheFolder(tmp_path / "cache", 1000)
+
+
+def counted(folder):
+    return int((folder.path / "locks" / "size").read_text())
+
+
+def put(folder, size, name):
+    file, path = folder.begin(size)
+    os.close(file)
+    where = folder.file(name)
+    os.makedirs(os.path.dirname(where), exist_ok=True)
+    os.replace(path, where)
+
+
+def test_it_has_a_mark(folder):
+    assert (folder.path / MARK).is_file()
+
+
+def test_a_lock_is_held_by_one(folder):
+    with (
+        folder.locked("0abc") as first,
+        folder.locked("0abc", 0.01) as second,
+        folder.locked("0def", 0.01) as other,
+    ):
+        assert (first, second, other) == (True, False, True)
+    with folder.locked("0abc", 0) as again:
+        assert again
+
+
+def test_who_waits_for_a_lock_gets_it(folder):
+    got, inside = [], threading.Event()
+
+    def wait():
+        inside.set()
+        with folder.locked("size", 30) as held:
+            got.append(held)
+
+    with folder.locked("size"):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        inside.wait()
+        assert got == []
+    thread.join()
+    assert got == [True]
+
+
+def test_a_file_that_is_begun_counts_with_its_whole_size(folder):
+    file, path = folder.begin(400)
+    assert os.path.getsize(path) == 400
+    assert counted(folder) == 400
+    assert counted(CacheFolder(folder.path, 1000)) == 400  # somebody holds it
+    os.close(file)
+    assert counted(CacheFolder(folder.path, 1000)) == 0  # nobody does: it went
+    assert not os.path.exists(path)
+
+
+def test_room_is_made_by_what_was_not_used_for_longest(folder):
+    for number in range(3):
+        put(folder, 300, f"0{number}")
+        os.utime(folder.file(f"0{number}"), (number, number))
+    os.utime(folder.file("00"), (9, 9))
+    os.close(folder.begin(300)[0])
+    left = [name for name in ("00", "01", "02") if os.path.exists(folder.file(name))]
+    assert left == ["00", "02"]
+    assert counted(folder) == 900
+
+
+@pytest.mark.parametrize("text", ["", "many", "-5"])
+def test_a_count_that_was_lost_is_made_again(folder, text):
+    put(folder, 300, "00")
+    (folder.path / "locks" / "size").write_text(text)
+    put(folder, 300, "01")
+    assert counted(folder) == 600
+
+
+def test_who_cannot_have_the_folder_keeps_nothing(folder, monkeypatch):
+    lock = os.open(folder.path / "locks" / "size", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    wait = folder.locked
+    monkeypatch.setattr(folder, "locked", lambda name: wait(name, 0.01))
+    assert folder.begin(10) is None
+    os.close(lock)

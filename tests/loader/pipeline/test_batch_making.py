@@ -1,0 +1,135 @@
+"""One batch: transforms, collate functions, and samples that cannot be read."""
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+
+
+def only(digits, **options):
+    return list(digits.loader(100, **options))
+
+
+def test_a_transform_of_samples(digits):
+    def halves(sample):
+        return {"half": sample["x"][:1] / 2, "label": sample["label"] + 1}
+
+    first = only(digits, transform=halves)[0]
+    np.testing.assert_array_equal(first["half"], digits["x"][:100][:, :1] / 2)
+    np.testing.assert_array_equal(first["label"], digits["label"][:100] + 1)
+
+
+def test_transforms_by_column(digits):
+    found = only(digits, columns=["x", "name"], transform={"name": len})
+    assert found[0]["name"].tolist() == [len(f"sample {n}") for n in range(100)]
+    np.testing.assert_array_equal(found[0]["x"], digits["x"][:100])
+
+
+def test_transforms_of_images_are_done_while_decoding(digits):
+    crop = tl.loader.CenterCrop(8, 8)
+    (first, *_) = only(digits, columns=["image"], transform={"image": crop})
+    assert first["image"].shape == (100, 8, 8, 3)
+    for mine, whole in zip(first["image"], digits["image"][:100], strict=True):
+        left = (whole.shape[1] - 8) // 2
+        np.testing.assert_array_equal(mine, whole[4:12, left : left + 8])
+
+
+def test_random_transforms_depend_on_the_sample_alone(digits):
+    crop = tl.loader.RandomCrop(8, 8)
+    options = {"columns": ["image"], "transform": {"image": crop}, "shuffle": True}
+    whole = np.concatenate([batch["image"] for batch in digits.loader(60, **options)])
+    parts = [
+        np.concatenate([b["image"] for b in digits.loader(20, rank=rank, world_size=3, **options)])
+        for rank in range(3)
+    ]
+    for step in range(5):
+        mine = np.concatenate([part[step * 20 : step * 20 + 20] for part in parts])
+        np.testing.assert_array_equal(mine, whole[step * 60 : step * 60 + 60])
+    loader = digits.loader(60, **options)
+    first, second = (np.concatenate([b["image"] for b in loader]) for _ in range(2))
+    np.testing.assert_array_equal(first, whole)
+    assert (first != second).any()
+
+
+def test_a_collate_of_ones_own(digits):
+    found = only(digits, columns=["label"], collate=lambda samples: [s["label"] for s in samples])
+    assert found[2] == digits["label"][200:].tolist()
+
+
+def test_ragged_ones_padded(digits):
+    first = only(digits, columns=["boxes"], collate="pad")[0]["boxes"]
+    assert first.shape == (100, 3, 2)
+    np.testing.assert_array_equal(first[7, :3], digits["boxes"][7])
+
+
+def test_what_a_transform_raises_names_the_sample(digits):
+    def failing(sample):
+        return {"y": 1 / (int(sample["label"]) - 5)}
+
+    with pytest.raises(
+        tl.InvalidSampleError, match=r"sample 150 of the dataset .*ZeroDivisionError"
+    ):
+        only(digits, transform=failing)
+
+
+def test_a_transform_that_returns_no_dict(digits):
+    with pytest.raises(tl.InvalidSampleError, match="gave ndarray for sample 0 of the dataset"):
+        only(digits, transform=lambda sample: sample["x"])
+
+
+# ---------------------------------------------------------------------- samples that cannot be read
+
+
+@pytest.fixture
+def broken(tmp_path, digits):
+    """A dataset whose images 7 and 40 lost bytes in the file."""
+    ds = tl.dataset(str(tmp_path), {"image": tl.types.Image("jpeg"), "label": "int64"})
+    images = [digits["image"].encoded(n) for n in range(60)]
+    ds.extend({"image": images, "label": np.arange(60)})
+    (path,) = tmp_path.glob("*.parquet")
+    data = bytearray(path.read_bytes())
+    for number in (7, 40):
+        place = data.index(images[number])
+        data[place + 300 : place + 310] = bytes(10)
+    path.write_bytes(data)
+    return tl.dataset(str(tmp_path))
+
+
+def test_a_sample_that_cannot_be_read_is_named(broken):
+    with pytest.raises(
+        tl.CorruptDataError, match=r"sample 7 of the dataset at .*\.parquet.*CRC-32"
+    ):
+        list(broken.loader(16))
+
+
+@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_it_is_replaced_by_a_later_one(broken, world, shuffle):
+    alone = {}
+    for rank in range(world):
+        loader = broken.loader(
+            16 // world, shuffle=shuffle, rank=rank, world_size=world, on_error="skip"
+        )
+        for step, batch in enumerate(loader):
+            alone.setdefault(step, []).append(batch["label"])
+    labels = np.concatenate([np.concatenate(parts) for parts in alone.values()])
+    assert len(labels) == 60
+    assert not {7, 40} & {*labels.tolist()}
+    assert len({*labels.tolist()}) >= 56  # two are there twice
+    lengths = {len(part) for parts in [*alone.values()][:-1] for part in parts}
+    assert lengths == {16 // world}
+
+
+def test_skipped_samples_are_counted(broken):
+    loader = broken.loader(16, on_error="skip")
+    list(loader)
+    assert loader.stats()["skipped"] == 2
+
+
+def test_a_file_that_vanished_is_named(tmp_path):
+    ds = tl.dataset(str(tmp_path), {"x": "int64"})
+    ds.extend({"x": np.arange(9)})
+    (path,) = tmp_path.glob("*.parquet")
+    path.unlink()
+    with pytest.raises(tl.MissingDataError, match=r"\.parquet is gone"):
+        list(tl.dataset(str(tmp_path)).loader(3))

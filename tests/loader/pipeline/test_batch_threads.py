@@ -1,0 +1,136 @@
+"""Threads that make batches ahead: their order, their memory, their errors and their end."""
+
+import threading
+
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.loader.pipeline.batch_threads import BatchThreads
+from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
+
+
+class Piece:
+    def __init__(self, number, nbytes=1):
+        self.number, self.nbytes = number, nbytes
+
+
+def batches(
+    count,
+    fetch=Piece,
+    make=lambda number, piece: piece.number,
+    threads=4,
+    makers=2,
+    memory=100,
+    ahead=8,
+):
+    return BatchThreads(range(count), fetch, make, threads, makers, memory, ahead, LoaderStats())  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("ahead", [1, 3, 100])
+def test_all_batches_come_in_order(threads, ahead):
+    with batches(50, threads=threads, makers=threads, ahead=ahead) as found:
+        assert list(found) == list(range(50))
+
+
+def test_no_batches_at_all():
+    with batches(0) as found:
+        assert list(found) == []
+
+
+def test_numbers_are_those_of_the_range():
+    stats = LoaderStats()
+    with BatchThreads(range(3, 20, 5), Piece, lambda n, p: (n, p.number), 2, 2, 9, 4, stats) as it:
+        assert list(it) == [(3, 3), (8, 8), (13, 13), (18, 18)]
+    assert stats.counts.fetch_seconds > 0
+
+
+def test_memory_is_a_bound():
+    """Whatever waits, is made or was handed out last has at most so many bytes."""
+    lock, used, most = threading.Lock(), [0], [0]
+
+    def make(number, piece):
+        with lock:
+            used[0] += piece.nbytes
+            most[0] = max(most[0], used[0])
+        return piece
+
+    with batches(60, lambda n: Piece(n, 10 + n % 7 * 10), make, 4, 4, 100) as found:
+        held = 0
+        for number, piece in enumerate(found):
+            assert piece.number == number
+            with lock:  # the one before is given back when this one is asked for
+                used[0] -= held
+            held = piece.nbytes
+    assert most[0] <= 100 + 70  # the one given back is counted here a moment later than there
+
+
+def test_a_batch_that_never_fits_names_what_it_needs():
+    with batches(5, lambda n: Piece(n, 101 if n == 3 else 1)) as found:
+        taken = iter(found)
+        assert [next(taken) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(tl.InvalidOptionError, match=r"memory=100 bytes .* batch 3 needs 101"):
+            next(taken)
+
+
+@pytest.mark.parametrize("where", ["fetch", "make"])
+def test_an_error_comes_in_its_turn(where):
+    def failing(number, piece=None):
+        if number == 4:
+            raise ValueError("the fourth")
+        return Piece(number) if piece is None else number
+
+    options = {"fetch": failing} if where == "fetch" else {"make": failing}
+    seen = []
+    with (
+        pytest.raises(ValueError, match="the fourth"),
+        batches(9, **options) as found,
+    ):
+        for number in found:
+            seen.append(number)
+    assert seen == [0, 1, 2, 3]
+    assert found.is_stopped
+
+
+def test_no_more_are_begun_than_are_wanted_ahead():
+    begun = []
+
+    def fetch(number):
+        begun.append(number)
+        return Piece(number)
+
+    with batches(100, fetch, ahead=3) as found:
+        for number in found:
+            assert max(begun) <= number + 3
+
+
+def test_what_waits_for_an_early_batch_does_not_take_its_memory():
+    """The first batch is fetched last: later ones may not use the memory up."""
+    others = threading.Event()
+
+    def fetch(number):
+        if number == 0:
+            assert others.wait(10)
+        elif number == 3:
+            others.set()
+        return Piece(number, 60)
+
+    with batches(6, fetch, threads=5, makers=4) as found:
+        assert list(found) == list(range(6))
+
+
+def test_closing_from_another_thread_wakes_who_waits():
+    started, go_on = threading.Event(), threading.Event()
+
+    def fetch(number):
+        started.set()
+        go_on.wait(10)
+        return Piece(number)
+
+    found = batches(3, fetch, threads=1)
+    closing = threading.Thread(target=lambda: (started.wait(10), found.close()))
+    closing.start()
+    with pytest.raises(tl.LoaderClosedError):
+        next(iter(found))
+    go_on.set()
+    closing.join()

@@ -1,0 +1,36 @@
+"""What a loader counts."""
+
+import threading
+
+from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
+
+
+def test_threads_add_to_the_same_sums():
+    stats = LoaderStats()
+    threads = [
+        threading.Thread(target=lambda: [stats.add(samples=2, wait_seconds=0.5) for _ in range(500)])
+        for _ in range(4)
+    ]  # fmt: skip
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (stats.counts.samples, stats.counts.wait_seconds) == (4000, 1000.0)
+
+
+def test_nothing_was_counted():
+    assert LoaderStats().report()["samples_per_second"] == 0.0
+    assert LoaderStats().report()["hit_rate"] == 0.0
+
+
+def test_the_hit_rate():
+    stats = LoaderStats()
+    stats.add(hits=3, misses=1)
+    assert stats.report()["hit_rate"] == 0.75
+
+
+def test_the_most_memory_is_kept():
+    stats = LoaderStats()
+    for nbytes in (3, 9, 4):
+        stats.in_use(nbytes)
+    assert stats.report()["peak_bytes"] == 9
