@@ -131,7 +131,7 @@ def same(found: Any, wanted: Any) -> None:
     for name in one.columns:
         a, b = one[name], two[name]
         if a.dtype.kind in "fiu":
-            if not np.allclose(a.to_numpy(float), b.to_numpy(float), rtol=1e-5):
+            if not np.allclose(a.to_numpy(float), b.to_numpy(float), rtol=1e-5, equal_nan=True):
                 raise AssertionError(f"column {name} differs")
         elif a.tolist() != b.tolist():
             raise AssertionError(f"column {name} differs")
