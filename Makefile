@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 BENCH  := .venv-bench
 PEERS  := .venv-bench-samples
 LOWEST := .venv-lowest
+TRAIN  := .venv-train
 STAMP  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
@@ -46,6 +47,16 @@ demo: $(STAMP) ## Ingest photographs and flights with Spark, read slices back, c
 .PHONY: demo-samples
 demo-samples: $(STAMP) ## A dataset of digits, photographs and drawn shapes: asked, changed, tiled, drawn
 	$(BIN)/python examples/samples_demo.py
+
+.PHONY: demo-train
+demo-train: $(TRAIN)/.ready ## A network learns digits by the loader, is killed, goes on, and ends with the same loss
+	$(TRAIN)/bin/python examples/train_demo.py
+
+# PyTorch is gigabytes, so it has an environment of its own.
+$(TRAIN)/.ready: setup.cfg
+	$(call environment,$(TRAIN))
+	$(TRAIN)/bin/python -m pip install --quiet --no-build-isolation -e '.[torch,images]' 'scikit-learn>=1.5,<2'
+	@touch $@
 
 .PHONY: test
 test: $(STAMP) ## Linters and tests, in four processes

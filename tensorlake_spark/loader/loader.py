@@ -201,7 +201,7 @@ class Loader:
         """
         found = LoaderState.from_dict(state)
         found.check(self._start, self._selection.count(self._source))
-        self._state, self._resumes = found, True
+        self._state, self._resumes = replace(found, batch=self._options.global_batch), True
 
     # ------------------------------------------------------------------ for frameworks
 
@@ -222,8 +222,13 @@ class Loader:
 
         return torch_samples(self, pin_memory)
 
-    def jax(self) -> JaxBatches:
+    def jax(self, device: Any = None) -> JaxBatches:
         """Return the batches as arrays of JAX; see `JaxBatches`.
+
+        Parameters
+        ----------
+        device : jax.Device or jax.sharding.Sharding, optional
+            Where arrays go; JAX's default device.
 
         Raises
         ------
@@ -232,10 +237,10 @@ class Loader:
         """
         from tensorlake_spark.loader.frameworks.jax_arrays import JaxBatches
 
-        return JaxBatches(self)
+        return JaxBatches(self, device)
 
     def tensorflow(self) -> Any:
-        """Return the batches of one epoch as a ``tf.data.Dataset``; see `tensorflow_dataset`.
+        """Return the batches as a ``tf.data.Dataset``, each pass an epoch; see `tensorflow_dataset`.
 
         Raises
         ------

@@ -22,6 +22,7 @@ RUN_HERE = [
             "reference-python",
             "reference-spark",
             "reference-sql",
+            "shuffling",
         )
     ),
 ]

@@ -81,8 +81,18 @@ def is_numeric(value: Any) -> bool:
     """
     if not isinstance(value, np.ndarray):
         return False
-    # Those of ml_dtypes, such as bfloat16, are of kind V as structured ones are, but have no fields.
-    return value.dtype.kind in "biufc" or (value.dtype.kind == "V" and value.dtype.isbuiltin == 2)
+    return value.dtype.kind in "biufc" or is_foreign(value.dtype)
+
+
+def is_foreign(dtype: np.dtype[Any]) -> bool:
+    """Return whether a dtype is one of ml_dtypes, such as bfloat16: some of them are of kind V, as structured ones are.
+
+    Examples
+    --------
+    >>> is_foreign(np.dtype("f4")), is_foreign(np.dtype([("x", "f4")]))
+    (False, False)
+    """
+    return dtype.num >= 256  # where NumPy begins to count those that others register
 
 
 def plain(array: Array) -> Array:

@@ -13,6 +13,7 @@ from tensorlake_spark.loader.frameworks.batch_values import (
     State,
     each_value,
     framework,
+    is_foreign,
     is_numeric,
     plain,
 )
@@ -144,12 +145,14 @@ def tensor_of(value: Any, pin_memory: bool = False) -> Any:
 
 
 def _over(torch: Any, array: Array) -> Any:
-    if array.dtype.isbuiltin == 1:
+    if not is_foreign(array.dtype):
         return torch.from_numpy(array)
-    # A dtype of ml_dtypes: NumPy hands over integers of the same size.
-    dtype = getattr(torch, array.dtype.name, None)
-    if not isinstance(dtype, torch.dtype):
-        raise TypeError(array.dtype.name)
+    # NumPy hands over integers of the same size.
+    name = array.dtype.name
+    dtype = getattr(torch, name, None)
+    # Some versions have names for numbers of less than a byte too, and no use for them.
+    if not name.startswith(("bfloat16", "float8_")) or not isinstance(dtype, torch.dtype):
+        raise TypeError(name)
     return torch.from_numpy(array.view(f"i{array.itemsize}")).view(dtype)
 
 

@@ -133,8 +133,9 @@ class LoaderState:
             The sequence would be another one; it is said in what they differ.
         """
         why = {
-            "source": "the dataset lies elsewhere: open the one that the state is of",
+            # Another version has other samples, too: so it is looked at first.
             "version": "open the dataset with version={0}",
+            "source": "this is another dataset, open the one that the state is of",
             "selection": "columns of weights, where, or the samples that they select are others: take those of before",
             "shuffle": "take shuffle={0!r}",
         }

@@ -1,0 +1,85 @@
+"""Loaders in TensorFlow; what NumPy has is the oracle."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.errors import InvalidOptionError, MissingDependencyError
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    ds = tl.dataset(
+        str(tmp_path_factory.mktemp("samples") / "ds"),
+        {
+            "x": tl.types.Tensor("float32", (2,)),
+            "boxes": tl.types.Tensor("int32", (None, 4)),
+            "label": "int64",
+            "name": "string",
+        },
+    )
+    ds.extend(
+        {
+            "x": np.arange(20, dtype="f4").reshape(10, 2),
+            "boxes": [np.full((k % 3, 4), k, "i4") for k in range(10)],
+            "label": np.arange(10),
+            "name": [str(k) for k in range(10)],
+        }
+    )
+    return ds
+
+
+def test_without_tensorflow_it_is_named(dataset, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(MissingDependencyError, match="needs tensorflow, which is not installed"):
+        dataset.loader(4).tensorflow()
+
+
+@pytest.mark.tensorflow
+def test_batches_are_tensors_of_tensorflow(dataset):
+    found = dataset.loader(4, shuffle=True, seed=1).tensorflow()
+    expected = list(dataset.loader(4, shuffle=True, seed=1))
+    batches = list(found)
+    assert len(batches) == 3
+    for batch, wanted in zip(batches, expected, strict=True):
+        assert np.array_equal(batch["x"], wanted["x"])
+        assert batch["label"].numpy().tolist() == wanted["label"].tolist()
+        assert [name.decode() for name in batch["name"].numpy()] == list(wanted["name"])
+        assert batch["boxes"].to_list() == [boxes.tolist() for boxes in wanted["boxes"]]
+
+
+@pytest.mark.tensorflow
+def test_each_pass_is_an_epoch(dataset):
+    loader = dataset.loader(4, ["label"], shuffle=True, seed=1)
+    found = loader.tensorflow()
+    passes = [[batch["label"].numpy().tolist() for batch in found] for _ in range(2)]
+    other = dataset.loader(4, ["label"], shuffle=True, seed=1)
+    assert passes == [[batch["label"].tolist() for batch in other] for _ in range(2)]
+    assert loader.epoch == 2
+
+
+@pytest.mark.tensorflow
+def test_the_last_batch_may_be_smaller(dataset):
+    assert [batch["x"].shape[0] for batch in dataset.loader(4).tensorflow()] == [4, 4, 2]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "column 'v' has values that TensorFlow cannot take"),
+        (np.array(1, "M8[s]"), "column 'v' has values"),
+    ],
+)
+def test_values_that_it_cannot_take(dataset, value, said):
+    loader = dataset.loader(4, collate=lambda samples: {"v": [value for _ in samples]})
+    with pytest.raises(InvalidOptionError, match=said):
+        loader.tensorflow()
+
+
+@pytest.mark.tensorflow
+def test_a_batch_that_is_no_dict(dataset):
+    with pytest.raises(InvalidOptionError, match="a batch that is a int"):
+        dataset.loader(4, collate=len).tensorflow()

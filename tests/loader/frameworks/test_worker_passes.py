@@ -1,0 +1,95 @@
+"""Passes that processes count: each is the next epoch, for workers that stay and for workers that are new."""
+
+import multiprocessing
+import pickle
+
+import pytest
+
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.loader.frameworks.worker_passes import WorkerPasses
+
+
+def in_a_process(method, passes, calls):
+    """What `begin` gives a worker that is started now, and ends after these calls."""
+    context = multiprocessing.get_context(method)
+    results = context.SimpleQueue()
+    process = context.Process(target=_worker, args=(passes, calls, results))
+    process.start()
+    process.join()
+    return [results.get() for _ in calls]
+
+
+def _worker(passes, calls, results):
+    for call in calls:
+        results.put(passes.begin(*call))
+
+
+def test_the_first_pass_is_where_the_loader_is_and_each_further_one_the_next_epoch():
+    passes = WorkerPasses()
+    assert passes.last() is None
+    assert [passes.begin(0, 3, 64) for _ in range(3)] == [(3, 64), (4, 0), (5, 0)]
+    assert passes.begin(1, 3, 64) == (3, 64)
+    assert passes.last() == (5, 0)
+
+
+def test_a_loader_that_was_moved_begins_there():
+    passes = WorkerPasses()
+    assert [passes.begin(0, 0, 0), passes.begin(0, 0, 0), passes.begin(0, 7, 0)] == [
+        (0, 0),
+        (1, 0),
+        (7, 0),
+    ]
+
+
+def test_a_move_is_where_the_next_pass_begins():
+    passes = WorkerPasses()
+    passes.begin(0, 0, 0)
+    passes.begin(0, 0, 0)
+    passes.move(0, 8)
+    assert passes.last() is None
+    assert passes.begin(0, 0, 8) == (0, 8)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_new_workers_go_on_where_those_before_them_ended(method):
+    passes = WorkerPasses()
+    assert in_a_process(method, passes, [(0, 2, 5), (0, 2, 5)]) == [(2, 5), (3, 0)]
+    assert passes.last() == (3, 0)
+    assert in_a_process(method, passes, [(0, 2, 5)]) == [(4, 0)]
+
+
+def test_a_worker_that_stays_sees_what_its_parent_moved():
+    context = multiprocessing.get_context("fork")
+    passes, wanted, found = WorkerPasses(), context.SimpleQueue(), context.SimpleQueue()
+
+    def work():
+        while wanted.get():
+            found.put(passes.begin(0, 0, 0))
+
+    process = context.Process(target=work)
+    process.start()
+    try:
+        wanted.put(True)
+        assert found.get() == (0, 0)
+        passes.move(9, 32)
+        wanted.put(True)
+        assert found.get() == (9, 32)
+        wanted.put(True)
+        assert found.get() == (10, 0)
+    finally:
+        wanted.put(False)
+        process.join()
+
+
+def test_a_copy_that_is_no_worker_counts_for_itself():
+    passes = WorkerPasses()
+    passes.begin(0, 0, 0)
+    copy = pickle.loads(pickle.dumps(passes))
+    assert copy.last() is None
+    assert copy.begin(0, 0, 0) == (0, 0)
+    assert passes.last() == (0, 0)
+
+
+def test_too_many_workers():
+    with pytest.raises(InvalidOptionError, match="worker 1024 of a DataLoader: at most 1024"):
+        WorkerPasses().begin(1024, 0, 0)
