@@ -3,11 +3,11 @@
 Begin with `open`: it returns a lake. Its method ``write`` stores an array and returns a `TensorRef`; index that like a
 NumPy array. `tensorlake_spark.spark` is for Spark. Names are imported when they are first used, so this loads no NumPy.
 
-The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``datasets``; ``lake``; ``columns``; ``audit``,
-``computing`` and ``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``ops``;
-``indexing``. All may import ``errors``, ``html_table``, ``kernel_switch``, ``progress``, ``threads`` and ``moved`` (old
-import paths). ``__main__`` is the command line, ``environment`` prints versions for a bug report. docs/architecture.md
-has a picture.
+The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``query``; ``loader``; ``datasets``;
+``lake``; ``columns``; ``audit``, ``computing`` and ``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``;
+``rows``; ``tensor``; ``ops``; ``indexing``. All may import ``errors``, ``html_table``, ``kernel_switch``, ``progress``,
+``threads`` and ``moved`` (old import paths). ``__main__`` is the command line, ``environment`` prints versions for a
+bug report. docs/architecture.md has a picture.
 """
 
 from importlib import import_module
@@ -27,6 +27,7 @@ from tensorlake_spark.errors import (
     InvalidKeyTypeError,
     InvalidLinkError,
     InvalidOptionError,
+    InvalidQueryError,
     InvalidSampleError,
     InvalidSampleTypeError,
     InvalidSliceError,
@@ -69,6 +70,10 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004
     from tensorlake_spark.lake.ref import TensorRef
     from tensorlake_spark.loader.zipped import zip  # noqa: A004
+    from tensorlake_spark.query.engine.read_report import ReadReport
+    from tensorlake_spark.query.query import query
+    from tensorlake_spark.query.user_functions import register_function
+    from tensorlake_spark.query.view import View
     from tensorlake_spark.tensor.sparse import SparseBuilder, SparseTensor
     from tensorlake_spark.tensor.spec import TensorSpec
     from tensorlake_spark.writing.estimate import estimate
@@ -89,23 +94,27 @@ _HOMES = {
     "PurgeReceipt": "audit.receipt",
     "PurgedFile": "audit.receipt",
     "ReadPlan": "indexing.read_plan",
+    "ReadReport": "query.engine.read_report",
     "SparseBuilder": "tensor.sparse",
     "SparseTensor": "tensor.sparse",
     "TensorLake": "lake.lake",
     "TensorRef": "lake.ref",
     "TensorSpec": "tensor.spec",
     "TensorView": "computing.tensor_view",
+    "View": "query.view",
     "WrittenFile": "audit.receipt",
     "dataset": "datasets.dataset",
     "estimate": "writing.estimate",
     "open": "lake.lake",
+    "query": "query.query",
+    "register_function": "query.user_functions",
     "show_versions": "environment",
     "verify_receipt": "audit.receipt",
     "zip": "loader.zipped",
 }
 """Where a name that is imported late is from."""
 
-_ROOMS = {"types": "datasets.types"}
+_ROOMS = {"duckdb": "query.duckdb_functions", "types": "datasets.types"}
 """Rooms inside others that have a short name here."""
 
 __all__ = [
@@ -128,6 +137,7 @@ __all__ = [
     "InvalidKeyTypeError",
     "InvalidLinkError",
     "InvalidOptionError",
+    "InvalidQueryError",
     "InvalidSampleError",
     "InvalidSampleTypeError",
     "InvalidSliceError",
@@ -142,6 +152,7 @@ __all__ = [
     "PurgeReceipt",
     "PurgedFile",
     "ReadPlan",
+    "ReadReport",
     "SampleNotFoundError",
     "SparseBuilder",
     "SparseTensor",
@@ -158,10 +169,13 @@ __all__ = [
     "UnsupportedDtypeError",
     "UnsupportedFeatureError",
     "UnsupportedFunctionError",
+    "View",
     "WrittenFile",
     "dataset",
     "estimate",
     "open",
+    "query",
+    "register_function",
     "show_versions",
     "verify_receipt",
     "zip",

@@ -9,6 +9,7 @@ caller would expect::
     |   `-- AxisError(numpy's AxisError)       an axis that the tensor does not have, or named twice
     |-- InvalidSliceError(ValueError)          the text or the step of a slice makes no sense
     |-- InvalidOptionError(ValueError)         an option, mode, layout or codec is unknown or out of range
+    |   `-- InvalidQueryError                  the text of a query makes no sense, or cannot be computed
     |-- InvalidTensorError(ValueError)         shapes, ids or values that cannot be written, or do not fit
     |   `-- UnsupportedDtypeError(TypeError)   a dtype that no row can hold
     |-- InvalidSampleError(ValueError)         a sample does not fit the type of its column
@@ -75,6 +76,10 @@ class InvalidSliceError(TensorLakeError, ValueError):
 
 class InvalidOptionError(TensorLakeError, ValueError):
     """An option is unknown, or its value is out of its range."""
+
+
+class InvalidQueryError(InvalidOptionError):
+    """A query cannot be read, names what is not there, asks for what queries may not do, or a value of it cannot be computed."""
 
 
 class InvalidTensorError(TensorLakeError, ValueError):

@@ -13,6 +13,7 @@ TREE = {
     "AxisError": ValueError,
     "InvalidSliceError": ValueError,
     "InvalidOptionError": ValueError,
+    "InvalidQueryError": ValueError,
     "InvalidTensorError": ValueError,
     "UnsupportedDtypeError": TypeError,
     "InvalidSampleError": ValueError,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
+
+from tensorlake_spark.datasets.derived import saved_views
+from tensorlake_spark.errors import InvalidOptionError
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
     from tensorlake_spark.loader.loader import Loader
+    from tensorlake_spark.query.view import View
 
 
 class DoorMethods:
-    """Methods of `Dataset` that open a loader."""
+    """Methods of `Dataset` that open a loader, or ask a query."""
 
     def loader(
         self,
@@ -118,3 +122,108 @@ class DoorMethods:
             workers=workers, transform=transform, collate=collate, drop_last=drop_last, memory=memory, cache=cache,
             prefetch=prefetch, on_error=on_error,
         )  # fmt: skip
+
+    def query(
+        self,
+        sql: str,
+        /,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        **sources: Any,
+    ) -> View:
+        """Return the view of a query on this dataset, which is called ``dataset`` there.
+
+        The version that is shown now is read.
+
+        Parameters
+        ----------
+        sql : str
+            A SELECT, such as ``SELECT image[:64, :64] AS crop FROM dataset WHERE array_mean(image) > 128``.
+        parameters : mapping of str to object, optional
+            Values of ``:name`` in the text.
+        seed : int
+            For SAMPLE BY.
+        **sources
+            What else it reads, as `tensorlake_spark.query` takes it.
+
+        Returns
+        -------
+        View
+            Nothing is read before its first row is asked for.
+
+        Raises
+        ------
+        InvalidQueryError
+            If the text is no query, or names what is not there; it shows the place.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": tl.types.Tensor("int32", (None,)), "label": "int32"})
+        >>> ds.extend({"x": [[1, 2], [5], [7, 8]], "label": [0, 1, 0]})
+        >>> ds.query("SELECT array_sum(x) AS total FROM dataset WHERE label = 0")["total"].tolist()
+        [3, 15]
+        """
+        from tensorlake_spark.query.query import query
+
+        return query(sql, parameters=parameters, seed=seed, **{"dataset": self, **sources})
+
+    def save_view(self, name: str, view: View, *, replace: bool = False) -> None:
+        """Keep a view of this dataset by a name: its text, sources and parameters, and the sids in order.
+
+        The versions of this dataset that it reads are kept from `vacuum`, by tags that begin with ``view/``; those
+        of other datasets are only named.
+
+        Parameters
+        ----------
+        name : str
+            Any text that could be a tag.
+        view : View
+            From a query that reads this dataset.
+        replace : bool
+            Whether to put it in the place of a view of this name.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the name is taken or impossible, or the view reads another dataset, or what is only in memory.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.save_view("large", ds.query("SELECT * FROM dataset WHERE size > 3 ORDER BY size DESC"))
+        >>> ds.update(2, {"size": 0})
+        1
+        >>> [*ds.views], ds.view("large")["size"].tolist()
+        (['large'], [5, 4])
+        """
+        from tensorlake_spark.query.view import View as QueryView
+        from tensorlake_spark.query.views.kept_view import kept
+
+        owner = cast("Dataset", self)
+        owner._check_writable()
+        owner.stored  # noqa: B018 # raises
+        saved_views.check_name(name)
+        if not isinstance(view, QueryView):
+            raise InvalidOptionError(
+                f"view={type(view).__name__} is no View; ds.query(...) returns one"
+            )
+        saved_views.save(owner._storage, name, kept(view, owner), replace)
+        owner.refresh()
+
+    def view(self, name: str) -> View:
+        """Return the view that is kept by a name, with the versions that it had.
+
+        Raises
+        ------
+        InvalidOptionError
+            If there is no such view, or a version that it reads is gone.
+        """
+        from tensorlake_spark.query.views.kept_view import reopened
+
+        owner = cast("Dataset", self)
+        owner.stored  # noqa: B018 # raises
+        return reopened(saved_views.find(owner._storage, name), owner)

@@ -19,6 +19,7 @@ RUN_HERE = [
             "features",
             "layouts",
             "operations",
+            "queries",
             "reference-python",
             "reference-spark",
             "reference-sql",
@@ -29,7 +30,7 @@ RUN_HERE = [
 """Those whose code no other test runs."""
 
 ELSEWHERE = {
-    "compliance", "connect", "object_stores", "plain_delta", "streaming", "versions",
+    "compliance", "connect", "object_stores", "plain_delta", "query-language", "streaming", "versions",
 }  # fmt: skip
 """Those whose code the tests of their subject run."""
 

@@ -50,6 +50,8 @@ ALIKE = {
     "interchange": "of SparseTensor with other libraries, and of datasets",
     "arithmetic": "operators of SparseTensor, and functions of Spark for columns of tensors",
     "samples": "delta/samples are rows of a table, datasets/samples what users give and take of them",
+    "registry": "of layouts, and of the functions of queries",
+    "functions": "of Spark for columns of tensors, and of queries",
     "elements": "of a sparse tensor in memory, and of the rows of a sparse layout",
 }
 

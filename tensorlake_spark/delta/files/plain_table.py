@@ -1,0 +1,92 @@
+"""A Delta table that is neither a lake nor a dataset, to be read as what it is."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
+from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
+
+from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS, kind_of
+from tensorlake_spark.delta.log.time_travel import as_time, travel
+from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.errors import FormatError, TableNotFoundError
+from tensorlake_spark.rows.row import SCHEMA
+
+
+class PlainTable:
+    """A Delta table at a version.
+
+    Parameters
+    ----------
+    storage : Storage
+        Where it is.
+    version : int or str, optional
+        A version or a tag; the newest without one.
+    timestamp : str or datetime, optional
+        The version that was the newest then.
+
+    Attributes
+    ----------
+    version : int
+        Its version.
+    schema : pyarrow.Schema
+        Its columns.
+    rows : int
+        How many rows it has.
+    data : pyarrow.dataset.Dataset or pyarrow.Table
+        The rows; nothing is read of a dataset before it is asked for.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        version: int | str | None = None,
+        timestamp: str | dt.datetime | None = None,
+    ) -> None:
+        table = _opened(storage)
+        if version is not None:
+            travel(table, storage, version)
+        elif timestamp is not None:
+            travel(table, storage, as_time(timestamp))
+        self.version = int(table.version())
+        self.data: Any
+        with reaching(storage):
+            features = table.protocol().reader_features or ()
+            if "deletionVectors" in features or "columnMapping" in features:
+                rows = QueryBuilder().register("t", table).execute("SELECT * FROM t")
+                self.data = pa.table(rows.read_all())
+                self.rows = int(self.data.num_rows)
+            else:
+                self.data = table.to_pyarrow_dataset()
+                self.rows = int(self.data.count_rows())
+        self.schema: pa.Schema = self.data.schema
+
+    @staticmethod
+    def kind(storage: Storage) -> str:
+        """Return what a Delta table is: a dataset of samples, a lake of tensors, or ``plain``.
+
+        Raises
+        ------
+        TableNotFoundError
+            If there is none.
+        """
+        table = _opened(storage)
+        if kind_of(table.metadata().configuration) == SAMPLES:
+            return SAMPLES
+        names = {field.name for field in table.schema().fields}
+        return TENSORS if names >= {*SCHEMA.names} else "plain"
+
+
+def _opened(storage: Storage) -> DeltaTable:
+    with reaching(storage):
+        try:
+            return DeltaTable(storage.uri, storage_options=storage.log_options)
+        except DeltaTableNotFound as error:
+            raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
+        except DeltaError as error:
+            said = f"{error!s:.300}"
+            raise FormatError(f"the table at {storage.uri} cannot be opened: {said}") from error

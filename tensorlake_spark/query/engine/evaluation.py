@@ -1,0 +1,248 @@
+"""Expressions on tensors for the rows of a table: read and computed in batches, several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from tensorlake_spark.datasets.samples.sample_reading import BATCH_BYTES
+from tensorlake_spark.errors import InvalidQueryError
+from tensorlake_spark.query.engine.leaf_values import (
+    ReadCounts,
+    for_functions,
+    grouped,
+    stored_values,
+    tensor_values,
+)
+from tensorlake_spark.query.functions.crops import boxes_needed
+from tensorlake_spark.query.functions.expressions import evaluate
+from tensorlake_spark.query.functions.row_values import gathered
+from tensorlake_spark.query.planning.plan import Computed
+from tensorlake_spark.query.sources.columns import (
+    BranchLeaf,
+    CollectedLeaf,
+    ItemLeaf,
+    Lazy,
+    Leaf,
+    ScalarLeaf,
+    TensorLeaf,
+)
+from tensorlake_spark.threads import in_order
+
+Array = np.ndarray[Any, Any]
+
+MOST_ROWS = 1 << 16
+"""Rows of a batch, at most."""
+
+
+class Evaluation:
+    """Computes expressions for a query.
+
+    Parameters
+    ----------
+    parameters : mapping of str to object
+        Values of ``:name``.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self.parameters = parameters
+        self.counts = ReadCounts()
+
+    # ------------------------------------------------------------------ some rows
+
+    def values(self, lazy: Lazy, table: pa.Table) -> Any:
+        """Return the values of an expression for all rows of a table: an array, or a list with one a row.
+
+        Raises
+        ------
+        InvalidQueryError
+            If a value cannot be computed; it names the row, and the sample.
+        """
+        bare = isinstance(lazy.node, exp.Column)
+        if bare:
+            return self._leaf(lazy.leaves[lazy.node.name], table, None)
+        keys = boxes_needed([lazy.node], self.parameters)
+        columns = {
+            name: for_functions(self._leaf(leaf, table, keys.get(name)))
+            for name, leaf in lazy.leaves.items()
+        }
+        rows = table.num_rows
+        return evaluate(lazy.node, columns, rows, self.parameters, _placing(lazy, table))
+
+    def _leaf(self, leaf: Leaf, table: pa.Table, key: Any) -> Any:
+        if isinstance(leaf, TensorLeaf):
+            sids = table.column(leaf.key[1]).combine_chunks()
+            return tensor_values(
+                leaf, _one(sids), key if isinstance(key, tuple) else None, self.counts
+            )
+        if isinstance(leaf, ScalarLeaf):
+            return stored_values(_one(table.column(leaf.ref[1]).combine_chunks()), leaf.type)
+        if isinstance(leaf, CollectedLeaf):
+            return self._collected(leaf.lazy, table)
+        if isinstance(leaf, ItemLeaf):
+            items = self.values(leaf.lazy, table)
+            places = table.column(leaf.index[1]).to_pylist()
+            return gathered(
+                [None if item is None else item[n] for item, n in zip(items, places, strict=True)]
+            )
+        return self._branches(leaf, table)
+
+    def _collected(self, lazy: Lazy, table: pa.Table) -> list[Any]:
+        """Return the values of groups: keys are lists, of which all have the same lengths."""
+        arrays = {}
+        ends = np.zeros(1, np.int64)
+        for ref in lazy.refs():
+            lists = _one(table.column(ref[1]).combine_chunks())
+            arrays[ref[1]] = lists.flatten()
+            counts = np.asarray(
+                pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+            )
+            ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return grouped(self.values(lazy, pa.table(arrays)), ends)
+
+    def _branches(self, leaf: BranchLeaf, table: pa.Table) -> list[Any]:
+        chosen = np.asarray(table.column(leaf.chosen[1]).to_numpy())
+        out: list[Any] = [None] * table.num_rows
+        for number, branch in enumerate(leaf.branches):
+            here = np.flatnonzero(chosen == number)
+            if len(here):
+                for place, value in zip(
+                    here.tolist(), self.values(branch, table.take(here)), strict=True
+                ):
+                    out[place] = value
+        return out
+
+    # ------------------------------------------------------------------ many rows
+
+    def batches(self, lazies: list[Lazy], table: pa.Table) -> Iterator[pa.Table]:
+        """Yield the rows of a table in batches that take about `BATCH_BYTES`."""
+        step = batch_rows(lazies, table.num_rows)
+        for start in range(0, table.num_rows, step):
+            yield table.slice(start, step)
+
+    def each(
+        self, lazies: list[Lazy], table: pa.Table, work: Callable[[pa.Table], Any]
+    ) -> Iterator[Any]:
+        """Yield what `work` makes of each batch, in order; several are done at once."""
+        yield from self.ahead(lazies, self.batches(lazies, table), work)
+
+    def ahead(
+        self, lazies: list[Lazy], tables: Iterable[pa.Table], work: Callable[[pa.Table], Any]
+    ) -> Iterator[Any]:
+        """Yield what `work` makes of tables, in order; several are done at once."""
+        if not lazies or _waits(lazies):  # links are fetched by pools of their own
+            yield from map(work, tables)
+        else:
+            yield from in_order(work, tables)
+
+    def column(self, computed: Computed, table: pa.Table) -> pa.ChunkedArray:
+        """Return a computed column: one value a row.
+
+        Raises
+        ------
+        InvalidQueryError
+            If a row has an array in it; it names the sample.
+        """
+
+        def work(some: pa.Table) -> pa.Array:
+            return one_a_row(self.values(computed.lazy, some), computed, some)
+
+        return joined(list(self.each([computed.lazy], table, work)), computed.condition)
+
+
+def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
+    """Return computed values as an Arrow array.
+
+    Raises
+    ------
+    InvalidQueryError
+        If a row has more than one.
+    """
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype != object:
+        return pa.array(values)
+    for number, value in enumerate(values):
+        if np.ndim(value):
+            where = _placing(computed.lazy, table)(number)
+            raise InvalidQueryError(
+                f"{computed.what:.200} gives an array of shape {np.shape(value)} ({where}), and here a value a row is "
+                "needed; reduce it, as array_mean(x), any(x) or all(x) do, or choose an element"
+            )
+    return pa.array([v.item() if isinstance(v, (np.generic, np.ndarray)) else v for v in values])
+
+
+def joined(parts: list[pa.Array], condition: bool = False) -> pa.ChunkedArray:
+    """Return arrays of batches as one column: batches of nulls alone take the type of the others."""
+    kinds = [part.type for part in parts if not pa.types.is_null(part.type)]
+    if not kinds:
+        kind = pa.bool_() if condition else pa.float64()
+    elif any(k != kinds[0] for k in kinds):
+        kind = pa.unify_schemas(
+            [pa.schema([("x", k)]) for k in kinds], promote_options="permissive"
+        ).field(0).type  # fmt: skip
+    else:
+        kind = kinds[0]
+    return pa.chunked_array([part.cast(kind) for part in parts], kind)
+
+
+def batch_rows(lazies: list[Lazy], rows: int) -> int:
+    """Return how many rows a batch has, so that their tensors take about `BATCH_BYTES`."""
+    each = 1
+    for lazy in lazies:
+        for leaf in lazy.tensors():
+            each += row_bytes(leaf)
+    return max(1, min(MOST_ROWS, BATCH_BYTES // each, max(64, rows)))
+
+
+def row_bytes(leaf: TensorLeaf) -> int:
+    """Return about how many bytes a sample of a column has."""
+    parts = leaf.source.dataset.parts
+    table, path = parts.stored, parts.path_of(leaf.column)
+    if parts.is_apart(leaf.column):
+        inner = parts.table_of(leaf.column)
+        if inner is None:
+            return 1
+        table = inner
+    leaves = table.under([path])
+    files = table.files[:2]
+    total = sum(file.size_of([x.path for x in leaves if file.has(x)]) for file in files)
+    return max(1, total // max(1, sum(int(file.starts[-1]) for file in files)))
+
+
+def _waits(lazies: list[Lazy]) -> bool:
+    from tensorlake_spark.datasets.types.nested import Link
+
+    return any(
+        isinstance(leaf.source.dataset.schema[leaf.column], Link)
+        for lazy in lazies
+        for leaf in lazy.tensors()
+    )
+
+
+def _placing(lazy: Lazy, table: pa.Table) -> Callable[[int], str]:
+    """Return what names a row in messages: the sample that it is."""
+    keys = [leaf.key[1] for leaf in lazy.tensors() if leaf.key[1] in table.column_names]
+
+    def place(row: int) -> str:
+        if not keys:
+            return f"row {row}"
+        sid = table.column(keys[0])[row].as_py()
+        return f"row {row}" if isinstance(sid, list) else f"sample with sid {sid}"
+
+    return place
+
+
+def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return (
+        array.chunk(0)
+        if array.num_chunks == 1
+        else pa.concat_arrays(array.chunks)
+        if array.num_chunks
+        else pa.array([], array.type)
+    )

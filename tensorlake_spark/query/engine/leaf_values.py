@@ -1,0 +1,227 @@
+"""Values of tensors, read for the rows of a table: only their columns, and only the parts that are needed."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.datasets.apart.large_samples import is_tileable
+from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
+from tensorlake_spark.datasets.types.base import Tiled, Type
+from tensorlake_spark.query.functions.row_values import Values, gathered
+from tensorlake_spark.query.sources.columns import TensorLeaf
+
+Array = np.ndarray[Any, Any]
+
+
+class ReadCounts:
+    """What was read of tensors: rows and bytes of each column; several threads count."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], int] = {}
+        self.bytes: dict[tuple[str, str], int] = {}
+        self._lock = threading.Lock()
+
+    def add(self, source: str, column: str, rows: int, nbytes: int) -> None:
+        """Count a read."""
+        key = (source, column)
+        with self._lock:
+            self.rows[key] = self.rows.get(key, 0) + rows
+            self.bytes[key] = self.bytes.get(key, 0) + nbytes
+
+
+def tensor_values(
+    leaf: TensorLeaf,
+    sids: pa.Array,
+    key: tuple[Any, ...] | None = None,
+    counts: ReadCounts | None = None,
+) -> Values:
+    """Return a column of a dataset for some sids, in their order; a null sid gives None.
+
+    Parameters
+    ----------
+    leaf : TensorLeaf
+        The column.
+    sids : pyarrow.Array of int64
+        Of the samples.
+    key : tuple, optional
+        The part of each sample that is needed: of a tiled one only that is read.
+    counts : ReadCounts, optional
+        Counts what is read.
+    """
+    numbers = np.asarray(sids.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    found = leaf.source.stored
+    if found is None:
+        return [None] * len(numbers)
+    positions = found.positions_of(numbers)
+    there = positions >= 0
+    if there.all():
+        found_all: Values = _values(leaf, positions, key, counts)
+        return found_all
+    out: list[Any] = [None] * len(numbers)
+    values = _values(leaf, positions[there], key, counts)
+    for place, value in zip(np.flatnonzero(there).tolist(), values, strict=True):
+        out[place] = value
+    return out
+
+
+def _values(
+    leaf: TensorLeaf, positions: Array, key: tuple[Any, ...] | None, counts: ReadCounts | None
+) -> Any:
+    """Return values of samples; each is read once, in the order in which they lie."""
+    ordered, back = positions, None
+    if len(positions) > 1 and (np.diff(positions) <= 0).any():
+        ordered, back = np.unique(positions, return_inverse=True)
+    parts = leaf.source.dataset.parts
+    kind = parts.schema[leaf.column]
+    array = read_column(parts, leaf.column, ordered)
+    if counts is not None:
+        counts.add(leaf.source_name, leaf.column, len(ordered), payload_bytes(array))
+    values = _decoded(leaf, kind, array, ordered, key)
+    if back is None:
+        return values
+    return values[back] if isinstance(values, np.ndarray) else [values[n] for n in back.tolist()]
+
+
+def _decoded(
+    leaf: TensorLeaf, kind: Type, array: pa.Array, positions: Array, key: tuple[Any, ...] | None
+) -> Any:
+    parts = leaf.source.dataset.parts
+    tiled = key is not None and is_tileable(kind) and array.field("data").null_count
+    if not tiled:
+        return values_of(parts, leaf.column, array, positions)
+    values = kind.decode(array)
+    for place, value in enumerate(values):
+        if isinstance(value, Tiled):
+            values[place] = _part(
+                parts.tensor(leaf.column, int(positions[place]), value), value, key or ()
+            )
+    return values
+
+
+def _part(tensor: Any, tiled: Tiled, key: tuple[Any, ...]) -> Any:
+    """Return a large sample of which only a part was read: the rest takes no memory until it is written."""
+    box = box_of(key, tiled.shape)
+    if box is None:
+        return tensor[...]
+    out = np.zeros(tiled.shape, np.dtype(tiled.dtype))
+    out[box] = np.asarray(tensor[box])
+    return out
+
+
+def box_of(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[slice, ...] | None:
+    """Return the smallest box that a key needs, None if that is not known to be less than all.
+
+    Examples
+    --------
+    >>> box_of((slice(1, 3), ..., -1), (5, 6, 7))
+    (slice(1, 3, None), slice(0, 6, None), slice(6, 7, None))
+    """
+    if any(part is None for part in key):
+        return None
+    if ... in key:
+        place = key.index(...)
+        rest = len(shape) - (len(key) - 1)
+        key = (*key[:place], *[slice(None)] * rest, *key[place + 1 :])
+    if len(key) > len(shape):
+        return None
+    out = []
+    for part, length in zip((*key, *[slice(None)] * (len(shape) - len(key))), shape, strict=True):
+        if isinstance(part, slice):
+            chosen = range(*part.indices(length))
+        elif isinstance(part, (int, np.integer)) and -length <= part < length:
+            chosen = range(int(part) % length, int(part) % length + 1)
+        else:
+            return None
+        least, most = (min(chosen), max(chosen) + 1) if len(chosen) else (0, 0)
+        out.append(slice(least, most))
+    return tuple(out)
+
+
+def payload_bytes(array: pa.Array) -> int:
+    """Return the bytes of the samples in a stored column.
+
+    Examples
+    --------
+    >>> payload_bytes(pa.array([b"abc", None, b"de"])), payload_bytes(pa.array([1, 2], pa.int32()))
+    (5, 8)
+    """
+    if isinstance(array, pa.ChunkedArray):
+        return sum(payload_bytes(chunk) for chunk in array.chunks)
+    t = pa.types
+    if t.is_struct(array.type):
+        return sum(payload_bytes(part) for part in array.flatten())
+    if t.is_list(array.type) or t.is_large_list(array.type):
+        return payload_bytes(array.flatten())
+    if t.is_binary(array.type) or t.is_large_binary(array.type):
+        return int(pc.sum(pc.binary_length(array)).as_py() or 0)
+    if t.is_binary_view(array.type):
+        if not len(array):
+            return 0
+        words = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
+        lengths = words[array.offset : array.offset + len(array), 0].astype(np.int64)
+        if array.null_count:
+            lengths = lengths[np.asarray(array.is_valid().to_numpy(zero_copy_only=False))]
+        return int(lengths.sum())
+    if t.is_string(array.type) or t.is_large_string(array.type) or t.is_dictionary(array.type):
+        return 0  # names of dtypes and formats, which files keep once
+    return int(len(array) * max(1, array.type.bit_width // 8))
+
+
+def stored_values(column: pa.Array | pa.ChunkedArray, kind: Type | None = None) -> Values:
+    """Return a stored column as values of rows: what its type decodes, if it has one."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if kind is not None and column.type != kind.storage():
+        try:
+            column = column.cast(kind.storage())
+        except pa.ArrowException:
+            kind = None
+    if kind is not None:
+        stacks = kind.stacks and not column.null_count
+        return kind.stack(column) if stacks else kind.decode(column)
+    nested = pa.types.is_nested(column.type)
+    plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if not column.null_count and (plain or pa.types.is_boolean(column.type)):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    if nested and pa.types.is_list(column.type):
+        return [None if v is None else np.asarray(v) for v in column.to_pylist()]
+    if pa.types.is_timestamp(column.type) and not column.null_count:
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    return list(column.to_pylist())
+
+
+def for_functions(values: Values) -> Values:
+    """Return values as functions of tensors take them: lists inside become arrays."""
+    if not isinstance(values, list):
+        return values
+    return [
+        np.asarray(v) if isinstance(v, (list, tuple)) and not hasattr(v, "_fields") else v
+        for v in values
+    ]
+
+
+def grouped(values: Any, ends: Array) -> list[Any]:
+    """Return the values of groups: of each one array where its members are alike, else a list.
+
+    Examples
+    --------
+    >>> grouped(np.arange(4), np.array([0, 3, 4]))
+    [array([0, 1, 2]), array([3])]
+    """
+    out: list[Any] = []
+    for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        some = values[start:stop]
+        out.append(some if isinstance(some, np.ndarray) else _stacked(some))
+    return out
+
+
+def _stacked(items: list[Any]) -> Any:
+    if items and all(isinstance(item, (np.ndarray, np.generic)) for item in items):
+        found = gathered(items)
+        return found
+    return items

@@ -1,0 +1,200 @@
+"""What a query reads, in files and bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.datasets.samples.sample_reading import read_column
+from tensorlake_spark.indexing.read_plan import size_text
+from tensorlake_spark.query.engine.leaf_values import payload_bytes
+from tensorlake_spark.query.engine.running import PlanRun
+from tensorlake_spark.query.functions.expressions import text_of
+from tensorlake_spark.query.planning.plan import Plan
+from tensorlake_spark.query.sources.columns import Lazy, TensorLeaf
+from tensorlake_spark.query.sources.dataset_source import DatasetSource
+
+
+@dataclass(frozen=True)
+class ScalarRead:
+    """What DuckDB may read of a source.
+
+    Attributes
+    ----------
+    name, uri : str
+        What the query calls it, and where it is.
+    version : int, or None
+        Its version.
+    columns : tuple of str
+        The columns.
+    files, rows, bytes : int
+        All that it has of these columns; DuckDB leaves out row groups that its conditions rule out.
+    """
+
+    name: str
+    uri: str
+    version: int | None
+    columns: tuple[str, ...]
+    files: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class TensorRead:
+    """What is read of a column of tensors.
+
+    Attributes
+    ----------
+    name, column : str
+        What the query calls the source, and the column.
+    rows, bytes : int
+        Samples, and their bytes as they are stored.
+    """
+
+    name: str
+    column: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ReadReport:
+    """What a query reads.
+
+    Attributes
+    ----------
+    text : str
+        The query.
+    statements : tuple of str
+        The SQL that DuckDB ran.
+    scalars : tuple of ScalarRead
+        What it read that from.
+    computed : tuple of str
+        Expressions on tensors that clauses needed, and those that are selected.
+    conditions : tuple of TensorRead
+        What was read of tensors so far.
+    selected : tuple of TensorRead
+        What a full read of the selected tensors takes.
+    """
+
+    text: str
+    statements: tuple[str, ...]
+    scalars: tuple[ScalarRead, ...]
+    computed: tuple[str, ...]
+    conditions: tuple[TensorRead, ...]
+    selected: tuple[TensorRead, ...]
+
+    @property
+    def scalar_bytes(self) -> int:
+        """Bytes of the stored columns."""
+        return sum(one.bytes for one in self.scalars)
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Bytes of tensors that were read so far."""
+        return sum(one.bytes for one in self.conditions)
+
+    @property
+    def selected_bytes(self) -> int:
+        """Bytes of the tensors that a full read of the view takes."""
+        return sum(one.bytes for one in self.selected)
+
+    def __str__(self) -> str:
+        lines = [f"query      {self.text}"]
+        for one in self.scalars:
+            version = "" if one.version is None else f", version {one.version}"
+            lines.append(f"source     {one.name}: {one.uri}{version}")
+            lines.append(
+                f"  scalars  {', '.join(one.columns) or 'none'}: {one.files} files, {one.rows} rows, "
+                f"{size_text(one.bytes)}"
+            )
+        lines += [f"SQL        {sql}" for sql in self.statements]
+        lines += [f"tensors    {text}" for text in self.computed]
+        lines += [
+            f"read       {r.name}.{r.column}: {r.rows} samples, {size_text(r.bytes)}"
+            for r in self.conditions
+        ]
+        lines += [
+            f"to read    {r.name}.{r.column}: {r.rows} samples, {size_text(r.bytes)}"
+            for r in self.selected
+        ]
+        return "\n".join(lines)
+
+
+def report_of(plan: Plan, run: PlanRun, table: pa.Table) -> ReadReport:
+    """Return what a plan that was run reads.
+
+    Parameters
+    ----------
+    plan : Plan
+        The query.
+    run : PlanRun
+        Its rows.
+    table : pyarrow.Table
+        The rows of the view, which may be some of these.
+    """
+    counts = run.evaluation.counts
+    read = [
+        TensorRead(plan.names.get(source, source), column, counts.rows[source, column], nbytes)
+        for (source, column), nbytes in sorted(counts.bytes.items())
+    ]
+    computed = [one.what for step in plan.steps for one in step.computed]
+    selected: dict[tuple[str, str, str], TensorRead] = {}
+    for name, output in plan.result.outputs.items():
+        if isinstance(output, Lazy):
+            if output.bare is None:
+                computed.append(f"{text_of(output.node)} AS {name}")
+            for leaf in output.tensors():
+                key = (leaf.source_name, leaf.column, leaf.key[1])
+                if key not in selected:
+                    selected[key] = _to_read(plan, leaf, table)
+    return ReadReport(
+        plan.text, tuple(run.statements), tuple(_scalars(plan)), tuple(computed), tuple(read),
+        tuple(selected.values()),
+    )  # fmt: skip
+
+
+def _scalars(plan: Plan) -> list[ScalarRead]:
+    out = []
+    for name, source in plan.sources.items():
+        files, nbytes = len(source.files()), 0
+        if isinstance(source, DatasetSource) and source.stored is not None:
+            leaves = [leaf.path for leaf in source.leaves(source.stored)]
+            for file in source.stored.files:
+                nbytes += file.bytes_of(range(file.metadata.num_row_groups), leaves)
+            files = len(source.stored.files)
+        out.append(
+            ScalarRead(
+                plan.names[name],
+                source.uri,
+                source.version,
+                tuple(sorted(source.used)),
+                files,
+                len(source),
+                nbytes,
+            )
+        )
+    return out
+
+
+def _to_read(plan: Plan, leaf: TensorLeaf, table: pa.Table) -> TensorRead:
+    column = (
+        table.column(leaf.key[1]).combine_chunks() if leaf.key[1] in table.column_names else None
+    )
+    name = plan.names.get(leaf.source_name, leaf.source_name)
+    if column is None or leaf.source.stored is None:
+        return TensorRead(name, leaf.column, 0, 0)
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.int64())
+    if pa.types.is_list(column.type):
+        column = column.flatten()
+    sids = np.unique(np.asarray(column.drop_null().to_numpy(zero_copy_only=False), np.int64))
+    positions = leaf.source.stored.positions_of(sids)
+    nbytes = 0
+    for start in range(0, len(positions), 4096):
+        some = positions[start : start + 4096]
+        nbytes += payload_bytes(read_column(leaf.source.dataset.parts, leaf.column, some))
+    return TensorRead(name, leaf.column, len(positions), nbytes)

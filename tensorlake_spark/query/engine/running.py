@@ -1,0 +1,157 @@
+"""A plan is run: steps one after the other, then what is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from tensorlake_spark.query.engine.evaluation import Evaluation
+from tensorlake_spark.query.engine.neighbours import best_rows
+from tensorlake_spark.query.engine.row_orders import arranged, expanded, sampled, split
+from tensorlake_spark.query.engine.session import DuckSession
+from tensorlake_spark.query.planning.plan import Expand, Plan, Relation, Step
+from tensorlake_spark.query.planning.queries import output_nodes
+
+
+class PlanRun:
+    """The rows of a query, and what it took to find them.
+
+    Parameters
+    ----------
+    plan : Plan
+        The query.
+    keyed : bool
+        Whether the sids of the rows are wanted, too, where no tensor needs them.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The columns that the plan's outputs need.
+    evaluation : Evaluation
+        Computes tensors; it counts what is read of them.
+    statements : list of str
+        The SQL that DuckDB was given.
+    rows : dict of str to int
+        How many rows each step had, before and after its conditions.
+    """
+
+    def __init__(self, plan: Plan, keyed: bool = False) -> None:
+        self.plan = plan
+        self.evaluation = Evaluation(plan.parameters)
+        self.statements: list[str] = []
+        self.rows: dict[str, int] = {}
+        files = [file for source in plan.sources.values() for file in source.files()]
+        with DuckSession(files) as session:
+            for source in plan.sources.values():
+                source.attach(session)
+            for step in plan.steps:
+                session.register(step.name, self._step(step, session))
+            self.table = narrowed(self._rows(session, final_tree(plan.result, keyed)))
+
+    def _rows(self, session: DuckSession, tree: Any) -> pa.Table:
+        sql = duckdb_sql(tree)
+        self.statements.append(sql)
+        used = {one.name for one in tree.find_all(exp.Placeholder)}
+        given = {name: plain(self.plan.parameters[name]) for name in used}
+        return session.rows(sql, given)
+
+    def _step(self, step: Step, session: DuckSession) -> pa.Table:
+        table = self._rows(session, step.tree)
+        self.rows[step.name] = table.num_rows
+        for computed in step.computed:
+            if step.best is not None and computed is step.computed[0]:
+                table = best_rows(self.evaluation, computed, table, step.best)
+            else:
+                table = table.append_column(computed.name, self.evaluation.column(computed, table))
+        if step.expand is not None:
+            table = self._expanded(step.expand, table)
+        if step.sample is not None:
+            count = table.num_rows if step.sample.count is None else step.sample.count
+            weights = table.column(step.sample.weight).combine_chunks()
+            drawn = sampled(_array(weights), count, step.sample.replace, self.plan.seed)
+            table = table.take(pa.array(drawn))
+        if step.arrange:
+            table = table.take(pa.array(arranged(table, step.arrange)))
+        if step.lengths:
+            rows, items = split(
+                [_array(table.column(name).combine_chunks()) for name in step.lengths]
+            )
+            table = table.take(pa.array(rows)).append_column("item", pa.array(items))
+        return table
+
+    def _expanded(self, expand: Expand, table: pa.Table) -> pa.Table:
+        stored = expand.source.stored
+        if stored is None:
+            return pa.table({"sid": pa.array([], pa.int64()), "place": pa.array([], pa.int64())})
+        sids = np.asarray(table.column(expand.key).to_numpy(), np.int64)
+        found = expanded(
+            stored.positions_of(sids), expand.before, expand.after, len(stored), expand.overlap
+        )
+        return pa.table({"sid": stored.sids[found], "place": np.arange(len(found))})
+
+
+def final_tree(relation: Relation, keyed: bool = True) -> Any:
+    """Return what DuckDB is asked at the end.
+
+    Parameters
+    ----------
+    relation : Relation
+        What is left of the query.
+    keyed : bool
+        Whether the sids are wanted, too, where no tensor needs them.
+    """
+    tree, columns = relation.tree, output_nodes(relation, keyed)
+    if not isinstance(tree, exp.Select):
+        columns = columns or [exp.alias_(exp.Literal.number(1), "c", quoted=True)]
+        return exp.Select(expressions=columns).from_(exp.Subquery(this=tree, alias="q"))
+    needed = {column.name for column in columns}
+    made = [one for one in tree.expressions if isinstance(one, exp.Star) or one.alias in needed]
+    if len(made) == len(tree.expressions):
+        return tree
+    tree = tree.copy()
+    kept = [one for one in tree.expressions if isinstance(one, exp.Star) or one.alias in needed]
+    tree.set("expressions", kept or tree.expressions[:1])
+    return tree
+
+
+def narrowed(table: pa.Table) -> pa.Table:
+    """Return a table in which sums of integers are int64 where they fit: DuckDB makes them 128 bits wide.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> narrowed(pa.table({"n": pa.array([Decimal(3)], pa.decimal128(38, 0))})).schema.field("n").type
+    DataType(int64)
+    """
+    for place, field in enumerate(table.schema):
+        if field.type == pa.decimal128(38, 0):
+            try:
+                table = table.set_column(place, field.name, table.column(place).cast(pa.int64()))
+            except pa.ArrowInvalid:
+                continue
+    return table
+
+
+def duckdb_sql(tree: Any) -> str:
+    """Return a tree as SQL for DuckDB."""
+    return str(tree.sql(dialect="duckdb"))
+
+
+def plain(value: Any) -> Any:
+    """Return a parameter as DuckDB takes it."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    return value
+
+
+def _array(column: Any) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return column
+
+
+__all__ = ["PlanRun", "duckdb_sql", "pc"]

@@ -1,0 +1,134 @@
+"""DuckDB for one query: in memory, with no way out to files that the query does not read."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from tensorlake_spark.errors import InvalidQueryError, MissingDependencyError
+from tensorlake_spark.query.sources.duckdb_tables import quoted
+
+Result = TypeVar("Result")
+
+
+_KEEP = 2
+
+_databases: OrderedDict[tuple[int, tuple[str, ...]], Any] = OrderedDict()
+"""Empty databases by the process and by the files that they may read, which never change: to make one takes a while."""
+
+_database_lock = threading.Lock()
+
+
+def _database(duckdb: Any, files: tuple[str, ...]) -> Any:
+    """Return a database in memory that may read some files, and no others, and whose settings are locked."""
+    key = (os.getpid(), files)  # a forked child has none of its threads
+    with _database_lock:
+        found = _databases.pop(key, None)
+        if found is None:
+            found = duckdb.connect(":memory:")
+            listed = "[" + ", ".join("'" + f.replace("'", "''") + "'" for f in files) + "]"
+            for setting in (
+                f"allowed_paths={listed}",
+                "python_enable_replacements=false",
+                "autoinstall_known_extensions=false",
+                "autoload_known_extensions=false",
+                "GLOBAL TimeZone='UTC'",
+                "GLOBAL ieee_floating_point_ops=true",
+                "enable_external_access=false",
+                "lock_configuration=true",
+            ):
+                found.execute(f"SET {setting}")
+        _databases[key] = found
+        while len(_databases) > _KEEP:
+            _databases.popitem(last=False)
+        return found
+
+
+class DuckSession:
+    """A connection to DuckDB whose tables and views nothing else sees.
+
+    Parameters
+    ----------
+    files : sequence of str
+        Files that may be read; no others.
+
+    Raises
+    ------
+    MissingDependencyError
+        If DuckDB is not there.
+    """
+
+    def __init__(self, files: Sequence[str] = ()) -> None:
+        try:
+            import duckdb
+        except ImportError as error:
+            raise MissingDependencyError(
+                "queries need DuckDB; pip install 'tensorlake-spark[query]' installs it"
+            ) from error
+        self._error = duckdb.Error
+        self._connection = _database(duckdb, tuple(files)).cursor()
+
+    def __enter__(self) -> DuckSession:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._connection.close()
+
+    def make_view(self, name: str, sql: str) -> None:
+        """Give a name to a query that this package wrote."""
+        self._connection.execute(f"CREATE TEMP VIEW {quoted(name)} AS {sql}")
+
+    def register(self, name: str, table: Any) -> None:
+        """Give a name to a table in memory, or to an Arrow dataset."""
+        self._connection.register(name, table)
+
+    def rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+        """Return the rows of a query. Ctrl-C ends it.
+
+        Raises
+        ------
+        InvalidQueryError
+            If DuckDB refuses it.
+        """
+
+        def work() -> pa.Table:
+            found = self._connection.sql(sql, params=dict(parameters) if parameters else None)
+            return found.to_arrow_table()
+
+        try:
+            return interruptible(work, self._connection.interrupt)
+        except self._error as error:
+            raise InvalidQueryError(f"{_said(error)}") from error
+
+
+def interruptible(work: Callable[[], Result], interrupt: Callable[[], None]) -> Result:
+    """Return what work returns, done in another thread: signals reach this one, and then it is interrupted."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    thread = threading.Thread(target=run, name="tensorlake-query", daemon=True)
+    thread.start()
+    try:
+        return future.result()
+    except BaseException:
+        if not future.done():
+            interrupt()
+        raise
+    finally:
+        thread.join()
+
+
+def _said(error: Exception) -> str:
+    """Return what DuckDB says, without the text that this package wrote for it."""
+    return str(error).split("\n\nLINE ", maxsplit=1)[0].strip()[:400]

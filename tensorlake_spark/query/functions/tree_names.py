@@ -1,0 +1,104 @@
+"""What the nodes of a query's tree are called: columns, functions, arguments; and the values of parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from tensorlake_spark.errors import InvalidQueryError
+
+
+def name_of(column: Any) -> str:
+    """Return the name by which `evaluate` looks for a column: its parts with dots between them.
+
+    Examples
+    --------
+    >>> from sqlglot import exp
+    >>> name_of(exp.column("images", table="d"))
+    'd.images'
+    """
+    return ".".join(part.name for part in column.parts)
+
+
+def sources_of(node: Any) -> set[str]:
+    """Return the names of the columns that an expression needs.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> sorted(sources_of(parse("SELECT iou(a, d.b) FROM d").selects[0]))
+    ['a', 'd.b']
+    """
+    return {name_of(column) for column in node.find_all(exp.Column)}
+
+
+def text_of(node: Any) -> str:
+    """Return an expression as text, for messages and names."""
+    try:
+        return str(node.sql())
+    except (SqlglotError, RecursionError, ValueError):
+        return type(node).__name__
+
+
+def arguments_of(node: Any) -> list[Any]:
+    """Return the arguments of a call, in order.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> [str(one) for one in arguments_of(parse("SELECT clip(x, 0, 1) FROM t").selects[0])]
+    ['x', '0', '1']
+    """
+    if isinstance(node, exp.Anonymous):
+        return list(node.expressions)
+    found: list[Any] = []
+    for name in node.arg_types:
+        value = node.args.get(name)
+        if isinstance(value, list):
+            found += value
+        elif isinstance(value, (exp.Condition, exp.Expression)):
+            found.append(value)
+    return found
+
+
+def function_name(node: Any) -> str | None:
+    """Return the name of the function that a node calls, in lower case, or None if it calls none.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> function_name(parse("SELECT SQRT(x) FROM t").selects[0])
+    'sqrt'
+    """
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).casefold()
+    return str(node.sql_name()).casefold() if isinstance(node, exp.Func) else None
+
+
+def parameter_value(name: str, value: Any) -> Any:
+    """Return the value of a parameter as expressions take it: lists become arrays.
+
+    Raises
+    ------
+    InvalidQueryError
+        If it is neither a number, text, truth, moment, array, nor a list of these.
+
+    Examples
+    --------
+    >>> parameter_value("q", [1, 2])
+    array([1, 2])
+    """
+    if value is None or isinstance(value, (bool, int, float, complex, str, np.generic)):
+        return value
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.zeros(0, object)
+    if array.dtype.kind == "O":
+        raise InvalidQueryError(
+            f"the parameter :{name} is {type(value).__name__}; a number, a text, a list of these or an array is taken"
+        )
+    return array if array.ndim else array[()]

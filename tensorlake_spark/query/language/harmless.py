@@ -1,0 +1,271 @@
+"""What a query may have: all else is refused, so that no query reads a file, changes a setting, or writes.
+
+A list of what is allowed is safe where a list of what is forbidden is not: a statement, a function or a kind of table
+that is not named here is an error, also one that an engine learns tomorrow.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import exp
+
+from tensorlake_spark.errors import did_you_mean
+from tensorlake_spark.query.functions.expressions import function_name
+from tensorlake_spark.query.functions.operators import ELEMENTS
+from tensorlake_spark.query.functions.registry import AGGREGATES, FUNCTIONS, SCALARS, find
+from tensorlake_spark.query.language.clauses import Arrange, Expand, SampleBy, Ungroup
+from tensorlake_spark.query.language.mistakes import mistake
+
+_NODES = [
+    "Select",
+    "Union",
+    "Intersect",
+    "Except",
+    "Subquery",
+    "CTE",
+    "With",
+    "From",
+    "Join",
+    "Where",
+    "Group",
+    "Having",
+    "Order",
+    "Ordered",
+    "Limit",
+    "Offset",
+    "Fetch",
+    "Distinct",
+    "Qualify",
+    "Window",
+    "WindowSpec",
+    "Over",
+    "Values",
+    "Tuple",
+    "Table",
+    "TableAlias",
+    "Alias",
+    "Aliases",
+    "Column",
+    "Identifier",
+    "Star",
+    "Dot",
+    "Literal",
+    "Boolean",
+    "Null",
+    "Placeholder",
+    "Var",
+    "Paren",
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "IntDiv",
+    "Mod",
+    "Neg",
+    "And",
+    "Or",
+    "Not",
+    "Xor",
+    "EQ",
+    "NEQ",
+    "LT",
+    "LTE",
+    "GT",
+    "GTE",
+    "NullSafeEQ",
+    "NullSafeNEQ",
+    "Is",
+    "In",
+    "Between",
+    "Like",
+    "ILike",
+    "SimilarTo",
+    "Escape",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+    "BitwiseNot",
+    "BitwiseLeftShift",
+    "BitwiseRightShift",
+    "DPipe",
+    "Case",
+    "If",
+    "Cast",
+    "TryCast",
+    "DataType",
+    "DataTypeParam",
+    "Interval",
+    "Bracket",
+    "Slice",
+    "Array",
+    "Exists",
+    "Any",
+    "All",
+    "Filter",
+    "WithinGroup",
+    "IgnoreNulls",
+    "RespectNulls",
+    "Version",
+    "Cube",
+    "Rollup",
+    "GroupingSets",
+    "Anonymous",
+    "ArrayContainsAll",
+    "ArrayContainedBy",
+    "ArrayOverlaps",
+    "Extract",
+    "ParameterizedAgg",
+    "Collate",
+    "AtTimeZone",
+    "Distance",
+    "PropertyEQ",
+]
+
+NODES: frozenset[type[Any]] = frozenset(
+    [getattr(exp, name) for name in _NODES if hasattr(exp, name)]
+    + [Arrange, Expand, SampleBy, Ungroup]
+)
+"""Kinds of nodes that are no functions."""
+
+TYPES = frozenset(
+    [
+        "BOOLEAN",
+        "TINYINT",
+        "SMALLINT",
+        "INT",
+        "BIGINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINT",
+        "UBIGINT",
+        "INT128",
+        "FLOAT",
+        "DOUBLE",
+        "DECIMAL",
+        "TEXT",
+        "VARCHAR",
+        "CHAR",
+        "NCHAR",
+        "NVARCHAR",
+        "BINARY",
+        "VARBINARY",
+        "BLOB",
+        "DATE",
+        "TIME",
+        "TIMESTAMP",
+        "TIMESTAMPTZ",
+        "TIMESTAMPNTZ",
+        "TIMESTAMPLTZ",
+        "DATETIME",
+        "INTERVAL",
+        "ARRAY",
+        "LIST",
+        "UUID",
+        "YEAR",
+        "MONTH",
+        "DAY",
+        "HOUR",
+        "MINUTE",
+        "SECOND",
+    ]
+)
+"""Types of CAST."""
+
+_FILE = re.compile(
+    r"""(?xi) ^\s*$ | :// | ^[/\\~.] | \\ | [*?] | \.\. |
+    \.(parquet|csv|tsv|json|jsonl|ndjson|txt|xlsx|avro|orc|arrow|feather|db|duckdb|sqlite|gz|zst|npy|npz)$"""
+)
+
+
+def check(sql: str, tree: Any) -> None:
+    """Refuse a tree that has what queries do not have.
+
+    Parameters
+    ----------
+    sql : str
+        Its text, for messages.
+    tree : sqlglot expression
+
+    Raises
+    ------
+    InvalidQueryError
+        With the place of the first thing that is refused.
+
+    Examples
+    --------
+    >>> import sqlglot
+    >>> check("SELECT a FROM t", sqlglot.parse_one("SELECT a FROM t"))
+    """
+    for node in tree.walk():
+        kind = type(node)
+        if kind in NODES:
+            _check_node(sql, node, kind)
+        elif isinstance(node, exp.Func):
+            _check_function(sql, node)
+        else:
+            raise _refusal(sql, node)
+
+
+def _check_node(sql: str, node: Any, kind: type[Any]) -> None:
+    if kind is exp.Table:
+        _check_table(sql, node)
+    elif kind is exp.Anonymous:
+        _check_function(sql, node)
+    elif kind is exp.With and node.args.get("recursive"):
+        raise mistake(sql, node, "WITH RECURSIVE is not taken", "a query has no recursion")
+    elif kind is exp.DataType:
+        name = str(getattr(node.this, "name", node.this)).upper()
+        if name not in TYPES:
+            text = node.sql()
+            raise mistake(
+                sql, node.parent, f"there is no type {text:.60}{did_you_mean(name, TYPES)}"
+            )
+    elif kind is exp.Placeholder and not node.args.get("this"):
+        raise mistake(sql, node, "a parameter has no name", "write :name")
+    elif kind is exp.Join and str(node.args.get("method") or "").upper() not in ("", "NATURAL"):
+        raise mistake(
+            sql, node, f"a join is not {node.args['method']}", "take JOIN ... ON or USING"
+        )
+    elif kind is exp.Select and (node.args.get("into") or node.args.get("hint")):
+        raise mistake(
+            sql, node, "SELECT INTO is not taken", "a query gives a view, which can be saved"
+        )
+    elif kind is exp.Select and not node.expressions:
+        raise mistake(sql, node, "SELECT has no columns", "SELECT * takes all")
+    elif kind is exp.Alias and isinstance(node.parent, exp.Anonymous):
+        raise mistake(sql, node, "an argument of a function has no name", "leave AS out")
+
+
+def _check_table(sql: str, node: Any) -> None:
+    if not isinstance(node.this, exp.Identifier):
+        inner = function_name(node.this) if isinstance(node.this, exp.Func) else None
+        if inner:
+            raise mistake(
+                sql, node.this, f"the table function {inner:.60} is not taken",
+                "open the table, and give it as a source: query(sql, name=table)",
+            )  # fmt: skip
+        raise _refusal(sql, node)
+    if any(_FILE.search(part.name) for part in node.parts):
+        raise mistake(
+            sql, node, f"{node.name!r:.80} looks like a file, and a query reads none",
+            "open the table, and give it as a source: query(sql, name=table)",
+        )  # fmt: skip
+
+
+def _check_function(sql: str, node: Any) -> None:
+    name = function_name(node) or ""
+    if name in SCALARS or name in AGGREGATES or find(name) is not None:
+        return
+    near = did_you_mean(name, {*FUNCTIONS.names(), *ELEMENTS, *SCALARS, *AGGREGATES})
+    raise mistake(
+        sql, node, f"there is no function {name!r:.80}", near or "register_function adds one"
+    )
+
+
+def _refusal(sql: str, node: Any) -> Exception:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
+    return mistake(
+        sql, node, f"{words} is not taken in a query", "a query reads tables that are given to it"
+    )

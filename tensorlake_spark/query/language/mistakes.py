@@ -1,0 +1,91 @@
+"""A mistake in the text of a query, shown where it is: the line, the column, and a caret under the word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorlake_spark.errors import InvalidQueryError
+
+WIDEST = 120
+"""So many characters of a line are shown."""
+
+
+def mistake(sql: str, place: Any, message: str, remedy: str = "") -> InvalidQueryError:
+    """Return the error for a mistake in a query.
+
+    Parameters
+    ----------
+    sql : str
+        The whole text.
+    place : sqlglot expression, int, or None
+        The node that is wrong, or the position of its first character. None, or a node that does not know where it
+        stands, shows no place.
+    message : str
+        What is wrong.
+    remedy : str
+        What can be done.
+
+    Returns
+    -------
+    InvalidQueryError
+        To be raised.
+
+    Examples
+    --------
+    >>> print(mistake("SELECT imges", 7, "there is no column 'imges'", "did you mean 'images'?"))
+    there is no column 'imges'; did you mean 'images'? (line 1, column 8)
+    SELECT imges
+           ^^^^^
+    """
+    text = message
+    if remedy:
+        text += f"; {remedy.removeprefix('; ')}"
+    span = place if isinstance(place, tuple) else span_of(place)
+    if span is None or not 0 <= span[0] <= len(sql):
+        return InvalidQueryError(text)
+    start, end = span
+    line = sql.count("\n", 0, start) + 1
+    first = sql.rfind("\n", 0, start) + 1
+    last = sql.find("\n", start)
+    shown = sql[first : len(sql) if last < 0 else last]
+    column = start - first
+    if isinstance(place, int):
+        end = start + _word(sql[start:])
+    width = max(1, min(end - start, len(shown) - column))
+    left = max(0, column - WIDEST // 2)
+    shown = shown[left : left + WIDEST]
+    width = min(width, max(1, len(shown) - (column - left)))
+    caret = "".join("\t" if c == "\t" else " " for c in shown[: column - left]) + "^" * width
+    return InvalidQueryError(f"{text} (line {line}, column {column + 1})\n{shown}\n{caret}")
+
+
+def span_of(place: Any) -> tuple[int, int] | None:
+    """Return where a node begins and ends in the text, or None if it does not say.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> span_of(parse("SELECT a FROM t").selects[0])
+    (7, 8)
+    """
+    if place is None:
+        return None
+    if isinstance(place, int):
+        return place, place + 1
+    own = _meta(place)
+    if own is not None:
+        return own
+    spans = [span for node in place.walk() if (span := _meta(node)) is not None]
+    return min(spans) if spans else None
+
+
+def _meta(node: Any) -> tuple[int, int] | None:
+    said = node.meta
+    return (said["start"], said["end"] + 1) if "start" in said and "end" in said else None
+
+
+def _word(rest: str) -> int:
+    length = 0
+    while length < len(rest) and (rest[length].isalnum() or rest[length] in "_."):
+        length += 1
+    return max(1, length)

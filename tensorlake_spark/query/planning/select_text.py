@@ -1,0 +1,296 @@
+"""The text of one SELECT: names resolved, stars spread out, sub-queries planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from tensorlake_spark.errors import did_you_mean
+from tensorlake_spark.query.functions.expressions import text_of
+from tensorlake_spark.query.functions.registry import AGGREGATES
+from tensorlake_spark.query.planning.names import Scope, columns_name, stored_node
+from tensorlake_spark.query.planning.plan import Relation
+from tensorlake_spark.query.planning.tensor_work import ARRAY, kind_of
+from tensorlake_spark.query.sources.columns import Stored, TensorLeaf
+
+if TYPE_CHECKING:
+    from tensorlake_spark.query.planning.queries import Planner
+
+PICKING = (exp.First, exp.Last, exp.AnyValue, exp.ArgMax, exp.ArgMin)
+"""Aggregates that give a value of one of the rows."""
+
+
+class SelectText:
+    """Reads one SELECT.
+
+    Parameters
+    ----------
+    planner : Planner
+        Of the whole query.
+    node : sqlglot Select
+        The SELECT.
+    parent : Scope, or None
+        That of the query around it, which it may name.
+    ctes : mapping of str to Relation
+        What WITH defines.
+
+    Attributes
+    ----------
+    items : list of (str, node)
+        What is selected, resolved.
+    clauses : dict
+        The other clauses, resolved: ``group``, ``having``, ``order``, ``distinct``, ``qualify``, ``windows``.
+    arranged : list of node
+        What ARRANGE BY names.
+    weight : node, or None
+        What SAMPLE BY names.
+    """
+
+    def __init__(
+        self, planner: Planner, node: Any, parent: Scope | None, ctes: Mapping[str, Relation]
+    ) -> None:
+        self.planner, self.node, self.ctes = planner, node, ctes
+        self.scope = Scope(planner.sql, parent)
+        self.parameters = planner.parameters
+        self.items: list[tuple[str, Any]] = []
+        self.clauses: dict[str, Any] = {}
+
+    def resolved(self, node: Any, aliases: bool = False) -> Any:
+        """Return a part of the text with its names resolved, and sub-queries planned."""
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            raise self.planner.mistake(node, "a star cannot stand here")
+        if isinstance(node, (exp.Column, exp.Dot)):
+            return self.scope.column(node, aliases)
+        if isinstance(node, exp.Placeholder):
+            self.planner.parameter(node)
+            return node.copy()
+        if isinstance(node, exp.Query):
+            return self._subquery(node)
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+            presence = self._presence(self.resolved(node.this, aliases))
+            if presence is not None:
+                return presence
+        if _is_list(node):
+            node = exp.ArrayAgg(this=node.expressions[0])
+        made = type(node)()
+        made.meta.update(node.meta)
+        for key, value in node.args.items():
+            if isinstance(value, exp.Expression):
+                made.set(key, self.resolved(value, aliases))
+            elif isinstance(value, list):
+                made.set(
+                    key,
+                    [
+                        self.resolved(v, aliases) if isinstance(v, exp.Expression) else v
+                        for v in value
+                    ],
+                )
+            else:
+                made.set(key, value)
+        if isinstance(made, exp.Count):
+            self._count(made)
+        return made
+
+    def _subquery(self, node: Any) -> Any:
+        relation = self.planner.planned(node, self.scope, self.ctes)
+        stored = [output.ref for output in relation.outputs.values() if isinstance(output, Stored)]
+        if len(stored) < len(relation.outputs) and not isinstance(node.parent, exp.Exists):
+            raise self.planner.mistake(
+                node, "a sub-query inside an expression gives numbers or texts, not tensors",
+                "reduce the tensor, as array_mean(x) does, in a table of WITH or FROM",
+            )  # fmt: skip
+        inner = exp.select(
+            *[stored_node(("q", name)) for _, name in stored] or [exp.Literal.number(1)]
+        )
+        inner = inner.from_(exp.Subquery(this=relation.tree.copy(), alias="q"))
+        return exp.Subquery(this=inner) if isinstance(node, exp.Subquery) else inner
+
+    def _presence(self, node: Any) -> Any:
+        """Return whether a tensor is null as DuckDB tells it, None if it cannot."""
+        if not isinstance(node, exp.Column) or node.table:
+            return None
+        leaf = self.scope.leaves[node.name]
+        if not isinstance(leaf, TensorLeaf):
+            return None
+        table = next((t for t in self.scope.tables if t.alias == leaf.key[0]), None)
+        if table is None or table.source is not leaf.source:
+            return None
+        name = leaf.source.presence(leaf.column)
+        if name is None:
+            return None
+        leaf.source.used.add(name)
+        return stored_node((leaf.key[0], name))
+
+    def _count(self, node: Any) -> None:
+        presence = self._presence(node.this) if isinstance(node.this, exp.Column) else None
+        if presence is not None:
+            yes = exp.If(this=exp.not_(presence, copy=False), true=exp.Literal.number(1))
+            node.set("this", exp.Case(ifs=[yes]))
+
+    def _read_items(self) -> None:
+        for item in self.node.expressions:
+            star = item if isinstance(item, exp.Star) else item.this
+            if isinstance(star, exp.Star) and isinstance(item, (exp.Star, exp.Column)):
+                self._read_star(star, item)
+                continue
+            inner = item.this if isinstance(item, exp.Alias) else item
+            node = self.scope.with_class_numbers(self.resolved(inner))
+            if isinstance(item, exp.Alias):
+                name = item.alias
+                self.scope.aliases[name.casefold()] = node
+            elif isinstance(inner, (exp.Column, exp.Dot)):
+                name = self._column_name(inner)
+            else:
+                name = text_of(inner)
+            self.items.append((name, node))
+        self.items = _distinct_names(self.items)
+
+    def _column_name(self, node: Any) -> str:
+        written = columns_name(node).replace(".", "/").casefold()
+        for table in self.scope.tables:
+            for parts, named in table.columns.items():
+                full = "/".join(parts)
+                if named.starred and (
+                    full == written or f"{table.called.casefold()}/{full}" == written
+                ):
+                    return named.name
+        last = node.name if isinstance(node, exp.Column) else node.expression.name
+        return str(last)
+
+    def _read_star(self, star: Any, item: Any) -> None:
+        table = item.table if isinstance(item, exp.Column) else None
+        left_out = star.args.get("except_") or star.args.get("except") or []
+        gone = {
+            columns_name(one).replace(".", "/").casefold()
+            if isinstance(one, (exp.Column, exp.Dot))
+            else one.name.casefold(): one
+            for one in left_out
+        }
+        for key in ("replace", "rename"):
+            if star.args.get(key):
+                raise self.planner.mistake(
+                    item, f"* {key.upper()} is not taken", "name the columns"
+                )
+        found = self.scope.starred(table or None, item)
+        names = {name.casefold() for name, _ in found}
+        for name, one in gone.items():
+            if name not in names:
+                near = did_you_mean(name, [n for n, _ in found]).removeprefix("; ")
+                raise self.planner.mistake(
+                    one, f"there is no column {name!r:.80} to leave out", near
+                )
+        self.items += [(name, node) for name, node in found if name.casefold() not in gone]
+        if not found and not self.scope.tables:
+            raise self.planner.mistake(item, "there is no table in FROM that * could mean")
+
+    def _clause(self, key: str, aliases: bool) -> Any:
+        node = self.node.args.get(key)
+        return None if node is None else self.scope.with_class_numbers(self.resolved(node, aliases))
+
+    def _read_clauses(self) -> None:
+        for key in ("group", "having", "qualify", "distinct"):
+            found = self._clause(key, False)
+            if found is not None:
+                self.clauses[key] = found
+        if self.node.args.get("windows"):
+            self.clauses["windows"] = [self.resolved(w) for w in self.node.args["windows"]]
+        order = self.node.args.get("order")
+        if order is not None:
+            self.clauses["order"] = self.scope.with_class_numbers(self.resolved(order, True))
+            for one in self.clauses["order"].expressions:
+                one.set("this", self._positional(one.this, "ORDER BY"))
+        if "group" in self.clauses:
+            group = self.clauses["group"]
+            group.set("expressions", [self._positional(g, "GROUP BY") for g in group.expressions])
+        self.arranged: list[Any] = []
+        if self.node.args.get("arrange") is not None:
+            found = self.node.args["arrange"].expressions
+            self.arranged = [
+                self._positional(self.resolved(one, True), "ARRANGE BY") for one in found
+            ]
+        sampled = self.node.args.get("sample_by")
+        self.weight = None
+        if sampled is not None:
+            self.weight = self.scope.with_class_numbers(self.resolved(sampled.this, True))
+        self.limit, self.offset = self.node.args.get("limit"), self.node.args.get("offset")
+        for clause, name in ((self.limit, "LIMIT"), (self.offset, "OFFSET")):
+            if clause is not None:
+                self.planner.number(clause.expression, name)
+
+    def _positional(self, node: Any, what: str) -> Any:
+        if not isinstance(node, exp.Literal) or node.is_string or not node.this.isdigit():
+            return node
+        place = int(node.this)
+        if not 1 <= place <= len(self.items):
+            raise self.planner.mistake(
+                node, f"{what} {place} names no column", f"there are {len(self.items)}"
+            )
+        return self.items[place - 1][1].copy()
+
+    def _is_grouped(self) -> bool:
+        if "group" in self.clauses or "having" in self.clauses:
+            return True
+        nodes = [node for _, node in self.items]
+        return any(_aggregates(node) for node in nodes)
+
+    def _check_aggregates(self) -> None:
+        nodes = [node for _, node in self.items]
+        nodes += [
+            self.clauses[key] for key in ("having", "order", "qualify") if key in self.clauses
+        ]
+        for node in nodes:
+            for one in node.find_all(exp.AggFunc):
+                inner = one.this
+                if isinstance(inner, exp.Distinct):
+                    inner = inner.expressions[0]
+                if not isinstance(inner, exp.Expression) or isinstance(
+                    one, (exp.ArrayAgg, *PICKING)
+                ):
+                    continue
+                if kind_of(inner, self.parameters) == ARRAY and not isinstance(inner, exp.Bracket):
+                    name = one.sql_name().lower()
+                    raise self.planner.mistake(
+                        one, f"{name} takes a value a row, and this is a tensor a row",
+                        "reduce each tensor first, as array_mean(x) or array_max(x) does",
+                    )  # fmt: skip
+
+
+def _is_list(node: Any) -> bool:
+    """Whether a node is DuckDB's ``list(x)``, which collects as ``array_agg`` does."""
+    named = isinstance(node, exp.List) or (
+        isinstance(node, exp.Anonymous) and node.name.casefold() == "list"
+    )
+    return named and len(node.expressions) == 1
+
+
+def _aggregates(node: Any) -> bool:
+    """Whether a tree has an aggregate that is not over a window."""
+    if isinstance(node, (exp.Window, exp.Query)):
+        return isinstance(node, exp.Window) and any(
+            _aggregates(child) for child in node.this.iter_expressions()
+        )
+    if isinstance(node, exp.AggFunc):
+        return True
+    if isinstance(node, exp.Anonymous) and node.name.casefold() in AGGREGATES:
+        return True
+    return any(_aggregates(child) for child in node.iter_expressions())
+
+
+def has_windows(node: Any) -> bool:
+    return node.find(exp.Window) is not None
+
+
+def _distinct_names(items: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Give items that have the same name a number each."""
+    seen: set[str] = set()
+    out = []
+    for name, node in items:
+        new, number = name, 0
+        while new.casefold() in seen:
+            number += 1
+            new = f"{name}_{number}"
+        seen.add(new.casefold())
+        out.append((new, node))
+    return out

@@ -1,0 +1,66 @@
+"""The door to queries: SQL on datasets, their tensors, and tables beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.query.planning.queries import plan_query
+from tensorlake_spark.query.view import View
+
+
+def query(
+    sql: str,
+    /,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    **sources: Any,
+) -> View:
+    """Return the view of a query.
+
+    Parameters
+    ----------
+    sql : str
+        A SELECT on the sources by their names; docs/queries.md has the language.
+    parameters : mapping of str to object, optional
+        Values of ``:name`` in the text: numbers, texts, lists, arrays.
+    seed : int
+        For SAMPLE BY: the same seed draws the same rows.
+    **sources
+        What the query reads: a Dataset, a View, a TensorLake (its catalog), a pyarrow.Table, a pandas.DataFrame, or the
+        place of a dataset, a lake, a Delta table, a Parquet file or a folder of them. Datasets are read at the version
+        that they show now.
+
+    Returns
+    -------
+    View
+        Nothing is read before its first row is asked for.
+
+    Raises
+    ------
+    InvalidQueryError
+        If the text is no query, or names what is not there; it shows the place.
+    InvalidOptionError
+        If a source or a parameter is nothing that a query takes.
+    TableNotFoundError
+        If there is nothing at the place of a source.
+
+    Examples
+    --------
+    >>> import tempfile, pandas as pd, tensorlake_spark as tl
+    >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": tl.types.Tensor("int32", (None,)), "label": "int32"})
+    >>> ds.extend({"x": [[1, 2], [5], [7, 8, 9]], "label": [0, 1, 0]})
+    >>> names = pd.DataFrame({"label": [0, 1], "name": ["cat", "dog"]})
+    >>> view = tl.query(
+    ...     "SELECT name, array_max(x) AS top FROM ds JOIN names USING (label) ORDER BY top DESC",
+    ...     ds=ds, names=names)
+    >>> view.to_pandas()["name"].tolist()
+    ['cat', 'dog', 'cat']
+    """
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise InvalidOptionError(f"parameters={parameters!r:.80} is not a dict of names and values")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InvalidOptionError(f"seed={seed!r:.40} is not a number from 0")
+    return View(plan_query(sql, sources, parameters, seed))

@@ -1,0 +1,233 @@
+"""A dataset at a version as a table of DuckDB: scalars are read from its own Parquet files, tensors by their sids."""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from tensorlake_spark.datasets.dataset import Dataset, dataset
+from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.query.sources.columns import Lazy, Named, Parts, Stored, TensorLeaf, folded
+from tensorlake_spark.query.sources.duckdb_tables import Session, duckdb_type, quoted
+
+SID = "sid"
+
+
+class DatasetSource:
+    """A dataset at one version.
+
+    Parameters
+    ----------
+    name : str
+        What DuckDB calls it.
+    data : Dataset
+        The dataset; it is read at the version that it shows now.
+
+    Attributes
+    ----------
+    columns : dict
+        What it has under which name.
+    used : set of str
+        The columns that a query needs, by the names that DuckDB has for them; empty until a query is planned.
+    """
+
+    def __init__(self, name: str, data: Dataset) -> None:
+        self.name = name
+        self.dataset = pinned(data)
+        self.used: set[str] = set()
+        self._paths: dict[str, tuple[Parts, pa.DataType]] = {SID: ((SID,), pa.int64())}
+        self._present: dict[str, Parts] = {}
+        self.columns: dict[Parts, Named] = {(SID,): Named(SID, Stored(("", SID)), False)}
+        self.stored: StoredSamples | None = data.stored if data.version is not None else None
+        schema = data.schema.to_arrow() if self.stored is None else self.stored.schema
+        for column, kind in data.schema.items():
+            self._add(column, kind, _type_at(schema, tuple(column.split("/"))))
+
+    @property
+    def uri(self) -> str:
+        """Where it is."""
+        return self.dataset.uri
+
+    @property
+    def version(self) -> int | None:
+        """Its version."""
+        return self.dataset.version
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether DuckDB finds the samples in the order of their numbers."""
+        return self.stored is None or (self.stored.is_sorted and not self.stored.snapshot.deletions)
+
+    def _add(self, column: str, kind: Type, arrow: pa.DataType) -> None:
+        parts = tuple(column.split("/"))
+        nested = pa.types.is_nested(arrow)
+        if not kind.apart and not nested:
+            self._paths[column] = parts, arrow
+            self.columns[folded(column)] = Named(column, Stored(("", column), kind))
+            return
+        leaf = TensorLeaf(self, column, ("", SID), self.name)
+        self.columns[folded(column)] = Named(column, Lazy.of(exp.column("x0"), {"x0": leaf}))
+        if kind.apart:
+            return
+        fields = list(arrow) if pa.types.is_struct(arrow) else []
+        small = [f for f in fields if not pa.types.is_nested(f.type) and not _is_bytes(f.type)]
+        for field in small:
+            name = f"{column}.{field.name}"
+            self._paths[name] = (*parts, field.name), field.type
+            key = (*folded(column), field.name.casefold())
+            self.columns.setdefault(key, Named(name, Stored(("", name)), False))
+        self._present[column] = (*parts, small[0].name) if small else parts
+
+    def presence(self, column: str) -> str | None:
+        """Return the column of DuckDB that is null where a tensor is, None if DuckDB does not have it."""
+        return f"{column}?" if column in self._present else None
+
+    # ------------------------------------------------------------------ DuckDB
+
+    def attach(self, session: Session) -> None:
+        """Make a view of DuckDB that has the columns that are used."""
+        stored = self.stored
+        wanted = [SID, *sorted(self.used - {SID})]
+        if stored is None:
+            columns = ", ".join(f"NULL::{self._duck(name)} AS {quoted(name)}" for name in wanted)
+            session.make_view(self.name, f"SELECT {columns} LIMIT 0")
+        elif stored.snapshot.storage.is_local:
+            session.make_view(self.name, " UNION ALL ".join(self._parts(stored, session, wanted)))
+        else:
+            session.register(self.name, self._table(stored, wanted))
+
+    def files(self) -> list[str]:
+        """Return the files that DuckDB may read."""
+        if self.stored is None or not self.stored.snapshot.storage.is_local:
+            return []
+        base = self.stored.snapshot.storage.uri
+        return [os.path.join(base, path) for path in self.stored.files.paths]
+
+    def leaves(self, stored: StoredSamples) -> list[LeafColumn]:
+        """Return the leaf columns that are used."""
+        return stored.under([self._path(name) for name in (SID, *sorted(self.used - {SID}))])
+
+    def _path(self, name: str) -> Parts:
+        return self._present[name[:-1]] if name.endswith("?") else self._paths[name][0]
+
+    def _duck(self, name: str) -> str:
+        return "BOOLEAN" if name.endswith("?") else duckdb_type(self._paths[name][1])
+
+    def _parts(self, stored: StoredSamples, session: Session, wanted: list[str]) -> Iterator[str]:
+        """Yield a SELECT for each run of files that have the same columns: those that were added later are null."""
+        if not len(stored.files):
+            columns = ", ".join(f"NULL::{self._duck(name)} AS {quoted(name)}" for name in wanted)
+            yield f"SELECT {columns} LIMIT 0"
+            return
+        base = stored.snapshot.storage.uri
+        runs: list[tuple[tuple[bool, ...], bool, list[str]]] = []
+        needed = {name: stored.under([self._path(name)]) for name in wanted}
+        for number, path in enumerate(stored.files.paths):
+            file = stored.files[number]
+            here = tuple(all(file.has(leaf) for leaf in needed[name]) for name in wanted)
+            marked = stored.is_marked(number)
+            if not runs or runs[-1][:2] != (here, marked):
+                runs.append((here, marked, []))
+            runs[-1][2].append(path)
+        for number, (here, marked, paths) in enumerate(runs):
+            columns = ", ".join(
+                f"{self._expression(name) if there else f'NULL::{self._duck(name)}'} AS {quoted(name)}"
+                for name, there in zip(wanted, here, strict=True)
+            )
+            files = ", ".join(text(os.path.join(base, path)) for path in paths)
+            if not marked:
+                yield f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false) AS p"
+                continue
+            gone = f"{self.name}_gone_{number}"
+            session.register(gone, _deleted(stored, base, paths))
+            yield (
+                f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false, filename=true, "
+                f"file_row_number=true) AS p ANTI JOIN {quoted(gone)} AS g ON p.filename = g.path AND "
+                "p.file_row_number = g.place"
+            )
+
+    def _expression(self, name: str) -> str:
+        path = "p." + ".".join(quoted(part) for part in self._path(name))
+        return f"({path} IS NULL)" if name.endswith("?") else path
+
+    def _table(self, stored: StoredSamples, wanted: list[str]) -> pa.Table:
+        """Return what is used of a table in an object store: its chunks are asked for at once."""
+        paths = [self._path(name) for name in wanted]
+        found = stored.rows(paths, np.arange(len(stored)))
+        columns = [_column_at(found, path) for path in paths]
+        columns = [
+            column.is_null() if name.endswith("?") else column
+            for name, column in zip(wanted, columns, strict=True)
+        ]
+        return pa.table(columns, names=wanted)
+
+    # ------------------------------------------------------------------ versions
+
+    def at(
+        self, name: str, version: int | str | None, timestamp: str | dt.datetime | None
+    ) -> DatasetSource:
+        """Return another version of the same dataset."""
+        here = self.dataset
+        opened = dataset(
+            here.uri, storage_options=here._storage.options, version=version, timestamp=timestamp,
+            create=False, links=here._rules,
+        )  # fmt: skip
+        return DatasetSource(name, opened)
+
+
+def pinned(data: Dataset) -> Dataset:
+    """Return a dataset that stays at the version that one shows now."""
+    same = copy.copy(data)  # what is known of its files is shared
+    same._pinned = True
+    return same
+
+
+def text(value: str) -> str:
+    """Return a literal of SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _deleted(stored: StoredSamples, base: str, paths: list[str]) -> pa.Table:
+    files: list[str] = []
+    places: list[np.ndarray[Any, Any]] = []
+    for path in paths:
+        mask = stored.snapshot.kept(path)
+        gone = np.flatnonzero(~np.asarray(mask)) if mask is not None else np.zeros(0, np.int64)
+        places.append(gone)
+        files += [os.path.join(base, path)] * len(gone)
+    return pa.table({"path": pa.array(files, pa.string()), "place": np.concatenate(places)})
+
+
+def _column_at(table: pa.Table, path: Parts) -> pa.ChunkedArray:
+    column = table.column(path[0])
+    chunks, kind = column.chunks, column.type
+    for part in path[1:]:
+        index = kind.get_field_index(part)
+        chunks = [chunk.flatten()[index] for chunk in chunks]
+        kind = kind.field(index).type
+    return pa.chunked_array(chunks, kind)
+
+
+def _type_at(schema: pa.Schema, parts: Parts) -> pa.DataType:
+    kind = schema.field(parts[0]).type
+    for part in parts[1:]:
+        kind = kind.field(part).type
+    return kind
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    )

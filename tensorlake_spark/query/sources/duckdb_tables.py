@@ -1,0 +1,56 @@
+"""What a source needs of DuckDB: a place for views and tables, and the names of types."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+_TYPES = {
+    "bool": "BOOLEAN", "int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT",
+    "uint8": "UTINYINT", "uint16": "USMALLINT", "uint32": "UINTEGER", "uint64": "UBIGINT",
+    "halffloat": "FLOAT", "float": "FLOAT", "double": "DOUBLE", "string": "VARCHAR",
+    "large_string": "VARCHAR", "binary": "BLOB", "large_binary": "BLOB", "date32[day]": "DATE",
+}  # fmt: skip
+
+
+class Session(Protocol):
+    """Where sources make their tables."""
+
+    def make_view(self, name: str, sql: str) -> None:
+        """Give a name to a query that this package wrote."""
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Give a name to a table in memory."""
+
+
+def duckdb_type(kind: pa.DataType) -> str:
+    """Return DuckDB's name of a type of scalars.
+
+    Examples
+    --------
+    >>> duckdb_type(pa.int32()), duckdb_type(pa.decimal128(10, 2))
+    ('INTEGER', 'DECIMAL(10, 2)')
+    """
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP WITH TIME ZONE" if kind.tz else "TIMESTAMP"
+    return _TYPES.get(str(kind), "VARCHAR")
+
+
+def quoted(name: str) -> str:
+    """Return a name as DuckDB reads it.
+
+    Examples
+    --------
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def as_arrow(value: Any) -> pa.Table:
+    """Return a DataFrame as a table without its index."""
+    table: pa.Table = pa.Table.from_pandas(value, preserve_index=False)
+    return table

@@ -1,0 +1,167 @@
+"""What a user names becomes a source."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tensorlake_spark.datasets.dataset import Dataset, dataset
+from tensorlake_spark.delta.files.plain_table import PlainTable
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
+from tensorlake_spark.lake.lake import TensorLake
+from tensorlake_spark.lake.lake import open as open_lake
+from tensorlake_spark.query.sources.dataset_source import DatasetSource
+from tensorlake_spark.query.sources.duckdb_tables import as_arrow
+from tensorlake_spark.query.sources.table_source import TableSource
+
+Source = DatasetSource | TableSource
+
+TAKEN = (
+    "a Dataset, a View, a TensorLake, a pyarrow.Table, a pandas.DataFrame, or the place of a dataset, of a lake, of a "
+    "Delta table or of Parquet files"
+)
+
+
+def source_of(given: Any, name: str, called: str) -> Source:
+    """Return what a query reads under a name.
+
+    Parameters
+    ----------
+    given : object
+        What the user gave: see `TAKEN`.
+    name : str
+        What DuckDB shall call it.
+    called : str
+        What the query calls it, for messages.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is nothing of that kind.
+    TableNotFoundError
+        If there is nothing at that place.
+    """
+    as_source = getattr(given, "as_source", None)
+    if as_source is not None:
+        found: Source = as_source(name)
+        return found
+    if isinstance(given, Dataset):
+        return DatasetSource(name, given)
+    if isinstance(given, TensorLake):
+        return _catalog(given, name)
+    if isinstance(given, pd.DataFrame):
+        given = as_arrow(given)
+    if isinstance(given, pa.RecordBatch):
+        given = pa.Table.from_batches([given])
+    if isinstance(given, pa.Table):
+        return TableSource(name, called, None, given.schema, given.num_rows, given)
+    if isinstance(given, (str, os.PathLike)):
+        return _at_place(os.fspath(given), name)
+    raise InvalidOptionError(f"source {called}={type(given).__name__} is not {TAKEN}")
+
+
+def at_version(
+    source: TableSource, name: str, version: int | str | None, timestamp: str | dt.datetime | None
+) -> Source:
+    """Return another version of a Delta table.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is a table without versions.
+    """
+    if source.version is None:
+        raise InvalidOptionError(
+            f"{source.uri} has no versions; only datasets, lakes and Delta tables do"
+        )
+    if source.lake is not None:
+        options = source.lake._storage.options
+        opened = open_lake(
+            source.uri, storage_options=options, version=version, timestamp=timestamp, create=False
+        )
+        return _catalog(opened, name)
+    return _delta(Storage(source.uri), name, version, timestamp)
+
+
+def _at_place(uri: str, name: str) -> Source:
+    storage = Storage(uri)
+    if storage.is_local and not os.path.isdir(os.path.join(storage.uri, "_delta_log")):
+        return _parquet(storage.uri, name)
+    if not storage.is_local and storage.uri.endswith(".parquet"):
+        table = pq.read_table(storage.place[1], filesystem=storage.place[0])
+        return TableSource(name, storage.uri, None, table.schema, table.num_rows, table)
+    kind = PlainTable.kind(storage)
+    if kind == "samples":
+        return DatasetSource(name, dataset(uri, create=False))
+    if kind == "tensors":
+        return _catalog(open_lake(uri, create=False), name)
+    return _delta(storage, name, None, None)
+
+
+def _delta(
+    storage: Storage, name: str, version: int | str | None, timestamp: str | dt.datetime | None
+) -> TableSource:
+    found = PlainTable(storage, version, timestamp)
+    return TableSource(name, storage.uri, found.version, found.schema, found.rows, found.data)
+
+
+def _parquet(uri: str, name: str) -> TableSource:
+    place = Path(uri)
+    if place.is_dir():
+        paths = sorted(
+            str(path)
+            for path in place.rglob("*.parquet")
+            if not any(part.startswith((".", "_")) for part in path.relative_to(place).parts)
+        )
+    else:
+        paths = [uri] if place.is_file() else []
+    if not paths:
+        raise TableNotFoundError(f"there is no Delta table and no Parquet file at {uri}")
+    try:
+        files = [pq.ParquetFile(path) for path in paths]
+        schema = pa.unify_schemas(
+            [file.schema_arrow for file in files], promote_options="permissive"
+        )
+    except pa.ArrowException as error:
+        raise InvalidOptionError(f"{uri} cannot be read as Parquet: {error}") from error
+    rows = sum(file.metadata.num_rows for file in files)
+    for file in files:
+        file.close()
+    return TableSource(name, uri, None, schema, rows, None, paths)
+
+
+def _catalog(lake: TensorLake, name: str) -> TableSource:
+    frame = lake.catalog()
+    columns: dict[str, Any] = {}
+    for column in frame.columns:
+        values = frame[column].tolist()
+        if column in ("attrs", "axes"):
+            values = [None if v is None else json.dumps(v, default=str) for v in values]
+        elif column in ("shape", "block_shape"):
+            values = [None if v is None else [int(n) for n in v] for v in values]
+        columns[column] = values
+    kinds = {
+        "shape": pa.list_(pa.int64()), "block_shape": pa.list_(pa.int64()), "nnz": pa.int64(),
+        "nbytes": pa.int64(), "stored_bytes": pa.int64(), "rows": pa.int64(),
+    }  # fmt: skip
+    arrays = {
+        key: pa.array([_plain(v) for v in values], kinds.get(key, pa.string()))
+        for key, values in columns.items()
+    }
+    table = pa.table(arrays)
+    out = TableSource(name, lake.uri, lake.version, table.schema, table.num_rows, table)
+    out.lake = lake
+    return out
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,67 @@
+"""Expressions in batches."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sqlglot import exp
+
+import tensorlake_spark as tl
+from tensorlake_spark import types
+from tensorlake_spark.query.engine import evaluation
+from tensorlake_spark.query.engine.evaluation import Evaluation, joined, one_a_row
+from tensorlake_spark.query.planning.plan import Computed
+from tensorlake_spark.query.sources.columns import CollectedLeaf, ItemLeaf, Lazy, ScalarLeaf
+
+
+def scalar(name):
+    return Lazy.of(exp.column("x"), {"x": ScalarLeaf(("", name))})
+
+
+def test_batches_have_so_many_rows_as_memory_allows(shapes, monkeypatch):
+    monkeypatch.setattr(evaluation, "BATCH_BYTES", 64 << 10)
+    view = shapes.ds.query("SELECT images, labels FROM dataset WHERE array_mean(images) > 0")
+    sizes = [len(batch["labels"]) for batch in view.batches()]
+    assert sum(sizes) == 60
+    assert max(sizes) <= (64 << 10) // (40 * 48 * 3) + 1
+    assert all(np.array_equal(a["images"], b) for a, b in zip(view, shapes.images))
+
+
+def test_leaves_of_groups_and_items():
+    table = pa.table({"v": [[1, 2], [3]], "i": [1, 0]})
+    found = Evaluation({}).values(
+        Lazy.of(exp.column("x"), {"x": CollectedLeaf(scalar("v"))}), table
+    )
+    assert [v.tolist() for v in found] == [[1, 2], [3]]
+    item = Lazy.of(
+        exp.column("x"),
+        {"x": ItemLeaf(Lazy.of(exp.column("x"), {"x": CollectedLeaf(scalar("v"))}), ("", "i"))},
+    )
+    assert Evaluation({}).values(item, table).tolist() == [2, 3]
+
+
+def test_one_value_a_row():
+    computed = Computed("n", scalar("v"), "v")
+    table = pa.table({"v": [1, 2]})
+    assert one_a_row([np.float32(1), None], computed, table).to_pylist() == [1, None]
+    with pytest.raises(tl.InvalidQueryError, match=r"shape \(2,\) \(row 1\)"):
+        one_a_row([1, np.zeros(2)], computed, table)
+
+
+def test_batches_of_nulls_take_the_type_of_others():
+    found = joined([pa.nulls(2), pa.array([1.5]), pa.array([2])])
+    assert found.type == pa.float64()
+    assert found.to_pylist() == [None, None, 1.5, 2]
+    assert joined([pa.nulls(1)], True).type == pa.bool_()
+
+
+def test_links_are_followed(tmp_path):
+    images = [np.full((4, 5, 3), i, np.uint8) for i in range(3)]
+    paths = []
+    for i, image in enumerate(images):
+        source = tl.dataset(str(tmp_path / f"s{i}"), {"i": types.Image("png")})
+        source.append({"i": image})
+        paths.append(tmp_path / f"{i}.png")
+        paths[-1].write_bytes(source["i"].encoded(0))
+    ds = tl.dataset(str(tmp_path / "ds"), {"image": types.Link(types.Image("png"))})
+    ds.extend({"image": paths})
+    assert ds.query("SELECT image FROM dataset WHERE array_mean(image) > 0").sids.tolist() == [1, 2]

@@ -1,0 +1,42 @@
+"""The rows with the least values."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tensorlake_spark.query.engine.neighbours import kept
+from tensorlake_spark.query.planning.plan import Best
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 7, 99, 200])
+def test_the_kept_have_all_the_best(count, descending):
+    rng = np.random.default_rng(count)
+    values = rng.integers(0, 9, 100).astype("f8")
+    values[::11] = np.nan
+    array = pa.array(values, mask=rng.random(100) < 0.1)
+    found = kept(array, Best(count, descending))
+    assert (np.diff(found) > 0).all()
+
+    def rank(value):
+        if value is None:
+            return 2, 0
+        if np.isnan(value):
+            return (0, -np.inf) if descending else (1, 0)
+        return 0, -value if descending else value
+
+    listed = array.to_pylist()
+    order = sorted(range(100), key=lambda i: (rank(listed[i]), i))
+    best = order[:count]
+    worst = [rank(listed[i]) for i in best][-1:] or [None]
+    missing = set(best) - set(found.tolist())
+    assert not missing, (worst, missing)
+
+
+def test_texts_have_an_order_too(shapes):
+    view = shapes.ds.query(
+        "SELECT note FROM dataset ORDER BY upper(dtype(emb)) || note DESC, sid LIMIT 2"
+    )
+    assert len(view) == 2
+    found = kept(pa.array(["b", "a", None, "c"]), Best(2, True))
+    assert found.tolist() == [0, 3]

@@ -1,0 +1,51 @@
+"""Rows in an order."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.query.engine.row_orders import arranged, expanded, sampled, split
+
+
+def test_rows_with_nulls_and_lists_lie_together():
+    table = pa.table({"a": pa.array([None, 1, None, 2]), "b": [[1], [2], [1], [2]]})
+    assert arranged(table, ["a"]).tolist() == [0, 2, 1, 3]
+    assert arranged(table, ["b", "a"]).tolist() == [0, 2, 1, 3]
+    assert arranged(table.slice(0, 0), ["a"]).tolist() == []
+
+
+def test_weights():
+    drawn = sampled(pa.array([0, 1, 3, None], pa.float32()), 8000, True, 5)
+    assert np.allclose(np.bincount(drawn, minlength=4) / 8000, [0, 0.25, 0.75, 0], atol=0.02)
+    firsts = [int(sampled(pa.array([1, 3]), 1, False, seed)[0]) for seed in range(600)]
+    assert np.mean(firsts) == pytest.approx(0.75, abs=0.06)
+    assert sorted(sampled(pa.array([True, False, True]), 9, False, 0)) == [0, 2]
+    assert len(sampled(pa.array([], pa.int32()), 5, True, 0)) == 0
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ([1.0, -1.0], "-1.0 in row 1"),
+        ([np.nan], "nan"),
+        ([0.0], "no weight above 0"),
+        (["a"], "a number as weight"),
+    ],
+)
+def test_weights_that_are_none(weights, said):
+    with pytest.raises(tl.InvalidQueryError, match=said):
+        sampled(pa.array(weights), 1, True, 0)
+
+
+def test_neighbours_stay_inside():
+    assert expanded(np.array([0, 9]), 2, 2, 10, False).tolist() == [0, 1, 2, 7, 8, 9]
+    assert expanded(np.zeros(0, int), 2, 2, 10, True).tolist() == []
+
+
+def test_rows_are_split_by_their_lengths():
+    rows, items = split([pa.array([2, 0, 3]), pa.array([2, None, 3])])
+    assert rows.tolist() == [0, 0, 2, 2, 2]
+    assert items.tolist() == [0, 1, 0, 1, 2]
+    with pytest.raises(tl.InvalidQueryError, match="2 and 1 elements in row 0"):
+        split([pa.array([2]), pa.array([1])])

@@ -1,0 +1,79 @@
+"""DuckDB behind locks."""
+
+import os
+import signal
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.query.engine.session import DuckSession, interruptible
+
+OUT = [
+    "SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM '/etc/passwd'", "SELECT * FROM glob('/etc/*')",
+    "SELECT * FROM read_parquet('{other}')", "COPY (SELECT 1) TO '{other}.csv'", "ATTACH '{other}.db'",
+    "INSTALL httpfs", "SET enable_external_access=true", "SET allowed_paths=['/etc/passwd']",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", OUT)
+def test_only_the_files_that_are_named_are_read(tmp_path, sql):
+    one, other = tmp_path / "one.parquet", tmp_path / "other.parquet"
+    for path in (one, other):
+        pa.parquet.write_table(pa.table({"a": [1]}), path)
+    before = sorted(os.listdir(tmp_path))
+    with DuckSession([str(one)]) as session:
+        session.make_view("v", f"SELECT * FROM read_parquet('{one}')")
+        assert session.rows("SELECT a FROM v").to_pylist() == [{"a": 1}]
+        with pytest.raises(tl.InvalidQueryError):
+            session.rows(sql.format(other=other))
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_tables_are_not_seen_by_other_sessions():
+    with DuckSession() as one, DuckSession() as two:
+        one.register("t", pa.table({"a": [1]}))
+        one.make_view("v", "SELECT 2 AS a")
+        secret = pa.table({"a": [3]})  # a variable of Python is no table
+        assert secret.num_rows == 1
+        for name in ("t", "v", "secret"):
+            with pytest.raises(tl.InvalidQueryError, match="does not exist"):
+                two.rows(f"SELECT * FROM {name}")
+
+
+def test_an_interrupt_ends_a_query():
+    numbers = pa.table({"a": range(1_000_000)})
+    with DuckSession() as session:
+        session.register("t", numbers)
+        begun = threading.Event()
+
+        def stop():
+            begun.wait()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=stop)
+        thread.start()
+        threading.Timer(0.3, begun.set).start()
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            session.rows("SELECT sum(x.a * y.a) FROM t x, t y WHERE x.a <> y.a")
+        assert time.monotonic() - start < 60  # alone it takes hours
+        thread.join()
+        assert session.rows("SELECT 1 AS a").num_rows == 1
+
+
+def test_what_work_raises_is_raised_here():
+    def fail():
+        raise ValueError("here")
+
+    with pytest.raises(ValueError, match="here"):
+        interruptible(fail, lambda: None)
+    assert interruptible(threading.get_ident, lambda: None) != threading.get_ident()
+
+
+def test_times_are_in_utc():
+    with DuckSession() as session:
+        found = session.rows("SELECT CAST(TIMESTAMPTZ '2026-01-01 12:00:00+00' AS TEXT) AS t")
+    assert found["t"][0].as_py().startswith("2026-01-01 12:00:00")

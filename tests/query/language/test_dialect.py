@@ -1,0 +1,164 @@
+"""Slices, literals, clauses, versions and parameters, as the tree has them."""
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from tensorlake_spark.errors import InvalidQueryError
+from tensorlake_spark.query.language.dialect import TensorDialect
+from tensorlake_spark.query.language.parsing import parse
+from tensorlake_spark.query.user_functions import register_function, unregister_function
+
+
+def selected(text):
+    return parse(f"SELECT {text} FROM t").selects[0]
+
+
+def items(text):
+    return selected(f"x[{text}]").expressions
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("1:2:3", ("1", "2", "3")),
+        (":", ("", "", "")),
+        ("::", ("", "", "")),
+        ("::-1", ("", "", "-1")),
+        ("-5:", ("-5", "", "")),
+        (":-5", ("", "-5", "")),
+        ("a:b", ("a", "b", "")),
+        ("a::b", ("a", "", "b")),
+        ("a : : b", ("a", "", "b")),
+        (":b", ("", "b", "")),
+        ("a + 1:b * 2:-(c)", ("a + 1", "b * 2", "-(c)")),
+        ("$a:$b", (":a", ":b", "")),
+        ("(:a):(:b)", ("(:a)", "(:b)", "")),
+        ("array_max(y[0]):", ("ARRAY_MAX(y[0])", "", "")),
+    ],
+)
+def test_a_slice_has_three_parts(text, parts):
+    (node,) = items(text)
+    assert isinstance(node, exp.Slice)
+    found = (node.this, node.expression, node.args.get("step"))
+    assert tuple("" if one is None else one.sql() for one in found) == parts
+
+
+@pytest.mark.parametrize("text", ["newaxis", "NEWAXIS", "None", "null"])
+def test_a_new_axis(text):
+    first, second = items(f"{text}, 0")
+    assert isinstance(first, exp.Var)
+    assert first.name == "newaxis"
+    assert second.name == "0"
+
+
+def test_dots_stand_for_axes():
+    first, second = items("..., -1")
+    assert (first.name, second.sql()) == ("...", "-1")
+
+
+def test_a_column_may_begin_as_newaxis_does():
+    (node,) = items("none + 1")
+    assert isinstance(node, exp.Add)
+
+
+@pytest.mark.parametrize("text", ["1:2:3:4", "..", ".", "1 2", ",", ":,,", "x[", "1:2]]"])
+def test_brackets_that_make_no_sense(text):
+    with pytest.raises(InvalidQueryError):
+        items(text)
+
+
+def test_casts_in_parentheses_inside_a_bracket():
+    (node,) = items("(a::int)")
+    assert node.find(exp.Cast) is not None
+
+
+def test_casts_outside_of_brackets():
+    assert isinstance(selected("a::double"), exp.Cast)
+
+
+def test_array_literals():
+    node = selected("[[1, 2], [a, -3.5]]")
+    assert isinstance(node, exp.Array)
+    assert [one.sql(dialect=TensorDialect) for one in node.expressions] == ["[1, 2]", "[a, -3.5]"]
+    assert selected("[]").expressions == []
+
+
+def test_a_bracket_says_where_it_stands():
+    text = "SELECT x[1:2] FROM t"
+    node = parse(text).selects[0]
+    assert text[node.meta["start"] : node.meta["end"] + 1] == "[1:2]"
+
+
+@pytest.mark.parametrize("sign", [":", "$"])
+def test_parameters_have_names(sign):
+    node = selected(f"{sign}q")
+    assert isinstance(node, exp.Placeholder)
+    assert node.this == "q"
+
+
+@pytest.mark.parametrize("text", [": q", "$ q", ":1", ':"q"', "$'q'"])
+def test_parameters_without_a_name(text):
+    with pytest.raises(InvalidQueryError):
+        selected(f"a = {text}")
+
+
+@pytest.mark.parametrize(
+    "name", ["NORMALIZE", "contains", "Any", "all", "array_sum", "shape", "Mean"]
+)
+def test_functions_of_tensors_are_not_those_of_sqlglot(name):
+    node = selected(f"{name}(a, b)")
+    assert isinstance(node, exp.Anonymous)
+    assert node.name.casefold() == name.casefold()
+    assert len(node.expressions) == 2
+
+
+def test_functions_of_users_are_taken_before_those_of_sqlglot():
+    with pytest.raises(InvalidQueryError, match="var_map"):
+        selected("VAR_MAP(a, b)")
+    register_function("var_map", lambda a, b: a)
+    try:
+        assert isinstance(selected("VAR_MAP(a, b)"), exp.Anonymous)
+    finally:
+        unregister_function("var_map")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("VERSION 'gold'", "VERSION", "gold"),
+        ("version 5", "VERSION", "5"),
+        ("VERSION AS OF 5", "VERSION", "5"),
+        ("AS OF '2026-01-01'", "TIMESTAMP", "2026-01-01"),
+        ("TIMESTAMP AS OF '2026-01-01'", "TIMESTAMP", "2026-01-01"),
+        ("VERSION :v", "VERSION", "v"),
+    ],
+)
+@pytest.mark.parametrize("alias", ["", " d", " AS d"])
+def test_versions_of_tables(text, kind, value, alias):
+    table = parse(f"SELECT * FROM t {text}{alias} WHERE a = 1").find(exp.Table)
+    version = table.args["version"]
+    assert (version.name, version.expression.name) == (kind, value)
+    assert table.alias == ("d" if alias else "")
+
+
+@pytest.mark.parametrize("text", ["t version", "t AS version", "version", "t AS timestamp"])
+def test_words_of_versions_may_be_names(text):
+    table = parse(f"SELECT * FROM {text}").find(exp.Table)
+    assert table.args.get("version") is None
+
+
+def test_names_in_quotes_and_backticks():
+    assert selected('"training/boxes"').name == "training/boxes"
+    assert selected("`a b`").name == "a b"
+
+
+def test_the_dialect_works_through_sqlglot():
+    tree = sqlglot.parse_one("SELECT x[::2] FROM t", read=TensorDialect)
+    assert tree.sql(dialect=TensorDialect) == "SELECT x[::2] FROM t"
+
+
+@pytest.mark.parametrize("text", ["x[1:2, ...]", "[1, 2]", "x[-1]", "ANY(x > 1)", "x[$a]"])
+def test_what_is_printed_is_read_alike(text):
+    printed = selected(text).sql(dialect=TensorDialect)
+    assert selected(printed) == selected(text)

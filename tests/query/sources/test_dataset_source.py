@@ -1,0 +1,129 @@
+"""Datasets as sources: whatever lies where, the rows are right."""
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark import types
+from tensorlake_spark.query.sources.dataset_source import DatasetSource, pinned
+
+
+@pytest.fixture
+def grown(tmp_path):
+    """A dataset whose files have different columns, and which lost and changed samples."""
+    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32", "x": types.Tensor("int64", (None,))})
+    ds.extend({"n": range(5), "x": [np.arange(i) for i in range(5)]})
+    ds.add_column("more", "float64")
+    ds.add_column("g/tag", "string")
+    ds.add_column("late", types.Tensor("int64", (2,)))
+    ds.extend(
+        {"n": range(5, 8), "x": [np.arange(i) for i in range(5, 8)], "more": [0.5, None, 1.5],
+         "g/tag": ["a", None, "b"], "late": [[1, 2], [3, 4], [5, 6]]}
+    )  # fmt: skip
+    ds.delete([2, 6])
+    ds.update(1, {"n": 100})
+    return ds
+
+
+def test_columns_that_were_added_are_null_in_old_files(grown):
+    found = grown.query("SELECT n, more, g.tag AS tag FROM dataset").to_pandas()
+    assert found.index.tolist() == [0, 1, 3, 4, 5, 7]
+    assert found["n"].tolist() == [0, 100, 3, 4, 5, 7]
+    assert found["more"].isna().tolist() == [True] * 4 + [False] * 2
+    assert found["tag"].tolist() == [None] * 4 + ["a", "b"]
+    assert grown.query("SELECT n FROM dataset WHERE more > 0").sids.tolist() == [5, 7]
+    assert grown.query("SELECT count(more) AS a, count(late) AS b, count(x) AS c FROM dataset")[
+        0
+    ] == {"a": 2, "b": 2, "c": 6}
+
+
+def test_tensors_that_were_added_are_null_in_old_samples(grown):
+    view = grown.query("SELECT late, array_sum(late) AS s FROM dataset ORDER BY sid")
+    assert [None if v is None else v.tolist() for v in view["late"]] == [None] * 4 + [
+        [1, 2],
+        [5, 6],
+    ]
+    assert list(view["s"]) == [None] * 4 + [3, 11]
+    assert grown.query("SELECT n FROM dataset WHERE array_sum(late) > 0").sids.tolist() == [5, 7]
+    assert grown.query("SELECT n FROM dataset WHERE late IS NULL").sids.tolist() == [0, 1, 3, 4]
+    assert grown.query("SELECT n FROM dataset ORDER BY array_sum(late) DESC LIMIT 3").sids.tolist()[
+        :2
+    ] == [7, 5]
+
+
+def test_ragged_tensors(grown):
+    view = grown.query("SELECT x[-2:] AS tail FROM dataset WHERE shape(x)[0] >= 2")
+    assert [v.tolist() for v in view["tail"]] == [[1, 2], [2, 3], [3, 4], [5, 6]]
+
+
+def test_apart_columns(tmp_path):
+    images = [np.full((4 + i, 5, 3), i, np.uint8) for i in range(6)]
+    ds = tl.dataset(str(tmp_path / "ds"), {"image": types.Image("png", apart=True), "n": "int32"})
+    ds.extend({"image": images[:5], "n": range(5)})
+    ds.append({"n": 5})
+    view = ds.query("SELECT image, n FROM dataset WHERE array_mean(image) >= 2 AND n < 4")
+    assert view.sids.tolist() == [2, 3]
+    assert all(np.array_equal(a, b) for a, b in zip(view["image"], images[2:4]))
+    assert ds.query("SELECT n FROM dataset WHERE image IS NULL").sids.tolist() == [5]
+
+
+def test_of_tiled_samples_only_the_tiles_are_read(tmp_path):
+    rng = np.random.default_rng(0)
+    large = [rng.integers(0, 256, (600, 500), np.uint8) for _ in range(2)]
+    small = rng.integers(0, 256, (20, 30), np.uint8)
+    ds = tl.dataset(
+        str(tmp_path / "ds"), {"scan": types.Tensor("uint8", (None, None))}, tile_bytes=64 << 10
+    )
+    ds.extend({"scan": [large[0], small, large[1]]})
+    view = ds.query(
+        "SELECT scan[5:15, -20:] AS corner, scan[3, 4] AS one FROM dataset WHERE array_mean(scan[:10, :10]) > 0"
+    )
+    for row, scan in zip(view, [large[0], small, large[1]], strict=True):
+        assert np.array_equal(row["corner"], scan[5:15, -20:])
+        assert row["one"] == scan[3, 4]
+    whole = ds.query("SELECT scan FROM dataset")
+    assert np.array_equal(whole[2]["scan"], large[1])
+
+
+def test_an_empty_dataset_and_one_without_a_table(tmp_path):
+    nothing = tl.dataset(str(tmp_path / "none"))
+    assert nothing.query("SELECT count(*) AS n FROM dataset")[0]["n"] == 0
+    empty = tl.dataset(str(tmp_path / "empty"), {"n": "int32", "x": types.Tensor("int64", (2,))})
+    view = empty.query("SELECT n, x FROM dataset WHERE array_sum(x) > 1 ORDER BY n LIMIT 3")
+    assert len(view) == 0
+    assert view.to_arrow().num_rows == 0
+    assert empty.query("SELECT sum(n) AS s FROM dataset")[0]["s"] is None
+
+
+def test_order_is_that_of_samples_whatever_files_say(tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32"})
+    ds.extend({"n": range(6)})
+    ds.update([1, 4], {"n": 50})
+    ds.optimize(order=[5, 4, 3, 2, 1, 0])
+    assert ds.query("SELECT n FROM dataset")["n"].tolist() == [0, 50, 2, 3, 50, 5]
+    assert ds.query("SELECT n FROM dataset WHERE n > 2").sids.tolist() == [1, 3, 4, 5]
+
+
+def test_an_object_store(tmp_path, s3):
+    uri = "s3://bucket/queries/ds"
+    ds = tl.dataset(
+        uri,
+        {"n": "int32", "x": types.Tensor("int64", (None,)), "g/k": "int32"},
+        storage_options=s3.options,
+    )
+    ds.extend({"n": range(6), "x": [np.arange(i) for i in range(6)], "g/k": range(6)})
+    ds.delete([3])
+    view = ds.query("SELECT n, x FROM dataset WHERE array_sum(x) > 1 AND g.k < 5 AND x IS NOT NULL")
+    assert view.sids.tolist() == [4]
+    assert view["x"][0].tolist() == [0, 1, 2, 3]
+    assert ds.query("SELECT sum(n) AS s FROM dataset VERSION 1")[0]["s"] == 15
+
+
+def test_a_source_stays_at_its_version(tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32"})
+    ds.extend({"n": [1]})
+    source = DatasetSource("s", ds)
+    same = pinned(ds)
+    ds.extend({"n": [2]})
+    assert (len(source), source.version, len(same), len(ds)) == (1, 1, 1, 2)
+    assert len(source.at("s2", 1, None)) == 1

@@ -1,0 +1,109 @@
+"""Views: rows in an order, read when they are asked for."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark import types
+
+
+@pytest.fixture
+def view(shapes):
+    return shapes.ds.query(
+        "SELECT images[:8, :8] AS crop, labels, note, training.score, boxes FROM dataset WHERE sid >= 6 ORDER BY sid DESC"
+    )
+
+
+def test_what_a_view_is(shapes, view):
+    assert len(view) == 54
+    assert view.names == ["crop", "labels", "note", "training/score", "boxes"]
+    assert view.sids.tolist() == [*range(59, 5, -1)]
+    assert view.sids.dtype == np.int64
+    assert view.sources == {"dataset": (shapes.ds.uri, shapes.ds.version)}
+    assert view.dataset.version == shapes.ds.version
+    assert view.text.startswith("SELECT images")
+    kinds = view.types
+    assert kinds["labels"] == shapes.ds.schema["labels"]
+    assert kinds["boxes"] == shapes.ds.schema["boxes"]
+    assert str(kinds["crop"]) == "Tensor('uint8', (8, 8, 3))"
+    assert "54 rows" in repr(view)
+    assert "<table>" in view._repr_html_()
+
+
+def test_rows_columns_and_parts(shapes, view):
+    row = view[3]
+    assert np.array_equal(row["crop"], shapes.images[56][:8, :8])
+    assert (row["labels"], row["note"]) == (shapes.labels[56], None)
+    assert view[-1]["training/score"] == shapes.scores[6]
+    assert np.array_equal(view["labels"], shapes.labels[:5:-1])
+    part = view[10:4:-2]
+    assert part.sids.tolist() == view.sids[10:4:-2].tolist()
+    assert view[[5, 1]][1]["labels"] == view[1]["labels"]
+    assert len(view[np.arange(54) % 9 == 0]) == 6
+    assert [v.tolist() for v in part["boxes"]] == [shapes.boxes[i].tolist() for i in part.sids]
+    for bad in (54, -55, "nothing", 1.5):
+        with pytest.raises((IndexError, KeyError)):
+            view[bad]
+
+
+def test_batches(shapes, view):
+    found = list(view.batches(["labels", "boxes"], rows=20))
+    assert [len(b["labels"]) for b in found] == [20, 20, 14]
+    assert list(found[0]) == ["labels", "boxes"]
+    assert isinstance(found[0]["labels"], np.ndarray)
+    assert np.array_equal(np.concatenate([b["labels"] for b in found]), view["labels"])
+    assert [row["labels"] for row in view] == view["labels"].tolist()
+    with pytest.raises(tl.UnknownLabelError, match="did you mean 'labels'"):
+        next(view.batches(["label"]))
+    with pytest.raises(tl.InvalidQueryError, match="rows=0"):
+        next(view.batches(rows=0))
+
+
+def test_other_forms(shapes, view):
+    table = view.to_arrow()
+    assert table.column_names == view.names
+    crops = types.Tensor("uint8", (8, 8, 3)).stack(table["crop"].combine_chunks())
+    assert np.array_equal(crops[0], shapes.images[59][:8, :8])
+    frame = view.to_pandas(["note", "labels", "crop"])
+    assert frame.index.tolist() == view.sids.tolist()
+    assert frame["note"].isna().sum() == sum(i % 7 == 0 for i in range(6, 60))
+    assert frame["labels"].dtype == np.int32
+    numbers = tl.query("SELECT a FROM t", t=pd.DataFrame({"a": pd.array([1, None], "Int64")}))
+    assert numbers.to_pandas()["a"].dtype == "Int64"
+
+
+def test_views_of_views(shapes, view):
+    more = view.query(
+        "SELECT array_mean(crop) AS m, labels FROM dataset WHERE labels = 'dog' AND array_mean(crop) > 100"
+    )
+    means = {i: shapes.images[i][:8, :8].mean() for i in range(6, 60)}
+    expected = [i for i in range(59, 5, -1) if shapes.labels[i] == 1 and means[i] > 100]
+    assert more.sids.tolist() == expected
+    assert np.allclose(more["m"], [means[i] for i in expected])
+    part = view[:5].query(
+        "SELECT count(*) AS n, max(sid) AS top FROM dataset JOIN ds ON ds.note = dataset.note",
+        ds=shapes.ds,
+    )
+    assert part[0]["n"] > 5
+    grouped = shapes.ds.query("SELECT labels, emb FROM dataset GROUP BY labels")
+    deep = grouped.query("SELECT labels, array_mean(emb) AS m FROM dataset ORDER BY labels")
+    assert np.allclose(
+        deep["m"], [shapes.vectors[shapes.labels == n].mean() for n in range(3)], atol=1e-6
+    )
+
+
+def test_nothing_is_read_before_it_is_asked_for(tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32", "x": types.Tensor("int32", (2,))})
+    ds.extend({"n": [1, 2], "x": [[1, 2], [3, 4]]})
+    view = ds.query("SELECT x FROM dataset WHERE array_sum(x) > 3")
+    assert "not run yet" in repr(view)
+    assert view._state.known is None
+    assert len(view) == 1
+    assert view._state.known == 1
+
+
+def test_a_view_without_a_dataset_has_no_sids():
+    view = tl.query("SELECT a FROM t", t=pd.DataFrame({"a": [1]}))
+    assert view.sids is None
+    assert view.dataset is None
