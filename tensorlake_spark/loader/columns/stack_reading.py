@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.datasets.types.tensors import ArrayType
-from tensorlake_spark.delta.samples.payload_places import PayloadPlaces
+from tensorlake_spark.delta.samples.scattered.payload_places import PayloadPlaces
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.loader.columns.plain_reading import PlainReading

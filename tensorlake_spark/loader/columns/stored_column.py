@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tensorlake_spark.datasets.samples.sample_reading import read_column
 from tensorlake_spark.datasets.types.base import field_of
-from tensorlake_spark.delta.samples.payload_places import PayloadPlaces
-from tensorlake_spark.delta.samples.scattered_rows import ScatteredRows
+from tensorlake_spark.delta.samples.scattered.payload_places import PayloadPlaces
+from tensorlake_spark.delta.samples.scattered.scattered_rows import ScatteredRows
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.loader.columns.values import Array
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.samples.sample_reading import parts_of
-from tensorlake_spark.delta.samples.scattered_rows import ScatteredRows
+from tensorlake_spark.delta.samples.scattered.scattered_rows import ScatteredRows
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.ranges import Remote
 from tensorlake_spark.delta.store.storage import reaching

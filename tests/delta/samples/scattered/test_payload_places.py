@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.samples.payload_places import PayloadPlaces
-from tensorlake_spark.delta.samples.scattered_rows import ScatteredRows
+from tensorlake_spark.delta.samples.scattered.payload_places import PayloadPlaces
+from tensorlake_spark.delta.samples.scattered.scattered_rows import ScatteredRows
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import CorruptDataError
 
@@ -79,7 +79,7 @@ def test_a_file_that_was_cut_short_is_named(tmp_path):
 
 def test_another_store_than_the_disk_is_read_by_its_streams(tmp_path, monkeypatch):
     (tmp_path / "a.parquet").write_bytes(b"one.two")
-    monkeypatch.setattr("tensorlake_spark.delta.samples.payload_places._IS_POSIX", False)
+    monkeypatch.setattr("tensorlake_spark.delta.samples.scattered.payload_places._IS_POSIX", False)
     rows = np.zeros((2, 3), np.uint8)
     places = PayloadPlaces(
         Storage(str(tmp_path)), {0: "a.parquet"}, np.zeros(2, int), [4, 0], [3, 3]

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
-from tensorlake_spark.delta.samples.payload_places import PayloadPlaces
 from tensorlake_spark.delta.samples.sample_values import SampleFile
+from tensorlake_spark.delta.samples.scattered.payload_places import PayloadPlaces
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import reaching
 

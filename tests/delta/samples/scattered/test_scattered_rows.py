@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.samples.scattered_rows import ScatteredRows
+from tensorlake_spark.delta.samples.scattered.scattered_rows import ScatteredRows
 
 COUNT = 90
 SIZES = [1 + 37 * k % 500 for k in range(COUNT)]
