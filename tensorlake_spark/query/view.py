@@ -20,8 +20,8 @@ from tensorlake_spark.query.engine.leaf_values import stored_values
 from tensorlake_spark.query.engine.read_report import ReadReport, report_of
 from tensorlake_spark.query.engine.running import PlanRun
 from tensorlake_spark.query.planning.plan import Plan
-from tensorlake_spark.query.sources.columns import Lazy, Output, Stored
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
+from tensorlake_spark.query.sources.source_columns import Lazy, Output, Stored
 from tensorlake_spark.query.sources.table_source import TableSource
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tensorlake_spark.query.planning.names import Table, stored_node
 from tensorlake_spark.query.planning.tensor_work import conjuncts, has_tensors
-from tensorlake_spark.query.sources.columns import Stored
+from tensorlake_spark.query.sources.source_columns import Stored
 
 if TYPE_CHECKING:
     from tensorlake_spark.query.planning.selects import SelectPlanner
