@@ -42,11 +42,11 @@ class View:
     --------
     >>> import tempfile, numpy as np, tensorlake_spark as tl
     >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": tl.types.Tensor("float32", (3,)), "label": "int32"})
-    >>> ds.extend({"x": np.arange(12).reshape(4, 3), "label": [0, 1, 0, 1]})
+    >>> ds.extend({"x": np.arange(12, dtype="f4").reshape(4, 3), "label": [0, 1, 0, 1]})
     >>> view = ds.query("SELECT x[:2] AS head, label FROM dataset WHERE array_mean(x) > 2 ORDER BY label")
     >>> view.names, len(view), view.sids.tolist()
     (['head', 'label'], 3, [2, 1, 3])
-    >>> view[0]["head"].tolist(), view[0]["label"]
+    >>> view[0]["head"].tolist(), int(view[0]["label"])
     ([6.0, 7.0], 0)
     """
 
