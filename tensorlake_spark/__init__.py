@@ -3,11 +3,11 @@
 Begin with `open`: it returns a lake. Its method ``write`` stores an array and returns a `TensorRef`; index that like a
 NumPy array. `tensorlake_spark.spark` is for Spark. Names are imported when they are first used, so this loads no NumPy.
 
-The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``query``; ``datasets``; ``lake``; ``columns``; ``audit``,
-``computing`` and ``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``; ``rows``; ``tensor``; ``ops``;
-``indexing``. All may import ``errors``, ``html_table``, ``kernel_switch``, ``progress``, ``threads`` and ``moved`` (old
-import paths). ``__main__`` is the command line, ``environment`` prints versions for a bug report. docs/architecture.md
-has a picture.
+The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``query``; ``loader``; ``datasets``;
+``lake``; ``columns``; ``audit``, ``computing`` and ``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``;
+``rows``; ``tensor``; ``ops``; ``indexing``. All may import ``errors``, ``html_table``, ``kernel_switch``, ``progress``,
+``threads`` and ``moved`` (old import paths). ``__main__`` is the command line, ``environment`` prints versions for a
+bug report. docs/architecture.md has a picture.
 """
 
 from importlib import import_module

@@ -4,7 +4,7 @@
 `sources` what is read, `planning` what is done, `engine` does it. `user_functions` are those of users, and
 `duckdb_functions` gives all functions to a connection of DuckDB.
 
-May import all rooms below it: `datasets`, `lake` and further down. Begin with `query`.
+May import all rooms below it: `loader`, `datasets`, `lake` and further down. Begin with `query`.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class StoredParts:
         table = self.table_of(name)
         if table is None:
             return np.full(len(positions), -1, np.int64)
-        return table.positions_of(self.stored.sids[positions])
+        return table.positions_of(self.stored.sids_of(positions))
 
     def column(self, name: str, positions: Array, views: bool = False) -> pa.ChunkedArray:
         """Return an apart column of some samples as it is stored, null where they have none.
@@ -208,7 +208,7 @@ class StoredParts:
         known = self.known_tensor(name, position)
         if known is not None:
             return known
-        sid = int(self.stored.sids[position])
+        sid = int(self.stored.sids_of(np.array([position]))[0])
         ref = self._opened(tensor_id(self._names[name], sid), f"sample {sid} of column {name!r}")
         if ref.shape != tuple(tiled.shape) or ref.dtype.name != tiled.dtype:
             raise CorruptDataError(

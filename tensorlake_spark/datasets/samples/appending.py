@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from typing import Any
@@ -28,8 +28,8 @@ logger = logging.getLogger("tensorlake_spark")
 COUNTER = "dataset/sid"
 """The application transaction whose number is the next sid."""
 
-HELD_BYTES = 32 << 20
-"""An append that is not larger waits in memory for its numbers; a larger one reserves them."""
+HELD_BYTES = 8 << 20
+"""An append that is not larger stays in memory until it has its numbers; a larger one reserves them."""
 
 RESERVED = 1 << 32
 """Numbers that an append of unknown length reserves; those it did not need go back, if nobody else came after."""
@@ -97,51 +97,85 @@ def append(
         return snapshot
     snapshot.check_writable()
     parts = PartsWriter(storage, snapshot, schema)
-    given, rest = 0, iter(batches)
+    first = next_sid(snapshot)
+    given = 0
+    rest = iter(batches)
     held: list[tuple[dict[str, pa.Array], int]] = []
-    size = 0
-    if not parts.has_apart:
-        for given_columns in rest:
-            columns = parts.opened(given_columns, given)
-            if parts.has_large(columns):  # its tiles have its number in their name
-                rest = chain(iter([columns]), rest)
-                break
-            count = count_of(columns)
-            arrays = encoded(columns, schema, given, count)
-            held.append((arrays, count))
-            given += count
-            size += sum(array.nbytes for array in arrays.values())
-            if size > HELD_BYTES:
-                break
-        else:
-            return _append_held(storage, snapshot, schema, held, given, operation, transaction)
-        columns = given_columns = {}  # they may be large
-    return _append_reserved(
-        storage, snapshot, schema, held, given, rest, operation, parts, transaction
-    )
+    with ExitStack() as stack:
+        writer = stack.enter_context(_writer(storage, schema, snapshot))
+        if not parts.has_apart:
+            for given_columns in rest:
+                columns = parts.opened(given_columns, given)
+                if parts.has_large(columns):  # its tiles have its number in their name
+                    rest = chain(iter([columns]), rest)
+                    break
+                count = count_of(columns)
+                arrays = encoded(columns, schema, given, count)
+                held.append((arrays, count))
+                # With the numbers that they have if no other writer is faster.
+                writer.add(numbered(arrays, schema, first + given))
+                given += count
+                if writer.given_bytes > HELD_BYTES:
+                    break
+            else:
+                files = writer.finish()
+                stack.pop_all()  # from here on they are the commit's
+                return _commit_held(
+                    storage, snapshot, schema, held, given, files, operation, transaction
+                )
+            columns = given_columns = {}  # they may be large
+        snapshot, reserved = reserve(storage, snapshot, RESERVED)
+        if reserved != first:
+            writer.abort()
+            writer = stack.enter_context(_writer(storage, schema, snapshot))
+            _add_held(writer, schema, held, reserved)
+        held.clear()
+        stack.push(lambda kind, *_: parts.abort() if kind is not None else None)
+        at = reserved + given
+        for columns in rest:
+            rows = count_of(columns)
+            left = parts.take(parts.opened(columns, given), range(at, at + rows), given)
+            arrays = encoded(left, schema, given, rows)
+            given += rows
+            writer.add(numbered(arrays, schema, at))
+            at += rows
+            del columns, left, arrays  # before the next batch is made
+        files = writer.finish()
+        ends = reserved + RESERVED, at
+        return commit_files(storage, files, operation, parts.finish(), ends, transaction, schema)
 
 
-def _append_held(
+def _writer(storage: Storage, schema: SampleSchema, snapshot: Snapshot) -> SampleWriter:
+    return SampleWriter(storage, schema.to_arrow(), snapshot.file_bytes)
+
+
+def _add_held(
+    writer: SampleWriter,
+    schema: SampleSchema,
+    held: Sequence[tuple[dict[str, pa.Array], int]],
+    first: int,
+) -> None:
+    """Add samples that are in memory, with numbers from `first` on."""
+    for arrays, rows in held:
+        writer.add(numbered(arrays, schema, first))
+        first += rows
+
+
+def _commit_held(
     storage: Storage,
     snapshot: Snapshot,
     schema: SampleSchema,
-    held: list[tuple[dict[str, pa.Array], int]],
+    held: Sequence[tuple[dict[str, pa.Array], int]],
     count: int,
+    files: list[DataFile],
     operation: str,
     transaction: tuple[str, int] | None,
 ) -> Snapshot:
-    """Commit samples that are in memory: written again with other numbers where another writer was faster."""
+    """Commit samples that are in memory too: written again with other numbers where another writer was faster."""
     if not count:
         return snapshot
     for _ in range(ATTEMPTS):
-        first = next_sid(snapshot)
-        with SampleWriter(storage, schema.to_arrow(), snapshot.file_bytes) as writer:
-            at = first
-            for arrays, rows in held:
-                writer.add(numbered(arrays, schema, at))
-                at += rows
-            files = writer.finish()
-        counters = {COUNTER: (snapshot.transaction(COUNTER), first + count)}
+        counters = {COUNTER: (snapshot.transaction(COUNTER), next_sid(snapshot) + count)}
         change = Change(
             {}, files, (), operation, transaction,
             counters=counters, columns=snapshot.schema, kind=SAMPLES,
@@ -155,6 +189,10 @@ def _append_held(
         except TensorLakeError:
             discard(storage, [file.path for file in files])
             raise
+        with _writer(storage, schema, snapshot) as writer:
+            _add_held(writer, schema, held, next_sid(snapshot))
+            files = writer.finish()
+    discard(storage, [file.path for file in files])
     raise ConcurrentWriteError(
         f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
     )
@@ -175,42 +213,6 @@ def reserve(storage: Storage, snapshot: Snapshot, count: int) -> tuple[Snapshot,
     raise ConcurrentWriteError(
         f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
     )
-
-
-def _append_reserved(
-    storage: Storage,
-    snapshot: Snapshot,
-    schema: SampleSchema,
-    held: list[tuple[dict[str, pa.Array], int]],
-    given: int,
-    rest: Iterator[dict[str, Any]],
-    operation: str,
-    parts: PartsWriter,
-    transaction: tuple[str, int] | None,
-) -> Snapshot:
-    """Commit samples that are written while they come, with numbers that nobody else gets."""
-    snapshot, first = reserve(storage, snapshot, RESERVED)
-    at = first
-    with ExitStack() as stack:
-        writer = stack.enter_context(SampleWriter(storage, schema.to_arrow(), snapshot.file_bytes))
-        stack.push(lambda kind, *_: parts.abort() if kind is not None else None)
-        for arrays, rows in held:
-            writer.add(numbered(arrays, schema, at))
-            at += rows
-        held.clear()
-        for columns in rest:
-            rows = count_of(columns)
-            left = parts.take(parts.opened(columns, given), range(at, at + rows), given)
-            arrays = encoded(left, schema, given, rows)
-            given += rows
-            writer.add(numbered(arrays, schema, at))
-            at += rows
-            del columns, left, arrays  # before the next batch is made
-        files = writer.finish()
-        reserved = first + RESERVED, at
-        return commit_files(
-            storage, files, operation, parts.finish(), reserved, transaction, schema
-        )
 
 
 def count_of(columns: Mapping[str, Any]) -> int:

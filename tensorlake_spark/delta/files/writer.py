@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from tensorlake_spark.delta.files.footer_checksum import SealedOutput
 from tensorlake_spark.delta.files.statistics import BOUNDED, Statistics
 from tensorlake_spark.delta.log.data_file import PART, DataFile, discard
 from tensorlake_spark.delta.log.properties import FILE_BYTES, ROW_GROUP_BYTES
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.delta.store.parquet_output import ParquetOutput
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.rows.metadata import meta_batch
 from tensorlake_spark.rows.row import SCHEMA, Row, Totals, data_table, in_order
 from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec
@@ -75,9 +73,7 @@ class FileWriter:
         self._last = ("", -1)  # id and seq of the last data row that was added to this file
         self._metas: list[pa.RecordBatch] = []  # which end the file
         self._pending = 0
-        self._name = ""
-        self._sink: Any = None
-        self._writer: pq.ParquetWriter | None = None
+        self._file: ParquetOutput | None = None  # that is being written
         self._stats = Statistics()
         self._written = 0
 
@@ -145,15 +141,10 @@ class FileWriter:
 
     def abort(self) -> None:
         """Delete every file that was written and that the log does not name."""
-        if self._writer is not None:
-            with suppress(OSError, pa.ArrowException):  # the store may be why we are here
-                self._writer.close()
-            with suppress(OSError, pa.ArrowException):
-                self._sink.close()
-            with suppress(OSError, pa.ArrowException):
-                self.storage.delete(self._name)
+        if self._file is not None:
+            self._file.abort()
         discard(self.storage, [file.path for file in self.files])
-        self._writer, self.files, self._rows, self._metas = None, [], [], []
+        self._file, self.files, self._rows, self._metas = None, [], [], []
 
     def _flush(self) -> None:
         if self._rows:
@@ -173,17 +164,12 @@ class FileWriter:
         self._put(pa.Table.from_batches([rows]))
 
     def _put(self, rows: pa.Table) -> None:
-        with reaching(self.storage):
-            self._write(rows)
-
-    def _write(self, rows: pa.Table) -> None:
-        if self._writer is None:
-            self._name = f"{PART}{self.mark}{uuid.uuid4()}.parquet"
-            self._sink = SealedOutput(self.storage.open_output(self._name))
+        if self._file is None:
             self._stats = Statistics()
             self._written = 0
-            self._writer = pq.ParquetWriter(
-                self._sink.stream,
+            self._file = ParquetOutput(
+                self.storage,
+                f"{PART}{self.mark}{uuid.uuid4()}.parquet",
                 self.schema,
                 # Payloads are compressed already, and are read where they lie.
                 compression=dict.fromkeys(_PACKED, "zstd"),
@@ -191,11 +177,9 @@ class FileWriter:
                 write_statistics=list(BOUNDED),
                 # Page size is looked at only after this many rows; a payload row may be megabytes.
                 write_batch_size=8,
-                data_page_size=1 << 20,
-                store_schema=False,
             )
         rows = widen(rows, self.schema)
-        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self._file.write(rows)
         self._stats.add(Statistics.of(rows))
         self._written += rows.nbytes
 
@@ -204,14 +188,10 @@ class FileWriter:
         if self._metas:
             metas, self._metas = in_order(pa.concat_batches(self._metas)), []
             self._put(pa.Table.from_batches([metas]))
-        if self._writer is None:
-            return
-        with reaching(self.storage):
-            self._sink.keep_footer()
-            self._writer.close()
-            self._sink.close()
-        self._writer = None
-        self.files.append(DataFile(self._name, self._sink.tell(), self._stats.to_json()))
+        if self._file is not None:
+            size = self._file.close()
+            self.files.append(DataFile(self._file.name, size, self._stats.to_json()))
+            self._file = None
 
 
 def widen(rows: Rows, schema: pa.Schema) -> Rows:

@@ -351,9 +351,16 @@ class Snapshot:
         """Return the last version that an application transaction committed, None before the first."""
         if isinstance(self._opened, Replayed):
             return self._opened.transactions.get(app_id)
-        with reaching(self.storage):
-            found = self.table.transaction_version(app_id)
-        return None if found is None else int(found)
+        if app_id not in self._asked:  # deltalake reads the log for it
+            with reaching(self.storage):
+                found = self.table.transaction_version(app_id)
+            self._asked[app_id] = None if found is None else int(found)
+        return self._asked[app_id]
+
+    @cached_property
+    def _asked(self) -> dict[str, int | None]:
+        """Application transactions that were asked for: those of a version never change."""
+        return {}
 
     def transactions(self, app_ids: Sequence[str]) -> dict[str, int | None]:
         """Return `transaction` of several applications; of many by reading the log only once."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.sample_writer import put_bound, time_bound
+from tensorlake_spark.delta.samples.bounds import put_bound, time_bound
 
 _KINDS = {"min": "minValues", "max": "maxValues", "null_count": "nullCount"}
 

@@ -6,12 +6,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import overload
+from typing import Any, overload
+
+import numpy as np
 
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.sample_values import KEPT_BYTES, SampleFile, SmallColumns
 from tensorlake_spark.threads import IO_THREADS, io_threads
+
+Array = np.ndarray[Any, Any]
 
 AHEAD = IO_THREADS
 """Files whose footers are read at once."""
@@ -78,6 +82,34 @@ class SampleFiles(Sequence[SampleFile]):
         files = [self[number] for number in numbers]
         list(io_threads().map(lambda file: file.metadata, files))
         return files
+
+    def ranges(
+        self, numbers: Array, rows: Array, leaves: Sequence[LeafColumn]
+    ) -> list[tuple[str, int, int]]:
+        """Return where the row groups of some rows have columns, without the large gaps between these.
+
+        Parameters
+        ----------
+        numbers, rows : int64 ndarray
+            The file of each, and its place there.
+        leaves : sequence of LeafColumn
+            The columns.
+
+        Returns
+        -------
+        list of (str, int, int)
+            The path of a file, where bytes begin in it, and how many they are.
+        """
+        met = np.unique(numbers).tolist()
+        out: list[tuple[str, int, int]] = []
+        for count, number in enumerate(met):
+            if not count % AHEAD:
+                self.footers(met[count : count + AHEAD])
+            file = self[number]
+            paths = [leaf.path for leaf in leaves if file.has(leaf)]
+            for group in np.unique(file.groups_of(rows[numbers == number])).tolist():
+                out += [(file.path, a, b - a) for a, b in file.spans_of_group(group, paths)]
+        return out
 
     def _prepare_small(self, files: Sequence[SampleFile], leaves: Sequence[LeafColumn]) -> None:
         """Read small columns of files, as many as can be kept."""

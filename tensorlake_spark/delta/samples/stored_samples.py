@@ -18,6 +18,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.column_assembly import assembled, pruned
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
 from tensorlake_spark.delta.samples.sample_files import AHEAD, SampleFiles
+from tensorlake_spark.delta.samples.sample_numbers import SampleNumbers
 from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.delta.samples.sample_writer import SORTED
 from tensorlake_spark.delta.store.storage import reaching
@@ -139,27 +140,17 @@ class StoredSamples:
         return self._kept[number] is not None
 
     @cached_property
+    def _numbers(self) -> SampleNumbers:
+        firsts, lasts = (bound[self._log_order] for bound in self._first_last)
+        rows = self.snapshot.files.rows[self._log_order]
+        return SampleNumbers(
+            self.snapshot, self.files, firsts, lasts, rows, self._kept, self._starts
+        )
+
+    @cached_property
     def _stored_sids(self) -> Array:
         """The number of every sample, file by file."""
-        parts = [np.zeros(0, np.int64)]
-        firsts, lasts = (bound[self._log_order].tolist() for bound in self._first_last)
-        counts = self.snapshot.files.rows[self._log_order].tolist()
-        for number, kept in enumerate(self._kept):
-            first, last = firsts[number], lasts[number]
-            ours = self.files.paths[number].startswith(SORTED)
-            if kept is None and ours and last - first + 1 == counts[number]:
-                parts.append(np.arange(first, last + 1))
-                continue
-            file = self.files[number]
-            stored = file.small((SID,)).column(SID)
-            if stored.null_count:
-                raise CorruptDataError(
-                    f"{stored.null_count} row(s) of {self.snapshot.storage.file_uri(file.path)} have no {SID}; another "
-                    f"writer added them: give them numbers that are free, or delete them, by Delta's SQL ({SID} IS NULL)"
-                )
-            column = stored.to_numpy()
-            parts.append(column if kept is None else column[kept])
-        return np.concatenate(parts)
+        return self._numbers.all()
 
     @cached_property
     def _order(self) -> Array | None:
@@ -190,10 +181,18 @@ class StoredSamples:
         found.flags.writeable = False
         return found
 
+    def sids_of(self, positions: Array) -> Array:
+        """Return the numbers of some samples; only files that have them are looked at where these lie in order."""
+        if "_stored_sids" in self.__dict__ or not self.is_sorted:
+            return self.sids[positions]
+        return self._numbers.at(positions)
+
     def positions_of(self, sids: Array) -> Array:
         """Return the positions of samples by their numbers, -1 where there is none."""
         if not len(self):
             return np.full(len(sids), -1, np.int64)
+        if "_stored_sids" not in self.__dict__ and self.is_sorted:
+            return self._numbers.places_of(sids)
         found = np.minimum(np.searchsorted(self.sids, sids), len(self) - 1)
         return np.where(self.sids[found] == sids, found, -1)
 
@@ -330,33 +329,9 @@ class StoredSamples:
     def ranges(
         self, columns: Sequence[Parts] | None, positions: Array
     ) -> list[tuple[str, int, int]]:
-        """Return where the row groups of some samples have columns, without the large gaps between these.
-
-        Parameters
-        ----------
-        columns : sequence of tuple of str, or None
-            As for `rows`.
-        positions : int64 ndarray
-            Which samples, in any order.
-
-        Returns
-        -------
-        list of (str, int, int)
-            The path of a file, where bytes begin in it, and how many they are.
-        """
-        leaves, _ = self._asked(columns)
-        files, rows = self.locate(positions)
-        met = np.unique(files).tolist()
-        out: list[tuple[str, int, int]] = []
-        for number, one in enumerate(met):
-            with reaching(self.snapshot.storage):
-                if not number % AHEAD:
-                    self.files.footers(met[number : number + AHEAD])
-                file = self.files[one]
-                paths = [leaf.path for leaf in leaves if file.has(leaf)]
-                for group in np.unique(file.groups_of(rows[files == one])).tolist():
-                    out += [(file.path, a, b - a) for a, b in file.spans_of_group(group, paths)]
-        return out
+        """Return what `SampleFiles.ranges` does of columns of some samples, in any order."""
+        with reaching(self.snapshot.storage):
+            return self.files.ranges(*self.locate(positions), self._asked(columns)[0])
 
     def select(
         self,

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.loader.byte_size import byte_size
 
 DEFAULT_BYTES = 32 * 10**9
 """What a cache holds if nobody says how much."""
-
-_UNITS = {"": 1, "B": 1}
-for _power, _letter in enumerate("KMGT", 1):
-    _UNITS |= {f"{_letter}B": 1000**_power, f"{_letter}IB": 1024**_power, _letter: 1000**_power}
-
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
 def parse_cache(value: Any) -> tuple[Path, int]:
@@ -53,19 +47,7 @@ def parse_cache(value: Any) -> tuple[Path, int]:
     folder, colon, size = value.rpartition(":")
     if not colon:
         return _folder(value, value), DEFAULT_BYTES
-    found = _SIZE.fullmatch(size)
-    unit = None if found is None else _UNITS.get(found[2].upper())
-    if found is None or unit is None:
-        raise InvalidOptionError(
-            f"cache={value!r:.200} ends with {size!r:.40}, which is no size; give one like '50GB' or '512MiB' after the "
-            "colon, or a folder without a colon"
-        )
-    most = int(float(found[1]) * unit)
-    if most < 1:
-        raise InvalidOptionError(
-            f"cache={value!r:.200} has the size 0; give more, or leave cache out"
-        )
-    return _folder(folder, value), most
+    return _folder(folder, value), byte_size(size, "the size in cache")
 
 
 def _folder(text: Any, value: Any) -> Path:

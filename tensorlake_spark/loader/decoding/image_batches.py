@@ -12,11 +12,11 @@ from tensorlake_spark.datasets.types.base import Array
 from tensorlake_spark.datasets.types.media import image_codecs
 from tensorlake_spark.datasets.types.media.image_headers import MAX_PIXELS, pixel_bound
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
-from tensorlake_spark.loader.decoding.arrays import target
+from tensorlake_spark.loader.decoding.array_stacking import target
 from tensorlake_spark.loader.decoding.bad_image import BadImage
+from tensorlake_spark.loader.decoding.image_shaping import shaped
 from tensorlake_spark.loader.decoding.jpegs import jpeg_pixels, jpeg_rows, scale_for
 from tensorlake_spark.loader.decoding.region import WHOLE, Box, Region
-from tensorlake_spark.loader.decoding.resizing import shaped
 from tensorlake_spark.loader.decoding.thread_limit import ThreadLimit
 from tensorlake_spark.rows.checksum import crc32
 from tensorlake_spark.tensor.spec import dtype_of

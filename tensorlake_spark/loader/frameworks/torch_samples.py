@@ -72,8 +72,11 @@ class TorchBatches:
         batches, pins = self._batches, self._pin_memory and torch.cuda.is_available()
         if worker is not None:
             state = batches.state_dict()
-            place = self._passes.begin(worker.id, _count(state, "epoch"), _count(state, "samples"))
-            batches = self._at(*place).share(worker.id, worker.num_workers)
+            number, workers = worker.id, worker.num_workers
+            place = self._passes.begin(
+                number, workers, _count(state, "epoch"), _count(state, "samples")
+            )
+            batches = self._at(*place).share(number, workers)
             pins = False  # that is done where the batch arrives
         for batch in batches:
             yield each_value(batch, lambda value: tensor_of(value, pins))

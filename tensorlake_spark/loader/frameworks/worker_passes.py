@@ -10,10 +10,11 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError
 
-MOST_WORKERS = 1024
+MOST_WORKERS = 128
 
-_HEAD = 3  # how often the parent moved, epoch, samples
+_HEAD = 4  # how often the parent moved, epoch, samples; how many workers the last pass had
 _EACH = 3  # of each worker: epoch and samples that it counts from, passes since
+_SLOTS = MOST_WORKERS * (MOST_WORKERS + 1) // 2
 
 
 class WorkerPasses:
@@ -21,12 +22,13 @@ class WorkerPasses:
 
     A worker begins with a copy of the loader, made when the worker is; what it does is not seen in the parent. Some
     DataLoaders have new workers for each pass, some keep them. So each worker counts its passes in memory that all
-    share, in a slot of its own: the first pass is where the loader was, each further one the next epoch. The parent
-    may move all of them elsewhere. The memory has no name and is gone with its last process.
+    share, in a slot of its own: the first pass is where the loader was, each further one the next epoch. A DataLoader
+    with another number of workers counts for itself, so that all workers of a pass have the same epoch. The parent may
+    move all of them elsewhere. The memory has no name and is gone with its last process.
     """
 
     def __init__(self) -> None:
-        self._shared: Any = multiprocessing.RawArray("q", _HEAD + _EACH * MOST_WORKERS)
+        self._shared: Any = multiprocessing.RawArray("q", _HEAD + _EACH * _SLOTS)
         self._seen = 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -44,29 +46,30 @@ class WorkerPasses:
     def _numbers(self) -> np.ndarray[Any, Any]:
         return np.frombuffer(self._shared, np.int64)
 
-    def begin(self, worker: int, epoch: int, samples: int) -> tuple[int, int]:
+    def begin(self, worker: int, workers: int, epoch: int, samples: int) -> tuple[int, int]:
         """Count a pass of a worker, and return the epoch that it is, and at how many samples it begins.
 
         Parameters
         ----------
-        worker : int
-            Its number, from 0.
+        worker, workers : int
+            Its number, from 0, and how many there are.
         epoch, samples : int
             Where the worker's copy of the loader is.
 
         Raises
         ------
         InvalidOptionError
-            There are more than 1,024 workers.
+            There are more than 128 workers.
         """
-        if worker >= MOST_WORKERS:
+        if workers > MOST_WORKERS:
             raise InvalidOptionError(
-                f"worker {worker} of a DataLoader: at most {MOST_WORKERS} can share a loader"
+                f"{workers} workers of a DataLoader: at most {MOST_WORKERS} can share a loader"
             )
         head = self._numbers[:_HEAD]
         if head[0] != self._seen:  # moved since this worker was started
             epoch, samples = int(head[1]), int(head[2])
-        slot = self._numbers[_HEAD + _EACH * worker :][:_EACH]
+        head[3] = workers
+        slot = self._slot(worker, workers)
         if slot[2] == 0 or (slot[0], slot[1]) != (epoch, samples):
             slot[:] = epoch, samples, 0
         slot[2] += 1
@@ -76,14 +79,21 @@ class WorkerPasses:
         """Let the next pass of all workers begin there; the parent's loader is there already."""
         numbers = self._numbers
         numbers[_HEAD:] = 0
-        numbers[1:_HEAD] = epoch, samples
+        numbers[1:3] = epoch, samples
         numbers[0] += 1
         self._seen = int(numbers[0])
 
     def last(self) -> tuple[int, int] | None:
         """Return the epoch of the last pass that began, and the samples it began at; None if there was none."""
-        slot = self._numbers[_HEAD:][:_EACH]  # worker 0 is there whenever there are any
+        workers = int(self._numbers[3])
+        if not workers:
+            return None
+        slot = self._slot(0, workers)
         return None if slot[2] == 0 else self._at(slot, int(slot[2]) - 1)
+
+    def _slot(self, worker: int, workers: int) -> np.ndarray[Any, Any]:
+        number = workers * (workers - 1) // 2 + worker
+        return self._numbers[_HEAD + _EACH * number :][:_EACH]
 
     @staticmethod
     def _at(slot: np.ndarray[Any, Any], passes: int) -> tuple[int, int]:

@@ -183,14 +183,15 @@ class BatchThreads(Generic[Raw, Made]):
         found: Any
         try:
             found = self._fetch(self._numbers[place])
+            raw: int = found.raw_nbytes
         except BaseException as error:  # handed to who takes the batch
-            found = _Failure(error)
+            found, raw = _Failure(error), 0
         self._stats.add(fetch_seconds=time.perf_counter() - began)
         with self._change:
             self._fetching -= 1
             if not self._stopped:
-                self._last_raw = max(self._last_raw, found.raw_nbytes)
-                self._raw += found.raw_nbytes
+                self._last_raw = max(self._last_raw, raw)
+                self._raw += raw
                 heapq.heappush(self._fetched, (place, found))
                 self._change.notify_all()
 

@@ -144,11 +144,10 @@ class DatasetSamples:
 
     def described(self, position: int) -> str:
         stored = self.parts.stored
-        file, _ = stored.locate(np.array([position], np.int64))
+        here = np.array([position], np.int64)
+        file, _ = stored.locate(here)
         path = stored.snapshot.storage.file_uri(stored.files.paths[int(file[0])])
-        return (
-            f"sample {int(stored.sids[position])} of {self.what}, version {self.version}, in {path}"
-        )
+        return f"sample {int(stored.sids_of(here)[0])} of {self.what}, version {self.version}, in {path}"
 
 
 class FetchedRows:

@@ -8,8 +8,8 @@ import numpy as np
 
 from tensorlake_spark.datasets.types.base import Array
 from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.loader.decoding.image_shaping import shaped
 from tensorlake_spark.loader.decoding.region import WHOLE, Box, Region
-from tensorlake_spark.loader.decoding.resizing import shaped
 from tensorlake_spark.loader.transforms.image_transform import Fixed, ImageTransform, regions_of
 
 

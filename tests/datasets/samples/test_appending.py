@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +54,28 @@ def test_two_writers_both_land(ds):
     assert len(ds) == 70
     assert ds.sids.tolist() == [*range(70)]
     assert sorted(ds["size"][30:].tolist()) == [*range(100, 120), *range(200, 220)]
+
+
+@pytest.mark.parametrize("held", [0, 1000, 1 << 20])
+def test_a_writer_that_is_overtaken_gives_other_numbers(ds, monkeypatch, held):
+    """What is written before its numbers are sure is written again, whether or not they are reserved later."""
+    monkeypatch.setattr(appending, "HELD_BYTES", held)
+    other = tl.dataset(ds.uri)
+
+    def samples():
+        for number in range(3000):
+            if number in (500, 2500):
+                other.append({"size": -number})
+            yield {"size": number}
+
+    ds.extend(samples())
+    assert len(ds) == 3032
+    assert len(set(ds.sids.tolist())) == 3032
+    values = ds["size"][:].tolist()
+    assert [value for value in values[30:] if value >= 0] == [*range(3000)]
+    assert {value for value in values if value < 0} == {-500, -2500}
+    files = {path.name for path in Path(ds.uri).iterdir() if path.suffix == ".parquet"}
+    assert files == set(ds.stored.snapshot.files.path), "files of the first try are gone"
 
 
 def test_numbers_that_were_reserved_stay_apart_from_those_of_others(ds):

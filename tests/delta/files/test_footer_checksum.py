@@ -4,7 +4,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tensorlake_spark.delta.files.footer_checksum import MAGIC, SealedOutput, read_footer
+from tensorlake_spark.delta.files.footer_checksum import read_footer
+from tensorlake_spark.delta.store.parquet_output import MAGIC, SealedOutput
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import CorruptDataError
 

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from stored_rows import SCHEMA, rows
 
+from tensorlake_spark.delta.samples import sample_writer
 from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
@@ -50,3 +51,45 @@ def test_what_was_written_for_nothing_is_deleted(storage, tmp_path):
         writer.add(rows(0, 50))
         raise ZeroDivisionError
     assert [path.name for path in (tmp_path / "t").iterdir()] == ["_delta_log"]
+
+
+def group_rows(storage, files):
+    metas = [pq.read_metadata(f"{storage.uri}/{file.path}") for file in files]
+    return [meta.row_group(g).num_rows for meta in metas for g in range(meta.num_row_groups)]
+
+
+PAYLOADS = pa.schema([pa.field("sid", pa.int64(), nullable=False), pa.field("d", pa.binary())])
+
+
+def payloads(sizes):
+    return pa.table([[*range(len(sizes))], [bytes(n) for n in sizes]], schema=PAYLOADS)
+
+
+def test_samples_that_are_alike_share_row_groups_evenly(storage):
+    with SampleWriter(storage, PAYLOADS, row_group_bytes=10_000) as writer:
+        writer.add(payloads([100] * 250))
+        writer.add(payloads([100] * 250))
+        files = writer.finish()
+    counts = group_rows(storage, files)
+    assert sum(counts) == 500
+    assert max(counts) * 112 <= 10_000 * 1.25
+
+
+def test_a_row_group_is_cut_where_samples_are_large(storage):
+    sizes = [10] * 50 + [9_000, 9_000, 50_000] + [10] * 50
+    with SampleWriter(storage, PAYLOADS, row_group_bytes=10_000) as writer:
+        writer.add(payloads(sizes))
+        files = writer.finish()
+    counts = group_rows(storage, files)
+    stops = [sum(counts[: n + 1]) for n in range(len(counts))]
+    assert stops[-1] == 103
+    for start, stop in zip([0, *stops], stops, strict=False):
+        assert stop - start == 1 or sum(sizes[start:stop]) + 12 * (stop - start) <= 10_000
+
+
+def test_tiny_samples_have_row_groups_of_few_rows(storage, monkeypatch):
+    monkeypatch.setattr(sample_writer, "GROUP_ROWS", 30)
+    with SampleWriter(storage, PAYLOADS) as writer:
+        writer.add(payloads([1] * 100))
+        files = writer.finish()
+    assert group_rows(storage, files) == [25] * 4

@@ -155,6 +155,16 @@ def test_more_workers_than_batches(uri):
 
 
 @needs_torch
+def test_other_numbers_of_workers_one_after_the_other(loader, uri):
+    """Each DataLoader has whole epochs, from the one where the loader is."""
+    samples = loader.torch()
+    expected = epochs(uri, 2)
+    for workers in (1, 2):
+        loaded = data_loader(samples, workers, "fork")
+        assert [labels(loaded), labels(loaded)] == expected
+
+
+@needs_torch
 def test_the_epoch_that_is_set_is_the_one_that_workers_have(loader, uri):
     samples = loader.torch()
     expected = epochs(uri, 4)

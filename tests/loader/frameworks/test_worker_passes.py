@@ -27,14 +27,23 @@ def _worker(passes, calls, results):
 def test_the_first_pass_is_where_the_loader_is_and_each_further_one_the_next_epoch():
     passes = WorkerPasses()
     assert passes.last() is None
-    assert [passes.begin(0, 3, 64) for _ in range(3)] == [(3, 64), (4, 0), (5, 0)]
-    assert passes.begin(1, 3, 64) == (3, 64)
+    assert [passes.begin(0, 2, 3, 64) for _ in range(3)] == [(3, 64), (4, 0), (5, 0)]
+    assert passes.begin(1, 2, 3, 64) == (3, 64)
     assert passes.last() == (5, 0)
+
+
+def test_another_number_of_workers_counts_for_itself():
+    """Or those that are new would be an epoch behind the others."""
+    passes = WorkerPasses()
+    assert [passes.begin(0, 1, 0, 0) for _ in range(3)] == [(0, 0), (1, 0), (2, 0)]
+    assert [passes.begin(worker, 3, 0, 0) for worker in (2, 0, 1)] == [(0, 0)] * 3
+    assert passes.last() == (0, 0)
+    assert passes.begin(127, 128, 0, 0) == (0, 0)
 
 
 def test_a_loader_that_was_moved_begins_there():
     passes = WorkerPasses()
-    assert [passes.begin(0, 0, 0), passes.begin(0, 0, 0), passes.begin(0, 7, 0)] == [
+    assert [passes.begin(0, 2, 0, 0), passes.begin(0, 2, 0, 0), passes.begin(0, 2, 7, 0)] == [
         (0, 0),
         (1, 0),
         (7, 0),
@@ -43,19 +52,19 @@ def test_a_loader_that_was_moved_begins_there():
 
 def test_a_move_is_where_the_next_pass_begins():
     passes = WorkerPasses()
-    passes.begin(0, 0, 0)
-    passes.begin(0, 0, 0)
+    passes.begin(0, 2, 0, 0)
+    passes.begin(0, 2, 0, 0)
     passes.move(0, 8)
     assert passes.last() is None
-    assert passes.begin(0, 0, 8) == (0, 8)
+    assert passes.begin(0, 2, 0, 8) == (0, 8)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_new_workers_go_on_where_those_before_them_ended(method):
     passes = WorkerPasses()
-    assert in_a_process(method, passes, [(0, 2, 5), (0, 2, 5)]) == [(2, 5), (3, 0)]
+    assert in_a_process(method, passes, [(0, 2, 2, 5), (0, 2, 2, 5)]) == [(2, 5), (3, 0)]
     assert passes.last() == (3, 0)
-    assert in_a_process(method, passes, [(0, 2, 5)]) == [(4, 0)]
+    assert in_a_process(method, passes, [(0, 2, 2, 5)]) == [(4, 0)]
 
 
 def test_a_worker_that_stays_sees_what_its_parent_moved():
@@ -64,7 +73,7 @@ def test_a_worker_that_stays_sees_what_its_parent_moved():
 
     def work():
         while wanted.get():
-            found.put(passes.begin(0, 0, 0))
+            found.put(passes.begin(0, 2, 0, 0))
 
     process = context.Process(target=work)
     process.start()
@@ -83,13 +92,13 @@ def test_a_worker_that_stays_sees_what_its_parent_moved():
 
 def test_a_copy_that_is_no_worker_counts_for_itself():
     passes = WorkerPasses()
-    passes.begin(0, 0, 0)
+    passes.begin(0, 2, 0, 0)
     copy = pickle.loads(pickle.dumps(passes))
     assert copy.last() is None
-    assert copy.begin(0, 0, 0) == (0, 0)
+    assert copy.begin(0, 2, 0, 0) == (0, 0)
     assert passes.last() == (0, 0)
 
 
 def test_too_many_workers():
-    with pytest.raises(InvalidOptionError, match="worker 1024 of a DataLoader: at most 1024"):
-        WorkerPasses().begin(1024, 0, 0)
+    with pytest.raises(InvalidOptionError, match="129 workers of a DataLoader: at most 128"):
+        WorkerPasses().begin(0, 129, 0, 0)

@@ -10,6 +10,8 @@ from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 
 
 class Piece:
+    raw_nbytes = 0
+
     def __init__(self, number, nbytes=1):
         self.number, self.nbytes = number, nbytes
 
@@ -134,3 +136,32 @@ def test_closing_from_another_thread_wakes_who_waits():
         next(iter(found))
     go_on.set()
     closing.join()
+
+
+def test_what_is_read_and_waits_is_bounded():
+    waiting, most, lock = [0], [0], threading.Lock()
+
+    class Raw(Piece):
+        raw_nbytes = 10
+
+    def fetch(number):
+        with lock:
+            waiting[0] += 10
+            most[0] = max(most[0], waiting[0])
+        return Raw(number)
+
+    def make(number, piece):
+        with lock:
+            waiting[0] -= 10
+        return number
+
+    with BatchThreads(range(60), fetch, make, 8, 1, 120, 50, LoaderStats()) as batches:
+        assert list(batches) == list(range(60))
+    # A quarter of the memory, and what threads began before the first one said how much it is.
+    assert most[0] <= 30 + 8 * 10
+
+
+def test_what_cannot_say_its_size_is_an_error():
+    batches = BatchThreads(range(3), str, str, 1, 1, 100, 4, LoaderStats())
+    with batches, pytest.raises(AttributeError, match="nbytes"):
+        next(iter(batches))

@@ -111,9 +111,9 @@ def test_what_is_kept_is_a_part_of_the_memory(ds):
 
 
 def test_a_batch_that_does_not_fit(ds):
-    with ds.loader(64, columns=["x"], memory="10KB") as loader:
-        with pytest.raises(InvalidOptionError, match="too few for one batch"):
-            next(iter(loader))
+    loader = ds.loader(64, columns=["x"], memory="10KB")
+    with pytest.raises(InvalidOptionError, match="too few for one batch"):
+        next(iter(loader))
 
 
 def test_others_write_during_an_epoch(s3):

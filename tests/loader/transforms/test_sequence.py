@@ -13,7 +13,7 @@ from tensorlake_spark.loader import (
     RandomResizedCrop,
     Resize,
 )
-from tensorlake_spark.loader.decoding.resizing import shaped
+from tensorlake_spark.loader.decoding.image_shaping import shaped
 
 
 class Brighter:

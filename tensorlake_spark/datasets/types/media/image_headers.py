@@ -26,8 +26,10 @@ Facts = tuple[int, int, int, str]
 FORMATS = ("jpeg", "png", "webp")
 
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_SEGMENTS = frozenset([0xC4, 0xC8, 0xCC, *range(0xDB, 0xFF), *range(0x02, 0xC0)])
-_DECODABLE = (0xC0, 0xC1, 0xC2, 0xC9, 0xCA)
+SEGMENTS = frozenset([0xC4, 0xC8, 0xCC, *range(0xDB, 0xFF), *range(0x02, 0xC0)])
+"""Markers of segments that may come before the frame header of a JPEG, and have a length."""
+DECODABLE = (0xC0, 0xC1, 0xC2, 0xC9, 0xCA)
+"""Markers of the frame headers of those that are decoded."""
 _PNG_END = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 # Colour type: channels when decoded, depths that exist.
 _PNG_KINDS = {
@@ -73,7 +75,7 @@ def jpeg_facts(data: bytes) -> Facts:
             marker = data[at + 1]
             if data[at] != 0xFF:  # also after a segment whose length is less than 2
                 raise HeaderError(f"a JPEG that has no marker at byte {at}")
-            if marker in _SEGMENTS:
+            if marker in SEGMENTS:
                 at += 2 + (data[at + 2] << 8 | data[at + 3])
             elif marker in _FRAMES:
                 break
@@ -88,7 +90,7 @@ def jpeg_facts(data: bytes) -> Facts:
         parts = data[at + 9]
     except IndexError:
         raise HeaderError(f"a JPEG that is truncated in its header ({len(data)} bytes)") from None
-    if marker not in _DECODABLE or depth != 8:
+    if marker not in DECODABLE or depth != 8:
         raise HeaderError(
             f"a JPEG of a kind that is not decoded (marker {marker:#x}, {depth} bits)"
         )

@@ -19,7 +19,13 @@ from tensorlake_spark.datasets.types.base import (
     shown,
 )
 from tensorlake_spark.datasets.types.media import image_codecs, media_bytes
-from tensorlake_spark.datasets.types.media.image_headers import FACTS, Facts, HeaderError
+from tensorlake_spark.datasets.types.media.image_headers import (
+    FACTS,
+    Facts,
+    HeaderError,
+    jpeg_facts,
+)
+from tensorlake_spark.datasets.types.media.jpeg_headers import jpeg_sizes
 from tensorlake_spark.datasets.types.media.media_bytes import Media
 from tensorlake_spark.datasets.types.tensor_struct import binary_of
 from tensorlake_spark.datasets.types.tensors import check_dtype
@@ -74,7 +80,16 @@ class Picture(Type):
     def _from_list(self, values: list[Any], place: Place) -> pa.Array:
         if not {*map(type, values)} <= {bytes}:
             values = [self._bytes(value, number, place) for number, value in enumerate(values)]
-        return self._files(values, None, place)
+            if None in values:
+                return self._some(values, place)
+        return self._files(values, media_bytes.joined(values, place), place)
+
+    def _some(self, values: list[bytes | None], place: Place) -> pa.Array:
+        """Return files as a column, of which some are null."""
+        there = np.fromiter((v is not None for v in values), bool, len(values))
+        files, numbered = [v for v in values if v is not None], _Numbered(place, there)
+        inner = self._files(files, media_bytes.joined(files, numbered), numbered)
+        return inner.take(pa.array(np.cumsum(there) - 1, mask=~there))
 
     def _bytes(self, value: Any, number: int, place: Place) -> bytes | None:
         if value is None:
@@ -93,39 +108,50 @@ class Picture(Type):
             return self._files(values.to_pylist(), values, place)
         return self._from_list(values.to_pylist(), place)
 
-    def _files(self, files: list[bytes | None], column: pa.Array | None, place: Place) -> pa.Array:
-        """Return files as a column; `column` is the same as Arrow has it, if it does."""
-        if None in files:
-            there = np.fromiter((f is not None for f in files), bool, len(files))
-            inner = self._files([f for f in files if f is not None], None, _Numbered(place, there))
-            index = np.cumsum(there) - 1
-            return inner.take(pa.array(index, mask=~there))
+    def _files(self, files: list[bytes], data: pa.Array, place: Place) -> pa.Array:
+        """Return files as a column; `data` is the same as Arrow has it."""
         try:
-            facts = [*map(self.header, files)]
-            heights, widths, channels, dtypes = zip(*facts) if facts else ((), (), (), ())
-            for kind in {*zip(channels, dtypes)}:
+            sizes, dtypes, kinds = self._read_headers(files, data)
+            for kind in kinds:
                 self.check_kind(*kind)
         except HeaderError:
             raise self._culprit(files, place) from None
-        sizes = np.array([heights, widths], np.int64)
+        pixels = sizes[0].astype(np.int64) * sizes[1]
         bound = media_bytes.pixel_bound()
-        if len(files) and int((sizes[0] * sizes[1]).max()) > bound:
-            number = int((sizes[0] * sizes[1]).argmax())
+        if len(files) and int(pixels.max()) > bound:
+            number = int(pixels.argmax())
             raise place.wrong(
-                number, f"at most {bound} pixels", f"{heights[number]} x {widths[number]}",
+                number, f"at most {bound} pixels", f"{sizes[0, number]} x {sizes[1, number]}",
                 f"if it is no bomb, set {media_bytes.MAX_PIXELS} to more, on executors too",
             )  # fmt: skip
-        alike = {*dtypes}
         columns = {
-            "data": files if column is None else column,
+            "data": data,
             "format": pa.repeat(pa.scalar(self.file_format(), pa.string()), len(files)),
-            "height": sizes[0].astype(np.int32),
-            "width": sizes[1].astype(np.int32),
-            "channels": np.array(channels, np.int32),
-            "dtype": pa.repeat(dtypes[0], len(files)) if len(alike) == 1 else list(dtypes),
-            "crc": media_bytes.crcs_of(files),  # type: ignore[arg-type]
+            "height": sizes[0],
+            "width": sizes[1],
+            "channels": sizes[2],
+            "dtype": dtypes,
+            "crc": media_bytes.crcs_of(files),
         }
         return media_bytes.struct_of(IMAGE, columns, None, place)
+
+    def _read_headers(
+        self, files: list[bytes], data: pa.Array
+    ) -> tuple[Array, Any, set[tuple[int, str]]]:
+        """Return sizes of files (height, width, channels), their dtypes, and each kind of channels and dtype once.
+
+        Raises HeaderError for a file that is not whole, or of another format.
+        """
+        if self.header is jpeg_facts:
+            sizes, known = jpeg_sizes(data)
+            for number in np.flatnonzero(~known).tolist():
+                sizes[:, number] = jpeg_facts(files[number])[:3]
+            kinds = {(channels, "uint8") for channels in np.unique(sizes[2]).tolist()}
+            return sizes, pa.repeat("uint8", len(files)), kinds
+        facts = [*map(self.header, files)]
+        sizes = np.array([fact[:3] for fact in facts], np.int32).reshape(-1, 3).T
+        dtypes = [fact[3] for fact in facts]
+        return np.ascontiguousarray(sizes), dtypes, {fact[2:] for fact in facts}
 
     def _culprit(self, files: list[Any], place: Place) -> Exception:
         for number, data in enumerate(files):

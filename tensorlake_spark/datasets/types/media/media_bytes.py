@@ -114,27 +114,40 @@ def _binary(files: Any, place: Place) -> pa.Array:
     """Return pieces of bytes, None for a null, as Arrow has them."""
     if isinstance(files, pa.Array):
         return files
-    is_whole = {*map(type, files)} <= {bytes}
+    if {*map(type, files)} <= {bytes}:
+        return joined(files, place)
+    _check_bytes(sum(len(d) for d in files if d is not None), place)
+    return pa.array(files, pa.binary())
+
+
+def joined(files: Sequence[bytes], place: Place) -> pa.Array:
+    """Return pieces of bytes as Arrow has them: without the copies of a buffer that grows.
+
+    Raises
+    ------
+    InvalidSampleError
+        If they are more than Arrow can count.
+    """
     ends = np.zeros(len(files) + 1, np.int64)
-    sizes = map(len, files) if is_whole else (0 if d is None else len(d) for d in files)
-    np.cumsum(np.fromiter(sizes, np.int64, len(files)), out=ends[1:])
-    if ends[-1] > MAX_BYTES:
+    np.cumsum(np.fromiter(map(len, files), np.int64, len(files)), out=ends[1:])
+    _check_bytes(int(ends[-1]), place)
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(files))]
+    return pa.Array.from_buffers(pa.binary(), len(files), buffers)
+
+
+def _check_bytes(nbytes: int, place: Place) -> None:
+    if nbytes > MAX_BYTES:
         raise place.wrong(
             0,
             f"at most {MAX_BYTES} bytes of samples at once",
             "more",
             "give fewer samples at a time",
         )
-    if not is_whole:
-        return pa.array(files, pa.binary())
-    # Arrow would let its buffer grow, and copy it each time.
-    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(files))]
-    return pa.Array.from_buffers(pa.binary(), len(files), buffers)
 
 
-def crcs_of(values: Sequence[bytes]) -> list[int]:
-    """Return the checksum of each piece of bytes."""
-    return [*map(crc32, values)]
+def crcs_of(values: Sequence[bytes]) -> Array:
+    """Return the checksum of each piece of bytes: int64."""
+    return np.fromiter(map(crc32, values), np.int64, len(values))
 
 
 class Media:

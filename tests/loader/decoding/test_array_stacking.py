@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.loader.decoding.arrays import stacked, target
+from tensorlake_spark.loader.decoding.array_stacking import stacked, target
 
 
 def arrays(count, shape, dtype):

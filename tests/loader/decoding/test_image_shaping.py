@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from resized_images import at_once, cut, picture, resized
 
-from tensorlake_spark.loader.decoding import resizing
+from tensorlake_spark.loader.decoding import image_shaping
+from tensorlake_spark.loader.decoding.image_shaping import shaped
 from tensorlake_spark.loader.decoding.region import Region
-from tensorlake_spark.loader.decoding.resizing import shaped
 
 loops = importlib.import_module("tensorlake_spark.loader.decoding.resize_loops")
 
@@ -46,7 +46,7 @@ def test_bytes_are_resized_as_pillow_does(channels, size):
 def test_the_loop_gives_the_same(monkeypatch, region, channels):
     image = picture(20, 30, channels)
     want = shaped(image, region)
-    monkeypatch.setattr(resizing, "compiled", lambda *_, **__: loops)
+    monkeypatch.setattr(image_shaping, "compiled", lambda *_, **__: loops)
     np.testing.assert_array_equal(shaped(image, region), want)
     out = np.zeros((3, *want.shape), np.uint8)
     assert shaped(image, region, out=out[1]).base is not None

@@ -1,0 +1,143 @@
+"""Bounds of the leaf columns of samples, as the log has them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
+
+_LONGEST_BOUND = 32  # characters of a text in the log: Delta's own limit
+_AT_ONCE = 1 << 14  # rows
+_AT_ONCE_BYTES = 4 << 20  # of texts, which would stay in memory
+
+
+class Bounds:
+    """Bounds of a leaf column, None where they are not known, and how many nulls it has."""
+
+    __slots__ = ("exact", "least", "most", "nulls")
+
+    def __init__(self, least: Any, most: Any, nulls: int, exact: bool = True) -> None:
+        self.least, self.most, self.nulls = least, most, nulls
+        self.exact = exact  # False where values have no order, as NaN
+
+    @classmethod
+    def of(cls, column: pa.Array | pa.ChunkedArray) -> Bounds:
+        """Return the bounds of some values."""
+        if column.null_count == len(column):
+            return cls(None, None, column.null_count)
+        # Spark takes NaN for greater than all, Arrow leaves it out: say nothing.
+        if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+            return cls(None, None, column.null_count, exact=False)
+        found = pc.min_max(column)
+        return cls(found["min"].as_py(), found["max"].as_py(), column.null_count)
+
+    def joined(self, other: Bounds | None) -> Bounds:
+        """Return the bounds of these values and others."""
+        if other is None:
+            return self
+        nulls = self.nulls + other.nulls
+        if not (self.exact and other.exact):
+            return Bounds(None, None, nulls, exact=False)
+        if self.least is None or other.least is None:
+            known = other if self.least is None else self
+            return Bounds(known.least, known.most, nulls)
+        return Bounds(min(self.least, other.least), max(self.most, other.most), nulls)
+
+
+class FileBounds:
+    """What the log says of the rows of a data file: computed for many rows at once.
+
+    Parameters
+    ----------
+    leaves : sequence of LeafColumn
+        Leaf columns of the table.
+    """
+
+    def __init__(self, leaves: Sequence[LeafColumn]) -> None:
+        self._leaves = [leaf for leaf in leaves if leaf.is_bounded]
+        self._known: dict[LeafColumn, Bounds] = {}
+        self._waiting: list[list[pa.Array]] = [[] for _ in self._leaves]
+        self._rows = self._waiting_rows = self._waiting_bytes = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows of the file."""
+        for leaf, waiting in zip(self._leaves, self._waiting):
+            column = leaf_of(rows, leaf)
+            waiting += column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+            if pa.types.is_string(leaf.type):
+                self._waiting_bytes += column.nbytes
+        self._rows += rows.num_rows
+        self._waiting_rows += rows.num_rows
+        if self._waiting_rows > _AT_ONCE or self._waiting_bytes > _AT_ONCE_BYTES:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._waiting_rows:
+            for leaf, waiting in zip(self._leaves, self._waiting):
+                found = Bounds.of(pa.chunked_array(waiting, leaf.type))
+                self._known[leaf] = found.joined(self._known.get(leaf))
+                waiting.clear()
+        self._waiting_rows = self._waiting_bytes = 0
+
+    def to_json(self) -> str:
+        """Return what the log says of all rows."""
+        self._settle()
+        said: dict[str, Any] = {
+            "numRecords": self._rows,
+            "minValues": {},
+            "maxValues": {},
+            "nullCount": {},
+        }
+        for leaf, bounds in self._known.items():
+            put_bound(said["minValues"], leaf.parts, _said(bounds.least, below=True))
+            put_bound(said["maxValues"], leaf.parts, _said(bounds.most, below=False))
+            put_bound(said["nullCount"], leaf.parts, bounds.nulls)
+        return json.dumps(said)
+
+
+def _said(value: Any, below: bool) -> Any:
+    """Return a bound as the log has it, None where it has none."""
+    if isinstance(value, str) and len(value) > _LONGEST_BOUND:
+        return value[:_LONGEST_BOUND] if below else None
+    if isinstance(value, dt.datetime):
+        return time_bound(value, is_most=not below)
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def time_bound(value: dt.datetime, is_most: bool) -> str:
+    """Return a bound of times as the log has it: in milliseconds, so that it may be wider, never narrower."""
+    moved = value + dt.timedelta(microseconds=999 if is_most else 0)
+    return moved.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def put_bound(tree: dict[str, Any], parts: Sequence[str], value: Any) -> None:
+    """Put what is known of a leaf column where the log has it, in the objects of the structs around it."""
+    if value is None:
+        return
+    for part in parts[:-1]:
+        tree = tree.setdefault(part, {})
+    tree[parts[-1]] = value
+
+
+def leaf_of(rows: pa.Table, leaf: LeafColumn) -> pa.Array | pa.ChunkedArray:
+    """Return a leaf column of rows; null where a struct around it is."""
+    column = rows.column(leaf.parts[0])
+    if column.num_chunks != 1:
+        return pc.struct_field(column, list(leaf.parts[1:])) if len(leaf.parts) > 1 else column
+    found = column.chunk(0)
+    for at, part in enumerate(leaf.parts[1:], 1):
+        if found.null_count:  # what lies under a null is null
+            return pc.struct_field(found, list(leaf.parts[at:]))
+        found = found.field(part)
+    return found

@@ -1,0 +1,185 @@
+"""A Parquet file that is being written, with a checksum for its footer: `files.footer_checksum` holds it against that.
+
+Between the last page and the footer there are eight more bytes: `MAGIC` and the CRC-32 of all that follows, little
+endian. No other reader looks there.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tensorlake_spark.delta.store.storage import Storage, reaching
+
+MAGIC = b"TLFC"
+
+END = struct.Struct("<I4s")
+"""What ends a file: the length of the footer, and Parquet's own magic."""
+
+SEAL = struct.Struct("<4sI")
+
+_GATHERED = 256 << 10  # bytes
+
+
+class ParquetOutput:
+    """A new data file of a table, which no commit names yet.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    name : str
+        The file's path in it.
+    schema : pyarrow.Schema
+        Its columns.
+    options
+        For `pyarrow.parquet.ParquetWriter`.
+    """
+
+    def __init__(self, storage: Storage, name: str, schema: pa.Schema, **options: Any) -> None:
+        self.storage = storage
+        self.name = name
+        with reaching(storage):
+            sink = storage.open_output(name)
+            # What a transaction writes stays in memory, also of a table on this machine.
+            is_file = storage.is_local and isinstance(sink, pa.NativeFile)
+            self._sink = (
+                SealedFile(sink, f"{storage.place[1]}/{name}") if is_file else SealedOutput(sink)
+            )
+            self._writer = pq.ParquetWriter(
+                self._sink.stream, schema, data_page_size=1 << 20, store_schema=False, **options
+            )
+
+    def write(self, rows: pa.Table, group_rows: int | None = None) -> None:
+        """Write rows as a row group, or as row groups of so many rows."""
+        with reaching(self.storage):
+            self._writer.write_table(rows, row_group_size=group_rows or rows.num_rows)
+
+    def close(self) -> int:
+        """Write the footer and its seal, and return the bytes of the file."""
+        with reaching(self.storage):
+            self._sink.keep_footer()
+            self._writer.close()
+            self._sink.close()
+        return self._sink.tell()
+
+    def abort(self) -> None:
+        """Close the file and delete it, as far as the store lets us: it may be why we are here."""
+        for step in (self._writer.close, self._sink.close, self._delete):
+            with suppress(OSError, pa.ArrowException):
+                step()
+
+    def _delete(self) -> None:
+        self.storage.delete(self.name)
+
+
+class SealedOutput:
+    """What `pyarrow.parquet.ParquetWriter` writes into, which keeps the footer back to seal it.
+
+    Parameters
+    ----------
+    sink : file-like
+        Where the bytes go.
+
+    Attributes
+    ----------
+    stream : pyarrow.NativeFile
+        What the writer takes; it gathers small writes, for each is a call of Python.
+    """
+
+    closed = False
+
+    def __init__(self, sink: Any) -> None:
+        self._sink = sink
+        self._place = 0
+        self._footer: bytearray | None = None
+        self.stream = pa.BufferedOutputStream(pa.PythonFile(self, mode="w"), _GATHERED)
+
+    def write(self, data: Any) -> int:
+        """Write some bytes."""
+        size = memoryview(data).nbytes
+        self._place += size
+        if self._footer is None:
+            self._sink.write(data)
+        else:
+            self._footer += bytes(data)
+        return size
+
+    def tell(self) -> int:
+        """Return how many bytes the writer wrote, and after `close` how many the file has."""
+        return self._place
+
+    def flush(self) -> None:
+        """Do nothing: what is written is on its way."""
+
+    def keep_footer(self) -> None:
+        """Take what is written from now on for the footer."""
+        self.stream.flush()
+        self._footer = bytearray()
+
+    def close(self) -> None:
+        """Write seal and footer, and close the stream."""
+        if self.closed:
+            return
+        stream, self.closed = self.stream, True
+        stream.flush()
+        # The stream has this object in it: without this both would stay, with a buffer for every file.
+        del self.stream
+        sealed = _sealed(bytes(self._footer or b""))
+        self._place += len(sealed) - len(self._footer or b"")
+        self._sink.write(sealed)
+        self._sink.close()
+
+
+class SealedFile:
+    """The same for a file of this machine: Arrow writes to it without Python, and its footer is sealed at the end.
+
+    Parameters
+    ----------
+    sink : pyarrow.NativeFile
+        Where the bytes go.
+    path : str
+        Of the file.
+    """
+
+    closed = False
+
+    def __init__(self, sink: pa.NativeFile, path: str) -> None:
+        self._path = path
+        self._size = 0
+        self.stream = pa.BufferedOutputStream(sink, _GATHERED)
+
+    def tell(self) -> int:
+        """Return after `close` how many bytes the file has."""
+        return self._size
+
+    def keep_footer(self) -> None:
+        """Do nothing: the footer is found by its length."""
+
+    def close(self) -> None:
+        """Close the stream, and write the footer again, behind its seal."""
+        if self.closed:
+            return
+        self.closed = True
+        self.stream.close()
+        with open(self._path, "r+b") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - END.size))
+            tail = file.read()
+            length = END.unpack(tail)[0] + END.size if len(tail) == END.size else size
+            start = file.seek(max(0, size - length))
+            sealed = _sealed(file.read())
+            file.seek(start)
+            file.write(sealed)
+            self._size = start + len(sealed)
+
+
+def _sealed(footer: bytes) -> bytes:
+    """Return a footer behind its seal; without one if it is no footer, as of a file that was given up."""
+    whole = len(footer) >= END.size and END.unpack(footer[-END.size :])[0] + END.size == len(footer)
+    return SEAL.pack(MAGIC, zlib.crc32(footer)) + footer if whole else footer
