@@ -4,6 +4,5 @@ Begin with `stored_samples`, which finds and reads them; `sample_writer` writes 
 and with `bounds`. `leaf_columns` says which columns are payload, `sample_values` reads those where they lie in one of
 `sample_files`, `scattered_rows` and `payload_places` those that lie far apart, `column_assembly` puts all together;
 `samples_table` makes the table, `log_entries` are its files as the log names them, `sample_inspection` holds one
-against it. `plain_table` reads tables of others. May import ``delta.files``, ``delta.log`` and
-``delta.store``.
+against it. May import ``delta.files``, ``delta.log`` and ``delta.store``.
 """

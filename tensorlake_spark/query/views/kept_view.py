@@ -12,7 +12,7 @@ import numpy as np
 
 from tensorlake_spark.datasets.dataset import Dataset, dataset
 from tensorlake_spark.datasets.derived.saved_views import SavedView
-from tensorlake_spark.delta.samples.plain_table import PlainTable
+from tensorlake_spark.delta.plain.plain_table import PlainTable
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, TensorLakeError
 from tensorlake_spark.lake.lake import open as open_lake
