@@ -1,8 +1,8 @@
 """Queries: SQL on datasets, tensors and tables.
 
-`query` is the door, and `view` what it returns. `language` reads the text, `functions` has what is computed of tensors,
-`sources` what is read, `planning` what is done, `engine` does it. `user_functions` are those of users, and
-`duckdb_functions` gives all functions to a connection of DuckDB.
+`query` is the door, `view` what it returns, and `views` keeps these. `language` reads the text, `functions` has what is
+computed of tensors, `sources` what is read, `planning` what is done, `engine` does it. `user_functions` are those of
+users, and `duckdb_functions` gives all functions to a connection of DuckDB.
 
 May import all rooms below it: `loader`, `datasets`, `lake` and further down. Begin with `query`.
 """

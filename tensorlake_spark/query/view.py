@@ -20,8 +20,8 @@ from tensorlake_spark.query.engine.leaf_values import stored_values
 from tensorlake_spark.query.engine.read_report import ReadReport, report_of
 from tensorlake_spark.query.engine.running import PlanRun
 from tensorlake_spark.query.planning.plan import Plan
-from tensorlake_spark.query.sources.columns import Lazy, Output, Stored
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
+from tensorlake_spark.query.sources.source_columns import Lazy, Output, Stored
 from tensorlake_spark.query.sources.table_source import TableSource
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class View:
     >>> view = ds.query("SELECT x[:2] AS head, label FROM dataset WHERE array_mean(x) > 2 ORDER BY label")
     >>> view.names, len(view), view.sids.tolist()
     (['head', 'label'], 3, [2, 1, 3])
-    >>> view[0]["head"].tolist(), view[0]["label"]
+    >>> view[0]["head"].tolist(), int(view[0]["label"])
     ([6.0, 7.0], 0)
     """
 

@@ -36,6 +36,7 @@ ALIKE = {
     "progress": "a bar for a terminal, and lines for the log of a scheduler",
     "blocks": "of elements in memory, of rows that are computed with, and of rows that Spark has read",
     "lake": "the room is the door, its first module TensorLake",
+    "query": "the room is the door, its first module the function",
     "session": "the room has one thing, and what makes it",
     "upkeep": "lake/upkeep has the methods of TensorLake for the room upkeep",
     "options": "of a store, of a write, and of Spark's data source: each parses its own",

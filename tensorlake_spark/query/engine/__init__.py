@@ -1,7 +1,8 @@
 """Plans are run: scalars by DuckDB, tensors by NumPy.
 
-`session` is DuckDB, locked; `leaf_values` reads tensors, `evaluation` computes expressions in batches, `row_orders` puts
-rows in an order, `neighbours` finds the nearest vectors, `running` runs a plan, `read_report` says what was read.
+`running` runs a plan. `duckdb_session` is DuckDB, locked; `leaf_values` reads tensors, `evaluation` computes expressions in
+batches, `row_orders` puts rows in an order. `neighbours` keeps the best rows, which `vector_scan` finds where vectors
+lie. `read_report` says what was read.
 
-May import `planning`, `sources`, `functions` and `language`. Begin with `running`.
+May import ``query.planning``, ``query.sources``, ``query.functions`` and ``query.language``. Begin with `running`.
 """

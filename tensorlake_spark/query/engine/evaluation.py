@@ -23,7 +23,7 @@ from tensorlake_spark.query.functions.crops import boxes_needed
 from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.row_values import gathered
 from tensorlake_spark.query.planning.plan import Computed
-from tensorlake_spark.query.sources.columns import (
+from tensorlake_spark.query.sources.source_columns import (
     BranchLeaf,
     CollectedLeaf,
     ItemLeaf,

@@ -13,7 +13,7 @@ from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
 from tensorlake_spark.datasets.types.base import Tiled, Type
 from tensorlake_spark.query.functions.row_values import Values, gathered
-from tensorlake_spark.query.sources.columns import TensorLeaf
+from tensorlake_spark.query.sources.source_columns import TensorLeaf
 
 Array = np.ndarray[Any, Any]
 

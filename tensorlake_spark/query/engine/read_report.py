@@ -13,8 +13,8 @@ from tensorlake_spark.query.engine.leaf_values import payload_bytes
 from tensorlake_spark.query.engine.running import PlanRun
 from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.planning.plan import Plan
-from tensorlake_spark.query.sources.columns import Lazy, TensorLeaf
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
+from tensorlake_spark.query.sources.source_columns import Lazy, TensorLeaf
 
 
 @dataclass(frozen=True)

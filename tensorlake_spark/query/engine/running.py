@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from tensorlake_spark.query.engine.duckdb_session import DuckSession
 from tensorlake_spark.query.engine.evaluation import Evaluation
 from tensorlake_spark.query.engine.neighbours import best_rows
 from tensorlake_spark.query.engine.row_orders import arranged, expanded, sampled, split
-from tensorlake_spark.query.engine.session import DuckSession
 from tensorlake_spark.query.planning.plan import Expand, Plan, Relation, Step
 from tensorlake_spark.query.planning.queries import output_nodes
 

@@ -20,7 +20,7 @@ from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.query.functions.registry import find
 from tensorlake_spark.query.planning.plan import Best, Computed
-from tensorlake_spark.query.sources.columns import TensorLeaf
+from tensorlake_spark.query.sources.source_columns import TensorLeaf
 from tensorlake_spark.threads import in_order
 
 Array = np.ndarray[Any, Any]

@@ -1,8 +1,8 @@
 """What a query does, found out before anything is read.
 
-`relation` says what a query returns: stored columns, and tensors that are computed when they are read. `names` resolves
-names, `tensor_work` tells tensor work from scalar work, `selects` and `queries` turn a tree into SQL for scalars, steps
-on tensors, and what is left for the reader.
+`queries` turns a text into a `plan`; `selects` one SELECT, whose text `select_text` reads and whose steps
+`select_steps` makes; `joins` are its FROM, `unions` put queries together. `names` resolves names, `tensor_work` tells
+what NumPy computes from what DuckDB does.
 
-May import `sources`, `functions` and `language`. Begin with `queries`.
+May import ``query.sources``, ``query.functions`` and ``query.language``. Begin with `queries`.
 """

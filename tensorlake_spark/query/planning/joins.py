@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from tensorlake_spark.query.planning.names import Table, stored_node
+from tensorlake_spark.errors import InvalidQueryError
+from tensorlake_spark.query.planning.names import Table
 from tensorlake_spark.query.planning.tensor_work import conjuncts, has_tensors
-from tensorlake_spark.query.sources.columns import Stored
+from tensorlake_spark.query.sources.source_columns import Stored
 
 if TYPE_CHECKING:
     from tensorlake_spark.query.planning.selects import SelectPlanner
@@ -126,7 +127,10 @@ def _check_product(select: SelectPlanner, node: Any, joins: list[Any]) -> None:
     where = node.args.get("where")
     links = [_aliases(one) for condition in conditions for one in conjuncts(condition)]
     if where is not None:
-        found = [select.resolved(one) for one in conjuncts(where.this) if not _has_query(one)]
+        try:
+            found = [select.resolved(one) for one in conjuncts(where.this) if not _has_query(one)]
+        except InvalidQueryError:  # a name of an item, or a mistake, which is said later
+            return
         links += [_aliases(one) for one in found]
     for link in links:
         if len(link) > 1:
@@ -152,6 +156,3 @@ def _aliases(node: Any) -> set[str]:
 
 def _has_query(node: Any) -> bool:
     return node.find(exp.Query) is not None
-
-
-__all__ = ["from_clause", "stored_node"]

@@ -11,7 +11,7 @@ from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.language.mistakes import mistake
-from tensorlake_spark.query.sources.columns import (
+from tensorlake_spark.query.sources.source_columns import (
     Lazy,
     Leaf,
     Named,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tensorlake_spark.query.sources.columns import Lazy, Output, Ref
-from tensorlake_spark.query.sources.opening import Source
+from tensorlake_spark.query.sources.source_columns import Lazy, Output, Ref
+from tensorlake_spark.query.sources.source_opening import Source
 
 Key: TypeAlias = "tuple[Source, Ref]"
 

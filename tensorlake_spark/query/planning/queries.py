@@ -16,9 +16,9 @@ from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.planning.names import Scope, Table, stored_node
 from tensorlake_spark.query.planning.plan import Computed, Plan, Relation, Step
 from tensorlake_spark.query.planning.unions import united
-from tensorlake_spark.query.sources.columns import Named, Parts, Stored
 from tensorlake_spark.query.sources.dataset_source import SID, DatasetSource
-from tensorlake_spark.query.sources.opening import Source, source_of
+from tensorlake_spark.query.sources.source_columns import Named, Parts, Stored
+from tensorlake_spark.query.sources.source_opening import Source, source_of
 
 FROM = "from_" if "from_" in exp.Select.arg_types else "from"
 WITH = "with_" if "with_" in exp.Select.arg_types else "with"
@@ -37,7 +37,7 @@ def plan_query(
     sql : str
         The query.
     sources : mapping of str to object
-        What it may read: see `opening.source_of`.
+        What it may read: see `source_opening.source_of`.
     parameters : mapping of str to object, optional
         Values of ``:name``.
     seed : int

@@ -20,7 +20,7 @@ from tensorlake_spark.query.planning.tensor_work import (
     lazy_of,
     with_parts,
 )
-from tensorlake_spark.query.sources.columns import Lazy, Ref, TensorLeaf, refs_of
+from tensorlake_spark.query.sources.source_columns import Lazy, Ref, TensorLeaf, refs_of
 
 BASE_ALIAS = "b"
 FROM_KEY = "from_" if "from_" in exp.Select.arg_types else "from"

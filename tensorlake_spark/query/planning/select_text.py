@@ -13,7 +13,7 @@ from tensorlake_spark.query.functions.registry import AGGREGATES
 from tensorlake_spark.query.planning.names import Scope, columns_name, stored_node
 from tensorlake_spark.query.planning.plan import Relation
 from tensorlake_spark.query.planning.tensor_work import ARRAY, kind_of
-from tensorlake_spark.query.sources.columns import Stored, TensorLeaf
+from tensorlake_spark.query.sources.source_columns import Stored, TensorLeaf
 
 if TYPE_CHECKING:
     from tensorlake_spark.query.planning.queries import Planner

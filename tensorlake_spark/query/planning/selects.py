@@ -20,7 +20,7 @@ from tensorlake_spark.query.planning.tensor_work import (
     kind_of,
     lazy_of,
 )
-from tensorlake_spark.query.sources.columns import (
+from tensorlake_spark.query.sources.source_columns import (
     CollectedLeaf,
     ItemLeaf,
     Lazy,

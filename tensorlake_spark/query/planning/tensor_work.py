@@ -13,7 +13,7 @@ from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import arguments_of, function_name
 from tensorlake_spark.query.functions.operators import ELEMENTS
 from tensorlake_spark.query.functions.registry import find
-from tensorlake_spark.query.sources.columns import Lazy, Leaf, Ref, ScalarLeaf, TensorLeaf
+from tensorlake_spark.query.sources.source_columns import Lazy, Leaf, Ref, ScalarLeaf, TensorLeaf
 
 SCALAR, NUMBER, ARRAY = "scalar", "number", "array"
 """What a node is: for DuckDB; one value a row that NumPy computes; a tensor a row."""

@@ -9,7 +9,14 @@ from sqlglot import exp
 
 from tensorlake_spark.query.planning.names import Scope, stored_node
 from tensorlake_spark.query.planning.plan import Key, Relation
-from tensorlake_spark.query.sources.columns import BranchLeaf, Lazy, Output, Ref, ScalarLeaf, Stored
+from tensorlake_spark.query.sources.source_columns import (
+    BranchLeaf,
+    Lazy,
+    Output,
+    Ref,
+    ScalarLeaf,
+    Stored,
+)
 
 if TYPE_CHECKING:
     from tensorlake_spark.query.planning.queries import Planner

@@ -16,8 +16,15 @@ from tensorlake_spark.datasets.dataset import Dataset, dataset
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
-from tensorlake_spark.query.sources.columns import Lazy, Named, Parts, Stored, TensorLeaf, folded
 from tensorlake_spark.query.sources.duckdb_tables import Session, duckdb_type, quoted
+from tensorlake_spark.query.sources.source_columns import (
+    Lazy,
+    Named,
+    Parts,
+    Stored,
+    TensorLeaf,
+    folded,
+)
 
 SID = "sid"
 

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from tensorlake_spark.lake.lake import TensorLake
-from tensorlake_spark.query.sources.columns import Named, Output, Parts, Stored, folded
 from tensorlake_spark.query.sources.dataset_source import text
 from tensorlake_spark.query.sources.duckdb_tables import Session, quoted
+from tensorlake_spark.query.sources.source_columns import Named, Output, Parts, Stored, folded
 
 
 class TableSource:
@@ -101,6 +101,6 @@ class TableSource:
 
     def at(self, name: str, version: int | str | None, timestamp: str | dt.datetime | None) -> Any:
         """Return another version of the same table, which only Delta tables have."""
-        from tensorlake_spark.query.sources.opening import at_version
+        from tensorlake_spark.query.sources.source_opening import at_version
 
         return at_version(self, name, version, timestamp)

@@ -12,12 +12,12 @@ import numpy as np
 
 from tensorlake_spark.datasets.dataset import Dataset, dataset
 from tensorlake_spark.datasets.derived.saved_views import SavedView
-from tensorlake_spark.delta.files.plain_table import PlainTable
+from tensorlake_spark.delta.plain.plain_table import PlainTable
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, TensorLakeError
 from tensorlake_spark.lake.lake import open as open_lake
-from tensorlake_spark.query.sources.columns import Lazy
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
+from tensorlake_spark.query.sources.source_columns import Lazy
 
 if TYPE_CHECKING:
     from tensorlake_spark.query.view import View

@@ -18,8 +18,8 @@ from tensorlake_spark.datasets.types.nested import Link
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
-from tensorlake_spark.query.sources.columns import Lazy, TensorLeaf
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
+from tensorlake_spark.query.sources.source_columns import Lazy, TensorLeaf
 from tensorlake_spark.query.views.view_values import ViewValues
 
 if TYPE_CHECKING:

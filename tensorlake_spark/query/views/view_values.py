@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tensorlake_spark.query.engine.evaluation import Evaluation
 from tensorlake_spark.query.engine.leaf_values import stored_values
-from tensorlake_spark.query.sources.columns import Lazy, Output
+from tensorlake_spark.query.sources.source_columns import Lazy, Output
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tensorlake_spark import types
 from tensorlake_spark.query.engine import evaluation
 from tensorlake_spark.query.engine.evaluation import Evaluation, joined, one_a_row
 from tensorlake_spark.query.planning.plan import Computed
-from tensorlake_spark.query.sources.columns import CollectedLeaf, ItemLeaf, Lazy, ScalarLeaf
+from tensorlake_spark.query.sources.source_columns import CollectedLeaf, ItemLeaf, Lazy, ScalarLeaf
 
 
 def scalar(name):

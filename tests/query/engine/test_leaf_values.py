@@ -13,8 +13,8 @@ from tensorlake_spark.query.engine.leaf_values import (
     stored_values,
     tensor_values,
 )
-from tensorlake_spark.query.sources.columns import TensorLeaf
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
+from tensorlake_spark.query.sources.source_columns import TensorLeaf
 
 
 def test_samples_come_in_the_order_of_their_sids_each_read_once(shapes):

@@ -34,6 +34,11 @@ def test_a_large_product_that_nobody_asked_for_is_refused(tables):
         count(tables)
 
 
+def test_a_name_of_an_item_joins():
+    sql = "SELECT a.i AS one, b.i AS two FROM a, b WHERE one = two AND one < 5"
+    assert len(tl.query(sql, a=A, b=B)) == 5
+
+
 def test_conditions_on_tensors_join(shapes):
     sql = "SELECT a.sid AS p, b.sid AS q FROM dataset a JOIN dataset b ON a.labels = b.labels AND l2_distance(a.emb, b.emb) < 2 WHERE a.sid < b.sid ORDER BY p, q"
     found = [(r["p"], r["q"]) for r in shapes.ds.query(sql)]

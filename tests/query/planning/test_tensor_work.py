@@ -14,7 +14,7 @@ from tensorlake_spark.query.planning.tensor_work import (
     tensor_parts,
     with_parts,
 )
-from tensorlake_spark.query.sources.columns import ScalarLeaf, TensorLeaf
+from tensorlake_spark.query.sources.source_columns import ScalarLeaf, TensorLeaf
 
 
 def node(text):

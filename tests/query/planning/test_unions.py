@@ -2,7 +2,7 @@
 
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.planning.unions import alike
-from tensorlake_spark.query.sources.columns import Lazy, TensorLeaf
+from tensorlake_spark.query.sources.source_columns import Lazy, TensorLeaf
 
 
 def lazy(text, key, column="x"):

@@ -5,7 +5,7 @@ import pytest
 from deltalake import write_deltalake
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files.plain_table import PlainTable
+from tensorlake_spark.delta.plain.plain_table import PlainTable
 from tensorlake_spark.delta.store.storage import Storage
 
 

@@ -3,7 +3,7 @@
 import pytest
 from sqlglot import exp
 
-from tensorlake_spark.query.sources.columns import (
+from tensorlake_spark.query.sources.source_columns import (
     BranchLeaf,
     CollectedLeaf,
     ItemLeaf,

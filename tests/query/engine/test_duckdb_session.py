@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.query.engine.session import DuckSession, interruptible
+from tensorlake_spark.query.engine.duckdb_session import DuckSession, interruptible
 
 OUT = [
     "SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM '/etc/passwd'", "SELECT * FROM glob('/etc/*')",

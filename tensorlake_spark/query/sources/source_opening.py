@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tensorlake_spark.datasets.dataset import Dataset, dataset
-from tensorlake_spark.delta.files.plain_table import PlainTable
+from tensorlake_spark.delta.plain.plain_table import PlainTable
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
 from tensorlake_spark.lake.lake import TensorLake
