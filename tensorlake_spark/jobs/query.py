@@ -115,11 +115,12 @@ def _by_spark(
     from tensorlake_spark.spark.ingest.ingestion import job_session
     from tensorlake_spark.spark.session import local_session
 
+    sources: dict[str, Any] = dict(places)
     used = session or job_session(local_session)
     try:
         with plain_errors():
             frame = spark_query(
-                used, text, parameters=parameters, storage_options=options, **places
+                used, text, parameters=parameters, storage_options=options, **sources
             )
             if args.explain:
                 frame.explain()

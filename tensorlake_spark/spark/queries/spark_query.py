@@ -85,7 +85,8 @@ def query(
             tree.append("expressions", exp.alias_(one.copy(), hidden[-1], quoted=True))
     try:
         text = SparkPrinter(sql, given, run.table_of, run.function_of).printed(tree)
-        plain = {name: value for name, value in given.items() if f":{name}" in text}
+        left = {one.name for one in tree.find_all(exp.Placeholder)}
+        plain = {name: value for name, value in given.items() if name in left}
         frame = session.sql(text, args=plain) if plain else session.sql(text)
     finally:
         run.forget()
