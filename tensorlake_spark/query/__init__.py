@@ -1,7 +1,8 @@
 """Queries: SQL on datasets, tensors and tables.
 
 `query` is the door, and `view` what it returns. `language` reads the text, `functions` has what is computed of tensors,
-`sources` what is read, `planning` what is done, `engine` does it. `duckdb_functions` gives the same functions to a
+`sources` what is read, `planning` what is done, `engine` does it. `views` makes
+datasets of views, and keeps them. `duckdb_functions` gives the same functions to a
 connection of DuckDB.
 
 May import all rooms below it: `datasets`, `lake` and further down. Begin with `query`.
