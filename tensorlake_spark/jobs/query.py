@@ -22,8 +22,8 @@ from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFoundError
-from tensorlake_spark.jobs.command import EXIT_CODES, add_debug, carry_out, defaults_of
-from tensorlake_spark.jobs.config import Parser, parse
+from tensorlake_spark.jobs.command import EXIT_CODES, carry_out, defaults_of, table_parser
+from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.query.query import query
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_submit
 
@@ -33,17 +33,11 @@ if TYPE_CHECKING:
 _NOTES = """
 The table URI is called dataset in the query; --source gives others a name. Rows are printed, at most --rows of them. Plain Python
 computes here; with --spark, or under spark-submit, executors do. --output that ends with .parquet or .csv is a file, and
-anything else a new dataset, with media as they are stored.
+anything else a new dataset, with media as they are stored. --dry-run says what would be read.
 
 """
 
-parser = Parser(
-    prog="query.py",
-    description=__doc__.splitlines()[0],
-    epilog=_NOTES + EXIT_CODES.format(third=""),
-    formatter_class=argparse.RawDescriptionHelpFormatter,
-)
-parser.add_argument("--config", metavar="FILE", help="options in YAML; the command line wins")
+parser = table_parser("query.py", __doc__.splitlines()[0], _NOTES + EXIT_CODES.format(third=""))
 parser.add_argument("words", nargs="*", metavar="URI SQL", help="a table, and the query")
 parser.add_argument(
     "--source", action="append", metavar="NAME=URI", help="a table and its name; once for each"
@@ -53,15 +47,7 @@ parser.add_argument(
 )
 parser.add_argument("--output", metavar="PLACE", help="where the rows are stored")
 parser.add_argument("--rows", type=int, metavar="N", help="rows that are printed; 20 by default")
-parser.add_argument("--explain", action="store_true", help="say what would be read, and no rows")
 parser.add_argument("--spark", action="store_true", help="compute by Spark's executors")
-parser.add_argument(
-    "--storage-option",
-    action="append",
-    metavar="NAME=VALUE",
-    help="of the store, as AWS_REGION=eu-west-1; once for each",
-)
-add_debug(parser)
 
 _DEFAULTS = defaults_of(parser, rows=20, words=[])
 
@@ -88,7 +74,7 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
 
 
 def _here(args: argparse.Namespace, view: View) -> dict[str, Any]:
-    if args.explain:
+    if args.dry_run:
         print(view.explain())
         return {"status": "planned"}
     if args.output is None:
@@ -115,13 +101,14 @@ def _by_spark(
     from tensorlake_spark.spark.ingest.ingestion import job_session
     from tensorlake_spark.spark.session import local_session
 
+    sources: dict[str, Any] = dict(places)
     used = session or job_session(local_session)
     try:
         with plain_errors():
             frame = spark_query(
-                used, text, parameters=parameters, storage_options=options, **places
+                used, text, parameters=parameters, storage_options=options, **sources
             )
-            if args.explain:
+            if args.dry_run:
                 frame.explain()
                 return {"status": "planned"}
             if args.output is None:
@@ -151,6 +138,10 @@ def _asked(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
         raise InvalidOptionError(
             f"{len(words)} words are given; give a table and a query, or a query with --source"
         )
+    if args.table is not None:
+        words.insert(0, args.table)
+    if len(words) > 2:
+        raise InvalidOptionError("the table is given twice, as URI and by --table; give one")
     if len(words) == 2:
         if "dataset" in places:
             raise InvalidOptionError("dataset is given twice, as URI and by --source; give one")

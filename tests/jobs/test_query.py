@@ -68,7 +68,7 @@ def test_by_spark(spark, ds, tmp_path, capsys):
 
 
 def test_what_would_be_read(ds, capsys):
-    assert main([ds.uri, "SELECT x[0] AS a FROM dataset", "--explain"]) == 0
+    assert main([ds.uri, "SELECT x[0] AS a FROM dataset", "--dry-run"]) == 0
     assert told(capsys)[1]["status"] == "planned"
 
 

@@ -20,6 +20,7 @@ from tensorlake_spark.datasets.apart.inner_tables import (
 )
 from tensorlake_spark.datasets.apart.large_samples import TILE_PROPERTY
 from tensorlake_spark.datasets.apart.pinning import Written, pins
+from tensorlake_spark.datasets.derived.column_digests import digests
 from tensorlake_spark.datasets.derived.lineage import (
     FOLDER,
     PROPERTY,
@@ -28,7 +29,6 @@ from tensorlake_spark.datasets.derived.lineage import (
     package_version,
     write_rows,
 )
-from tensorlake_spark.datasets.derived.row_digest import digests
 from tensorlake_spark.datasets.derived.sample_copying import (
     Computed,
     Copied,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.datasets.derived.row_digest import whole_digest
+from tensorlake_spark.datasets.derived.column_digests import whole_digest
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import CorruptDataError
@@ -80,7 +80,7 @@ class Lineage:
     samples : int
         How many were made; -1 while it is not complete.
     digests : dict of str to str
-        SHA-256 of each column as it was made, see `row_digest`.
+        SHA-256 of each column as it was made, see `column_digests`.
     """
 
     sources: tuple[Source, ...]

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.audit.check import Finding
+from tensorlake_spark.datasets.derived.column_digests import RowDigest, digests
 from tensorlake_spark.datasets.derived.lineage import Lineage, Source, lineage_of, source_sids
-from tensorlake_spark.datasets.derived.row_digest import RowDigest, digests
 from tensorlake_spark.datasets.derived.sample_copying import Origin
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.samples.sample_reading import read_table, runs_of, whole

@@ -20,7 +20,7 @@ from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.apart.pinning import Written
 from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.apart.tile_writer import TileWriter
-from tensorlake_spark.datasets.derived.row_digest import BLOCK, RowDigest
+from tensorlake_spark.datasets.derived.column_digests import BLOCK, RowDigest
 from tensorlake_spark.datasets.links.link_columns import linked_bytes
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.maintenance.value_check import tiled_samples

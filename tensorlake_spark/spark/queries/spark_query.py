@@ -85,8 +85,7 @@ def query(
             tree.append("expressions", exp.alias_(one.copy(), hidden[-1], quoted=True))
     try:
         text = SparkPrinter(sql, given, run.table_of, run.function_of).printed(tree)
-        plain = {name: value for name, value in given.items() if f":{name}" in text}
-        frame = session.sql(text, args=plain) if plain else session.sql(text)
+        frame = session.sql(text)
     finally:
         run.forget()
     return _done(frame, clauses, hidden, limit, seed) if clauses else frame

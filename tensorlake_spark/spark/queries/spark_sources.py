@@ -95,6 +95,8 @@ def source_of(
     place = os.fspath(given)
     found = completed(options or {}, settings_of_session(session), place)
     storage = Storage(place, found)
+    if not asked and _is_parquet(storage):
+        return _parquet(session, storage)
     try:
         snapshot = Snapshot.open(storage, version, timestamp, None)
     except TableNotFoundError:
@@ -157,6 +159,12 @@ def _kinds(schema: t.StructType) -> dict[str, Kind]:
         else Kind(SCALAR)
         for one in schema.fields
     }  # fmt: skip
+
+
+def _is_parquet(storage: Storage) -> bool:
+    if not storage.is_local:
+        return storage.uri.endswith(".parquet")
+    return not os.path.isdir(os.path.join(storage.uri, "_delta_log"))
 
 
 def _parquet(session: SparkSession, storage: Storage) -> SparkSource:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidQueryError, UnsupportedFeatureError, did_you_mean
@@ -81,6 +83,9 @@ class SparkPrinter:
         if isinstance(node, exp.SetOperation):
             found = self._query(node.this, outer)
             self._query(node.expression, outer)
+            for key in ("order", "limit", "offset"):
+                if node.args.get(key) is not None:
+                    node.set(key, node.args[key].transform(self._literal))
         elif isinstance(node, exp.Subquery):
             found = self._query(node.this, outer)
         else:
@@ -245,6 +250,8 @@ class SparkPrinter:
             return self._call(node, kind, scopes)
         if isinstance(node, exp.Column):
             return self._column(node, scopes)
+        if isinstance(node, exp.Placeholder):
+            return self._literal(node)
         if isinstance(node, exp.Anonymous) and node.name.casefold() == "mean":
             node = exp.Avg(this=node.expressions[0])
         for key, value in list(node.args.items()):
@@ -255,6 +262,25 @@ class SparkPrinter:
                     continue
                 node.set(key, [self._rewritten(one, resolve, scopes) for one in value])
         return _like_numpy(node) if isinstance(node, exp.Div) else node
+
+    def _literal(self, node: Any) -> Any:
+        """Return the value of a parameter as a literal of Spark, any other node as it is."""
+        if not isinstance(node, exp.Placeholder):
+            return node
+        if node.name not in self.parameters:
+            near = did_you_mean(node.name, self.parameters)
+            raise mistake(self.sql, node, f"the parameter :{node.name} has no value{near}")
+        value = self.parameters[node.name]
+        value = value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, float) and not math.isfinite(value):
+            double = exp.DataType.build("double")
+            return exp.Cast(this=exp.Literal.string(str(value)), to=double)
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return exp.convert(value)
+        raise mistake(
+            self.sql, node, f"the parameter :{node.name} is {type(value).__name__}", "Spark takes numbers and texts "
+            "here, and arrays only in expressions on tensors",
+        )  # fmt: skip
 
     def _column(self, node: Any, scopes: list[dict[str, Table]]) -> Any:
         found = self._found(node, scopes)

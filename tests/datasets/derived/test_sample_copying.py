@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from tensorlake_spark.datasets.derived.row_digest import BLOCK
+from tensorlake_spark.datasets.derived.column_digests import BLOCK
 from tensorlake_spark.datasets.derived.sample_copying import Origin, SampleCopying, shares
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.delta.store.storage import Storage

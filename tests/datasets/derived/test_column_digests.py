@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tensorlake_spark.datasets.derived.row_digest import BLOCK, RowDigest, digests, whole_digest
+from tensorlake_spark.datasets.derived.column_digests import BLOCK, RowDigest, digests, whole_digest
 
 ARRAYS = {
     "ints": pa.array([1, None, 3] * 200),

@@ -1,0 +1,55 @@
+"""Batches of expressions, without a session."""
+
+import numpy as np
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from tensorlake_spark.query.functions.user_functions import register_function, unregister_function
+from tensorlake_spark.query.language.parsing import parse
+from tensorlake_spark.spark.frames.image_columns import tensors_with_nulls
+from tensorlake_spark.spark.queries.tensor_udf import TensorWork, values_of
+from tensorlake_spark.spark.source.schemas import tensors_of
+
+ARRAYS = [np.arange(4.0), None, np.arange(4.0) * 2]
+
+
+def work(text, result, parameters=None):
+    return TensorWork.of(parse(f"SELECT {text} FROM t").selects[0], result, parameters or {})
+
+
+def test_numbers_and_tensors():
+    column = tensors_with_nulls("x", ARRAYS)
+    (found,) = work("array_sum(x0) + x1", "number")(iter([(column, pa.array([1, 2, 3]))]))
+    assert found.to_pylist() == [7.0, None, 15.0]
+    (found,) = work("x0[1:3] * :k", "array", {"k": 10, "other": 1})(iter([column]))
+    assert found.is_valid().to_pylist() == [True, False, True]
+    assert [one.tolist() for one in tensors_of(found.drop_null())] == [[10, 20], [20, 40]]
+
+
+def test_no_rows():
+    (found,) = work("array_sum(x0) > 1", "bool")(iter([tensors_with_nulls("x", [])]))
+    assert (len(found), found.type) == (0, pa.bool_())
+
+
+def test_many_rows_come_in_pieces():
+    column = pa.array(range(1000))
+    found = list(work("x0 * :k", "int", {"k": 2})(iter([column])))
+    assert len(found) > 1
+    assert [value for part in found for value in part.to_pylist()] == [2 * n for n in range(1000)]
+
+
+def test_functions_of_users_travel():
+    register_function("plus_one_here", lambda x: np.asarray(x) + 1)
+    try:
+        packed = cloudpickle.dumps(work("plus_one_here(x0)", "number"))
+    finally:
+        unregister_function("plus_one_here")
+    (found,) = cloudpickle.loads(packed)(iter([pa.array([1.0, 2.0])]))
+    assert found.to_pylist() == [2.0, 3.0]
+    unregister_function("plus_one_here")
+
+
+def test_columns():
+    assert values_of(pa.array([1.5, None])) == [1.5, None]
+    assert values_of(pa.array([1.5, 2])).dtype == np.float64
+    assert [type(one) for one in values_of(pa.array([[1], [1, 2], None]))][2] is type(None)
