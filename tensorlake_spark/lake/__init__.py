@@ -1,7 +1,7 @@
 """The door from Python: a lake, and the tensors in it. Begin with `lake`, then `ref`.
 
 `TensorLake` is a `table` (which version is meant) with `versions` (history, tags, restore) and `upkeep` (optimise,
-vacuum, check, purge); `ref` is one tensor. `changes` is what a lake and a `transaction` offer alike: write,
+vacuum, check, purge); `ref` is one tensor, with `doors` to what is built on it. `changes` is what a lake and a `transaction` offer alike: write,
 convert, delete. May import every room but ``jobs`` and ``spark``.
 """
 

@@ -2,7 +2,8 @@
 
 ``order`` says which samples a batch has, ``sources`` reads them, ``decoding`` makes arrays of them, ``pipeline`` does
 all of it in threads within a bound of memory, ``caching`` keeps remote bytes on a local disk, ``frameworks`` hands
-batches to PyTorch and others. Names of transforms are imported late. May import ``datasets``, ``lake`` and below.
+batches to PyTorch and others. `zipped` puts tensors side by side. Names of transforms are imported late. May import
+``datasets``, ``lake`` and below.
 """
 
 from importlib import import_module
