@@ -162,6 +162,15 @@ bench-samples: $(STAMP) $(PEERS)/.ready ## Datasets of JPEG files beside Deep La
 	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests/support"); import s3server; s3server.fetch()'
 	$(PEERS)/bin/python tests/benchmarks/bench_samples.py $(BENCH_ARGS)
 
+.PHONY: bench-loader
+bench-loader: $(STAMP) $(PEERS)/.ready ## The loader beside Deep Lake, Lance, MDS, LitData, WebDataset, Hugging Face and PyTorch's own
+	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests/support"); import s3server; s3server.fetch()'
+	$(PEERS)/bin/python tests/benchmarks/bench_loader.py $(BENCH_ARGS)
+
+.PHONY: bench-query
+bench-query: $(STAMP) $(PEERS)/.ready ## Queries beside DuckDB, Spark SQL, NumPy by hand, Deep Lake and LanceDB
+	$(PEERS)/bin/python tests/benchmarks/bench_query.py $(BENCH_ARGS)
+
 .PHONY: bench-many
 bench-many: $(STAMP) ## 10,000 small tensors written one by one: each write, a listing, opening one
 	$(BIN)/python tests/benchmarks/many_tensors.py $(BENCH_ARGS)

@@ -8,7 +8,7 @@ from importlib import import_module
 from tensorlake_spark import __version__
 from tensorlake_spark.errors import did_you_mean
 
-VERBS = ("ingest", "optimize", "purge", "vacuum", "check")
+VERBS = ("ingest", "optimize", "purge", "vacuum", "check", "query")
 
 
 def main(arguments: list[str]) -> int:

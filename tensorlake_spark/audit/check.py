@@ -33,7 +33,7 @@ from tensorlake_spark.delta.store import staging
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts.coding.chain import UPGRADE
 
-NOTICES = ("orphan", "staging")
+NOTICES = ("orphan", "source", "staging")
 """Kinds of findings that are no errors: other writers may be at work."""
 
 _SHOWN = 10  # findings of one kind in one place
@@ -50,7 +50,7 @@ class Finding:
         Of a file ``missing``, ``file`` (it cannot be read), ``size``, ``records``, ``statistics``; ``row``;
         of a tensor ``metadata``, ``seq``, ``order``, ``totals``, ``overlap``, ``duplicate``, ``gap``; the notices
         ``orphan`` and ``staging``; ``digest``, what differs from a digest. Of a dataset ``value``, ``sid``, ``pin``,
-        ``apart`` and ``tiles``, see `Dataset.check`.
+        ``apart``, ``tiles`` and ``lineage``, and the notice ``source``, see `Dataset.check`.
     place : str
         The file, or the tensor and the box.
     text : str

@@ -14,10 +14,10 @@ import pyarrow as pa
 from tensorlake_spark.datasets.apart.large_samples import checked_bound
 from tensorlake_spark.datasets.changes.change_methods import ChangeMethods
 from tensorlake_spark.datasets.column import Column
+from tensorlake_spark.datasets.derived.derived_methods import DerivedMethods
 from tensorlake_spark.datasets.doors import DoorMethods
 from tensorlake_spark.datasets.interchange.interchange_methods import InterchangeMethods
 from tensorlake_spark.datasets.links.link_rules import LinkRules
-from tensorlake_spark.datasets.maintenance.maintenance_methods import MaintenanceMethods
 from tensorlake_spark.datasets.samples.appending import append, count_of
 from tensorlake_spark.datasets.samples.sample_input import batches_of, check_plain
 from tensorlake_spark.datasets.samples.sample_plan import SamplePlan, plan
@@ -131,7 +131,7 @@ def dataset(
     return out
 
 
-class Dataset(ChangeMethods, MaintenanceMethods, InterchangeMethods, DoorMethods):
+class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
     """Samples in columns. Make one with `dataset`."""
 
     def __repr__(self) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from tensorlake_spark.datasets.derived import saved_views
+from tensorlake_spark.errors import InvalidOptionError
+
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
     from tensorlake_spark.loader.loader import Loader
@@ -165,3 +168,62 @@ class DoorMethods:
         from tensorlake_spark.query.query import query
 
         return query(sql, parameters=parameters, seed=seed, **{"dataset": self, **sources})
+
+    def save_view(self, name: str, view: View, *, replace: bool = False) -> None:
+        """Keep a view of this dataset by a name: its text, sources and parameters, and the sids in order.
+
+        The versions of this dataset that it reads are kept from `vacuum`, by tags that begin with ``view/``; those
+        of other datasets are only named.
+
+        Parameters
+        ----------
+        name : str
+            Any text that could be a tag.
+        view : View
+            From a query that reads this dataset.
+        replace : bool
+            Whether to put it in the place of a view of this name.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the name is taken or impossible, or the view reads another dataset, or what is only in memory.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.save_view("large", ds.query("SELECT * FROM dataset WHERE size > 3 ORDER BY size DESC"))
+        >>> ds.update(2, {"size": 0})
+        1
+        >>> [*ds.views], ds.view("large")["size"].tolist()
+        (['large'], [5, 4])
+        """
+        from tensorlake_spark.query.view import View as QueryView
+        from tensorlake_spark.query.views.kept_view import kept
+
+        owner = cast("Dataset", self)
+        owner._check_writable()
+        owner.stored  # noqa: B018 # raises
+        saved_views.check_name(name)
+        if not isinstance(view, QueryView):
+            raise InvalidOptionError(
+                f"view={type(view).__name__} is no View; ds.query(...) returns one"
+            )
+        saved_views.save(owner._storage, name, kept(view, owner), replace)
+        owner.refresh()
+
+    def view(self, name: str) -> View:
+        """Return the view that is kept by a name, with the versions that it had.
+
+        Raises
+        ------
+        InvalidOptionError
+            If there is no such view, or a version that it reads is gone.
+        """
+        from tensorlake_spark.query.views.kept_view import reopened
+
+        owner = cast("Dataset", self)
+        owner.stored  # noqa: B018 # raises
+        return reopened(saved_views.find(owner._storage, name), owner)

@@ -276,6 +276,65 @@ class View:
 
         return query(sql, parameters=parameters, seed=seed, **{"dataset": self, **sources})
 
+    def materialize(
+        self,
+        uri: str,
+        workers: Any = None,
+        *,
+        types: Mapping[str, Any] | None = None,
+        links: str = "fetch",
+        storage_options: Mapping[str, str] | None = None,
+        row_group_bytes: int | None = None,
+    ) -> Dataset:
+        """Make a dataset of the view: a sample a row, in the view's order, with the sids 0, 1, 2, ...
+
+        Tensors and media that are columns of datasets keep their bytes; what links lead to is copied in; the other
+        columns are what the query computes. The samples become visible by one commit, and the new dataset says where
+        they came from: `Dataset.lineage`.
+
+        Parameters
+        ----------
+        uri : str
+            A place without a table. A name without a slash is a folder beside the view's dataset.
+        workers : int or SparkSession, optional
+            How many threads copy and compute, or whose executors.
+        types : mapping of str to Type, optional
+            Columns that get another type: those that are copied are then decoded and encoded anew, and those that are
+            computed have not to be guessed from their first values.
+        links : str
+            ``"fetch"``, or ``"keep"`` for links as they are.
+        storage_options : mapping, optional
+            Of the new dataset's store; by default those of the view's dataset.
+        row_group_bytes : int, optional
+            Target size of a row group, 2 MiB by default.
+
+        Returns
+        -------
+        Dataset
+            The new one.
+
+        Raises
+        ------
+        InvalidOptionError
+            If there is a table at the place, or a column has a name, or values, that no dataset takes.
+        InvalidSampleError
+            If a computed value does not fit its type: name one in `types`.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": tl.types.Tensor("int32", (4,)), "label": "int32"})
+        >>> ds.extend({"x": np.arange(12, dtype="int32").reshape(3, 4), "label": [0, 1, 0]})
+        >>> new = ds.query("SELECT x, x[:2] AS head FROM dataset ORDER BY label DESC").materialize(tempfile.mkdtemp())
+        >>> new["head"][:].tolist(), new.lineage.computed
+        ([[4, 5], [0, 1], [8, 9]], ('head',))
+        """
+        from tensorlake_spark.query.views.materialization import materialized
+
+        return materialized(
+            self, uri, workers, types or {}, links, storage_options, row_group_bytes
+        )
+
     def as_source(self, name: str) -> TableSource:
         """Return the view as what another query reads."""
         outputs = dict(self._plan.result.outputs)

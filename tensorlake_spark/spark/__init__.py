@@ -1,7 +1,7 @@
 """Spark: ``format("tensor")``, functions for plain Delta tables, ingestion. Begin with `source.data_source`.
 
 ``source`` is ``format("tensor")``; ``functions`` are for tables that Spark reads as plain Delta; ``frames`` reads and
-writes datasets; ``ingest`` makes tensors from files; ``computing`` computes on stored tensors; ``session`` starts Spark
+writes datasets; ``queries`` are SQL on tensors; ``ingest`` makes tensors from files; ``computing`` computes on stored tensors; ``session`` starts Spark
 on this machine; ``cluster`` is what all of them share. This is the only room that imports pyspark. It may import every room but ``jobs``.
 """
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tensorlake_spark.spark.frames.frame_writing import write_samples
     from tensorlake_spark.spark.frames.sample_frame import samples
     from tensorlake_spark.spark.functions.read_tensor import read_tensor
+    from tensorlake_spark.spark.queries.spark_query import query
     from tensorlake_spark.spark.source.data_source import TensorDataSource, register
     from tensorlake_spark.spark.source.write.grouping import group_cells
 
@@ -30,6 +31,7 @@ __all__ = [
     "group_cells",
     "local_session",
     "plain_errors",
+    "query",
     "read_tensor",
     "register",
     "samples",
@@ -44,6 +46,7 @@ _LATE = {
     "compute": "computing.spark_tensor",
     "group_cells": "source.write.grouping",
     "plain_errors": "cluster.task_errors",
+    "query": "queries.spark_query",
     "read_tensor": "functions.read_tensor",
     "register": "source.data_source",
     "samples": "frames.sample_frame",

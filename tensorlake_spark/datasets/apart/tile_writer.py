@@ -17,6 +17,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import ConcurrentWriteError, TableNotFoundError
 from tensorlake_spark.lake.lake import TensorLake
+from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.lake.transaction import Transaction
 
 
@@ -79,6 +80,22 @@ class TileWriter:
             sample.release()
             left[number] = Tiled(sample.shape, sample.dtype.name)
         return left
+
+    def copy(self, ref: TensorRef, name: str, sid: int) -> None:
+        """Write the tiles of a sample that has them elsewhere: a part at a time, so that it may be of any size.
+
+        Parameters
+        ----------
+        ref : TensorRef
+            Its tensor.
+        name : str
+            By which the parts of the new column are stored.
+        sid : int
+            The number of the new sample.
+        """
+        changes = self._changes or self._begun()
+        self._ids.append(tensor_id(name, sid))
+        changes.write(self._ids[-1], ref, mode="overwrite", layout="ftsf")
 
     def _begun(self) -> Transaction:
         inner = inner_storage(self._storage, TENSORS_FOLDER)

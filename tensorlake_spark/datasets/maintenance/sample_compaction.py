@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorlake_spark.delta.log.commit import Change, StaleChange, check_removable, commit
 from tensorlake_spark.delta.log.data_file import DataFile, discard
+from tensorlake_spark.delta.log.properties import ROW_GROUP_BYTES
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.sample_writer import SampleWriter
@@ -93,6 +94,8 @@ def compact(
     newest: Callable[[], Snapshot],
     file_bytes: int | None = None,
     order: Callable[[Array], Array] | None = None,
+    row_group_bytes: int = ROW_GROUP_BYTES,
+    operation: str = "optimize",
 ) -> Snapshot:
     """Write small files together, and return the version that has them.
 
@@ -104,6 +107,10 @@ def compact(
         Target size of a file; by default the table's.
     order : callable, optional
         Takes the numbers of all samples, and returns them in the order in which they are written.
+    row_group_bytes : int
+        Target size of a row group.
+    operation : str
+        What it is, for the history.
 
     Raises
     ------
@@ -126,8 +133,8 @@ def compact(
         adds: list[DataFile] = []
         try:
             for one in plans:
-                adds += _written(stored, one, target)
-            change = Change({}, adds, removes, "optimize", data_change=False, kind=SAMPLES)
+                adds += _written(stored, one, target, row_group_bytes)
+            change = Change({}, adds, removes, operation, data_change=False, kind=SAMPLES)
             return commit(storage, change)
         except StaleChange:
             discard(storage, [file.path for file in adds])
@@ -145,11 +152,13 @@ def _rises(positions: Array) -> bool:
     return bool((positions[:-1] < positions[1:]).all())
 
 
-def _written(stored: StoredSamples, one: Plan, file_bytes: int) -> list[DataFile]:
+def _written(
+    stored: StoredSamples, one: Plan, file_bytes: int, row_group_bytes: int
+) -> list[DataFile]:
     nbytes = sum(stored.file_sizes[number] for number in one.files)
     step = max(1, _RUN_BYTES * len(one.positions) // max(1, nbytes))
     with SampleWriter(
-        stored.snapshot.storage, stored.schema, file_bytes, in_order=one.in_order
+        stored.snapshot.storage, stored.schema, file_bytes, row_group_bytes, in_order=one.in_order
     ) as writer:
         for start in range(0, len(one.positions), step):
             writer.add(stored.rows(None, one.positions[start : start + step]))

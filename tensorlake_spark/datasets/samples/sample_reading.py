@@ -131,28 +131,36 @@ def decoded(array: pa.Array, kind: Type) -> Any:
 
 def runs_of(parts: StoredParts, names: Sequence[str], positions: Array) -> Iterator[Array]:
     """Yield the positions in runs whose columns have about `BATCH_BYTES` bytes."""
+    yield from _runs(row_bytes(parts, names), positions)
+
+
+def row_bytes(parts: StoredParts, names: Sequence[str]) -> int:
+    """Return how many bytes a sample has in some columns, about, wherever these lie; tiles do not count."""
     stored = parts.stored
     tables = [(stored, stored.under([parts_of(name) for name in names]))]
     for name in names:
         table = parts.table_of(name) if parts.is_apart(name) else None
         if table is not None:
             tables.append((table, table.leaves))
-    yield from _runs(tables, positions)
+    return _row_bytes(tables)
 
 
 def runs_in(stored: StoredSamples, names: Sequence[str], positions: Array) -> Iterator[Array]:
     """Yield positions in runs as `runs_of` does, of columns in one table alone."""
-    yield from _runs([(stored, stored.under([parts_of(name) for name in names]))], positions)
+    each = _row_bytes([(stored, stored.under([parts_of(name) for name in names]))])
+    yield from _runs(each, positions)
 
 
-def _runs(
-    tables: Sequence[tuple[StoredSamples, Sequence[LeafColumn]]], positions: Array
-) -> Iterator[Array]:
+def _row_bytes(tables: Sequence[tuple[StoredSamples, Sequence[LeafColumn]]]) -> int:
     each = 1
     for table, leaves in tables:
         files = table.files[:4]
         total = sum(file.size_of([x.path for x in leaves if file.has(x)]) for file in files)
         each += total // max(1, sum(int(file.starts[-1]) for file in files))
+    return each
+
+
+def _runs(each: int, positions: Array) -> Iterator[Array]:
     step = max(1, min(1 << 16, BATCH_BYTES // each))
     for start in range(0, len(positions), step):
         yield positions[start : start + step]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from tensorlake_spark.delta.samples.leaf_columns import leaf_columns
 from tensorlake_spark.delta.samples.row_sizes import row_ends
 from tensorlake_spark.delta.store.parquet_output import ParquetOutput
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.threads import Behind
 
 Array = np.ndarray[Any, Any]
@@ -192,3 +194,10 @@ def _groups(rows: pa.Table, ends: Array, nbytes: int) -> Iterator[tuple[pa.Table
         stop = min(max(stop, start + 1), start + GROUP_ROWS)
         yield rows.slice(start, stop - start), stop - start
         start = stop
+
+
+def discard_marked(storage: Storage, mark: str) -> None:
+    """Delete files of a job that no commit names; one that the store does not give up is for vacuum."""
+    with suppress(TensorLakeError, OSError):
+        names = [info.base_name for info in storage.files_in("")]
+        discard(storage, [name for name in names if name.startswith(f"{SORTED}{mark}")])

@@ -59,7 +59,10 @@ def column_properties(
 
 
 def create_samples_table(
-    storage: Storage, schema: pa.Schema, properties: Mapping[str, str] | None = None
+    storage: Storage,
+    schema: pa.Schema,
+    properties: Mapping[str, str] | None = None,
+    must_be_new: bool = False,
 ) -> Snapshot:
     """Create an empty table of samples, or open the one that is there, or that somebody else was faster to create.
 
@@ -71,7 +74,9 @@ def create_samples_table(
         Its columns.
     properties : mapping, optional
         More properties of the table.
+    must_be_new : bool
+        Whether a table that is there is an error: InvalidOptionError.
     """
     said = {**properties_for(schema), **(properties or {})}
-    create_table(storage, table_schema(schema), said, SAMPLES)
+    create_table(storage, table_schema(schema), said, SAMPLES, must_be_new)
     return Snapshot.open(storage, kind=SAMPLES)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
+from tensorlake_spark.delta.samples.payload_places import PayloadPlaces
 from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import reaching
@@ -21,6 +22,10 @@ _NUMBER_BYTES = 64 << 20
 
 _FILE_BYTES = 16 << 20
 """Bytes of the numbers of one file above which it is not read as a whole."""
+
+
+_SPAN_BYTES = 32 << 20
+"""Bytes of the places of payloads that are kept."""
 
 
 class ScatteredRows:
@@ -44,6 +49,8 @@ class ScatteredRows:
         self._is_remote = stored.snapshot.remote is not None
         self._chunks: OrderedDict[tuple[int, int, str], tuple[Any, Array, Array]] = OrderedDict()
         self._chunk_bytes = 0
+        self._spans: OrderedDict[tuple[int, int, str], tuple[int, Array, Array]] = OrderedDict()
+        self._span_bytes = 0
         self._numbers: OrderedDict[tuple[int, int, str], Array] = OrderedDict()
         self._number_bytes = 0
         self._lock = threading.Lock()
@@ -109,6 +116,57 @@ class ScatteredRows:
         for (number, group, path), (data, _, _) in gone:
             file = self._stored.files[number]
             file.give_back(file.start_of(group, path), len(data))
+
+    def places(self, leaf: LeafColumn, positions: Array) -> PayloadPlaces | None:
+        """Return where payloads lie in local files, in the order of `positions`; nothing stays mapped for it.
+
+        Returns
+        -------
+        PayloadPlaces, or None
+            None if one is a null, if the table is remote, or if a row group has them in another form.
+        """
+        if self._is_remote:
+            return None
+        starts, lengths = [], []
+        numbers, rows = self._stored.locate(positions)
+        with reaching(self._stored.snapshot.storage):
+            for number, row in zip(numbers.tolist(), rows.tolist()):
+                file = self._stored.files[number]
+                group, place = file.place_of(row)
+                known = self._span(number, file, group, leaf)
+                if known is None or known[2][place] < 0:
+                    return None
+                starts.append(known[0] + int(known[1][place]))
+                lengths.append(int(known[2][place]))
+        paths = self._stored.files.paths
+        chosen = {number: paths[number] for number in dict.fromkeys(numbers.tolist())}
+        return PayloadPlaces(self._stored.snapshot.storage, chosen, numbers, starts, lengths)
+
+    def _span(
+        self, number: int, file: SampleFile, group: int, leaf: LeafColumn
+    ) -> tuple[int, Array, Array] | None:
+        """Return where a column chunk begins in its file, and where each value lies in it."""
+        key = (number, group, leaf.path)
+        with self._lock:
+            found = self._spans.get(key)
+            if found is not None:
+                self._spans.move_to_end(key)
+                return found
+        chunk = file.chunk(group, leaf)
+        if chunk is None:
+            return None
+        region = file.region(chunk)
+        starts, lengths, _ = file.spans(group, leaf, chunk, region)
+        found = int(chunk.data_page_offset), starts, lengths
+        file.give_back(found[0], len(region))
+        with self._lock:
+            if key not in self._spans:
+                self._spans[key] = found
+                self._span_bytes += starts.nbytes + lengths.nbytes
+                while self._span_bytes > _SPAN_BYTES and len(self._spans) > 1:
+                    _, gone, also = self._spans.popitem(last=False)[1]
+                    self._span_bytes -= gone.nbytes + also.nbytes
+        return found
 
     # ------------------------------------------------------------------ numbers
 

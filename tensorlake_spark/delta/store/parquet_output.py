@@ -46,8 +46,11 @@ class ParquetOutput:
         self.name = name
         with reaching(storage):
             sink = storage.open_output(name)
-            path = f"{storage.place[1]}/{name}" if storage.is_local else None
-            self._sink = SealedOutput(sink) if path is None else SealedFile(sink, path)
+            # What a transaction writes stays in memory, also of a table on this machine.
+            is_file = storage.is_local and isinstance(sink, pa.NativeFile)
+            self._sink = (
+                SealedFile(sink, f"{storage.place[1]}/{name}") if is_file else SealedOutput(sink)
+            )
             self._writer = pq.ParquetWriter(
                 self._sink.stream, schema, data_page_size=1 << 20, store_schema=False, **options
             )

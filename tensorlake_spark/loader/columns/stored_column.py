@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tensorlake_spark.datasets.samples.sample_reading import read_column
 from tensorlake_spark.datasets.types.base import field_of
+from tensorlake_spark.delta.samples.payload_places import PayloadPlaces
 from tensorlake_spark.delta.samples.scattered_rows import ScatteredRows
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.loader.columns.values import Array
@@ -52,6 +53,13 @@ class StoredColumn:
         if self._rows is None or self._table is None or places is None:
             return None
         return self._rows.payloads(self._table.leaf((*self._path, "data")), places)
+
+    def payload_places(self, positions: Array) -> PayloadPlaces | None:
+        """Return where the payloads of samples lie in local files, None if they do not lie as they are."""
+        places = self._places(positions)
+        if self._rows is None or self._table is None or places is None:
+            return None
+        return self._rows.places(self._table.leaf((*self._path, "data")), places)
 
     def numbers(self, field: str, positions: Array, null: int = 0) -> Array | None:
         """Return a field of samples, the column itself for ``""``; None if it is not kept as numbers."""

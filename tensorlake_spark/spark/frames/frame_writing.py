@@ -15,6 +15,7 @@ from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import transaction_done
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.sample_writer import discard_marked
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFoundError
@@ -34,7 +35,6 @@ from tensorlake_spark.spark.frames.partition_writing import (
     RESERVED,
     PartitionFiles,
     PartitionWriting,
-    discard_marked,
     inner_of,
 )
 

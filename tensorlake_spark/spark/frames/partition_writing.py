@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,11 +15,11 @@ from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.apart.pinning import Written
 from tensorlake_spark.datasets.samples.sample_encoding import encoded, numbered
 from tensorlake_spark.datasets.types.schema import SampleSchema
-from tensorlake_spark.delta.log.data_file import DataFile, discard
+from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
+from tensorlake_spark.delta.samples.sample_writer import SampleWriter
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError, TensorLakeError
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
 from tensorlake_spark.spark.frames.frame_columns import Path, column_at, values_for
 
 RUN = 1 << 20
@@ -188,10 +188,3 @@ class PartitionWriting:
             return encoded(left, self.schema, first, part.num_rows)
         except InvalidSampleError as error:
             raise type(error)(f"partition {partition} of the DataFrame: {error}") from error
-
-
-def discard_marked(storage: Storage, mark: str) -> None:
-    """Delete files of a job that no commit names; one that the store does not give up is for vacuum."""
-    with suppress(TensorLakeError, OSError):
-        names = [info.base_name for info in storage.files_in("")]
-        discard(storage, [name for name in names if name.startswith(f"{SORTED}{mark}")])

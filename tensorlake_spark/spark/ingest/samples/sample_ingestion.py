@@ -15,6 +15,7 @@ from tensorlake_spark.delta.log.commit import transaction_done
 from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.sample_writer import discard_marked
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import (
@@ -25,7 +26,6 @@ from tensorlake_spark.errors import (
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
 from tensorlake_spark.spark.cluster.tasks import numbers, share
-from tensorlake_spark.spark.frames.partition_writing import discard_marked
 from tensorlake_spark.spark.ingest.outcome import DONE, PLANNED, REPEATED
 from tensorlake_spark.spark.ingest.samples import sample_notes
 from tensorlake_spark.spark.ingest.samples.sample_tasks import SampleTask, Share, Written

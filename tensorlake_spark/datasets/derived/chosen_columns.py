@@ -1,0 +1,111 @@
+"""Which columns a new dataset has, and how each comes there: copied as it is, fetched from links, or encoded anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+from tensorlake_spark.datasets.derived.sample_copying import Origin
+from tensorlake_spark.datasets.links.link_rules import LinkRules
+from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
+from tensorlake_spark.datasets.types.base import Type, as_type
+from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Recoded:
+    """Columns whose values are decoded, to be encoded by another type.
+
+    Attributes
+    ----------
+    origin : Origin
+        Where they are, by their new names.
+    positions : int64 ndarray
+        Of the samples.
+    """
+
+    origin: Origin
+    positions: Array
+
+    def __call__(self, start: int, stop: int) -> dict[str, Any]:
+        """Return the values of some of the samples."""
+        parts, at = self._parts, self.positions[start:stop]
+        return {
+            new: values_of(parts, old, read_column(parts, old, at), at, stack=False)
+            for new, old in self.origin.columns.items()
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Recoded, (self.origin, self.positions)
+
+    @cached_property
+    def _parts(self) -> StoredParts:
+        return self.origin.parts
+
+
+def chosen_types(
+    schema: SampleSchema,
+    columns: Sequence[str] | None,
+    links: str,
+    types: Mapping[str, Any] | None,
+    uri: str,
+) -> tuple[SampleSchema, frozenset[str], frozenset[str]]:
+    """Return the columns of a copy, those of them whose links are fetched, and those that are encoded anew.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is no such column, or an option is none.
+    """
+    if links not in ("fetch", "keep"):
+        raise InvalidOptionError(
+            f"links={links!r:.80} is neither 'fetch', which copies what they lead to, nor 'keep'"
+        )
+    if isinstance(columns, str):
+        raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
+    names = [*schema] if columns is None else list(dict.fromkeys(columns))
+    for name in (*names, *(types or {})):
+        if name not in schema:
+            raise InvalidOptionError(
+                f"the dataset at {uri} has no column {name!r}{did_you_mean(name, schema)}"
+            )
+    if not names:
+        raise InvalidOptionError("columns is empty; a dataset has at least one column")
+    out: dict[str, Type] = {}
+    fetched, anew = set[str](), set[str]()
+    for name in names:
+        kind = schema[name]
+        if isinstance(kind, Link) and links == "fetch":
+            fetched.add(name)
+            kind = replace(kind.of, nullable=kind.nullable, apart=kind.apart)
+        if types is not None and name in types and as_type(types[name]) != kind:
+            anew.add(name)
+            kind = as_type(types[name])
+        out[name] = kind
+    return SampleSchema(out), frozenset(fetched - anew), frozenset(anew)
+
+
+def origins_of(
+    snapshot: Snapshot,
+    rules: LinkRules,
+    schema: SampleSchema,
+    fetched: frozenset[str],
+    anew: frozenset[str],
+    positions: Array,
+) -> tuple[Origin, Recoded | None]:
+    """Return where the columns of a copy come from: as they are stored, and decoded."""
+    as_is = {name: name for name in schema if name not in anew}
+    origin = Origin(snapshot, as_is, rules, fetched)
+    if not anew:
+        return origin, None
+    return origin, Recoded(Origin(snapshot, {n: n for n in sorted(anew)}, rules), positions)

@@ -1,0 +1,289 @@
+"""A new dataset of samples of others, in an order: written by threads or executors, visible by one commit."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorlake_spark.datasets.apart.apart_writer import ApartWriter
+from tensorlake_spark.datasets.apart.inner_tables import (
+    COLUMNS_FOLDER,
+    TENSORS_FOLDER,
+    inner_storage,
+)
+from tensorlake_spark.datasets.apart.large_samples import TILE_PROPERTY
+from tensorlake_spark.datasets.apart.pinning import Written, pins
+from tensorlake_spark.datasets.derived.lineage import (
+    FOLDER,
+    PROPERTY,
+    Lineage,
+    Source,
+    package_version,
+    write_rows,
+)
+from tensorlake_spark.datasets.derived.row_digest import digests
+from tensorlake_spark.datasets.derived.sample_copying import (
+    Computed,
+    Copied,
+    Origin,
+    SampleCopying,
+    shares,
+)
+from tensorlake_spark.datasets.samples.appending import COUNTER
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.log.commit import Change, StaleChange, commit
+from tensorlake_spark.delta.log.properties import FILE_BYTES, ROW_GROUP_BYTES
+from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.sample_writer import discard_marked
+from tensorlake_spark.delta.samples.samples_table import create_samples_table
+from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError, TensorLakeError
+from tensorlake_spark.threads import THREADS
+
+if TYPE_CHECKING:
+    from tensorlake_spark.delta.files.runner import Run
+
+Array = np.ndarray[Any, Any]
+
+_SHARE_BYTES = (8 << 20, 128 << 20)  # a share has no less, if there is as much, and not much more
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What becomes a dataset: rows of other datasets, in order.
+
+    Attributes
+    ----------
+    schema : SampleSchema
+        The new columns.
+    count : int
+        How many rows there are.
+    origins : sequence of (str, Origin, int64 ndarray)
+        What is copied: the name of a source, the version and its columns, and for each row the position of its
+        sample there, -1 where it has none.
+    computed : Computed, or None
+        Gives the columns that no origin has.
+    query : str, or None
+        The text of the query.
+    others : sequence of Source
+        What else was read.
+    """
+
+    schema: SampleSchema
+    count: int
+    origins: Sequence[tuple[str, Origin, Array]]
+    computed: Computed | None = None
+    query: str | None = None
+    others: Sequence[Source] = ()
+
+    def lineage(self) -> Lineage:
+        """Return what the new dataset says of its sources."""
+        copied = {name for _, origin, _ in self.origins for name in origin.columns}
+        return Lineage(
+            (*(_source(name, origin) for name, origin, _ in self.origins), *self.others),
+            self.query,
+            package_version(),
+            dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
+            tuple(name for name in self.schema if name not in copied),
+            f"{uuid.uuid4().hex}.arrow",
+        )
+
+
+def copy_dataset(
+    storage: Storage,
+    chosen: Selection,
+    tile_bytes: int,
+    workers: Any = None,
+    row_group_bytes: int | None = None,
+) -> Snapshot:
+    """Make a dataset of a selection, and return its version that has the samples.
+
+    Readers see an empty dataset before, and all samples after one commit. If something goes wrong, nothing is left.
+
+    Parameters
+    ----------
+    storage : Storage
+        A place without a table.
+    chosen : Selection
+        Which samples, and columns.
+    tile_bytes : int
+        The bound above which arrays become tiles.
+    workers : int, SparkSession, or None
+        How many threads copy, or whose executors; a few threads by default.
+    row_group_bytes : int, optional
+        Target size of a row group.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is a table at the place, or a part of one; or `workers` is neither a number nor a session.
+    ConcurrentWriteError
+        If another writer adds samples there at the same time.
+    """
+    run = run_of(workers)
+    _check_free(storage)
+    lineage, mark = chosen.lineage(), f"{uuid.uuid4().hex[:16]}-"
+    properties = {TILE_PROPERTY: str(tile_bytes), PROPERTY: lineage.to_json()}
+    arrow = chosen.schema.to_arrow()
+    empty = create_samples_table(storage, arrow, properties, must_be_new=True)
+    try:
+        work = SampleCopying(
+            storage, chosen.schema, {name: name for name in chosen.schema},
+            tuple(origin for _, origin, _ in chosen.origins), chosen.computed, 0,
+            tile_bytes, FILE_BYTES, row_group_bytes or ROW_GROUP_BYTES, mark,
+        )  # fmt: skip
+        positions = [one for _, _, one in chosen.origins]
+        done = copied(work, chosen.count, positions, run, workers)
+        files, written = committed_parts(work, done)
+        sids = [
+            np.where(at >= 0, origin.parts.stored.sids[at] if len(at) else at, -1)
+            for _, origin, at in chosen.origins
+        ]
+        write_rows(storage, lineage, sids, digests(one.digests for one in done), chosen.count)
+        counters = {COUNTER: (None, chosen.count)} | pins(storage, empty, written)
+        change = Change(
+            {}, files, (), "materialize",
+            counters=counters, columns=empty.schema, kind=SAMPLES,
+        )  # fmt: skip
+        return commit(storage, change)
+    except StaleChange as stale:
+        _clear(storage, mark, empty)
+        raise ConcurrentWriteError(
+            f"another writer added samples to {storage.uri}, which was made for this copy, in version "
+            f"{stale.snapshot.version}; nothing was committed, choose another place"
+        ) from stale
+    except BaseException:
+        _clear(storage, mark, empty)
+        raise
+
+
+def copied(
+    work: SampleCopying, count: int, positions: Sequence[Array], run: Run, workers: Any
+) -> list[Copied]:
+    """Have all rows copied in shares, and return what came of each, in order."""
+    least, most = _SHARE_BYTES
+    each = work.row_bytes()
+    at_once = workers if isinstance(workers, int) else THREADS
+    wanted = min(max(each * count // (2 * at_once), least), most)
+    parts = shares(count, positions, wanted // each)
+    return [one for _, one in run(work, parts)]
+
+
+def committed_parts(work: SampleCopying, done: Sequence[Copied]) -> tuple[list[Any], list[Written]]:
+    """Commit what lies in inner tables; return the files of the samples, and the inner versions that they need."""
+    versions: dict[str, int] = {}
+    apart: dict[str, list[Any]] = {}
+    for one in done:
+        for part in one.tiles:
+            versions[part.folder] = max(part.version, versions.get(part.folder, 0))
+        for name, files in one.apart.items():
+            apart.setdefault(name, []).extend(files)
+    written = [Written(folder, version) for folder, version in versions.items()]
+    for name, files in apart.items():
+        writer = ApartWriter(work.storage, work.names[name], work.schema[name], mark=work.mark)
+        written += writer.committed(files)
+    return [file for one in done for file in one.files], written
+
+
+def run_of(workers: Any) -> Run:
+    """Return who copies: threads of this process, or the executors of a session.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is neither a number of threads nor a session.
+    """
+    if type(workers).__module__.startswith("pyspark."):
+        from tensorlake_spark.spark.cluster.runner import run_in
+
+        return run_in(workers)
+    if workers is not None and (type(workers) is not int or not 1 <= workers <= 1024):
+        raise InvalidOptionError(
+            f"workers={workers!r:.80} is neither a number of threads from 1 to 1024 nor a session of Spark; leave it "
+            "out for as many threads as there are processors"
+        )
+    return _Threads(workers or min(4, THREADS))
+
+
+@dataclass(frozen=True)
+class _Threads:
+    """Does tasks in threads of its own: what they do uses those of the process."""
+
+    count: int
+
+    def __call__(
+        self,
+        work: Callable[[Any], Any],
+        tasks: Sequence[Any],
+        sizes: Sequence[int] | None = None,
+    ) -> Iterator[tuple[Any, Any]]:
+        with ThreadPoolExecutor(self.count, thread_name_prefix="tensorlake-copy") as pool:
+            waiting = [pool.submit(work, task) for task in tasks]
+            try:
+                for task, future in zip(tasks, waiting, strict=True):
+                    yield task, future.result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+
+def _source(name: str, origin: Origin) -> Source:
+    snapshot = origin.snapshot
+    as_stored = {new: old for new, old in origin.columns.items() if new not in origin.fetched}
+    fetched = {new: origin.columns[new] for new in sorted(origin.fetched)}
+    return Source(
+        name, snapshot.storage.uri, snapshot.version, as_stored, fetched, snapshot.table_id
+    )
+
+
+def _check_free(storage: Storage) -> None:
+    """Raise InvalidOptionError if a place has a table, or what a copy that was killed has left."""
+    with reaching(storage):
+        log = storage.files_in("_delta_log")
+        parts = [f for f in (TENSORS_FOLDER, COLUMNS_FOLDER) if storage.files_in(f, True)]
+    if log:
+        raise InvalidOptionError(
+            f"there is a table at {storage.uri} already; choose another place, or delete it (a copy that was killed "
+            "leaves an empty dataset)"
+        )
+    if parts:
+        raise InvalidOptionError(
+            f"{storage.uri} has a folder {parts[0]} and no table: another copy is at work there, or one was killed; "
+            "choose another place, or delete it"
+        )
+
+
+def _clear(storage: Storage, mark: str, empty: Snapshot) -> None:
+    """Delete what a copy wrote that came to nothing; where others have written meanwhile only its own data files."""
+    with suppress(TensorLakeError, OSError):
+        discard_marked(storage, mark)
+        now = Snapshot.open(storage, kind=None)
+        if now.version != empty.version or now.table_id != empty.table_id:
+            return
+        filesystem, base = storage.place
+        for folder in (TENSORS_FOLDER, COLUMNS_FOLDER, FOLDER, "_delta_log"):
+            for info in storage.files_in(folder, recursive=True):
+                storage.delete(str(info.path)[len(base) :].lstrip("/"))
+            if storage.is_local:
+                with suppress(FileNotFoundError):
+                    filesystem.delete_dir(f"{base}/{folder}")
+
+
+@contextmanager
+def marked_files(storage: Storage, folders: Sequence[str], mark: str) -> Iterator[None]:
+    """Delete files with a mark that no commit names, in a table and in tables inside it, when an error leaves."""
+    try:
+        yield
+    except BaseException:
+        discard_marked(storage, mark)
+        for folder in folders:
+            discard_marked(inner_storage(storage, folder), mark)
+        raise

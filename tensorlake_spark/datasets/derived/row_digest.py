@@ -1,0 +1,146 @@
+"""Digests of columns of samples: the same values give the same digest, however they lie in batches and files.
+
+Rows count in blocks of `BLOCK`. What belongs to a block's values in each buffer is one SHA-256; those of a block
+are one again, and those of all blocks are the column's. So tasks that begin at a block can work side by side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tensorlake_spark.datasets.types.base import field_of, is_valid
+
+BLOCK = 256
+"""Rows of a block."""
+
+_Path = tuple[int, ...]
+
+
+class RowDigest:
+    """Takes rows in order, and gives the digests of their columns by blocks.
+
+    Examples
+    --------
+    >>> whole, parts = RowDigest(), RowDigest()
+    >>> whole.add({"x": pa.array([1, None, 3])})
+    >>> for values in ([1], [None, 3]):
+    ...     parts.add({"x": pa.array(values, pa.int64())})
+    >>> whole.finish() == parts.finish()
+    True
+    """
+
+    def __init__(self) -> None:
+        self._blocks: dict[str, bytearray] = {}
+        self._open: dict[tuple[str, _Path], Any] = {}
+        self._rows = 0
+
+    def add(self, columns: Mapping[str, pa.Array]) -> None:
+        """Add rows: columns of equal length, as they are stored."""
+        count = len(next(iter(columns.values()), ()))
+        start = 0
+        while start < count:
+            taken = min(BLOCK - self._rows, count - start)
+            for name, array in columns.items():
+                for path, data in _buffers(array.slice(start, taken), ()):
+                    self._open.setdefault((name, path), hashlib.sha256()).update(data)
+            start += taken
+            self._rows += taken
+            if self._rows == BLOCK:
+                self._close()
+
+    def finish(self) -> dict[str, bytes]:
+        """Return for each column the digests of its blocks, one after the other."""
+        if self._rows:
+            self._close()
+        return {name: bytes(found) for name, found in self._blocks.items()}
+
+    def _close(self) -> None:
+        of: dict[str, Any] = {}
+        for (name, path), hasher in sorted(self._open.items(), key=lambda item: item[0]):
+            of.setdefault(name, hashlib.sha256()).update(repr(path).encode() + hasher.digest())
+        for name, hasher in of.items():
+            self._blocks.setdefault(name, bytearray()).extend(hasher.digest())
+        self._open, self._rows = {}, 0
+
+
+def digests(parts: Iterable[Mapping[str, bytes]]) -> dict[str, str]:
+    """Return the digests of columns whose blocks come in parts, in order: hexadecimal digits by name.
+
+    Examples
+    --------
+    >>> digests([{"x": b"ab"}, {"x": b"c"}]) == digests([{"x": b"abc"}])
+    True
+    """
+    found: dict[str, Any] = {}
+    for part in parts:
+        for name, blocks in part.items():
+            found.setdefault(name, hashlib.sha256()).update(blocks)
+    return {name: hasher.hexdigest() for name, hasher in found.items()}
+
+
+def whole_digest(columns: Mapping[str, str]) -> str:
+    """Return one digest for those of all columns, in whatever order they are.
+
+    Examples
+    --------
+    >>> whole_digest({"a": "00", "b": "11"}) == whole_digest({"b": "11", "a": "00"})
+    True
+    """
+    text = "\n".join(f"{name}\t{digest}" for name, digest in sorted(columns.items()))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _buffers(array: pa.Array, path: _Path) -> Iterator[tuple[_Path, Any]]:
+    """Yield what makes the values of an array, each with its place: whether they are there, lengths, elements."""
+    kind = array.type
+    yield (*path, 0), is_valid(array).tobytes()
+    if pa.types.is_struct(kind):
+        for number, field in enumerate(kind):
+            yield from _buffers(field_of(array, field.name), (*path, 1, number))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield (*path, 1), _lengths(pc.list_value_length(array))
+        yield from _buffers(array.flatten(), (*path, 2))
+    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
+        yield (*path, 1), _lengths(pc.binary_length(array))
+        there = array.drop_null() if array.null_count else array
+        yield (*path, 2), _bytes(there)
+    else:
+        there = array.drop_null() if array.null_count else array
+        yield (*path, 1), _elements(there)
+
+
+def _lengths(lengths: pa.Array) -> bytes:
+    found = lengths.fill_null(0).to_numpy(zero_copy_only=False)
+    return bytes(np.asarray(found).astype("<i8").tobytes())
+
+
+def _bytes(array: pa.Array) -> Any:
+    """Return the bytes of all texts of an array, one after the other."""
+    _, offsets, data = array.buffers()
+    if data is None or not len(array):
+        return b""
+    marks = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    return memoryview(data)[int(marks[0]) : int(marks[-1])]
+
+
+def _elements(array: pa.Array) -> Any:
+    """Return the elements of an array without nulls: those of a fixed width as they lie, others by their texts."""
+    try:
+        width = array.type.bit_width
+    except ValueError:
+        width = 0
+    if pa.types.is_boolean(array.type):
+        return np.asarray(array.to_numpy(zero_copy_only=False)).tobytes()
+    if not width or width % 8 or pa.types.is_fixed_size_list(array.type):
+        return "".join(f"{value!r}\n" for value in array.to_pylist()).encode()
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return b""
+    start = array.offset * width // 8
+    return memoryview(data)[start : start + len(array) * width // 8]

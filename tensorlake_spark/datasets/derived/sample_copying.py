@@ -1,0 +1,268 @@
+"""Samples copied to a new place as they are stored: what one task does with its share of them.
+
+Media are not decoded: their bytes are those of the source. What links lead to is fetched where that is asked for,
+and values that a query computes are encoded. A task writes files that no commit names yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.datasets.apart.apart_writer import ApartWriter
+from tensorlake_spark.datasets.apart.large_samples import is_tileable
+from tensorlake_spark.datasets.apart.pinning import Written
+from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+from tensorlake_spark.datasets.apart.tile_writer import TileWriter
+from tensorlake_spark.datasets.derived.row_digest import BLOCK, RowDigest
+from tensorlake_spark.datasets.links.link_columns import linked_bytes
+from tensorlake_spark.datasets.links.link_rules import LinkRules
+from tensorlake_spark.datasets.maintenance.value_check import tiled_samples
+from tensorlake_spark.datasets.samples.sample_encoding import numbered
+from tensorlake_spark.datasets.samples.sample_reading import (
+    BATCH_BYTES,
+    read_table,
+    row_bytes,
+    whole,
+)
+from tensorlake_spark.datasets.types.base import Place
+from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.schema import SampleSchema, column_of
+from tensorlake_spark.delta.log.data_file import DataFile
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.sample_writer import SampleWriter
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.delta.store.storage import Storage
+
+Array = np.ndarray[Any, Any]
+
+_COMPUTED_BYTES = 1 << 10  # of a computed value, about: nobody knows before
+_MOST_ROWS = 4096  # of a batch
+
+
+class Computed(Protocol):
+    """Values that are not stored anywhere. It travels to executors, so it can be pickled."""
+
+    def __call__(self, start: int, stop: int) -> Mapping[str, Any]:
+        """Return for some rows of what is copied the values of columns, one a row each."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A version of a dataset from which columns are copied.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        The version.
+    columns : dict of str to str
+        For each new column its name there.
+    rules : LinkRules
+        What links may do.
+    fetched : frozenset of str
+        New columns that get what the links of the old one lead to.
+    """
+
+    snapshot: Snapshot
+    columns: Mapping[str, str]
+    rules: LinkRules
+    fetched: frozenset[str] = frozenset()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Origin, (self.snapshot, dict(self.columns), self.rules, self.fetched)
+
+    @cached_property
+    def parts(self) -> StoredParts:
+        """The version, opened where it is used."""
+        schema = SampleSchema.from_arrow(self.snapshot.schema)
+        return StoredParts(StoredSamples(self.snapshot), schema, self.rules)
+
+    def row_bytes(self) -> int:
+        """Return how many bytes a sample has in these columns, about."""
+        return row_bytes(self.parts, [*{*self.columns.values()}])
+
+
+@dataclass(frozen=True)
+class Share:
+    """Rows that one task copies.
+
+    Attributes
+    ----------
+    start, stop : int
+        Which of all rows.
+    positions : tuple of int64 ndarray
+        For each origin the positions of its samples; -1 where a row has none.
+    """
+
+    start: int
+    stop: int
+    positions: tuple[Array, ...]
+
+
+@dataclass
+class Copied:
+    """What came of a share: files that no commit names, tiles, and digests.
+
+    Attributes
+    ----------
+    files : list of DataFile
+        With the samples.
+    apart : dict of str to list of DataFile
+        By columns that are kept apart.
+    tiles : list of Written
+        Versions of the lake of tiles.
+    digests : dict of str to bytes
+        By columns, see `RowDigest.finish`.
+    """
+
+    files: list[DataFile] = field(default_factory=list)
+    apart: dict[str, list[DataFile]] = field(default_factory=dict)
+    tiles: list[Written] = field(default_factory=list)
+    digests: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SampleCopying:
+    """What all tasks know; called with a `Share` it copies it.
+
+    Attributes
+    ----------
+    storage : Storage
+        Where the new samples come.
+    schema : SampleSchema
+        Their columns.
+    names : dict of str to str
+        By which the parts of columns are stored there.
+    origins : tuple of Origin
+        What is copied.
+    computed : Computed, or None
+        Columns that no origin has.
+    first : int
+        The number of the first new sample.
+    tile_bytes, file_bytes, row_group_bytes : int
+        Bounds and target sizes.
+    mark : str
+        What the names of files begin with.
+    """
+
+    storage: Storage
+    schema: SampleSchema
+    names: Mapping[str, str]
+    origins: tuple[Origin, ...]
+    computed: Computed | None
+    first: int
+    tile_bytes: int
+    file_bytes: int
+    row_group_bytes: int
+    mark: str
+
+    def row_bytes(self) -> int:
+        """Return how many bytes a row has, about."""
+        more = 0 if self.computed is None else _COMPUTED_BYTES
+        return sum(origin.row_bytes() for origin in self.origins) + more
+
+    def __call__(self, share: Share) -> Copied:
+        """Copy a share; what was written is deleted again if an error leaves it."""
+        out, digest = Copied(), RowDigest()
+        tiles = TileWriter(self.storage, self.tile_bytes)
+        apart = {
+            name: ApartWriter(self.storage, self.names[name], kind, mark=self.mark)
+            for name, kind in self.schema.items()
+            if kind.apart
+        }
+        with ExitStack() as stack:
+            writer = SampleWriter(
+                self.storage,
+                self.schema.to_arrow(),
+                self.file_bytes,
+                self.row_group_bytes,
+                self.mark,
+            )
+            stack.enter_context(writer)
+            stack.push(partial(_abort, [tiles, *apart.values()]))
+            for start, stop in self._batches(share):
+                sids = np.arange(self.first + start, self.first + stop)
+                arrays = self._arrays(share, start, stop, sids, tiles)
+                digest.add(arrays)
+                for name, column in apart.items():
+                    column.take(arrays[name], sids.tolist())
+                    arrays[name] = pa.nulls(stop - start, self.schema[name].storage())
+                writer.add(numbered(arrays, self.schema, int(sids[0])))
+            out.tiles = tiles.finish()
+            out.apart = {name: column.files() for name, column in apart.items()}
+            out.files = writer.finish()
+        out.digests = digest.finish()
+        return out
+
+    def _batches(self, share: Share) -> Iterator[tuple[int, int]]:
+        step = max(1, min(_MOST_ROWS, BATCH_BYTES // max(1, self.row_bytes())))
+        for start in range(share.start, share.stop, step):
+            yield start, min(share.stop, start + step)
+
+    def _arrays(
+        self, share: Share, start: int, stop: int, sids: Array, tiles: TileWriter
+    ) -> dict[str, pa.Array]:
+        """Return all columns of some rows in the types that are stored; tiles are written."""
+        found: dict[str, pa.Array] = {}
+        for origin, positions in zip(self.origins, share.positions, strict=True):
+            some = positions[start - share.start : stop - share.start]
+            found |= self._copied(origin, some, sids, start, tiles)
+        if self.computed is not None:
+            for name, values in self.computed(start, stop).items():
+                kind = self.schema[name]
+                if is_tileable(kind):
+                    place = Place(name, start)
+                    values = tiles.take(values, kind, self.names[name], sids.tolist(), place)
+                found[name] = kind.encode(values, name, start)
+        return {name: found[name] for name in self.schema}
+
+    def _copied(
+        self, origin: Origin, positions: Array, sids: Array, first: int, tiles: TileWriter
+    ) -> dict[str, pa.Array]:
+        parts = origin.parts
+        there = positions >= 0
+        known = positions if there.all() else positions[there]
+        table = read_table(parts, [*{*origin.columns.values()}], known)
+        out = {}
+        for name, old in origin.columns.items():
+            array = whole(column_of(table, old))
+            kind = parts.schema[old]
+            if name in origin.fetched and isinstance(kind, Link):
+                array = linked_bytes(array, kind, origin.rules, old, first)
+            for row, said in tiled_samples(kind, array):
+                ref = parts.tensor(old, int(known[row]), said)
+                tiles.copy(ref, self.names[name], int(sids[there][row]))
+            if len(known) < len(positions):
+                places = np.where(there, np.cumsum(there) - 1, 0)
+                array = array.take(pa.array(places, mask=~there))
+            kind = self.schema[name]
+            out[name] = array if array.type == kind.storage() else array.cast(kind.storage())
+        return out
+
+
+def _abort(writers: Sequence[TileWriter | ApartWriter], kind: Any, *_: object) -> None:
+    """Have writers give up what they wrote, if an error leaves their block."""
+    if kind is not None:
+        for writer in writers:
+            writer.abort()
+
+
+def shares(count: int, positions: Sequence[Array], rows: int) -> list[Share]:
+    """Return rows in shares of about so many, which begin where a block of digests does.
+
+    Examples
+    --------
+    >>> [(one.start, one.stop) for one in shares(600, [], 300)]
+    [(0, 512), (512, 600)]
+    """
+    step = max(1, -(-rows // BLOCK)) * BLOCK
+    return [
+        Share(a, min(count, a + step), tuple(one[a : a + step] for one in positions))
+        for a in range(0, count, step)
+    ]

@@ -1,0 +1,271 @@
+"""Ask datasets, lakes and tables a query, and show the rows, or store them.
+
+python -m tensorlake_spark query URI "SELECT ..." [--output FILE.parquet|FILE.csv|DATASET] [--param NAME=VALUE]...
+python -m tensorlake_spark query --source ds=URI --source t=URI "SELECT ..." [--spark]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from tensorlake_spark.datasets.dataset import dataset
+from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFoundError
+from tensorlake_spark.jobs.command import EXIT_CODES, add_debug, carry_out, defaults_of
+from tensorlake_spark.jobs.config import Parser, parse
+from tensorlake_spark.query.query import query
+from tensorlake_spark.spark.cluster.s3a import completed, settings_of_submit
+
+if TYPE_CHECKING:
+    from tensorlake_spark.query.view import View
+
+_NOTES = """
+The table URI is called dataset in the query; --source gives others a name. Rows are printed, at most --rows of them. Plain Python
+computes here; with --spark, or under spark-submit, executors do. --output that ends with .parquet or .csv is a file, and
+anything else a new dataset, with media as they are stored.
+
+"""
+
+parser = Parser(
+    prog="query.py",
+    description=__doc__.splitlines()[0],
+    epilog=_NOTES + EXIT_CODES.format(third=""),
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+)
+parser.add_argument("--config", metavar="FILE", help="options in YAML; the command line wins")
+parser.add_argument("words", nargs="*", metavar="URI SQL", help="a table, and the query")
+parser.add_argument(
+    "--source", action="append", metavar="NAME=URI", help="a table and its name; once for each"
+)
+parser.add_argument(
+    "--param", action="append", metavar="NAME=VALUE", help="a value of :NAME, in JSON or as text"
+)
+parser.add_argument("--output", metavar="PLACE", help="where the rows are stored")
+parser.add_argument("--rows", type=int, metavar="N", help="rows that are printed; 20 by default")
+parser.add_argument("--explain", action="store_true", help="say what would be read, and no rows")
+parser.add_argument("--spark", action="store_true", help="compute by Spark's executors")
+parser.add_argument(
+    "--storage-option",
+    action="append",
+    metavar="NAME=VALUE",
+    help="of the store, as AWS_REGION=eu-west-1; once for each",
+)
+add_debug(parser)
+
+_DEFAULTS = defaults_of(parser, rows=20, words=[])
+
+
+def main(arguments: list[str] | None = None, session: Any = None) -> int:
+    """Run the job and return its exit code; the last line of standard output is JSON.
+
+    `session` stands for the one that the job would start, and stop.
+    """
+
+    def work() -> dict[str, Any]:
+        args = parse(parser, arguments, _DEFAULTS)
+        text, places = _asked(args)
+        parameters = {name: _value(said) for name, said in _pairs(args.param, "--param")}
+        if args.rows < 0:
+            raise InvalidOptionError(f"--rows {args.rows} is below 0")
+        options = dict(_pairs(args.storage_option, "--storage-option", secret=True))
+        if args.spark or session is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+            return _by_spark(args, text, places, parameters, options, session)
+        sources = {name: _opened(uri, options) for name, uri in places.items()}
+        return _here(args, query(text, parameters=parameters, **sources))
+
+    return carry_out("query.py", work, arguments)
+
+
+def _here(args: argparse.Namespace, view: View) -> dict[str, Any]:
+    if args.explain:
+        print(view.explain())
+        return {"status": "planned"}
+    if args.output is None:
+        print(table_text(view[: args.rows].to_pandas(), len(view)))
+        return {"status": "done", "rows": len(view), "columns": view.names}
+    if not args.output.endswith((".parquet", ".csv")):
+        new = view.materialize(_place(args.output))
+        print(f"{len(new)} samples are in {new.uri}, version {new.version}")
+        return _stored(args, len(new), view.names)
+    _write(view.to_arrow(), args.output)
+    return _stored(args, len(view), view.names)
+
+
+def _by_spark(
+    args: argparse.Namespace,
+    text: str,
+    places: dict[str, str],
+    parameters: dict[str, Any],
+    options: dict[str, str],
+    session: Any,
+) -> dict[str, Any]:
+    from tensorlake_spark.spark import plain_errors, write_samples
+    from tensorlake_spark.spark import query as spark_query
+    from tensorlake_spark.spark.ingest.ingestion import job_session
+    from tensorlake_spark.spark.session import local_session
+
+    used = session or job_session(local_session)
+    try:
+        with plain_errors():
+            frame = spark_query(
+                used, text, parameters=parameters, storage_options=options, **places
+            )
+            if args.explain:
+                frame.explain()
+                return {"status": "planned"}
+            if args.output is None:
+                count = frame.count()
+                print(table_text(frame.limit(args.rows).toPandas(), count))
+                return {"status": "done", "rows": count, "columns": frame.columns}
+            if args.output.endswith((".parquet", ".csv")):
+                table = frame.toArrow()
+                _write(table, args.output)
+                return _stored(args, table.num_rows, frame.columns)
+            place = _place(args.output)
+            _check_new(place, options)
+            write_samples(frame, place, storage_options=options)
+            count = len(dataset(place, None, options))
+            print(f"{count} samples are in {place}")
+            return _stored(args, count, frame.columns)
+    finally:
+        if session is None:
+            used.stop()
+
+
+def _asked(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
+    """Return the query, and the places of its sources by their names."""
+    places = dict(_pairs(args.source, "--source"))
+    words = list(args.words)
+    if not words or len(words) > 2:
+        raise InvalidOptionError(
+            f"{len(words)} words are given; give a table and a query, or a query with --source"
+        )
+    if len(words) == 2:
+        if "dataset" in places:
+            raise InvalidOptionError("dataset is given twice, as URI and by --source; give one")
+        places["dataset"] = words[0]
+    if not places:
+        raise InvalidOptionError("no table is given; --help tells how")
+    return words[-1], places
+
+
+def _opened(uri: str, options: dict[str, str]) -> Any:
+    """Return a dataset with its store's options, or the place of what is none."""
+    found = completed(options, settings_of_submit(), uri)
+    try:
+        kind = Snapshot.open(Storage(uri, found), kind=None).kind
+    except (TableNotFoundError, FormatError):
+        return uri
+    return dataset(uri, None, found) if kind == SAMPLES else uri
+
+
+def _check_new(place: str, options: dict[str, str]) -> None:
+    try:
+        Snapshot.open(Storage(place, options), kind=None)
+    except TableNotFoundError:
+        return
+    raise InvalidOptionError(f"there is a table at {place} already; choose another --output")
+
+
+def _place(output: str) -> str:
+    """Return a place as a path: a name alone is in the working folder."""
+    return output if "/" in output or "://" in output else os.path.join(os.curdir, output)
+
+
+def _write(table: pa.Table, place: str) -> None:
+    """Write rows to a file, of a store as well."""
+    folder, _, name = place.rpartition("/")
+    storage = Storage(folder or ".")
+    with reaching(storage), storage.open_output(name) as sink:
+        if place.endswith(".csv"):
+            pacsv.write_csv(_flat(table), sink)
+        else:
+            pq.write_table(table, sink)
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Return a table in which what CSV cannot have is a text of JSON."""
+    out = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+            texts = [
+                None if v is None else json.dumps(v, default=_brief) for v in column.to_pylist()
+            ]
+            column = pa.array(texts, pa.string())
+        out[name] = column
+    return pa.table(out)
+
+
+def _stored(args: argparse.Namespace, count: int, names: list[str]) -> dict[str, Any]:
+    return {"status": "done", "rows": count, "columns": names, "output": args.output}
+
+
+def table_text(frame: pd.DataFrame, count: int) -> str:
+    """Return rows as a table for a terminal.
+
+    Examples
+    --------
+    >>> print(table_text(pd.DataFrame({"a": [1, 2], "b": [np.zeros((2, 4)), None]}), 5))
+    a  b
+    -  -----------------------
+    1  float64 of shape (2, 4)
+    2  null
+    2 of 5 rows
+    """
+    texts = [[str(name) for name in frame.columns]]
+    texts += [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+    widths = [max(len(row[n]) for row in texts) for n in range(len(texts[0]))]
+    texts.insert(1, ["-" * width for width in widths])
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in texts
+    ]
+    shown = f"{len(frame)} of {count} rows" if len(frame) < count else f"{count} rows"
+    return "\n".join([*lines, shown])
+
+
+def _cell(value: Any) -> str:
+    if value is None or value is pd.NA:
+        return "null"
+    if isinstance(value, np.ndarray) and value.size > 6:
+        return f"{value.dtype} of shape {value.shape}"
+    if isinstance(value, (bytes, bytearray)):
+        return f"{len(value)} bytes"
+    return " ".join(f"{value!s:.60}".split())
+
+
+def _brief(value: Any) -> Any:
+    return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
+
+
+def _pairs(texts: list[str], option: str, secret: bool = False) -> list[tuple[str, str]]:
+    for text in texts:
+        if "=" not in text:
+            shown = "one" if secret else f"{text!r:.100}"
+            raise InvalidOptionError(f"{option}: {shown} is not NAME=VALUE")
+    return [(name, value) for name, _, value in (text.partition("=") for text in texts)]
+
+
+def _value(text: str) -> Any:
+    """Return a value that is JSON as what it is, any other as text.
+
+    Examples
+    --------
+    >>> _value("[1, 2]"), _value("cat")
+    ([1, 2], 'cat')
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,140 @@
+"""A view becomes a dataset: tensors and media are copied as they are stored, the rest is what the query computes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorlake_spark.datasets.dataset import Dataset
+from tensorlake_spark.datasets.derived.dataset_copy import Selection, copy_dataset
+from tensorlake_spark.datasets.derived.lineage import Source
+from tensorlake_spark.datasets.derived.sample_copying import Origin
+from tensorlake_spark.datasets.types.base import Type, as_type
+from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.query.sources.columns import Lazy, TensorLeaf
+from tensorlake_spark.query.sources.dataset_source import DatasetSource
+from tensorlake_spark.query.views.view_values import ViewValues
+
+if TYPE_CHECKING:
+    from tensorlake_spark.query.view import View
+
+Array = np.ndarray[Any, Any]
+
+
+def materialized(
+    view: View,
+    uri: str,
+    workers: Any,
+    types: Mapping[str, Any],
+    links: str,
+    storage_options: Mapping[str, str] | None,
+    row_group_bytes: int | None,
+) -> Dataset:
+    """Return the dataset that is made of a view; see `View.materialize`."""
+    if links not in ("fetch", "keep"):
+        raise InvalidOptionError(
+            f"links={links!r:.80} is neither 'fetch', which copies what they lead to, nor 'keep'"
+        )
+    for name in types:
+        if name not in view.names:
+            raise InvalidOptionError(
+                f"the view has no column {name!r:.80}{did_you_mean(name, view.names)}"
+            )
+    base = _base(view)
+    options = dict(storage_options or {})
+    if storage_options is None and base is not None:
+        options = dict(base._storage.options)
+    storage = Storage(_place(uri, base), options)
+    tables, kinds, fetched = _columns(view, types, links)
+    origins = [_origin(view, leaf, columns, fetched) for leaf, columns in tables.values()]
+    copied = {name for _, columns in tables.values() for name in columns}
+    rest = {name: view._plan.result.outputs[name] for name in view.names if name not in copied}
+    chosen = Selection(
+        SampleSchema({name: kinds[name] for name in view.names}),
+        len(view),
+        origins,
+        ViewValues(rest, view._table, view._plan.parameters) if rest else None,
+        view.text,
+        _others(view, {name for name, _, _ in origins}),
+    )
+    tile_bytes = (base or Dataset(storage, None)).tile_bytes
+    snapshot = copy_dataset(storage, chosen, tile_bytes, workers, row_group_bytes)
+    return (
+        Dataset(storage, snapshot)
+        if base is None
+        else Dataset(storage, snapshot, rules=base._rules)
+    )
+
+
+def _columns(
+    view: View, types: Mapping[str, Any], links: str
+) -> tuple[dict[Any, tuple[TensorLeaf, dict[str, str]]], dict[str, Type], set[str]]:
+    """Return the columns that are copied, by the rows of datasets that they are from; all types; links to fetch."""
+    tables: dict[Any, tuple[TensorLeaf, dict[str, str]]] = {}
+    kinds = view.types
+    fetched = set()
+    for name, output in view._plan.result.outputs.items():
+        leaf = output.bare if isinstance(output, Lazy) else None
+        kind = kinds[name]
+        if isinstance(kind, Link) and links == "fetch":
+            kinds[name] = replace(kind.of, nullable=kind.nullable, apart=kind.apart)
+            fetched.add(name)
+        if leaf is None:
+            kinds[name] = replace(kinds[name], apart=False)
+        if name in types and as_type(types[name]) != kinds[name]:
+            kinds[name] = as_type(types[name])
+            fetched.discard(name)
+        elif leaf is not None:
+            key = leaf.source_name, leaf.key
+            tables.setdefault(key, (leaf, {}))[1][name] = leaf.column
+    return tables, kinds, fetched
+
+
+def _origin(
+    view: View, leaf: TensorLeaf, columns: Mapping[str, str], fetched: set[str]
+) -> tuple[str, Origin, Array]:
+    data = leaf.source.dataset
+    keys = view._table.column(leaf.key[1]).fill_null(-1).to_numpy()
+    positions = data.stored.positions_of(np.asarray(keys, np.int64))
+    name = view._plan.names.get(leaf.source_name, leaf.source_name)
+    snapshot = data.stored.snapshot
+    wanted = frozenset(fetched & columns.keys())
+    return name, Origin(snapshot, dict(columns), data._rules, wanted), positions
+
+
+def _others(view: View, known: set[str]) -> list[Source]:
+    """Return the sources from which nothing is copied as it is."""
+    return [
+        Source(name, uri, version)
+        for name, (uri, version) in view.sources.items()
+        if name not in known
+    ]
+
+
+def _base(view: View) -> Dataset | None:
+    """Return the dataset that a view is of, or the first that it reads."""
+    if view.dataset is not None:
+        return view.dataset
+    found = [s.dataset for s in view._plan.sources.values() if isinstance(s, DatasetSource)]
+    return found[0] if found else None
+
+
+def _place(uri: Any, base: Dataset | None) -> str:
+    """Return the place of a new dataset: a name without a slash is a folder beside the dataset of the view.
+
+    Examples
+    --------
+    >>> _place("/data/hard", None)
+    '/data/hard'
+    """
+    text = str(os.fspath(uri))
+    if "/" in text or os.sep in text or base is None or text in ("", ".", ".."):
+        return text
+    return f"{base.uri.rpartition('/')[0]}/{text}"

@@ -1,0 +1,172 @@
+"""What an expression of a query gives for a row, known before it runs: Spark wants the type of every column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from tensorlake_spark.query.functions.expressions import DTYPES, arguments_of, function_name
+from tensorlake_spark.query.functions.operators import ELEMENTS
+from tensorlake_spark.query.functions.registry import find
+
+SCALAR, ARRAY = "scalar", "array"
+"""What Spark computes itself, and a tensor a row. Others are one value a row that NumPy computes."""
+
+_OVER_ROWS = (exp.AggFunc, exp.Window, exp.Subquery, exp.Exists, exp.Query)
+_LOGIC = (exp.And, exp.Or, exp.Not)
+_TRUTHS = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Is, exp.Like,
+    exp.ILike, exp.Not, exp.And, exp.Or,
+)  # fmt: skip
+_NUMBERS = (
+    exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.BitwiseAnd,
+    exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift,
+)  # fmt: skip
+_CHOICES = (exp.Case, exp.If, exp.Cast, exp.TryCast, exp.Array)
+_LEAVES = (exp.Literal, exp.Boolean, exp.Null)
+_FIRST_GIVEN = ("coalesce", "ifnull", "nvl", "nullif", "greatest", "least")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an expression gives for a row.
+
+    Attributes
+    ----------
+    name : str
+        `SCALAR`, `ARRAY`, ``"number"``, ``"int"``, ``"bool"`` or ``"text"``.
+    ndim : int, or None
+        Axes of an array, if that is known.
+    """
+
+    name: str
+    ndim: int | None = None
+
+
+Resolve = Callable[[Any], Kind]
+
+_PLAIN = Kind(SCALAR)
+
+
+def kind_of(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:
+    """Return what an expression gives.
+
+    Parameters
+    ----------
+    node : sqlglot expression
+        From `parse`.
+    resolve : callable
+        Says it of a column.
+    parameters : mapping of str to object
+        Values of ``:name``.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> tree = parse("SELECT x[0], x[0, 1], x[1:], array_mean(x) > 2, x > 2, label + 1, sum(array_max(x)) FROM t")
+    >>> def resolve(column):
+    ...     return Kind("array", 2) if column.name == "x" else Kind("scalar")
+    >>> [kind_of(one, resolve, {}).name for one in tree.selects]
+    ['array', 'number', 'array', 'bool', 'array', 'scalar', 'scalar']
+    """
+    if isinstance(node, exp.Column):
+        return resolve(node)
+    if isinstance(node, exp.Placeholder):
+        value = parameters.get(node.name)
+        is_array = isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0
+        return Kind(ARRAY, int(np.ndim(value))) if is_array else _PLAIN
+    if isinstance(node, (exp.Alias, exp.Paren)):
+        return kind_of(node.this, resolve, parameters)
+    if isinstance(node, (*_OVER_ROWS, *_LEAVES)):
+        return _PLAIN
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+        return _PLAIN  # Spark knows whether a tensor is there
+    if isinstance(node, exp.Bracket):
+        return _sliced(node, kind_of(node.this, resolve, parameters))
+    if isinstance(node, exp.Anonymous):
+        return _called(node, resolve, parameters)
+    if not _is_evaluable(node):
+        return _PLAIN
+    kinds = [kind_of(child, resolve, parameters) for child in node.iter_expressions()]
+    arrays = [kind for kind in kinds if kind.name == ARRAY]
+    if arrays:
+        known = [kind.ndim for kind in arrays if kind.ndim is not None]
+        return Kind(ARRAY, max(known) if len(known) == len(arrays) else None)
+    if isinstance(node, _LOGIC) or all(kind.name == SCALAR for kind in kinds):
+        return _PLAIN  # Spark joins conditions, so that those on scalars reach the files
+    return _computed(node, resolve, parameters)
+
+
+def _computed(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:
+    if isinstance(node, _TRUTHS):
+        return Kind("bool")
+    if isinstance(node, (exp.Cast, exp.TryCast)):
+        dtype = DTYPES.get(str(getattr(node.args["to"].this, "name", "")).upper(), "float64")
+        return Kind({"b": "bool", "i": "int", "u": "int", "s": "text"}.get(dtype[0], "number"))
+    if isinstance(node, (exp.Case, exp.If)):
+        ends = [one.args.get("true") for one in node.args.get("ifs") or [node]]
+        ends += [node.args.get("default"), node.args.get("false")]
+        names = {_of_branch(one, resolve, parameters) for one in ends if one is not None} - {None}
+        return Kind(str(names.pop()) if len(names) == 1 else "number")
+    return Kind(ARRAY, 1) if isinstance(node, exp.Array) else Kind("number")
+
+
+def _of_branch(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> str | None:
+    if isinstance(node, exp.Null):
+        return None
+    if isinstance(node, exp.Literal):
+        return "text" if node.is_string else "int" if node.is_int else "number"
+    if isinstance(node, exp.Boolean):
+        return "bool"
+    found = kind_of(node, resolve, parameters).name
+    return "number" if found == SCALAR else found
+
+
+def _sliced(node: Any, inner: Kind) -> Kind:
+    if inner.ndim is None:
+        return Kind(ARRAY)
+    left = inner.ndim
+    for item in node.expressions:
+        if isinstance(item, exp.Slice) or (isinstance(item, exp.Var) and item.name == "..."):
+            continue
+        left += 1 if isinstance(item, exp.Var) else -1
+    return Kind(ARRAY, left) if left > 0 else Kind("number")
+
+
+def _called(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:
+    function = find(node.name)
+    if function is None:
+        return _PLAIN
+    given = arguments_of(node)
+    kinds = [kind_of(one, resolve, parameters) for one in given]
+    if node.name.casefold() == "mean" and all(kind.name == SCALAR for kind in kinds):
+        return _PLAIN
+    result = function.result if isinstance(function.result, str) else ARRAY
+    if function.name.startswith("array_") and len(given) > 1:
+        result = ARRAY
+    if function.name == "shape" and len(given) > 1:
+        result = "int"
+    return Kind(result)
+
+
+def _is_evaluable(node: Any) -> bool:
+    """Whether NumPy can compute a node, and all that is in it."""
+    for one in node.walk():
+        if isinstance(one, _OVER_ROWS):
+            return False
+        if isinstance(one, (*_TRUTHS, *_NUMBERS, *_CHOICES, *_LEAVES, exp.Column, exp.Placeholder)):
+            continue
+        if isinstance(
+            one,
+            (exp.Bracket, exp.Slice, exp.Identifier, exp.Var, exp.DataType, exp.Alias, exp.Paren),
+        ):
+            continue
+        name = function_name(one)
+        if name in ELEMENTS or name in _FIRST_GIVEN or (name and find(name) is not None):
+            continue
+        return False
+    return True

@@ -1,0 +1,166 @@
+"""What a query reads as DataFrames of Spark: datasets with their tensors, Delta tables, Parquet files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from tensorlake_spark.datasets.dataset import Dataset
+from tensorlake_spark.datasets.types.annotations import BoundingBox, Keypoints
+from tensorlake_spark.datasets.types.media.images import Image, Picture
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.datasets.types.tensors import Embedding, PointCloud, Tensor
+from tensorlake_spark.delta.log.requirements import SAMPLES, SID
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFoundError
+from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session
+from tensorlake_spark.spark.frames.sample_decoding import is_tensor
+from tensorlake_spark.spark.frames.sample_frame import delta_frame, samples, spark_place
+from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind
+from tensorlake_spark.spark.source.cell_columns import quoted
+from tensorlake_spark.spark.source.schemas import TENSOR
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class SparkSource:
+    """A table of a query.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Its rows; groups are columns with ``/`` in their names.
+    kinds : dict of str to Kind
+        What each column is.
+    hidden : frozenset of str
+        Columns that ``*`` does not mean.
+    """
+
+    frame: DataFrame
+    kinds: Mapping[str, Kind]
+    hidden: frozenset[str] = frozenset()
+
+
+def source_of(
+    session: SparkSession,
+    given: Any,
+    name: str,
+    version: int | str | None = None,
+    timestamp: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> SparkSource:
+    """Return what a query reads under a name.
+
+    Parameters
+    ----------
+    session : SparkSession
+        A session with Delta.
+    given : Dataset, DataFrame, or str
+        A DataFrame may be of pandas. A text is the place of a dataset, a Delta table, or of Parquet files.
+    name : str
+        What the query calls it, for messages.
+    version, timestamp
+        Which version the query asks for.
+    options : mapping, optional
+        Of the store.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is nothing of that kind, or has no versions.
+    TableNotFoundError
+        If there is nothing.
+    """
+    asked = version is not None or timestamp is not None
+    if isinstance(given, Dataset):
+        options = given._storage.options if options is None else options
+        version = given.version if not asked else version
+        return _dataset(session, given.uri, version, timestamp, options)
+    if type(given).__module__.startswith("pandas.") and not asked:
+        given = session.createDataFrame(given)
+    if hasattr(given, "sparkSession") and not asked:
+        return SparkSource(given, _kinds(given.schema))
+    if not isinstance(given, (str, os.PathLike)):
+        raise InvalidOptionError(
+            f"source {name}={type(given).__name__} is not a Dataset, a DataFrame, or the place of a table"
+        )
+    place = os.fspath(given)
+    found = completed(options or {}, settings_of_session(session), place)
+    storage = Storage(place, found)
+    try:
+        snapshot = Snapshot.open(storage, version, timestamp, None)
+    except TableNotFoundError:
+        if asked:
+            raise
+        return _parquet(session, storage)
+    except FormatError:
+        if timestamp is not None or isinstance(version, str):
+            raise
+        reader = session.read.format("delta")
+        frame = (reader if version is None else reader.option("versionAsOf", version)).load(
+            spark_place(storage.uri)
+        )
+        return SparkSource(frame, _kinds(frame.schema))
+    if snapshot.kind == SAMPLES:
+        return _dataset(session, place, snapshot.version, None, found)
+    frame = delta_frame(session, storage, snapshot.version)
+    return SparkSource(frame, _kinds(frame.schema))
+
+
+def _dataset(
+    session: SparkSession,
+    uri: str,
+    version: int | str | None,
+    timestamp: str | None,
+    options: Mapping[str, str] | None,
+) -> SparkSource:
+    found = completed(options or {}, settings_of_session(session), uri)
+    snapshot = Snapshot.open(Storage(uri, found), version, timestamp, SAMPLES)
+    schema = SampleSchema.from_arrow(snapshot.schema)
+    frame = samples(session, uri, version=snapshot.version, storage_options=found)
+    flat = [f.col(".".join(map(quoted, name.split("/")))).alias(name) for name in schema]
+    kinds = {
+        name: Kind(ARRAY, _ndim(kind)) if is_tensor(kind) else Kind(SCALAR)
+        for name, kind in schema.items()
+    }
+    return SparkSource(frame.select(SID, *flat), {SID: Kind(SCALAR), **kinds}, frozenset([SID]))
+
+
+def _ndim(kind: Any) -> int | None:
+    """Return how many axes the arrays of a type have, None if that is not known."""
+    if isinstance(kind, Tensor):
+        return None if kind.shape is None else len(kind.shape)
+    if isinstance(kind, Embedding):
+        return 1
+    if isinstance(kind, Keypoints):
+        return 3
+    if isinstance(kind, (BoundingBox, PointCloud)):
+        return 2
+    if isinstance(kind, Image):
+        return {None: None, 1: 2}.get(kind.channels, 3)
+    return 2 if isinstance(kind, Picture) else None
+
+
+def _kinds(schema: t.StructType) -> dict[str, Kind]:
+    return {
+        one.name: Kind(ARRAY) if isinstance(one.dataType, t.StructType)
+        and {*TENSOR.names} <= {*one.dataType.names}
+        else Kind(ARRAY, 1) if isinstance(one.dataType, t.ArrayType)
+        else Kind(SCALAR)
+        for one in schema.fields
+    }  # fmt: skip
+
+
+def _parquet(session: SparkSession, storage: Storage) -> SparkSource:
+    if storage.is_local and not os.path.exists(storage.uri):
+        raise TableNotFoundError(f"there is no table and no Parquet file at {storage.uri}")
+    frame = session.read.parquet(spark_place(storage.uri))
+    return SparkSource(frame, _kinds(frame.schema))

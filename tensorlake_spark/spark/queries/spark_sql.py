@@ -1,0 +1,333 @@
+"""The tree of a query as Spark SQL: parts on tensors become calls of functions, names those of temporary views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from tensorlake_spark.errors import InvalidQueryError, UnsupportedFeatureError, did_you_mean
+from tensorlake_spark.query.functions.expressions import name_of
+from tensorlake_spark.query.language.clauses import ARRANGE, CLAUSES, EXPAND, SAMPLE_BY, UNGROUP
+from tensorlake_spark.query.language.mistakes import mistake
+from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind, kind_of
+
+Columns = Mapping[str, Kind]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a SELECT reads under an alias.
+
+    Attributes
+    ----------
+    columns : dict of str to Kind
+        Its columns.
+    hidden : frozenset of str
+        Those that ``*`` does not mean.
+    """
+
+    columns: Columns
+    hidden: frozenset[str] = frozenset()
+
+    def find(self, name: str) -> str | None:
+        """Return a column by a name with dots or slashes, without regard to case."""
+        wanted = name.replace(".", "/").casefold()
+        return next((one for one in self.columns if one.casefold() == wanted), None)
+
+
+@dataclass
+class SparkPrinter:
+    """Makes Spark SQL of a tree.
+
+    Attributes
+    ----------
+    sql : str
+        The text, for messages.
+    parameters : mapping of str to object
+        Values of ``:name``.
+    table_of : callable
+        Takes a table of the tree; returns what it has, and the name of its temporary view.
+    function_of : callable
+        Takes an expression on ``x0``, ``x1``, ... and the kind of its result; returns the name of a function of Spark.
+    """
+
+    sql: str
+    parameters: Mapping[str, Any]
+    table_of: Callable[[Any], tuple[Table, str]]
+    function_of: Callable[[Any, str], str]
+    ctes: dict[str, Table] = field(default_factory=dict)
+
+    def printed(self, tree: Any) -> str:
+        """Return the SQL of a tree, which is changed by it."""
+        self._query(tree, [])
+        return str(tree.sql(dialect="spark"))
+
+    # ------------------------------------------------------------------ queries in each other
+
+    def _query(self, node: Any, outer: list[dict[str, Table]]) -> Table:
+        """Rewrite a query, and return its columns."""
+        for key in CLAUSES:
+            if node.args.get(key) is not None:
+                raise UnsupportedFeatureError(
+                    f"{key.replace('_by', '').upper()} BY inside another query is not done by Spark; ds.query does it"
+                )
+        known = dict(self.ctes)
+        holder = node.args.get("with_") or node.args.get("with")
+        for cte in holder.expressions if holder is not None else ():
+            self.ctes[cte.alias.casefold()] = self._query(cte.this, outer)
+        if isinstance(node, exp.SetOperation):
+            found = self._query(node.this, outer)
+            self._query(node.expression, outer)
+        elif isinstance(node, exp.Subquery):
+            found = self._query(node.this, outer)
+        else:
+            found = self._select(node, outer)
+        self.ctes = known
+        return found
+
+    def _select(self, node: Any, outer: list[dict[str, Table]]) -> Table:
+        tables: dict[str, Table] = {}
+        source = node.args.get("from_") or node.args.get("from")
+        joins = node.args.get("joins") or []
+        for one in [*([source.this] if source is not None else []), *(join.this for join in joins)]:
+            alias, table = self._from(one, outer)
+            tables[alias.casefold()] = table
+        scopes = [tables, *outer]
+        self._name_items(node, scopes, joins)
+        aliases = {item.alias.casefold(): item.this for item in node.expressions}
+        self._put_in_aliases(node, scopes, aliases)
+        out = {
+            item.alias: kind_of(item, self._resolver(scopes), self.parameters)
+            for item in node.expressions
+        }
+        ordered = {name.casefold(): kind for name, kind in out.items()}
+        for key, value in list(node.args.items()):
+            if key in ("with", "with_", "from", "from_") or value is None:
+                continue
+            resolve = self._resolver(scopes, ordered if key == "order" else {})
+            values = value if isinstance(value, list) else [value]
+            new = [
+                self._rewritten(one, resolve, scopes) if isinstance(one, exp.Expression) else one
+                for one in values
+            ]
+            if key == "joins":
+                continue  # rewritten in their places, for their tables are done
+            node.set(key, new if isinstance(value, list) else new[0])
+        return Table({name: _after(kind) for name, kind in out.items()})
+
+    def _from(self, one: Any, outer: list[dict[str, Table]]) -> tuple[str, Table]:
+        if isinstance(one, exp.Subquery):
+            return one.alias or "", self._query(one.this, outer)
+        if not isinstance(one, exp.Table):
+            raise mistake(
+                self.sql, one, "Spark does not read this", "name a source, or a query in brackets"
+            )
+        name = one.name
+        if name.casefold() in self.ctes and one.args.get("version") is None:
+            return one.alias or name, self.ctes[name.casefold()]
+        table, view = self.table_of(one)
+        alias = one.alias or name
+        one.set("this", exp.to_identifier(view))
+        one.set("version", None)
+        one.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+        return alias, table
+
+    # ------------------------------------------------------------------ names
+
+    def _name_items(self, node: Any, scopes: list[dict[str, Table]], joins: list[Any]) -> None:
+        """Give every item of a SELECT a name; a star becomes the columns that it means."""
+        used = {
+            one.name.casefold() for join in joins for one in join.args.get("using") or () if one
+        }
+        items: list[Any] = []
+        for item in node.expressions:
+            star = item.this if isinstance(item, exp.Column) else item
+            if isinstance(star, exp.Star):
+                items += self._starred(item, star, scopes[0], used)
+                continue
+            if isinstance(item, exp.Alias):
+                items.append(item)
+                continue
+            name = item.sql(dialect=_dialect())
+            if isinstance(item, exp.Column):
+                found = self._found(item, scopes)
+                name = name_of(item).rpartition(".")[2] if found is None else found[1]
+            items.append(exp.alias_(item.copy(), name, quoted=True))
+        node.set("expressions", items)
+
+    def _starred(
+        self, item: Any, star: Any, tables: dict[str, Table], used: set[str]
+    ) -> Iterator[Any]:
+        gone = star.args.get("except_") or star.args.get("except") or []
+        without = {one.name.replace(".", "/").casefold() for one in gone}
+        seen: set[str] = set()
+        for alias, table in tables.items():
+            if isinstance(item, exp.Column) and item.table.casefold() != alias:
+                continue
+            for name in table.columns:
+                folded = name.casefold()
+                if name in table.hidden or folded in without or (folded in used and folded in seen):
+                    continue
+                seen.add(folded)
+                column = exp.column(exp.to_identifier(name, quoted=True))
+                if alias and folded not in used:
+                    column.set("table", exp.to_identifier(alias, quoted=True))
+                yield exp.alias_(column, name, quoted=True)
+
+    def _put_in_aliases(
+        self, node: Any, scopes: list[dict[str, Table]], aliases: dict[str, Any]
+    ) -> None:
+        """Put the expressions of aliases in the places where Spark knows only columns."""
+
+        def put(one: Any) -> Any:
+            if isinstance(one, exp.Column) and not one.table and self._found(one, scopes) is None:
+                meant = aliases.get(one.name.casefold())
+                if meant is not None:
+                    return exp.Paren(this=meant.copy())
+            return one
+
+        for key in ("where", "group", "having", "qualify"):
+            if node.args.get(key) is not None:
+                node.set(key, node.args[key].transform(put))
+
+    def _found(self, column: Any, scopes: list[dict[str, Table]]) -> tuple[Table, str] | None:
+        """Return the table of a column, and its name there; groups may be written with dots."""
+        parts = [part.name for part in column.parts]
+        for tables in scopes:
+            if len(parts) > 1 and parts[0].casefold() in tables:
+                table = tables[parts[0].casefold()]
+                name = table.find("/".join(parts[1:]))
+                if name is not None:
+                    return table, name
+            for table in tables.values():
+                name = table.find("/".join(parts))
+                if name is not None:
+                    return table, name
+        return None
+
+    def _resolver(
+        self, scopes: list[dict[str, Table]], aliases: Columns | None = None
+    ) -> Callable[[Any], Kind]:
+        def resolve(column: Any) -> Kind:
+            found = self._found(column, scopes)
+            if found is not None:
+                return found[0].columns[found[1]]
+            kind = (aliases or {}).get(column.name.casefold())
+            if kind is not None:
+                return _after(kind)
+            known = [
+                name for tables in scopes for table in tables.values() for name in table.columns
+            ]
+            raise mistake(
+                self.sql,
+                column,
+                f"there is no column {name_of(column)!r:.80}{did_you_mean(name_of(column), known)}",
+            )
+
+        return resolve
+
+    # ------------------------------------------------------------------ expressions
+
+    def _rewritten(self, node: Any, resolve: Any, scopes: list[dict[str, Table]]) -> Any:
+        if isinstance(node, (exp.Query, exp.Subquery)):
+            self._query(node, scopes)
+            return node
+        if isinstance(node, exp.Table):
+            return node
+        kind = kind_of(node, resolve, self.parameters)
+        if isinstance(node, exp.Alias):
+            node.set("this", self._rewritten(node.this, resolve, scopes))
+            return node
+        if kind.name != SCALAR and not isinstance(node, (exp.Column, exp.Placeholder)):
+            return self._call(node, kind, scopes)
+        if isinstance(node, exp.Column):
+            return self._column(node, scopes)
+        if isinstance(node, exp.Anonymous) and node.name.casefold() == "mean":
+            node = exp.Avg(this=node.expressions[0])
+        for key, value in list(node.args.items()):
+            if isinstance(value, exp.Expression):
+                node.set(key, self._rewritten(value, resolve, scopes))
+            elif isinstance(value, list) and value and isinstance(value[0], exp.Expression):
+                if isinstance(node, exp.Join) and key == "using":
+                    continue
+                node.set(key, [self._rewritten(one, resolve, scopes) for one in value])
+        return _like_numpy(node) if isinstance(node, exp.Div) else node
+
+    def _column(self, node: Any, scopes: list[dict[str, Table]]) -> Any:
+        found = self._found(node, scopes)
+        if found is None or isinstance(node.this, exp.Star):
+            return node
+        out = exp.column(exp.to_identifier(found[1], quoted=True))
+        if node.table and len(node.parts) > 1:
+            first = node.parts[0].name
+            if any(first.casefold() in tables for tables in scopes):
+                out.set("table", exp.to_identifier(first, quoted=True))
+        return out
+
+    def _call(self, node: Any, kind: Kind, scopes: list[dict[str, Table]]) -> Any:
+        """Return the call of a function that computes a part of the tree."""
+        inner = node.copy()
+        columns: dict[str, Any] = {}
+        names: dict[str, str] = {}
+
+        def renamed(one: Any) -> Any:
+            if not isinstance(one, exp.Column):
+                return one
+            column = self._column(one, scopes)
+            text = column.sql(dialect="spark")
+            names.setdefault(text, f"x{len(names)}")
+            columns[text] = column
+            return exp.column(names[text])
+
+        inner = inner.transform(renamed)
+        name = self.function_of(inner, kind.name)
+        arguments = [columns[text] for text in names] or [exp.Literal.number(1)]
+        return exp.Anonymous(this=name, expressions=arguments)
+
+
+def _after(kind: Kind) -> Kind:
+    """Return what a column of an inner query is outside: what was computed is there."""
+    return kind if kind.name == ARRAY else Kind(SCALAR)
+
+
+def _like_numpy(node: Any) -> Any:
+    """Return a division of numbers that is inf or NaN by zero, where Spark would raise an error."""
+    double = exp.DataType.build("double")
+    above = exp.Cast(this=node.this.copy(), to=double)
+    infinite = exp.Cast(this=exp.Literal.string("Infinity"), to=double.copy())
+    below = exp.Paren(this=node.expression.copy())
+    return exp.If(
+        this=exp.EQ(this=below, expression=exp.Literal.number(0)),
+        true=exp.Mul(this=above, expression=infinite),
+        false=exp.Div(this=exp.Paren(this=above.copy()), expression=below.copy()),
+    )
+
+
+def _dialect() -> Any:
+    from tensorlake_spark.query.language.dialect import TensorDialect
+
+    return TensorDialect
+
+
+def taken_clauses(tree: Any) -> dict[str, Any]:
+    """Take TQL's clauses off the outermost query, and return those that are done with the DataFrame.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If one of them is not done by Spark.
+    """
+    for key in (EXPAND, UNGROUP):
+        if tree.args.get(key) is not None:
+            raise UnsupportedFeatureError(
+                f"{key.upper()} BY is not done by Spark; ds.query and tl.query do it"
+            )
+    found = {key: tree.args[key] for key in (ARRANGE, SAMPLE_BY) if tree.args.get(key) is not None}
+    for key in found:
+        tree.set(key, None)
+    if found and not isinstance(tree, exp.Select):
+        raise InvalidQueryError("ARRANGE BY and SAMPLE BY belong to a SELECT, not to a UNION")
+    return found

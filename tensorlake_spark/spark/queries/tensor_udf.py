@@ -1,0 +1,141 @@
+"""Expressions on tensors as functions of Spark: Arrow in, `evaluate` of the query room, Arrow out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+from sqlglot import exp
+
+from tensorlake_spark.query.functions.definitions import TensorFunction
+from tensorlake_spark.query.functions.expressions import evaluate
+from tensorlake_spark.query.functions.registry import FUNCTIONS, find
+from tensorlake_spark.query.functions.row_values import gathered
+from tensorlake_spark.spark.frames.image_columns import tensors_with_nulls
+from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type, tensors_of
+
+if TYPE_CHECKING:
+    from tensorlake_spark.query.functions.row_values import Values
+
+_RUN = 256  # rows that are computed at a time
+_BYTES = 32 << 20  # of tensors that go to Spark at once
+
+TYPES: dict[str, t.DataType] = {
+    "number": t.DoubleType(),
+    "int": t.LongType(),
+    "bool": t.BooleanType(),
+    "text": t.StringType(),
+    "array": TENSOR,
+}
+"""The type that Spark has for what an expression gives."""
+
+
+@dataclass(frozen=True)
+class TensorWork:
+    """An expression for batches of rows.
+
+    Attributes
+    ----------
+    node : sqlglot expression
+        Its columns are called ``x0``, ``x1``, ...
+    result : str
+        What it gives: a key of `TYPES`.
+    parameters : dict of str to object
+        Values of ``:name``.
+    users : tuple of TensorFunction
+        Functions of the user that it calls, for executors, which have not registered them.
+    """
+
+    node: Any
+    result: str
+    parameters: Mapping[str, Any]
+    users: tuple[TensorFunction, ...] = ()
+
+    @classmethod
+    def of(cls, node: Any, result: str, parameters: Mapping[str, Any]) -> TensorWork:
+        """Return the work for an expression, with the parameters and functions that it needs."""
+        wanted = {one.name for one in node.find_all(exp.Placeholder)}
+        called = [find(one.name) for one in node.find_all(exp.Anonymous)]
+        users = tuple(one for one in called if one is not None and one.users)
+        given = {name: parameters[name] for name in wanted if name in parameters}
+        return cls(node, result, given, users)
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[pa.Array]:
+        """Yield the values for batches of columns, in pieces of few bytes."""
+        for function in self.users:
+            if find(function.name) is None:
+                FUNCTIONS.add(function)
+        kind = arrow_type(TYPES[self.result])
+        for batch in batches:
+            columns = batch if isinstance(batch, tuple) else (batch,)
+            if not len(columns[0]):  # as Spark wants an array for each batch
+                yield pa.nulls(0, kind)
+            for start in range(0, len(columns[0]), _RUN):
+                yield from self._piece([one.slice(start, _RUN) for one in columns], kind)
+
+    def _piece(self, columns: Sequence[pa.Array], kind: pa.DataType) -> Iterator[pa.Array]:
+        rows = len(columns[0])
+        values = {f"x{number}": values_of(column) for number, column in enumerate(columns)}
+        found = evaluate(self.node, values, rows, self.parameters)
+        if self.result != "array":
+            yield _scalars(found, kind)
+            return
+        held: list[Any] = []
+        size = 0
+        for one in found:
+            held.append(None if one is None else np.asarray(one))
+            size += 0 if one is None else held[-1].nbytes
+            if size >= _BYTES:
+                yield tensors_with_nulls("query", held)
+                held, size = [], 0
+        if held:
+            yield tensors_with_nulls("query", held)
+
+
+def values_of(column: pa.Array) -> Values:
+    """Return a column of Spark as functions on tensors take it.
+
+    Examples
+    --------
+    >>> values_of(pa.array([1, None, 3]))
+    [1, None, 3]
+    >>> values_of(pa.array([[1, 2], [3, 4]])).tolist()
+    [[1, 2], [3, 4]]
+    """
+    kind = column.type
+    if pa.types.is_struct(kind) and {*TENSOR.names} <= {one.name for one in kind}:
+        plain = pa.StructArray.from_arrays(
+            [column.field(name) for name in TENSOR.names],
+            fields=[kind.field(name) for name in TENSOR.names],
+        )
+        there = column.is_valid().to_pylist()
+        arrays = tensors_of(plain.filter(column.is_valid()).cast(arrow_type(TENSOR)))
+        return gathered([next(arrays) if ok else None for ok in there])
+    if pa.types.is_list(kind):
+        return gathered([None if v is None else np.asarray(v) for v in column.to_pylist()])
+    if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return gathered(column.to_pylist())
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _scalars(found: Any, kind: pa.DataType) -> pa.Array:
+    if isinstance(found, np.ndarray) and found.ndim == 1 and found.dtype.kind in "biuf":
+        return pa.array(found).cast(kind, safe=False)
+    items = [None if one is None else np.asarray(one)[()] for one in found]
+    plain = [one.item() if isinstance(one, np.generic) else one for one in items]
+    return pa.array(plain, from_pandas=False).cast(kind, safe=False) if plain else pa.nulls(0, kind)
+
+
+def as_udf(work: TensorWork) -> Any:
+    """Return an expression as an Arrow UDF of its columns."""
+
+    def computed(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return work(batches)
+
+    spark: Any = f  # whose own type hints leave it out
+    return spark.arrow_udf(computed, TYPES[work.result])

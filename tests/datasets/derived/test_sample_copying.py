@@ -1,0 +1,56 @@
+"""Shares of a copy."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from tensorlake_spark.datasets.derived.row_digest import BLOCK
+from tensorlake_spark.datasets.derived.sample_copying import Origin, SampleCopying, shares
+from tensorlake_spark.datasets.links.link_rules import LinkRules
+from tensorlake_spark.delta.store.storage import Storage
+
+
+@pytest.mark.parametrize(("count", "rows"), [(0, 10), (1, 10), (1000, 1), (1000, 300), (512, 9999)])
+def test_shares_have_every_row_once_and_begin_at_a_block(count, rows):
+    at = np.arange(count) * 2
+    found = shares(count, [at], rows)
+    assert [*at] == [n for share in found for n in share.positions[0]]
+    assert all(share.start % BLOCK == 0 for share in found)
+    assert [s.start for s in found[1:]] == [s.stop for s in found[:-1]]
+
+
+def test_what_travels_to_executors(made, tmp_path):
+    origin = Origin(made.ds.stored.snapshot, {"label": "label"}, LinkRules())
+    assert origin.row_bytes() > 0  # opened
+    work = SampleCopying(
+        Storage(tmp_path / "new"), made.ds.schema.select(["label"]), {"label": "label"}, (origin,),
+        None, 0, 1 << 20, 1 << 20, 1 << 20, "m-",
+    )  # fmt: skip
+    again = pickle.loads(pickle.dumps(work))
+    (share,) = shares(20, [np.arange(20)[::-1]], 1000)
+    done = again(share)
+    assert sum(file.rows for file in done.files) == 20
+    assert [file.path.startswith("samples-m-") for file in done.files] == [True]
+    assert [*done.digests] == ["label"]
+
+
+def test_rows_without_a_sample_are_null(made, tmp_path):
+    origin = Origin(made.ds.stored.snapshot, {"n": "label", "s": "scan"}, LinkRules())
+    schema = type(made.ds.schema)({"n": made.ds.schema["label"], "s": made.ds.schema["scan"]})
+    names = {name: name for name in schema}
+    work = SampleCopying(
+        Storage(tmp_path / "new"), schema, names, (origin,), None, 0, 1000, 1 << 20, 1 << 20, "m-"
+    )
+    (share,) = shares(3, [np.array([3, -1, 6])], 1000)
+    found = work._arrays(share, 0, 3, np.arange(3), _NoTiles())
+    assert found["n"].to_pylist() == [3, None, 6]
+    assert [one is None for one in found["s"].to_pylist()] == [False, True, False]
+
+
+class _NoTiles:
+    """Takes the tiles of samples, and keeps nothing."""
+
+    def copy(self, ref, name, sid):
+        assert ref.shape == (60, 50)
+        assert (name, sid) in (("s", 0), ("s", 2))

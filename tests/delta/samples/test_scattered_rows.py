@@ -1,0 +1,44 @@
+"""Rows that lie far from each other: payloads and numbers in any order, on the disk and in an object store."""
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta.samples.scattered_rows import ScatteredRows
+
+COUNT = 90
+SIZES = [1 + 37 * k % 500 for k in range(COUNT)]
+VALUES = [bytes([k]) * size for k, size in enumerate(SIZES)]
+ORDER = np.random.default_rng(0).permutation(COUNT)
+
+pytestmark = pytest.mark.both_stores
+
+
+@pytest.fixture
+def stored(place):
+    ds = tl.dataset(place, {"x": tl.types.Tensor("uint8", (None,)), "k": "int32", "w": "float32"})
+    for start in (0, 60):
+        some = slice(start, start + 60)
+        values = [np.frombuffer(value, np.uint8) for value in VALUES[some]]
+        numbers = [None if k == 7 else k for k in range(COUNT)[some]]
+        ds.extend({"x": values, "k": numbers, "w": np.zeros(len(values), np.float32)})
+    return tl.dataset(place, create=False).parts.stored
+
+
+def payloads(rows, stored, positions):
+    found = rows.payloads(stored.leaf(("x", "data")), np.asarray(positions))
+    return [bytes(value) for value in found]
+
+
+def test_payloads_and_numbers_come_in_the_order_that_was_asked_for(stored):
+    rows = ScatteredRows(stored, 1 << 20)
+    assert payloads(rows, stored, ORDER) == [VALUES[k] for k in ORDER]
+    assert payloads(rows, stored, [3, 3, 80]) == [VALUES[3], VALUES[3], VALUES[80]]
+    numbers = rows.numbers(stored.leaf(("k",)), ORDER, null=-5)
+    assert numbers.tolist() == [-5 if k == 7 else k for k in ORDER]
+
+
+def test_little_memory_changes_no_answer(stored):
+    rows = ScatteredRows(stored, 1)
+    for _ in range(2):
+        assert payloads(rows, stored, ORDER) == [VALUES[k] for k in ORDER]

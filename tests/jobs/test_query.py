@@ -1,0 +1,92 @@
+"""The job that asks a query: a table, files, a dataset."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.jobs.query import main
+
+
+@pytest.fixture
+def ds(tmp_path):
+    made = tl.dataset(tmp_path / "ds", {"x": tl.types.Tensor("float32", (2,)), "label": "int32"})
+    made.extend(
+        {"x": np.arange(12, dtype="f4").reshape(6, 2), "label": np.array([0, 1, 2] * 2, "i4")}
+    )
+    return made
+
+
+def told(capsys):
+    out = capsys.readouterr().out.strip().split("\n")
+    return out[:-1], json.loads(out[-1])
+
+
+def test_a_table(ds, capsys):
+    sql = "SELECT label, array_mean(x) AS mean FROM dataset WHERE label > :least ORDER BY mean"
+    assert main([ds.uri, sql, "--param", "least=0", "--rows", "2"]) == 0
+    lines, last = told(capsys)
+    assert lines == ["label  mean", "-----  ----", "1      2.5", "2      4.5", "2 of 4 rows"]
+    assert (last["rows"], last["columns"]) == (4, ["label", "mean"])
+
+
+def test_files_and_sources(ds, tmp_path, capsys):
+    names = tmp_path / "names.parquet"
+    pd.DataFrame({"label": [0, 1], "name": ["cat", "dog"]}).to_parquet(names)
+    sql = "SELECT name, x FROM ds JOIN names USING (label) ORDER BY ds.sid"
+    common = ["--source", f"ds={ds.uri}", "--source", f"names={names}", sql]
+    assert main([*common, "--output", str(tmp_path / "out.parquet")]) == 0
+    assert pq.read_table(tmp_path / "out.parquet")["name"].to_pylist() == ["cat", "dog"] * 2
+    assert main([*common, "--output", str(tmp_path / "out.csv")]) == 0
+    assert pd.read_csv(tmp_path / "out.csv")["name"].tolist() == ["cat", "dog"] * 2
+    assert told(capsys)[1]["rows"] == 4
+
+
+@pytest.mark.parametrize("engine", ["here", "spark"])
+def test_a_dataset(ds, tmp_path, capsys, engine, request):
+    session = request.getfixturevalue("spark") if engine == "spark" else None
+    place = str(tmp_path / "new")
+    sql = "SELECT x, label FROM dataset WHERE array_max(x) > 4"
+    assert main([ds.uri, sql, "--output", place], session) == 0
+    assert told(capsys)[1]["rows"] == 4
+    found = tl.dataset(place)
+    assert sorted(np.asarray(found["x"][:])[:, 0].tolist()) == [4, 6, 8, 10]
+    assert main([ds.uri, sql, "--output", place], session) == 2
+
+
+def test_by_spark(spark, ds, tmp_path, capsys):
+    sql = "SELECT label, array_mean(x) AS mean FROM dataset ORDER BY mean DESC LIMIT 2"
+    assert main([ds.uri, sql, "--spark"], spark) == 0
+    lines, last = told(capsys)
+    assert lines[2:4] == ["2      10.5", "1      8.5"]
+    assert last["rows"] == 2
+    assert main([ds.uri, sql, "--output", str(tmp_path / "out.parquet")], spark) == 0
+    assert pq.read_table(tmp_path / "out.parquet").num_rows == 2
+
+
+def test_what_would_be_read(ds, capsys):
+    assert main([ds.uri, "SELECT x[0] AS a FROM dataset", "--explain"]) == 0
+    assert told(capsys)[1]["status"] == "planned"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["SELECT 1"],
+        ["{uri}", "SELECT lable FROM dataset"],
+        ["{uri}", "COPY dataset TO 'x'"],
+        ["{uri}", "SELECT label FROM dataset", "more"],
+        ["{uri}", "SELECT label FROM dataset", "--param", "x"],
+        ["{uri}", "SELECT label FROM dataset", "--rows", "-1"],
+        ["{uri}", "SELECT label FROM dataset", "--source", "dataset=a"],
+        ["/nothing/here", "SELECT label FROM dataset"],
+        ["{uri}", "SELECT label FROM dataset WHERE label > :q"],
+    ],
+)
+def test_mistakes(ds, capsys, arguments):
+    assert main([one.format(uri=ds.uri) for one in arguments]) == 2
+    assert told(capsys)[1]["status"] == "failed"

@@ -1,0 +1,127 @@
+"""Views that become datasets."""
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+
+FIGURES = {
+    "image": tl.types.Image("png"),
+    "boxes": tl.types.BoundingBox("xywh"),
+    "label": "int32",
+    "g/name": "string",
+}
+
+
+@pytest.fixture
+def ds(tmp_path):
+    rng = np.random.default_rng(0)
+    made = tl.dataset(tmp_path / "ds", FIGURES)
+    for start in (0, 6):
+        made.extend(
+            {
+                "image": [rng.integers(0, 255, (8 + n, 9, 3), np.uint8) for n in range(6)],
+                "boxes": [np.array([[0, 0, 4 + n, 4]], "f4") for n in range(6)],
+                "label": np.arange(start, start + 6, dtype=np.int32) % 4,
+                "g/name": [f"n{n}" for n in range(start, start + 6)],
+            }
+        )
+    return made
+
+
+TEXT = (
+    'SELECT image, image[1:4, ::2, 0] AS crop, label, "g/name" AS name, array_mean(image) AS mean '
+    "FROM dataset WHERE label > :least ORDER BY label DESC"
+)
+
+
+def stored_bytes(one, name):
+    return one.to_arrow([name]).column(name).combine_chunks().field("data").to_pylist()
+
+
+def same(new, view):
+    assert len(new) == len(view)
+    for row, wanted in zip(new, view, strict=True):
+        assert row.keys() == wanted.keys()
+        for name, value in wanted.items():
+            np.testing.assert_array_equal(row[name], value)
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_the_rows_of_a_view(ds, tmp_path, workers):
+    view = ds.query(TEXT, parameters={"least": 0})
+    new = view.materialize(tmp_path / "new", workers)
+    same(new, view)
+    places = ds.stored.positions_of(view.sids)
+    assert stored_bytes(new, "image") == [stored_bytes(ds, "image")[at] for at in places]
+    assert new.lineage.query == TEXT
+    assert new.lineage.sources[0].columns == {"image": "image"}
+    assert new.lineage.computed == ("crop", "label", "name", "mean")
+    assert new.check(deep=True, sources=True).ok
+    assert new.history().operation.tolist() == ["materialize", "CREATE TABLE"]
+
+
+def test_executors(spark, ds, tmp_path):
+    view = ds.query(TEXT, parameters={"least": 1})
+    new = view.materialize(tmp_path / "new", spark)
+    same(new, view)
+    assert new.lineage.digests == view.materialize(tmp_path / "here").lineage.digests
+
+
+def test_parts_of_views_and_views_of_views(ds, tmp_path):
+    view = ds.query(TEXT, parameters={"least": 0})[[4, 1, 1]]
+    same(view.materialize(tmp_path / "part"), view)
+    inner = view.query("SELECT crop, label * 2 AS twice FROM dataset WHERE label > 1")
+    same(inner.materialize(tmp_path / "inner"), inner)
+
+
+def test_joins_and_rows_without_a_sample(ds, tmp_path):
+    view = tl.query(
+        "SELECT a.image, b.image AS next FROM ds a LEFT JOIN ds b ON a.sid + 1 = b.sid AND b.label > 2 ORDER BY a.sid",
+        ds=ds,
+    )
+    new = view.materialize(tmp_path / "new")
+    same(new, view)
+    assert new["next"][0] is None
+    assert new.check(sources=True).ok
+
+
+def test_a_name_is_a_folder_beside_the_dataset(ds, tmp_path):
+    new = ds.query("SELECT label FROM dataset").materialize("labels")
+    assert new.uri == str(tmp_path / "labels")
+    with pytest.raises(InvalidOptionError, match="there is a table at"):
+        ds.query("SELECT label FROM dataset").materialize("labels")
+
+
+def test_types_that_are_asked_for(ds, tmp_path):
+    view = ds.query("SELECT image, array_max(image) AS top FROM dataset")
+    kinds = {"image": tl.types.Image("raw"), "top": "float64"}
+    new = view.materialize(tmp_path / "new", types=kinds)
+    assert {name: new.schema[name] for name in kinds} == {
+        "image": tl.types.Image("raw"),
+        "top": tl.types.Scalar("float64"),
+    }
+    same(new, view)
+
+
+def test_columns_that_cannot_be_stored(ds, tmp_path):
+    view = ds.query('SELECT label, label + 1 AS "a b" FROM dataset')
+    with pytest.raises(InvalidOptionError, match="Delta does not allow"):
+        view.materialize(tmp_path / "new")
+    view = ds.query("SELECT image[:1] AS row FROM dataset")
+    with pytest.raises(InvalidSampleError, match="column 'row', sample 0"):
+        view.materialize(tmp_path / "new", types={"row": "int32"})
+    with pytest.raises(InvalidOptionError, match="no column 'rows'"):
+        view.materialize(tmp_path / "new", types={"rows": "int32"})
+    with pytest.raises(InvalidOptionError, match="links='x'"):
+        view.materialize(tmp_path / "new", links="x")
+    assert not [one for one in (tmp_path / "new").rglob("*") if one.is_file()]
+
+
+def test_no_rows(ds, tmp_path):
+    new = ds.query("SELECT image, label FROM dataset WHERE label > 99").materialize(
+        tmp_path / "new"
+    )
+    assert len(new) == 0
+    assert [*new.schema] == ["image", "label"]

@@ -1,0 +1,181 @@
+"""The same queries by Spark and by this process give the same rows."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError, UnsupportedFeatureError
+from tensorlake_spark.query.functions.user_functions import unregister_function
+from tensorlake_spark.spark import query
+from tensorlake_spark.spark.source.schemas import tensors_of
+
+
+@pytest.fixture(scope="module")
+def ds(tmp_path_factory):
+    rng = np.random.default_rng(7)
+    made = tl.dataset(
+        str(tmp_path_factory.mktemp("query") / "ds"),
+        {
+            "image": tl.types.Image("png"),
+            "x": tl.types.Tensor("float32", (3,)),
+            "label": "int32",
+            "w": "float64",
+            "g/boxes": tl.types.BoundingBox("xywh"),
+        },
+    )
+    count = 16
+    made.extend(
+        {
+            "image": [rng.integers(0, 255, (4 + n % 3, 5, 3), np.uint8) for n in range(count)],
+            "x": [None if n == 5 else rng.random(3).astype("f4") for n in range(count)],
+            "label": np.arange(count, dtype=np.int32) % 4,
+            "w": [None if n % 6 == 3 else n / 2 for n in range(count)],
+            "g/boxes": [rng.integers(1, 9, (1 + n % 2, 4)).astype("f4") for n in range(count)],
+        }
+    )
+    made.delete([2])
+    return made
+
+
+def plain(value):
+    """A value that can be compared: numbers in few digits, so that float32 and float64 agree."""
+    if value is None:
+        return None
+    if isinstance(value, (str, bytes)):
+        return value
+    array = np.asarray(value, float)
+    return [*array.shape, *np.round(array, 4).ravel().tolist()]
+
+
+def from_spark(frame):
+    table = frame.toArrow()
+    columns = {}
+    for name in table.column_names:
+        column = table.column(name).combine_chunks()
+        if pa.types.is_struct(column.type):
+            valid = column.is_valid().to_pylist()
+            arrays = tensors_of(column.filter(column.is_valid()))
+            columns[name] = [next(arrays) if one else None for one in valid]
+        else:
+            columns[name] = column.to_pylist()
+    return [
+        {name: plain(value) for name, value in zip(columns, row, strict=True)}
+        for row in zip(*columns.values(), strict=True)
+    ]
+
+
+def from_here(view):
+    return [{name: plain(v) for name, v in row.items()} for row in view]
+
+
+def same(spark, sql, ordered=False, parameters=None, **sources):
+    one = from_spark(query(spark, sql, parameters=parameters, **sources))
+    other = from_here(tl.query(sql, parameters=parameters, **sources))
+    if not ordered:
+        one, other = sorted(one, key=repr), sorted(other, key=repr)
+    assert one == other
+    return one
+
+
+QUERIES = [
+    "SELECT * FROM ds",
+    "SELECT * EXCEPT (image, x) FROM ds WHERE label IN (1, 2)",
+    "SELECT image[1:3, ::-1, 0] AS crop, label FROM ds WHERE array_mean(image) > 120 AND label > 0",
+    "SELECT x[0] AS first, x[-1:] AS last, x * 2 + label AS more FROM ds WHERE x IS NOT NULL",
+    "SELECT label, avg(array_mean(image)) AS mean, count(*) AS n FROM ds GROUP BY label HAVING count(*) > 2",
+    'SELECT iou(b, b) AS i, shape(image)[0] AS height FROM (SELECT "g/boxes" AS b, image FROM ds) AS q',
+    "WITH bright AS (SELECT label, array_max(image) AS top FROM ds) SELECT label, max(top) AS t FROM bright GROUP BY label",
+    "SELECT a.label, dot(a.x, b.x) AS d FROM ds a JOIN ds b ON a.label = b.label AND a.sid < b.sid WHERE a.x IS NOT NULL",
+    "SELECT label, w / label AS q FROM ds WHERE w IS NOT NULL AND w > 0",
+    "SELECT CASE WHEN array_mean(image) > 127 THEN 'bright' ELSE 'dark' END AS how, label FROM ds",
+    "SELECT label FROM ds WHERE label > 1 UNION SELECT label + 10 AS label FROM ds WHERE label < 2",
+    "SELECT DISTINCT label FROM ds WHERE any(image > 250)",
+    "SELECT label, row_number() OVER (PARTITION BY label ORDER BY sid) AS n FROM ds",
+    "SELECT label FROM ds WHERE label IN (SELECT label FROM ds WHERE array_min(image) < 3)",
+    "SELECT clip(image, 10, 20)[0, 0] AS c, normalize(g.boxes, [0, 0, 10, 10]) AS n FROM ds",
+]
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_the_same_rows(spark, ds, sql):
+    assert same(spark, sql, ds=ds)
+
+
+def test_generated_queries(spark, ds):
+    values = ["array_mean(image)", "array_max(x) * 100", "label", "l2_distance(x, :q)"]
+    conditions = ["{} > 1", "NOT ({} > 60 AND label = 1)", "{} BETWEEN 0 AND 50 OR label = 3"]
+    rng = np.random.default_rng(3)
+    pairs = list(itertools.product(values, conditions))
+    for value, condition in (pairs[n] for n in rng.permutation(len(pairs))[:8]):
+        sql = f"SELECT label, {value} AS v, x[:2] AS head FROM ds WHERE {condition.format(value)}"
+        same(spark, sql, parameters={"q": np.array([0.5, 0.5, 0.5])}, ds=ds)
+
+
+def test_orders_and_limits(spark, ds):
+    sql = "SELECT label, l2_distance(x, :q) AS d FROM ds WHERE x IS NOT NULL ORDER BY d LIMIT 5"
+    assert len(same(spark, sql, True, {"q": [0.1, 0.2, 0.3]}, ds=ds)) == 5
+    same(spark, "SELECT w, label FROM ds ORDER BY w DESC, label, sid", True, ds=ds)
+    same(spark, "SELECT w FROM ds WHERE label > :n ORDER BY sid DESC", True, {"n": 1}, ds=ds)
+
+
+def test_arranged_and_drawn(spark, ds):
+    sql = "SELECT label, w FROM ds ORDER BY sid ARRANGE BY label"
+    same(spark, sql, True, ds=ds)
+    drawn = query(spark, "SELECT label FROM ds SAMPLE BY label LIMIT 50", seed=1, ds=ds).collect()
+    assert len(drawn) == 50
+    assert {row.label for row in drawn} == {1, 2, 3}
+    once = query(
+        spark, "SELECT sid FROM ds SAMPLE BY label REPLACE FALSE LIMIT 8", seed=1, ds=ds
+    ).collect()
+    assert len({row.sid for row in once}) == 8
+
+
+def test_versions_and_other_sources(spark, ds, tmp_path):
+    names = pd.DataFrame({"label": [0, 1, 2], "name": ["a", "b", "c"]})
+    sql = "SELECT name, array_sum(x) AS s FROM ds JOIN names USING (label) WHERE x IS NOT NULL"
+    same(spark, sql, ds=ds, names=names)
+    pa_path = tmp_path / "names.parquet"
+    names.to_parquet(pa_path)
+    same(spark, sql, ds=ds.uri, names=str(pa_path))
+    both = "SELECT n.sid AS s FROM ds VERSION 1 AS n LEFT JOIN ds AS m ON n.sid = m.sid WHERE m.sid IS NULL"
+    assert [row.s for row in query(spark, both, ds=ds).collect()] == [2]
+
+
+def test_functions_of_the_user(spark, ds):
+    tl.register_function(
+        "spread_of", lambda x: [None if one is None else one.max() - one.min() for one in x]
+    )
+    try:
+        same(spark, "SELECT spread_of(x) AS s FROM ds WHERE spread_of(x) > 0.1", ds=ds)
+    finally:
+        unregister_function("spread_of")
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "said"),
+    [
+        ("SELECT lable FROM ds", InvalidQueryError, "did you mean 'label'"),
+        ("SELECT label FROM dss", InvalidQueryError, "did you mean 'ds'"),
+        ("SELECT label FROM ds UNGROUP BY x", UnsupportedFeatureError, "UNGROUP BY"),
+        ("SELECT label FROM ds EXPAND BY 1, 1", UnsupportedFeatureError, "EXPAND BY"),
+        ("SELECT q.label FROM (SELECT label FROM ds ARRANGE BY label) AS q", UnsupportedFeatureError, "ARRANGE"),
+        ("SELECT label FROM ds SAMPLE BY label", InvalidQueryError, "LIMIT"),
+        ("DROP TABLE ds", InvalidQueryError, "begins with SELECT"),
+        ("SELECT label FROM ds VERSION 99", InvalidOptionError, "99"),
+    ],
+)  # fmt: skip
+def test_mistakes(spark, ds, sql, kind, said):
+    with pytest.raises(kind, match=said):
+        query(spark, sql, ds=ds)
+
+
+def test_nothing_is_left_in_the_session(spark, ds):
+    query(spark, "SELECT array_mean(x) AS m FROM ds", ds=ds)
+    assert not [one for one in spark.catalog.listTables() if one.name.startswith("tl_")]
+    assert not [one for one in spark.catalog.listFunctions() if one.name.startswith("tl_")]
+    with pytest.raises(InvalidOptionError, match="source ds=int"):
+        query(spark, "SELECT 1 FROM ds", ds=5)
