@@ -105,7 +105,7 @@ def _here(args: argparse.Namespace, view: View) -> dict[str, Any]:
 def _by_spark(
     args: argparse.Namespace,
     text: str,
-    places: dict[str, str],
+    places: dict[str, Any],
     parameters: dict[str, Any],
     options: dict[str, str],
     session: Any,

@@ -105,7 +105,7 @@ def _image_transforms(
     for name, one in given.items():
         if isinstance(one, ImageTransform) and name not in images:
             raise InvalidOptionError(
-                f"transform={one!r:.80} is for images that are files, and column {name!r} is {dataset.schema[name]}; give "
+                f"transform={one!r:.80} is for images, and column {name!r} is {dataset.schema[name]}; give "
                 "a function of its values"
             )
     rest = {name: one for name, one in given.items() if name not in images}

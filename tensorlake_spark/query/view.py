@@ -26,6 +26,7 @@ from tensorlake_spark.query.sources.table_source import TableSource
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
+    from tensorlake_spark.loader.loader import Loader
 
 Array = np.ndarray[Any, Any]
 
@@ -42,7 +43,7 @@ class View:
     --------
     >>> import tempfile, numpy as np, tensorlake_spark as tl
     >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": tl.types.Tensor("float32", (3,)), "label": "int32"})
-    >>> ds.extend({"x": np.arange(12).reshape(4, 3), "label": [0, 1, 0, 1]})
+    >>> ds.extend({"x": np.arange(12, dtype="f4").reshape(4, 3), "label": [0, 1, 0, 1]})
     >>> view = ds.query("SELECT x[:2] AS head, label FROM dataset WHERE array_mean(x) > 2 ORDER BY label")
     >>> view.names, len(view), view.sids.tolist()
     (['head', 'label'], 3, [2, 1, 3])
@@ -262,6 +263,39 @@ class View:
         frame: pd.DataFrame = pd.DataFrame(columns_, index=pd.RangeIndex(len(self)))
         return frame if index is None else frame.set_axis(index, axis=0)
 
+    def dataset_columns(self, names: Sequence[str]) -> dict[str, str]:
+        """Return which columns are tensors of `dataset` as they are stored, and their names there."""
+        outputs = self._plan.result.outputs
+        bare = {n: o.bare for n in self._checked(names) if isinstance(o := outputs[n], Lazy)}
+        key = self._key()
+        return {
+            name: leaf.column
+            for name, leaf in bare.items()
+            if leaf is not None and key is not None and leaf.key[1] == key[1]
+        }
+
+    def loader(
+        self, batch_size: int, columns: Sequence[str] | None = None, **options: Any
+    ) -> Loader:
+        """Return batches of the rows for training, in the order of the view where nothing shuffles.
+
+        Parameters
+        ----------
+        batch_size, columns, **options
+            As `Dataset.loader` takes them, without those that say what is selected: that is for the query.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": "int32"})
+        >>> ds.extend({"label": [0, 2, 1]})
+        >>> [batch["label"].tolist() for batch in ds.query("SELECT label FROM dataset ORDER BY label DESC").loader(2)]
+        [[2, 1], [0]]
+        """
+        from tensorlake_spark.query.views.view_loading import loader_of_view
+
+        return loader_of_view(self, batch_size, columns, **options)
+
     def query(
         self,
         sql: str,
@@ -338,8 +372,7 @@ class View:
     def as_source(self, name: str) -> TableSource:
         """Return the view as what another query reads."""
         outputs = dict(self._plan.result.outputs)
-        if self.sids is not None:
-            pass  # they are in the table from here on
+        self.sids  # noqa: B018 # they are in the table from here on
         table = self._table
         shown = f"view of {self.text:.60}"
         made = TableSource(name, shown, None, table.schema, table.num_rows, table, None, outputs)

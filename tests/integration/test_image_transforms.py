@@ -6,7 +6,14 @@ from resized_images import picture, resized
 
 import tensorlake_spark as tl
 from tensorlake_spark import types
-from tensorlake_spark.loader import Compose, RandomCrop, RandomFlip, RandomResizedCrop, Resize
+from tensorlake_spark.loader import (
+    CenterCrop,
+    Compose,
+    RandomCrop,
+    RandomFlip,
+    RandomResizedCrop,
+    Resize,
+)
 from tensorlake_spark.loader.opening import loader_of_dataset
 
 COUNT = 24
@@ -61,3 +68,22 @@ def test_images_are_what_pillow_resizes(dataset):
     want = [resized(picture(30 + n, 40, 3, n), (10, 13)) for n in range(8)]
     np.testing.assert_array_equal(first["image"], np.stack(want))
     assert isinstance(first["mask"], list)  # they keep their sizes
+
+
+@pytest.mark.parametrize("tile_bytes", [None, 2000])
+def test_raw_images_are_cut_too(tmp_path, tile_bytes):
+    images = [picture(20 + n, 30, 3, n).astype("u2") * 200 for n in range(10)]
+    raw = tl.dataset(
+        str(tmp_path / "raw"), {"image": types.Image("raw", dtype="uint16")}, tile_bytes=tile_bytes
+    )
+    raw.extend({"image": images})
+    (plain, *_) = batches(raw)
+    for found, image in zip(plain["image"], images):
+        np.testing.assert_array_equal(found, image)
+    found = batches(raw, transform={"image": Compose(CenterCrop(11, 12), RandomFlip(1))})
+    want = [
+        image[(n + 9) // 2 : (n + 9) // 2 + 11, 9:21][:, ::-1] for n, image in enumerate(images)
+    ]
+    np.testing.assert_array_equal(
+        np.concatenate([batch["image"] for batch in found]), np.stack(want)
+    )

@@ -1,4 +1,5 @@
 """Byte ranges of remote files, kept on a local disk. Begin with `range_cache`.
 
-`cache_option` reads what a user gives. May import ``rows.checksum`` and ``errors``.
+`cache_folder` is what all processes share; `cache_option` reads what a user gives. May import ``byte_size``,
+``rows.checksum`` and ``errors``.
 """

@@ -1,19 +1,22 @@
-"""Columns of images and masks that are files."""
+"""Columns of images and masks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from tensorlake_spark.datasets.types.base import field_of
 from tensorlake_spark.datasets.types.media.images import Picture
 from tensorlake_spark.datasets.types.media.masks import Mask
 from tensorlake_spark.datasets.types.schema import SID
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
+from tensorlake_spark.loader.columns.plain_reading import PlainReading
 from tensorlake_spark.loader.columns.stored_column import RowsOf, StoredColumn, field_numbers
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.decoding.image_batches import ImageFacts, decode_images
+from tensorlake_spark.loader.decoding.image_shaping import shaped
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform, regions_of
 from tensorlake_spark.rows.row import payloads
 from tensorlake_spark.tensor.spec import dtype_of
@@ -32,7 +35,7 @@ class ReadPictures(NamedTuple):
 
 
 class PictureReading:
-    """Images and masks that are files: decoded straight into the batch.
+    """Images and masks: decoded straight into the batch.
 
     Parameters
     ----------
@@ -55,10 +58,11 @@ class PictureReading:
         self._kind, self._transform = kind, transform
         self._dtype = getattr(kind, "dtype", "bool")  # yes and no have none
         self._column = StoredColumn(parts, name, rows)
+        self._plain = PlainReading(parts, (name,))
         self.n_random = 0 if transform is None else transform.n_random
         self._stacks = transform is not None or _is_uniform(parts, name)
 
-    def read(self, positions: Array) -> ReadPictures:
+    def read(self, positions: Array) -> ReadPictures | pa.Table:
         files = self._column.payloads(positions)
         numbers = [self._column.numbers(name, positions) for name in _SIZES]
         crcs = self._column.numbers("crc", positions, -1)
@@ -72,22 +76,35 @@ class PictureReading:
             self._kind.file_format(), heights, widths, channels, crcs, self._dtype,
             isinstance(self._kind, Mask),
         )  # fmt: skip
+        if facts.format == "raw" and any(f is None and h for f, h in zip(files, heights.tolist())):
+            return self._plain.read(positions)  # some are tiles, which lie elsewhere
         return ReadPictures(files, facts)
 
-    def nbytes(self, read: ReadPictures) -> int:
+    def nbytes(self, read: ReadPictures | pa.Table) -> int:
+        if not isinstance(read, ReadPictures):
+            return self._plain.nbytes(read)
         facts = read.facts
         pixels = facts.heights * facts.widths * np.maximum(1, facts.channels)
         return int(pixels.sum()) * dtype_of(self._dtype).itemsize
 
     def values(
-        self, read: ReadPictures, positions: Array, draws: Array | None, buffers: BatchBuffers
+        self,
+        read: ReadPictures | pa.Table,
+        positions: Array,
+        draws: Array | None,
+        buffers: BatchBuffers,
     ) -> dict[str, Values]:
-        files, facts = read
         transform, regions = self._transform, None
-        random = np.empty((len(files), 0)) if draws is None else draws
+        random = np.empty((len(positions), 0)) if draws is None else draws
+        if not isinstance(read, ReadPictures):
+            found = self._plain.values(read, positions, draws, buffers)[self.names[0]]
+            if transform is not None:
+                found = _applied(transform, _cut(transform, found, random), random)
+            return {self.names[0]: found}
+        files, facts = read
         if transform is not None:
             regions = regions_of(transform, facts.heights, facts.widths, random)
-        found: Values = decode_images(files, facts, regions, self._target(facts, regions, buffers))
+        found = decode_images(files, facts, regions, self._target(facts, regions, buffers))
         if transform is not None:
             found = _applied(transform, found, random)
         elif isinstance(found, np.ndarray) and not self._stacks:
@@ -107,9 +124,21 @@ class PictureReading:
 
 
 def is_picture(parts: StoredParts, name: str) -> bool:
-    """Whether a column has images that are files, of which parts can be decoded."""
+    """Whether a column has images or masks."""
     kind = None if name == SID else parts.schema[name]
-    return isinstance(kind, Picture) and kind.file_format() != "raw"
+    return isinstance(kind, Picture)
+
+
+def _cut(transform: ImageTransform, found: Values, random: Array) -> Values:
+    """Return what a transform wants of images that are in memory."""
+    images: list[Any] = []
+    for image, row in zip(found, random, strict=True):
+        if image is not None:
+            region = transform.region(image.shape[0], image.shape[1], row)
+            image = np.array(shaped(image, region))
+        images.append(image)
+    shapes = {None if image is None else image.shape for image in images}
+    return np.stack(images) if len(shapes) == 1 and None not in shapes else images
 
 
 def _applied(transform: ImageTransform, found: Values, random: Array) -> Values:

@@ -76,7 +76,7 @@ def kind_of(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:
     if isinstance(node, exp.Column):
         return resolve(node)
     if isinstance(node, exp.Placeholder):
-        value = parameters.get(node.name)
+        value: Any = parameters.get(node.name)
         is_array = isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0
         return Kind(ARRAY, int(np.ndim(value))) if is_array else _PLAIN
     if isinstance(node, (exp.Alias, exp.Paren)):
