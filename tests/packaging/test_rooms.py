@@ -19,6 +19,7 @@ LARGE = {
     "delta/log": "one module for each noun of the Delta protocol, and nothing in between to part them by",
     "writing": "one module for each kind of change, with what all of them share",
     "layouts/coding": "one module for each step of a codec, and for what the steps share",
+    "delta/samples": "one module for each thing that a file of samples has, and each is short",
     "indexing": "one module for each step from a key to a plan, and each is short",
 }
 LONGEST = 450  # lines
@@ -26,6 +27,7 @@ LONGEST = 450  # lines
 # The same name for two things, and why it is no mistake.
 ALIKE = {
     "sources": "of samples, read anywhere, and of tensors, read by executors",
+    "doors": "of a tensor, and of a dataset, to what is built on them",
     "changes": "lake/changes has the methods of TensorLake, datasets/changes those of a dataset and what they do",
     "transaction": "lake/transaction is the door of writing/transaction",
     "check": "jobs/check is the command line of audit/check",

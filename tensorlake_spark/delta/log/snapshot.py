@@ -43,10 +43,8 @@ _UNKNOWN = re.compile(r"(?i)unsupported|max_catalog_version|reader.?version|tabl
 _met: set[str] = set()
 """Where this process has met a table: a listing of its log that shows nothing is looked at again."""
 
-
 _kept: OrderedDict[str, Snapshot] = OrderedDict()
 """For local tables that this process writes, the version that its last commit made."""
-
 _KEEP = 4
 
 
@@ -121,18 +119,11 @@ class Snapshot:
         return Remote(self.storage, {**dict.fromkeys(names, ANY_SIZE), **dict(files)}, self._pid)
 
     def reading_by(self, make: Callable[[Remote], Remote]) -> Snapshot:
-        """Return the same version with another way of reading its data files; itself if it is a local table.
-
-        Parameters
-        ----------
-        make : callable
-            Takes the `remote` of this version and returns one that keeps what it reads, for instance.
-        """
+        """Return the same version with what `make` makes of `remote`; itself if it is a local table."""
         if self.remote is None:
             return self
         out = object.__new__(Snapshot)
-        out.__dict__.update(self.__dict__)
-        out.__dict__["remote"] = make(self.remote)
+        out.__dict__.update(self.__dict__, remote=make(self.remote))
         return out
 
     def __reduce__(self) -> tuple[Any, ...]:
