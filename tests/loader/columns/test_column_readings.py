@@ -1,0 +1,107 @@
+"""Columns of each kind, read for a batch in any order; the dataset itself is the oracle."""
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from small_datasets import make_dataset
+
+import tensorlake_spark as tl
+
+ORDER = np.array([11, 0, 7, 7, 3, 5, 10])
+
+
+def batch_of(ds, order, **options):
+    """The one batch of a loader that delivers positions in an order."""
+    from tensorlake_spark.loader.opening import loader_of_dataset
+
+    (batch,) = loader_of_dataset(ds, len(order), positions=order, **options)
+    return batch
+
+
+def check(ds, order=ORDER, **options):
+    batch = batch_of(ds, order, **options)
+    for name, values in batch.items():
+        theirs = ds[name][order.tolist()]
+        assert isinstance(values, np.ndarray) == isinstance(theirs, np.ndarray) or name == "mask"
+        for mine, other in zip(values, theirs, strict=True):
+            np.testing.assert_array_equal(mine, other)
+            if isinstance(other, np.ndarray):
+                assert mine.dtype == other.dtype
+    return batch
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return make_dataset(tmp_path_factory.mktemp("small"))
+
+
+def test_columns_of_many_kinds_with_nulls(small):
+    assert {*check(small)} == {*small.schema}
+
+
+def test_columns_that_lie_apart(tmp_path):
+    schema = {
+        "image": tl.types.Image("jpeg", apart=True),
+        "x": tl.types.Tensor("float32", (5,), apart=True),
+        "label": "int16",
+    }
+    from small_datasets import picture
+
+    ds = tl.dataset(str(tmp_path), schema)
+    rng = np.random.default_rng(0)
+    images = [None if n == 4 else picture(n, "JPEG") for n in range(12)]
+    ds.extend({"image": images, "x": rng.random((12, 5), np.float32), "label": np.arange(12)})
+    check(ds)
+    check(ds, np.array([1, 2, 3]))
+
+
+def test_arrays_of_one_shape_are_one_array(tmp_path):
+    ds = tl.dataset(str(tmp_path), {"x": tl.types.Tensor("int32", (3, 2)), "n": "uint8"})
+    ds.extend({"x": np.arange(72, dtype="i4").reshape(12, 3, 2), "n": np.arange(12)})
+    batch = check(ds)
+    assert batch["x"].shape == (7, 3, 2)
+    assert batch["x"].flags.writeable
+    assert batch["n"].dtype == np.uint8
+
+
+def test_tiled_samples(tmp_path):
+    ds = tl.dataset(str(tmp_path), {"x": tl.types.Tensor("int32", (40, 50))}, tile_bytes=4096)
+    ds.extend({"x": np.arange(12 * 2000, dtype="i4").reshape(12, 40, 50)})
+    check(ds)
+
+
+def test_images_of_one_size_are_one_array(tmp_path):
+    ds = tl.dataset(str(tmp_path), {"image": tl.types.Image("png")})
+    rng = np.random.default_rng(0)
+    ds.extend({"image": list(rng.integers(0, 256, (12, 6, 7, 3), np.uint8))})
+    assert batch_of(ds, ORDER)["image"].shape == (7, 6, 7, 3)
+    ds.extend({"image": [np.zeros((3, 3, 3), np.uint8)]})
+    assert isinstance(batch_of(ds, ORDER)["image"], list)  # also where these are alike
+
+
+def test_files_that_another_writer_left(tmp_path):
+    """Compressed payloads do not lie in the file as they are: Arrow reads them."""
+    ds = tl.dataset(str(tmp_path), {"x": tl.types.Tensor("int32", (4,)), "label": "int64"})
+    ds.extend({"x": np.arange(48, dtype="i4").reshape(12, 4), "label": np.arange(12)})
+    (path,) = tmp_path.glob("*.parquet")
+    size = path.stat().st_size
+    table = pq.read_table(path)
+    for level in range(1, 20):
+        pq.write_table(table, path, compression="zstd", compression_level=level)
+        if path.stat().st_size == size:
+            break
+    other = tl.dataset(str(tmp_path))
+    wanted = np.arange(48, dtype="i4").reshape(12, 4)
+    np.testing.assert_array_equal(batch_of(other, ORDER)["x"], wanted[ORDER])
+
+
+def test_deleted_samples_are_not_delivered(tmp_path):
+    ds = make_dataset(tmp_path)
+    ds.delete([2, 9])
+    check(ds, np.array([9, 1, 2, 8]))
+
+
+def test_a_label_that_was_updated(tmp_path):
+    ds = make_dataset(tmp_path)
+    ds.update([0, 11], {"label": [1, 0]})
+    check(ds)

@@ -1,0 +1,70 @@
+"""A loader of a dataset: what is selected, drawn and transformed; and what is wrong with it."""
+
+import numpy as np
+import pytest
+
+import tensorlake_spark as tl
+
+
+def labels(loader):
+    return np.concatenate([batch["label"] for batch in loader])
+
+
+def test_a_condition(digits):
+    found = labels(digits.loader(16, where="label BETWEEN 2 AND 4", shuffle=True))
+    assert sorted(found.tolist()) == sorted([2, 3, 4] * 30)
+
+
+def test_weights_of_an_array_and_of_a_column(digits):
+    weights = (digits["label"][:] == 7) * 1.0
+    drawn = labels(digits.loader(50, weights=weights, samples=200))
+    assert drawn.tolist() == [7] * 200
+    by_column = labels(digits.loader(50, weights="label", where="label IN (0, 9)", samples=100))
+    assert by_column.tolist() == [9] * 100
+
+
+def test_without_replacement_each_is_drawn_once(digits):
+    loader = digits.loader(10, ["sid"], weights="label", samples=40, replacement=False)
+    found = np.concatenate([batch["sid"] for batch in loader])
+    assert len({*found.tolist()}) == len(found) == 40
+
+
+def test_classes_in_balance(digits):
+    loader = digits.loader(100, where="label = 1 OR sid < 10", balance="label", samples=2000)
+    first, second = labels(loader), labels(loader)
+    share = (first == 0).mean()  # 10 samples of class 0, 30 of class 1
+    assert 0.4 < share < 0.6
+    assert len(loader) == 20
+    assert (first != second).any()  # drawn anew
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"columns": ["lable"]}, KeyError, "did you mean 'label'"),
+        ({"columns": []}, ValueError, "delivers at least one column"),
+        (
+            {"where": "label > 99"},
+            ValueError,
+            "no sample of the dataset at .* fits where='label > 99'",
+        ),
+        ({"where": "label >"}, ValueError, "label >"),
+        ({"weights": [1.0, 2.0]}, ValueError, "2"),
+        ({"weights": "name"}, ValueError, "column 'name' is not one number a sample"),
+        ({"weights": "label", "balance": "label"}, ValueError, "give one"),
+        ({"samples": 5}, ValueError, "give weights or balance too"),
+        ({"transform": {"lable": abs}}, ValueError, "did you mean 'label'"),
+        ({"transform": {"label": 5}}, ValueError, "of column 'label' is no function"),
+        ({"transform": {"label": tl.loader.Resize(4)}}, ValueError, "column 'label' is"),
+    ],
+)
+def test_what_is_wrong(digits, options, error, says):
+    with pytest.raises(error, match=says) as found:
+        digits.loader(8, **options)
+    assert isinstance(found.value, tl.TensorLakeError)
+
+
+def test_an_empty_dataset(tmp_path):
+    ds = tl.dataset(str(tmp_path), {"x": "int64"})
+    with pytest.raises(tl.InvalidOptionError, match="has no samples; a loader needs at least one"):
+        ds.loader(4)
