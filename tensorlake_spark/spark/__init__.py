@@ -1,8 +1,9 @@
 """Spark: ``format("tensor")``, functions for plain Delta tables, ingestion. Begin with `source.data_source`.
 
 ``source`` is ``format("tensor")``; ``functions`` are for tables that Spark reads as plain Delta; ``frames`` reads and
-writes datasets; ``queries`` are SQL on tensors; ``ingest`` makes tensors from files; ``computing`` computes on stored tensors; ``session`` starts Spark
-on this machine; ``cluster`` is what all of them share. This is the only room that imports pyspark. It may import every room but ``jobs``.
+writes datasets; ``queries`` are SQL on tensors; ``ingest`` makes tensors from files; ``computing`` computes on stored
+tensors; ``session`` starts Spark on this machine; ``cluster`` is what all of them share. This is the only room that
+imports pyspark. It may import every room but ``jobs``.
 """
 
 from importlib import import_module
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tensorlake_spark.spark.cluster.task_errors import plain_errors
     from tensorlake_spark.spark.computing.spark_tensor import SparkTensor, compute
     from tensorlake_spark.spark.frames.frame_writing import write_samples
+    from tensorlake_spark.spark.frames.rank_loader import loader
     from tensorlake_spark.spark.frames.sample_frame import samples
     from tensorlake_spark.spark.functions.read_tensor import read_tensor
     from tensorlake_spark.spark.queries.spark_query import query
@@ -29,6 +31,7 @@ __all__ = [
     "compute",
     "functions",
     "group_cells",
+    "loader",
     "local_session",
     "plain_errors",
     "query",
@@ -45,6 +48,7 @@ _LATE = {
     "check_log_store": "cluster.s3a",
     "compute": "computing.spark_tensor",
     "group_cells": "source.write.grouping",
+    "loader": "frames.rank_loader",
     "plain_errors": "cluster.task_errors",
     "query": "queries.spark_query",
     "read_tensor": "functions.read_tensor",
