@@ -257,6 +257,27 @@ class Loader:
         """Return counts since the loader was made: samples and MB a second, what was waited for, memory."""
         return self._stats.report()
 
+    def progress(self) -> str:
+        """Return one line: how far the epoch is, how fast, and how long the caller waited.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": "int64"})
+        >>> ds.extend({"x": np.arange(6)})
+        >>> loader = ds.loader(4)
+        >>> _ = next(iter(loader))
+        >>> loader.progress().split(",")[0]
+        'epoch 0: 4 of 6 samples'
+        """
+        found, state = self.stats(), self._state
+        total = self._selection.count(self._source)
+        waited = found["wait_seconds"] / found["seconds"] if found["seconds"] else 0.0
+        return (
+            f"epoch {state.epoch}: {state.samples} of {total} samples, {found['samples_per_second']:,.0f} samples/s, "
+            f"{found['mb_per_second']:,.1f} MB/s, {waited:.0%} of the time waited"
+        )
+
     def close(self) -> None:
         """End the threads of the iteration that runs, if one does, and the processes."""
         if self._running is not None:

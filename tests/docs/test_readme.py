@@ -18,6 +18,7 @@ RUN_HERE = [
             "datasets",
             "features",
             "layouts",
+            "loading",
             "operations",
             "queries",
             "reference-python",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
+import pickle  # nosec B403 # between processes of ours
 import threading
 import time
 import weakref

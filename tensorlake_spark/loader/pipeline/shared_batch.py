@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-import pickle
+import pickle  # nosec B403 # between processes of ours
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
+import pickle  # nosec B403 # between processes of ours
 import signal
 import threading
 import traceback
@@ -68,7 +68,7 @@ def sent_error(error: BaseException) -> bytes:
             data = pickle.dumps((found, text))
             pickle.loads(data)  # nosec B301 # of an error of this process
             return data
-        except Exception:
+        except Exception:  # nosec B112 # a plainer one is tried
             continue
     return pickle.dumps((InvalidSampleError(f"{type(error).__name__} in a worker"), text))
 

@@ -78,14 +78,14 @@ def _axes(values: Values) -> int:
     """Return how many axes a row has."""
     if isinstance(values, Constant):
         return np.ndim(values.value)
-    assert isinstance(values, np.ndarray)
+    assert isinstance(values, np.ndarray)  # nosec B101 # for mypy
     return values.ndim - 1
 
 
 def _aligned(values: Values, axes: int) -> Any:
     if isinstance(values, Constant):
         return values.value
-    assert isinstance(values, np.ndarray)
+    assert isinstance(values, np.ndarray)  # nosec B101 # for mypy
     missing = axes - (values.ndim - 1)
     return values.reshape(len(values), *[1] * missing, *values.shape[1:]) if missing else values
 

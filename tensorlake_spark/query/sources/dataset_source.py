@@ -155,12 +155,12 @@ class DatasetSource:
             )
             files = ", ".join(text(os.path.join(base, path)) for path in paths)
             if not marked:
-                yield f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false) AS p"
+                yield f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false) AS p"  # nosec B608 # quoted
                 continue
             gone = f"{self.name}_gone_{number}"
             session.register(gone, _deleted(stored, base, paths))
             yield (
-                f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false, filename=true, "
+                f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false, filename=true, "  # nosec B608
                 f"file_row_number=true) AS p ANTI JOIN {quoted(gone)} AS g ON p.filename = g.path AND "
                 "p.file_row_number = g.place"
             )

@@ -93,7 +93,7 @@ class TableSource:
             f", p.{'.'.join(quoted(part) for part in self._paths_of(name))} AS {quoted(name)}"
             for name in nested
         )
-        session.make_view(self.name, f"SELECT p.*{extra} FROM {base} AS p")
+        session.make_view(self.name, f"SELECT p.*{extra} FROM {base} AS p")  # nosec B608 # names are quoted
 
     def _paths_of(self, name: str) -> Parts:
         found: Parts = getattr(self, "_struct_paths", {}).get(name, (name,))
