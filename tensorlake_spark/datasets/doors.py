@@ -54,7 +54,7 @@ class DoorMethods:
         where : str, optional
             Only samples for which it is true, as for `to_arrow`.
         shuffle : bool, int or str
-            True or ``"block"`` puts blocks of samples that lie together in another order and moves samples among 64
+            True or ``"block"`` puts blocks of samples that lie together in another order and moves samples among 128
             MiB of stored bytes; a size, such as ``"256MB"``, says among how many. ``"global"`` is a true permutation,
             for local disks.
         seed : int

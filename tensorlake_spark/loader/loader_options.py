@@ -11,7 +11,7 @@ from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.loader.byte_size import byte_size
 from tensorlake_spark.loader.pipeline.collation import Collate, check_collate
 
-BUFFER_BYTES = 64 << 20
+BUFFER_BYTES = 128 << 20
 """Stored bytes among which ``shuffle=True`` moves samples."""
 
 _SHUFFLES = ("block", "global")

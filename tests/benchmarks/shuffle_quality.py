@@ -102,7 +102,7 @@ def rows(count: int = SAMPLES, seed: int = 1) -> list[Row]:
             lambda: mds_py1e(count, SHARD, 1 << 18, seed),
         ),
     ]
-    for block, buffer in [(8, 64), (8, 256), (8, 1024), (1, 64), (1, 256), (1, 1024)]:
+    for block, buffer in [(2, 128), (2, 512), (2, 2048), (8, 128), (8, 1024)]:
         name = f"ours, blocks of {block} MiB, buffer {buffer} MiB"
         makers.append(
             (

@@ -8,7 +8,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-MOST_BYTES = 8 << 20
+MOST_BYTES = 2 << 20
 """Bytes of a block of a large table: some row groups."""
 
 _LEAST_BYTES = 64 << 10
@@ -18,8 +18,8 @@ _WANTED = 256  # blocks of a small table, or a shuffle of blocks would move litt
 def block_starts(counts: Array, sizes: Array) -> Array:
     """Return where blocks begin, and at the end how many samples there are.
 
-    A block is a run of samples of one file. Blocks have about the same number of bytes: 8 MiB, or less where the
-    table is smaller than 2 GiB. No footer is read for it.
+    A block is a run of samples of one file. Blocks have about the same number of bytes: 2 MiB, or less where the
+    table is smaller than 512 MiB. No footer is read for it.
 
     Parameters
     ----------
