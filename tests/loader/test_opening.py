@@ -30,12 +30,16 @@ def test_without_replacement_each_is_drawn_once(digits):
 
 
 def test_classes_in_balance(digits):
-    loader = digits.loader(100, where="label = 1 OR sid < 10", balance="label", samples=2000)
-    first, second = labels(loader), labels(loader)
+    loader = digits.loader(
+        100, ["label", "sid"], where="label = 1 OR sid < 10", balance="label", samples=2000
+    )
+    first, second = (list(loader) for _ in range(2))
+    drawn = [np.concatenate([batch["sid"] for batch in epoch]) for epoch in (first, second)]
+    first = np.concatenate([batch["label"] for batch in first])
     share = (first == 0).mean()  # 10 samples of class 0, 30 of class 1
     assert 0.4 < share < 0.6
     assert len(loader) == 20
-    assert (first != second).any()  # drawn anew
+    assert (drawn[0] != drawn[1]).any()  # drawn anew
 
 
 @pytest.mark.parametrize(

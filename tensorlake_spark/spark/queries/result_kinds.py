@@ -41,10 +41,13 @@ class Kind:
         `SCALAR`, `ARRAY`, ``"number"``, ``"int"``, ``"bool"`` or ``"text"``.
     ndim : int, or None
         Axes of an array, if that is known.
+    form : str, or None
+        Of boxes: what their numbers are, as their column declares it.
     """
 
     name: str
     ndim: int | None = None
+    form: str | None = None
 
 
 Resolve = Callable[[Any], Kind]
@@ -128,13 +131,13 @@ def _of_branch(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> st
 
 def _sliced(node: Any, inner: Kind) -> Kind:
     if inner.ndim is None:
-        return Kind(ARRAY)
+        return Kind(ARRAY, form=inner.form)
     left = inner.ndim
     for item in node.expressions:
         if isinstance(item, exp.Slice) or (isinstance(item, exp.Var) and item.name == "..."):
             continue
         left += 1 if isinstance(item, exp.Var) else -1
-    return Kind(ARRAY, left) if left > 0 else Kind("number")
+    return Kind(ARRAY, left, inner.form) if left > 0 else Kind("number")
 
 
 def _called(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:

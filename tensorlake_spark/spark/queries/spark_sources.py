@@ -130,7 +130,9 @@ def _dataset(
     frame = samples(session, uri, version=snapshot.version, storage_options=found)
     flat = [f.col(".".join(map(quoted, name.split("/")))).alias(name) for name in schema]
     kinds = {
-        name: Kind(ARRAY, _ndim(kind)) if is_tensor(kind) else Kind(SCALAR)
+        name: Kind(ARRAY, _ndim(kind), getattr(kind, "form", None))
+        if is_tensor(kind)
+        else Kind(SCALAR)
         for name, kind in schema.items()
     }
     return SparkSource(frame.select(SID, *flat), {SID: Kind(SCALAR), **kinds}, frozenset([SID]))

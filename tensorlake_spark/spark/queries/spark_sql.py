@@ -11,6 +11,7 @@ import numpy as np
 from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidQueryError, UnsupportedFeatureError, did_you_mean
+from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import name_of
 from tensorlake_spark.query.language.clauses import ARRANGE, CLAUSES, EXPAND, SAMPLE_BY, UNGROUP
 from tensorlake_spark.query.language.mistakes import mistake
@@ -298,6 +299,8 @@ class SparkPrinter:
         inner = node.copy()
         columns: dict[str, Any] = {}
         names: dict[str, str] = {}
+        forms: dict[str, str] = {}
+        resolve = self._resolver(scopes)
 
         def renamed(one: Any) -> Any:
             if not isinstance(one, exp.Column):
@@ -306,9 +309,14 @@ class SparkPrinter:
             text = column.sql(dialect="spark")
             names.setdefault(text, f"x{len(names)}")
             columns[text] = column
+            form = resolve(one).form if self._found(one, scopes) is not None else None
+            if form is not None:
+                forms[names[text]] = form
             return exp.column(names[text])
 
         inner = inner.transform(renamed)
+        if {*forms.values()} - {"xyxy"}:
+            inner = with_forms(inner, forms)
         name = self.function_of(inner, kind.name)
         arguments = [columns[text] for text in names] or [exp.Literal.number(1)]
         return exp.Anonymous(this=name, expressions=arguments)

@@ -44,7 +44,7 @@ def test_sizes(tmp_path):
     ds.extend({"x": np.zeros((100, 1000), np.uint8)})
     ds.rechunk(file_bytes=20_000, row_group_bytes=5_000)
     files = ds.stored.files
-    assert len(files) > 3
+    assert len(files) >= 3
     assert all(np.diff(file.starts).max() <= 5 for file in files)
     ds.rechunk(renumber=True, row_group_bytes=10_000, workers=2)
     assert np.diff(ds.stored.files[0].starts).max() <= 10

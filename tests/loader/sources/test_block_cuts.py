@@ -21,7 +21,7 @@ def test_blocks_are_runs_of_one_file(files):
     assert {*ends[counts > 0].tolist()} <= {*starts.tolist()}
 
 
-@pytest.mark.parametrize(("nbytes", "blocks"), [(1 << 30, 256), (32 << 30, (32 << 30) // MOST_BYTES), (1 << 20, 16)])  # fmt: skip
+@pytest.mark.parametrize(("nbytes", "blocks"), [(1 << 28, 256), (32 << 30, (32 << 30) // MOST_BYTES), (1 << 20, 16)])  # fmt: skip
 def test_how_many_there_are(nbytes, blocks):
     starts = block_starts(np.array([100_000]), np.array([nbytes]))
     assert len(starts) - 1 == blocks

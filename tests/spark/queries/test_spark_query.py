@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from tensorlake_spark.query.functions.user_functions import unregister_function
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError, UnsupportedFeatureError
+from tensorlake_spark.query.user_functions import unregister_function
 from tensorlake_spark.spark import query
 from tensorlake_spark.spark.source.schemas import tensors_of
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 from pyspark import cloudpickle
-from tensorlake_spark.query.functions.user_functions import register_function, unregister_function
 
 from tensorlake_spark.query.language.parsing import parse
+from tensorlake_spark.query.user_functions import register_function, unregister_function
 from tensorlake_spark.spark.frames.image_columns import tensors_with_nulls
 from tensorlake_spark.spark.queries.tensor_udf import TensorWork, values_of
 from tensorlake_spark.spark.source.schemas import tensors_of

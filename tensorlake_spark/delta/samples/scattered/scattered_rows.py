@@ -67,9 +67,11 @@ class ScatteredRows:
         """
         out: list[Any] = []
         met: dict[tuple[int, int], tuple[Any, Array, Array] | None] = {}
+        numbers, rows = (part.tolist() for part in self._stored.locate(positions))
+        files = {number: self._stored.files[number] for number in dict.fromkeys(numbers)}
         with reaching(self._stored.snapshot.storage):
-            for number, row in zip(*(part.tolist() for part in self._stored.locate(positions))):
-                file = self._stored.files[number]
+            for number, row in zip(numbers, rows):
+                file = files[number]
                 group, place = file.place_of(row)
                 if (number, group) not in met:
                     met[number, group] = self._chunk(number, file, group, leaf)
@@ -129,9 +131,10 @@ class ScatteredRows:
             return None
         starts, lengths = [], []
         numbers, rows = self._stored.locate(positions)
+        files = {number: self._stored.files[number] for number in dict.fromkeys(numbers.tolist())}
         with reaching(self._stored.snapshot.storage):
             for number, row in zip(numbers.tolist(), rows.tolist()):
-                file = self._stored.files[number]
+                file = files[number]
                 group, place = file.place_of(row)
                 known = self._span(number, file, group, leaf)
                 if known is None or known[2][place] < 0:
