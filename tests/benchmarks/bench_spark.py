@@ -5,7 +5,7 @@ the measures take turns; one that optimises tables and runs functions; one that 
 purge, overwrite and read; clusters of one and of two workers of one core, and as many processes without Spark; and
 drivers that ingest 1 to 10,000 pieces.
 
-``--large`` runs only the jobs on large files, a table of 2 GiB in 32 files, twice with one worker and twice with two,
+``--large`` runs only the jobs on large files, a table of 1.5 GiB in 24 files, twice with one worker and twice with two,
 in about five minutes on two cores. Each worker is a process that is held to one core, and so is the Python it starts. The
 driver has no core of its own: beside one worker it has the other core, beside two it takes from them. So the
 ratio of the times is the least that a cluster gains. Beside it stands the ratio of the processor time on the longest
@@ -42,7 +42,7 @@ PIECES = (1, 100, 10_000)
 ROUNDS = 2
 WARM = 5
 TOGETHER_S = 180
-LARGE_FILES = 32  # of 64 MiB each
+LARGE_FILES = 24  # of 64 MiB each
 
 
 def main() -> int:
