@@ -8,10 +8,10 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.lake.ref import TensorRef
+from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader import Loader
 from tensorlake_spark.loader.loader_options import checked_options, whole
 from tensorlake_spark.loader.order.sampling import checked_weights
-from tensorlake_spark.loader.selection import Selection
 from tensorlake_spark.loader.sources.tensor_samples import TensorSamples
 
 

@@ -20,7 +20,7 @@ from tensorlake_spark.loader.pipeline.collation import (
     columns_of,
 )
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
-from tensorlake_spark.loader.sources.sample_source import FetchedSamples, SampleSource
+from tensorlake_spark.loader.sources.loader_source import FetchedSamples, SampleSource
 from tensorlake_spark.tensor.sparse import SparseTensor
 
 _READ_ERRORS = (TensorLakeError, OSError, ValueError)

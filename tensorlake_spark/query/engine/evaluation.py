@@ -19,8 +19,8 @@ from tensorlake_spark.query.engine.leaf_values import (
     stored_values,
     tensor_values,
 )
-from tensorlake_spark.query.functions.crops import boxes_needed
 from tensorlake_spark.query.functions.expressions import evaluate
+from tensorlake_spark.query.functions.needed_parts import boxes_needed
 from tensorlake_spark.query.functions.row_values import gathered
 from tensorlake_spark.query.planning.plan import Computed
 from tensorlake_spark.query.sources.source_columns import (

@@ -13,11 +13,11 @@ import numpy as np
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.loader.columns.picture_reading import is_picture
 from tensorlake_spark.loader.columns.values import Array, Values
+from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader import Loader
 from tensorlake_spark.loader.loader_options import LoaderOptions, checked_options
-from tensorlake_spark.loader.selection import Selection
 from tensorlake_spark.loader.sources.dataset_samples import DatasetSamples
-from tensorlake_spark.loader.sources.sample_source import FetchedSamples
+from tensorlake_spark.loader.sources.loader_source import FetchedSamples
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 
 if TYPE_CHECKING:

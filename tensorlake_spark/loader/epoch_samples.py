@@ -14,7 +14,7 @@ from tensorlake_spark.loader.order.counter_random import key_of
 from tensorlake_spark.loader.order.epoch_order import EpochOrder, default_splits
 from tensorlake_spark.loader.order.loader_state import LoaderState
 from tensorlake_spark.loader.order.sampling import Draw
-from tensorlake_spark.loader.sources.sample_source import SampleSource
+from tensorlake_spark.loader.sources.loader_source import SampleSource
 
 Array = np.ndarray[Any, Any]
 
