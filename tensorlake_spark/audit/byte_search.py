@@ -29,6 +29,10 @@ MOST_WINDOWS = 4096
 
 _DISTINCT = 12  # a window with fewer different bytes is a pattern that any file may have
 _CHUNK = 4 << 20
+_BLOCK = 16
+_ODD = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)  # they mix the bits of words
+
+Array = np.ndarray[Any, Any]
 
 
 class Probes:
@@ -38,10 +42,13 @@ class Probes:
     ----------
     skipped : int
         Payloads that are too short to identify anything.
+    marks : set of tuple of int and bytes
+        Of each payload its length and a few bytes of its middle: one without them need not be hashed.
     """
 
     def __init__(self) -> None:
         self.skipped = 0
+        self.marks: set[tuple[int, bytes]] = set()
         self._windows: dict[bytes, bytes | None] = {}  # by digest; None where none is looked for
 
     @property
@@ -58,6 +65,7 @@ class Probes:
         digest = _digest(data)
         if digest in self._windows:
             return
+        self.marks.add(_mark(data))
         first, last = _own_part(data)
         middle = (first + last - WINDOW) // 2
         window = bytes(data[middle : middle + WINDOW])
@@ -67,6 +75,7 @@ class Probes:
     def update(self, later: Probes) -> None:
         """Take in what others were added to, as if all had been added here, one after the other."""
         self.skipped += later.skipped
+        self.marks |= later.marks
         for digest, window in later._windows.items():
             self._windows.setdefault(digest, window)
 
@@ -96,15 +105,31 @@ class Search:
     """Looks for probes in files; several threads may, and executors to which it is sent."""
 
     def __init__(self, probes: Probes) -> None:
-        self._digests = set(probes.digests)
+        self._digests, self._marks = set(probes.digests), set(probes.marks)
         self.windows = probes.windows
-        table = np.zeros(1 << 16, bool)
-        table[[int.from_bytes(w[:2], "little") for w in self.windows]] = True
-        self._table = table
-        self._keys = np.sort(
-            np.array([np.frombuffer(w[:8], "<u8")[0] for w in self.windows], "<u8")
-        )
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what blocks are looked up in.
+
+        Wherever a window lies in a file, it covers a block of 16 bytes at a multiple of 16. So every sixteenth byte
+        is looked at, and each window has 16 such blocks, one for every place where it may begin.
+        """
         self._set = set(self.windows)
+        every = np.frombuffer(b"".join(self.windows), np.uint8).reshape(-1, WINDOW)
+        blocks = np.lib.stride_tricks.sliding_window_view(every, _BLOCK, axis=1)[:, :_BLOCK]
+        self._keys = np.unique(_keys_of(np.ascontiguousarray(blocks).reshape(-1)))
+        bits = min(22, max(16, (64 * len(self._keys)).bit_length()))
+        self._shift = np.uint64(64 - bits)
+        self._table = np.zeros(1 << bits, bool)
+        self._table[self._keys >> self._shift] = True
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._digests, self._marks, self.windows  # the rest is larger, and quickly made
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._digests, self._marks, self.windows = state
+        self._prepare()
 
     def in_columns(self, storage: Storage, path: str) -> bool:
         """Whether a Parquet file has one of the payloads in its payload columns.
@@ -131,9 +156,12 @@ class Search:
             for column in (part for chunk in table.to_batches() for part in chunk.columns):
                 for value in (one for part in byte_arrays(column) for one in part):
                     data = value.as_buffer()
-                    if data is not None and data.size >= WINDOW and _digest(data) in self._digests:
+                    if data is not None and data.size >= WINDOW and self._is_sought(data):
                         return True
         return False
+
+    def _is_sought(self, data: Any) -> bool:
+        return _mark(memoryview(data)) in self._marks and _digest(data) in self._digests
 
     def in_bytes(self, storage: Storage, path: str) -> bool:
         """Whether a file has one of the windows anywhere in its bytes."""
@@ -152,22 +180,23 @@ class Search:
         return False
 
     def _in_chunk(self, data: bytes) -> bool:
-        raw = np.frombuffer(data, np.uint8)
-        count = len(raw) - WINDOW + 1
-        if count < 1:
-            return False
-        pairs = raw[:count].astype(np.uint16)
-        pairs |= raw[1 : count + 1].astype(np.uint16) << 8
-        places = np.flatnonzero(self._table[pairs])
-        views = np.lib.stride_tricks.sliding_window_view(raw, 8)
-        for first in range(0, len(places), 1 << 16):
-            some = places[first : first + (1 << 16)]
-            keys = np.ascontiguousarray(views[some]).view("<u8")[:, 0]
-            near = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-            for place in some[self._keys[near] == keys].tolist():
-                if data[place : place + WINDOW] in self._set:
-                    return True
-        return False
+        keys = _keys_of(np.frombuffer(data, np.uint8, len(data) // _BLOCK * _BLOCK))
+        places = np.flatnonzero(self._table[keys >> self._shift])
+        keys = keys[places]
+        near = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        starts = (places[self._keys[near] == keys] * _BLOCK).tolist()
+        # A block of zeros may be everywhere: what is around it is looked at once.
+        around = {data[max(0, start - _BLOCK + 1) : start + WINDOW] for start in starts}
+        return any(
+            part[first : first + WINDOW] in self._set for part in around for first in range(_BLOCK)
+        )
+
+
+def _keys_of(data: Array) -> Array:
+    """Return for each block of 16 bytes a number, in which every byte counts."""
+    words = data.view("<u8").reshape(-1, 2)
+    keys: Array = words[:, 0] * _ODD[0] ^ words[:, 1] * _ODD[1]
+    return keys
 
 
 def payload_columns(schema: pa.Schema) -> list[str]:
@@ -216,6 +245,12 @@ def sha256_of(storage: Storage, path: str) -> str:
     for chunk in read_chunks(storage, path):
         digest.update(chunk)
     return digest.hexdigest()
+
+
+def _mark(data: memoryview) -> tuple[int, bytes]:
+    """Return what payloads are told apart by without a digest."""
+    middle = len(data) // 2
+    return len(data), bytes(data[middle : middle + _BLOCK])
 
 
 def _digest(data: Any) -> bytes:

@@ -25,7 +25,7 @@ logger = logging.getLogger("tensorlake_spark")
 MOST_HOURS = 24 * 365 * 1000
 """The longest retention that a call may ask for, a thousand years: dates do not go much further."""
 
-_SHARE = 256  # files that a task deletes
+_SHARE = 1024  # files that a task deletes: a second's work in a store, more than its start
 
 _VECTOR = re.compile(r"deletion_vector_.*\.bin")
 
@@ -58,7 +58,9 @@ def vacuum(
 
     Commits that a killed writer left unfinished go too. What an ingestion left to be resumed goes when it is older, a week where `retention_hours` is None. deltalake
     counts in whole hours, so a part of one counts as one. Where `run` is of a cluster, executors delete what
-    the driver has found; the history then has no entry of it, and of this process's vacuum it has two.
+    the driver has found in a store; the history then has no entry of it, and of this process's vacuum it has two.
+    In a local folder the driver deletes: a disk takes the names of one folder out one after the other, 20,000 in
+    less than a second.
     """
     check_retention(retention_hours)
     storage = snapshot.storage
@@ -93,7 +95,9 @@ def vacuum(
 
 
 def _delete(storage: Storage, names: list[str], run: Run) -> None:
-    """Delete files, some hundred in a task; what is gone already is fine."""
+    """Delete files, in a store by tasks; what is gone already is fine."""
+    if storage.is_local:
+        run = run_here
     shares = [names[i : i + _SHARE] for i in range(0, len(names), _SHARE)]
     for _ in run(partial(_delete_some, storage), shares):
         pass

@@ -48,6 +48,38 @@ def test_a_window_is_found_wherever_it_lies(storage, monkeypatch, place):
         assert not Search(probes(OTHER)).in_bytes(storage, name)
 
 
+@pytest.mark.parametrize("filler", [0, 255, 7])
+def test_a_window_that_is_half_zeros_is_found_among_zeros(storage, filler):
+    """Blocks that are alike everywhere tell nothing; what is around them does."""
+    payload = bytes([filler]) * 16 + bytes(range(100, 116))
+    (window,) = probes(payload).windows
+    search = Search(probes(payload))
+    for place in range(40):
+        data = bytearray([filler]) * 5000
+        assert not search.in_bytes(storage, written(storage, "x.bin", bytes(data)))
+        data[1000 + place : 1000 + place + WINDOW] = window
+        assert search.in_bytes(storage, written(storage, "x.bin", bytes(data)))
+
+
+def test_many_windows_are_told_from_what_nearly_is_one(storage):
+    payloads = [RNG.bytes(40) for _ in range(3000)]
+    search = Search(probes(*payloads))
+    assert len(search.windows) == 3000
+    nearly = b"".join(w[:20] + bytes([w[20] ^ 1]) + w[21:] + RNG.bytes(5) for w in search.windows)
+    assert not search.in_bytes(storage, written(storage, "x.bin", nearly))
+    for window in search.windows[::300]:
+        assert search.in_bytes(storage, written(storage, "x.bin", nearly[:7777] + window))
+
+
+def test_payloads_with_the_same_middle_are_told_apart(storage):
+    other = bytes([SECRET[0] ^ 1]) + SECRET[1:]
+    pq.write_table(pa.table({"values": [other]}), f"{storage.uri}/x.parquet")
+    assert not Search(probes(SECRET)).in_columns(storage, "x.parquet")
+    both = probes(OTHER)
+    both.update(probes(other))
+    assert Search(both).in_columns(storage, "x.parquet")
+
+
 def test_a_payload_that_is_compressed_is_found_in_its_column(storage):
     for codec in ("zstd", "none"):
         table = pa.table({"index": [None, OTHER], "values": [SECRET, None], "id": ["x", "y"]})
@@ -97,7 +129,9 @@ def test_files_that_are_gone_or_damaged_have_no_columns(storage):
 
 def test_it_can_be_sent_to_executors(storage):
     name = written(storage, "x.bin", b"abc" + SECRET)
-    assert pickle.loads(pickle.dumps(Search(probes(SECRET)))).in_bytes(storage, name)
+    sent = pickle.dumps(Search(probes(SECRET)))
+    assert len(sent) < 1000, "what is made from it stays here"
+    assert pickle.loads(sent).in_bytes(storage, name)
 
 
 def test_the_digest_of_a_file(storage, monkeypatch):

@@ -4,6 +4,12 @@
 the measures take turns; one that optimises tables and runs functions; one that ingests beside others that optimise,
 purge, overwrite and read; clusters of one and of two workers of one core, and as many processes without Spark; and
 drivers that ingest 1 to 10,000 pieces.
+
+``--large`` runs only the jobs on large files, a table of 1.5 GiB in 24 files, twice with one worker and twice with two,
+in about five minutes on two cores. Each worker is a process that is held to one core, and so is the Python it starts. The
+driver has no core of its own: beside one worker it has the other core, beside two it takes from them. So the
+ratio of the times is the least that a cluster gains. Beside it stands the ratio of the processor time on the longest
+way, the driver's and that of its busiest worker, which other programs on the machine do not change much.
 """
 
 from __future__ import annotations
@@ -28,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import spark_report
 from harness import machine, peak, positive, start_child, tell, versions
+from spark_workers import cluster, family, session_of
 from workloads import photos
 
 SCRIPT = Path(__file__)
@@ -35,7 +42,7 @@ PIECES = (1, 100, 10_000)
 ROUNDS = 2
 WARM = 5
 TOGETHER_S = 180
-LARGE_FILES = 64  # of 64 MiB each
+LARGE_FILES = 24  # of 64 MiB each
 
 
 def main() -> int:
@@ -111,20 +118,6 @@ def prepare(folder: Path, files: int, images: int) -> None:
 def inputs(folder: Path) -> list[str]:
     """Return the files of `prepare`."""
     return sorted(map(str, (folder / "input").glob("*.npy")))
-
-
-def session_of(master: str, **conf: str) -> Any:
-    """Return a session that has the source of one row as well."""
-    import spark_peers
-    from pyspark import cloudpickle
-
-    from tensorlake_spark.spark import local_session
-
-    cloudpickle.register_pickle_by_value(spark_peers)  # executors do not have this folder
-    settings = {"spark.driver.memory": "4g", "spark.driver.maxResultSize": "0", **conf}
-    spark = local_session(master, **settings)
-    spark.dataSource.register(spark_peers.OneRow)
-    return spark
 
 
 def timed(action: Callable[[], object]) -> float:
@@ -304,68 +297,12 @@ def large(args: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def cluster(count: int) -> Any:
-    """Return a session with so many workers, each a process of one core."""
-    os.environ["SPARK_HOME"] = str(Path(__import__("pyspark").__file__).parent)
-    # The driver has no core of its own here: what its JVM compiles, it compiles on a worker's.
-    conf = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    spark = session_of(f"local-cluster[{count},1,1024]", **conf)
-    pin_executors(spark, count)
-    return spark
-
-
 def processes(args: argparse.Namespace) -> dict[str, Any]:
     """Measure so many processes of one core that do the same without Spark."""
     from spark_alone import alone
 
     folder = Path(args.folder)
     return alone(folder, inputs(folder), args.count)
-
-
-def pin_executors(spark: Any, count: int) -> None:
-    """Give every executor a core of its own, with what it starts: its Python would take others as well."""
-    status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
-    while status().size() < count + 1:  # the driver is one of them
-        time.sleep(0.05)
-    ours = executors()
-    if len(ours) != count:
-        raise AssertionError(f"{len(ours)} executors of {count}")
-    cores = sorted(os.sched_getaffinity(0))
-    for number, entry in enumerate(ours):
-        for thread in (entry / "task").iterdir():
-            with suppress(OSError):
-                os.sched_setaffinity(int(thread.name), {cores[number % len(cores)]})
-
-
-def executors() -> list[Path]:
-    """Return the folders in /proc of the executors that this process started."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it ended meanwhile
-            command = (entry / "cmdline").read_bytes()
-            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
-            if b"CoarseGrainedExecutorBackend" in command and b"java" in command:
-                found.append((int(parent), entry))
-    return [entry for parent, entry in found if parent in _family()]
-
-
-def workers_of() -> dict[int, float]:
-    """Return for every executor the processor time that it and its Python have taken, in seconds."""
-    parents, spent = {}, {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            parents[int(entry.name)] = int(fields[1])
-            # Its own, and that of children that have ended.
-            spent[int(entry.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    found = {int(entry.name): 0.0 for entry in executors()}
-    for pid, seconds in spent.items():
-        above: int | None = pid
-        while above is not None and above not in found:
-            above = parents.get(above)
-        if above is not None:
-            found[above] += seconds
-    return found
 
 
 def memory(args: argparse.Namespace) -> dict[str, Any]:
@@ -416,24 +353,10 @@ class Watch:
                     self.python = max(self.python, most)
 
 
-def _family() -> set[int]:
-    """Return the ids of this process and of all that it, or one of those, started."""
-    parents = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it ended meanwhile
-            stat = (entry / "stat").read_text().rpartition(")")[2].split()
-            parents[int(entry.name)] = int(stat[1])
-    family, size = {os.getpid()}, 0
-    while size != len(family):
-        size = len(family)
-        family |= {pid for pid, parent in parents.items() if parent in family}
-    return family
-
-
 def _descendants() -> list[tuple[str, float]]:
     """Return the name and the peak in MB of every process that this one, or one of those, started."""
     out = []
-    for pid in _family() - {os.getpid()}:
+    for pid in family() - {os.getpid()}:
         with suppress(OSError):
             lines = Path(f"/proc/{pid}/status").read_text().splitlines()
             fields = dict(line.split(":", 1) for line in lines if ":" in line)

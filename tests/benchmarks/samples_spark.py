@@ -19,8 +19,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import sample_media
-from bench_spark import cluster
 from harness import start_child, tell
+from spark_workers import cluster
 
 COUNT = 8_000
 WARM, AGAIN = 3, 3

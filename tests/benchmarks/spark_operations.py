@@ -24,9 +24,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from bench_spark import WARM, cluster, timed, workers_of
+from bench_spark import WARM, timed
 from harness import machine, positive, start_child, tell, versions
 from spark_report import Bound
+from spark_workers import cluster, workers_of
 from workloads import photos
 
 SCRIPT = Path(__file__)

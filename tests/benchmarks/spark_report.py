@@ -69,9 +69,10 @@ def bounds(report: dict[str, Any]) -> Iterator[Bound]:
     for name, verb in (("ingest", "ingest"), ("read", "full read")):
         yield Bound(f"{verb}, 1 to 2 workers of one core", one[name] / two[name], 1.7, least=True)
     single, double = workers(report, 1, "large"), workers(report, 2, "large")
-    for name in AUDIT:
+    for name in AUDIT[:2]:
         gain = single[name] / double[name]
         yield Bound(f"{name}, 1 to 2 workers of one core", gain, 1.6, least=True)
+    yield Bound("vacuum of 20,000 files that no version names", double["vacuum"], 3, unit=" s")
     yield Bound(
         "full read to Arrow, times plain Parquet",
         s["to Arrow"] / s["to Arrow, plain Parquet"], 1.3,
@@ -152,15 +153,16 @@ def table(report: dict[str, Any]) -> str:
 
 
 def large_table(report: dict[str, Any]) -> str:
-    """Return what the jobs on large files took."""
+    """Return what the jobs on large files took; a vacuum of a local folder is the driver's."""
     one, two = workers(report, 1, "large"), workers(report, 2, "large")
     lines = [
-        "| cluster, a table of large files | one worker s | two s | times | the driver's share of two |",
-        "|---|---|---|---|---|",
+        "| cluster, a table of large files | one worker s | two s | times | processor s on the longest way: one | two | times |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name in AUDIT:
-        gain, share = one[name] / two[name], two[f"{name}, driver"]
-        lines.append(f"| {name} | {one[name]:.2f} | {two[name]:.2f} | {gain:.2f} | {share:.0%} |")
+        pairs = [(one[n], two[n]) for n in (name, f"{name}, processor")]
+        figures = " | ".join(f"{a:.2f} | {b:.2f} | {a / b:.2f}" for a, b in pairs)
+        lines.append(f"| {name} | {figures} |")
     return "\n".join(lines)
 
 
