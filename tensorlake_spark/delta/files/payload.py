@@ -191,6 +191,47 @@ def nested_spans(
     )
 
 
+def uniform_pages(data: memoryview, count: int, deepest: int) -> list[tuple[int, int, int]] | None:
+    """Return where the values of a column chunk lie if those of each page have one length, and none is null; else None.
+
+    Parameters
+    ----------
+    data, count, deepest
+        As for `nested_spans`.
+
+    Returns
+    -------
+    list of (int, int, int), or None
+        For each page where its first value begins, how many it has, and their length. Each value has its own length, in
+        four bytes, before it. A chunk whose pages do not add up gives None: `nested_spans` says what is wrong.
+    """
+    pages: list[tuple[int, int, int]] = []
+    place = found = 0
+    try:
+        while place < len(data) and found < count:
+            header, at = _struct(data, place)
+            page, end = header[5], at + header[3]
+            rows = page[1]
+            if header[1] != _DATA_PAGE or page[2] != _PLAIN or page[3] != _RLE:
+                return None
+            if deepest:
+                head, value = _varint(data, at + 4)
+                if head & 1 or head >> 1 < rows or data[value] != deepest:
+                    return None
+                at += 4 + _LENGTH.unpack_from(data, at)[0]
+            if not rows or end > len(data) or (end - at) % rows or end - at < 4 * rows:
+                return None
+            step = (end - at) // rows
+            lengths: np.ndarray[Any, Any] = np.ndarray((rows,), "<u4", data, at, (step,))
+            if (lengths != step - 4).any():
+                return None
+            pages.append((at + 4, rows, step - 4))
+            place, found = end, found + rows
+    except (struct.error, IndexError, KeyError, TypeError, ValueError, CorruptDataError):
+        return None
+    return pages if found == count else None
+
+
 def distant_spans(
     read: Callable[[int, int], memoryview], size: int, count: int, deepest: int
 ) -> tuple[list[tuple[int, int] | None], list[int]]:
