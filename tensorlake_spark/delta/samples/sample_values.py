@@ -18,7 +18,7 @@ from tensorlake_spark.delta.files.payload import (
     distant_spans,
     nested_spans,
     plain_column,
-    uniform_pages,
+    present_spans,
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
@@ -269,10 +269,10 @@ class SampleFile:
             found = self._spans.get(key)
         if found is None:
             data = memoryview(region).cast("B")
-            pages = uniform_pages(data, chunk.num_values, leaf.depth)
-            if pages is None:
+            present = present_spans(data, chunk.num_values, leaf.depth)
+            if present is None:
                 return self._keep(group, leaf, *nested_spans(data, chunk.num_values, leaf.depth))
-            found = _even_spans(pages, leaf.depth)
+            found = *present, np.full(len(present[0]), leaf.depth, np.int8)
             with self._lock:
                 self._spans[key] = found
         return found
@@ -366,15 +366,6 @@ class SampleFile:
         with self._lock:
             self._spans[group, leaf.path] = found
         return found
-
-
-def _even_spans(pages: list[tuple[int, int, int]], level: int) -> tuple[Array, Array, Array]:
-    """Return what `SampleFile.spans` does of pages whose values have one length each."""
-    none: Array = np.zeros(0, np.int64)
-    starts = [at + np.arange(rows) * (length + 4) for at, rows, length in pages]
-    lengths = [np.full(rows, length) for _, rows, length in pages]
-    places = np.concatenate([none, *starts])
-    return places, np.concatenate([none, *lengths]), np.full(len(places), level, np.int8)
 
 
 def without_views(table: pa.Table) -> pa.Table:

@@ -22,8 +22,8 @@ class MappedFiles:
 
     Parameters
     ----------
-    most : int
-        Bytes of files that stay mapped.
+    most : int, optional
+        Bytes of files that stay mapped, 256 MiB by default.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from tensorlake_spark.delta.files.payload import (
     nested_spans,
     over,
     plain_column,
+    present_spans,
     uniform_pages,
 )
 from tensorlake_spark.delta.store.storage import Storage
@@ -58,6 +59,28 @@ def test_pages_of_values_of_one_length_are_where_each_value_is(tmp_path, length,
 def test_values_of_other_lengths_and_nulls_have_no_such_pages(tmp_path, values):
     data, chunk = written(tmp_path, values)
     assert uniform_pages(data, chunk.num_values, 1) is None
+    spans = nested_spans(data, chunk.num_values, 1)[0]
+    found = present_spans(data, chunk.num_values, 1)
+    if None in values:
+        assert found is None
+    else:
+        assert list(zip(*(one.tolist() for one in found), strict=True)) == spans
+
+
+def test_values_that_are_there_lie_where_each_is(tmp_path):
+    rng = np.random.default_rng(2)
+    values = [rng.bytes(int(n)) for n in rng.integers(0, 50, 700)] + [b"four"] * 300
+    data, chunk = written(tmp_path, values, data_page_size=1000)
+    found = present_spans(data, chunk.num_values, 1)
+    spans = nested_spans(data, chunk.num_values, 1)[0]
+    assert list(zip(*(one.tolist() for one in found), strict=True)) == spans
+    assert present_spans(data[:-1], chunk.num_values, 1) is None
+    damaged = bytearray(data)
+    place, length = spans[500]
+    damaged[place - 4 : place] = (length + 1).to_bytes(4, "little")
+    assert present_spans(memoryview(bytes(damaged)), chunk.num_values, 1) is None
+    damaged[place - 4 : place] = b"\xff" * 4
+    assert present_spans(memoryview(bytes(damaged)), chunk.num_values, 1) is None
 
 
 def written(folder, values, **options):
