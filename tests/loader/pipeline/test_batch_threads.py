@@ -1,6 +1,8 @@
 """Threads that make batches ahead: their order, their memory, their errors and their end."""
 
+import random
 import threading
+import time
 
 import pytest
 
@@ -73,6 +75,33 @@ def test_a_batch_that_never_fits_names_what_it_needs():
         assert [next(taken) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(tl.InvalidOptionError, match=r"memory=100 bytes .* batch 3 needs 101"):
             next(taken)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_that_never_fits_does_not_hold_up_those_before_it(threads):
+    found = iter(batches(9, lambda n: Piece(n, 200 if n == 4 else 60), threads=threads))
+    assert [next(found) for _ in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(tl.InvalidOptionError, match="batch 4 needs 200"):
+        next(found)
+
+
+@pytest.mark.parametrize("makers", [1, 3])
+def test_no_thread_is_forgotten_when_each_job_wakes_one(makers):
+    """Many threads, work that ends in any order, and memory for two batches: nobody waits for ever."""
+    rng = random.Random(0)
+    pauses = [rng.choice([0, 0, 0.0003]) for _ in range(1_200)]
+
+    def fetch(number):
+        time.sleep(pauses[number])
+        return Piece(number, 50)
+
+    def make(number, piece):
+        time.sleep(pauses[-number])
+        return piece.number
+
+    for ahead in (1, 2, 40):
+        with batches(400, fetch, make, 9, makers, 100, ahead) as found:
+            assert list(found) == list(range(400))
 
 
 @pytest.mark.parametrize("where", ["fetch", "make"])
