@@ -15,6 +15,7 @@ BUFFER_BYTES = 128 << 20
 """Stored bytes among which ``shuffle=True`` moves samples."""
 
 _SHUFFLES = ("block", "global")
+_MOST_SPLITS = 1024
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,12 @@ def checked_options(
             f"rank={number} is not below world_size={world}; ranks are counted from 0 to {world - 1}"
         )
     mode, buffer = _shuffle(shuffle)
-    if splits is not None and (size * world) % whole("splits", splits, 1):
-        raise InvalidOptionError(
-            f"splits={splits} does not divide the {size * world} samples of a step (batch_size * world_size); give a "
-            "divisor of it"
-        )
+    if splits is not None:
+        splits = whole("splits", splits, 1)
+        if splits > _MOST_SPLITS:
+            raise InvalidOptionError(
+                f"splits={splits} streams are too many to be read side by side; give at most {_MOST_SPLITS}"
+            )
     if on_error not in ("raise", "skip"):
         raise InvalidOptionError(f"on_error={on_error!r:.80} is neither 'raise' nor 'skip'")
     if not (transform is None or callable(transform) or isinstance(transform, Mapping)):
