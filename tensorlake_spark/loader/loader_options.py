@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.loader.byte_size import byte_size
 from tensorlake_spark.loader.pipeline.collation import Collate, check_collate
@@ -119,13 +121,19 @@ def checked_options(
         raise InvalidOptionError(
             f"transform={transform!r:.80} is no function of a sample, and no mapping of columns to functions"
         )
-    if type(drop_last) is not bool:
-        raise InvalidOptionError(f"drop_last={drop_last!r:.80} is not True or False")
+    flag("drop_last", drop_last)
     return LoaderOptions(
         size, mode, buffer, whole("seed", seed, 0), number, world, splits, _workers(workers), transform,
         check_collate(collate), drop_last, byte_size(memory, "memory"),
         None if prefetch is None else whole("prefetch", prefetch, 1), on_error, cache,
     )  # fmt: skip
+
+
+def flag(name: str, given: Any) -> bool:
+    """Return True or False; raises InvalidOptionError for anything else."""
+    if type(given) is not bool:
+        raise InvalidOptionError(f"{name}={given!r:.80} is not True or False")
+    return given
 
 
 def whole(name: str, given: Any, least: int) -> int:
@@ -142,14 +150,15 @@ def whole(name: str, given: Any, least: int) -> int:
 
 
 def _shuffle(given: Any) -> tuple[str | None, int]:
-    if given is False or given is None:
-        return None, BUFFER_BYTES
-    if given is True:
-        return "block", BUFFER_BYTES
-    if given in _SHUFFLES:
+    if given is None or isinstance(given, bool | np.bool_):
+        return ("block" if given else None), BUFFER_BYTES
+    if isinstance(given, str) and given in _SHUFFLES:
         return given, BUFFER_BYTES
     try:
-        return "block", byte_size(given, "shuffle")
+        size = byte_size(given, "shuffle")
+        if size == 1:  # as others write True
+            raise InvalidOptionError("one byte")
+        return "block", size
     except InvalidOptionError:
         near = did_you_mean(given, _SHUFFLES) if isinstance(given, str) else ""
         raise InvalidOptionError(

@@ -1,5 +1,6 @@
 """What is wrong with the options of a loader is said in one line."""
 
+import numpy as np
 import pytest
 
 import tensorlake_spark as tl
@@ -27,6 +28,8 @@ def test_ways_to_shuffle(given, mode, buffer):
         ({"splits": 0}, "splits=0 is not a whole number of at least 1"),
         ({"splits": 5000}, "splits=5000 streams are too many to be read side by side; give at most 1024"),
         ({"shuffle": "blocks"}, "did you mean 'block'"),
+        ({"shuffle": 1}, "shuffle=1 is not True, False, 'block', 'global' or a size in bytes"),
+        ({"shuffle": np.zeros(3)}, "is not True, False, 'block', 'global' or a size in bytes"),
         ({"workers": 0}, "workers=0 is not a number of threads"),
         ({"workers": "threads"}, "workers='threads' is not a number of threads"),
         ({"memory": "much"}, "memory='much' is no size"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import CorruptDataError, InvalidSampleError, TensorLakeError
+from tensorlake_spark.errors import InvalidSampleError, TensorLakeError
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.order.epoch_order import EpochOrder
 from tensorlake_spark.loader.order.sample_draws import draw_starts, draws_of, generator_of
@@ -21,6 +21,7 @@ from tensorlake_spark.loader.pipeline.collation import (
     columns_of,
 )
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
+from tensorlake_spark.loader.pipeline.unread_sample import unread_error
 from tensorlake_spark.loader.sources.sample_source import FetchedSamples, SampleSource
 from tensorlake_spark.tensor.sparse import SparseTensor
 
@@ -161,8 +162,8 @@ class BatchMaking:
                 return found
             except _READ_ERRORS as error:
                 if not self._skips or step == MOST_TRIES:
-                    said = f"{self._source.described(position)}: {error}"
-                    raise _public(type(error))(said) from error
+                    named = self._source.described(position)
+                    raise unread_error(named, error, self._skips) from error
             self._stats.add(skipped=1)
             later = (fetched.first + place + step * self._order.batch_size) % self._order.count
             position = int(self._positions(self._order.sequence(later, later + 1))[0])
@@ -250,12 +251,6 @@ def takes_rng(transform: Any) -> bool:
     if found is None or found.kind not in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY):
         return False
     return found.default is found.empty or found.default is None
-
-
-def _public(kind: type[BaseException]) -> type[Exception]:
-    """Return the error that users know for one of ours, or for what a library raised."""
-    known = (one for one in kind.__mro__ if one.__module__ == TensorLakeError.__module__)
-    return next(known, CorruptDataError)  # type: ignore[arg-type]
 
 
 def _rows(columns: dict[str, Values]) -> list[dict[str, Any]]:

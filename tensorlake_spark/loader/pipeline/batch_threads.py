@@ -242,7 +242,7 @@ class BatchThreads(Generic[Raw, Made]):
             self._raw -= raw.raw_nbytes
             self._to_admit += 1
             error = InvalidOptionError(
-                f"memory={self._memory} bytes are too few for one batch: batch {self._numbers[place]} needs {nbytes}; "
+                f"memory= leaves {self._memory} bytes for batches, too few for one batch: batch {self._numbers[place]} needs {nbytes}; "
                 "give the loader more memory, or a smaller batch_size"
             )
             self._results[place] = error, True

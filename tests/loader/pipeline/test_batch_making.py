@@ -157,6 +157,19 @@ def test_a_transform_that_returns_no_dict(digits):
         only(digits, transform=lambda sample: sample["x"])
 
 
+def test_a_transform_that_returns_nothing_by_name(digits):
+    with pytest.raises(tl.InvalidSampleError, match="gave a dict without a name"):
+        only(digits, transform=lambda sample: {})
+
+
+def test_what_a_transform_raises_is_one_line(digits):
+    def failing(sample):
+        raise ValueError("first\n   second")
+
+    with pytest.raises(tl.InvalidSampleError, match="ValueError: first second; mend it"):
+        only(digits, transform=failing)
+
+
 # ---------------------------------------------------------------------- samples that cannot be read
 
 
@@ -213,3 +226,14 @@ def test_a_file_that_vanished_is_named(tmp_path):
     path.unlink()
     with pytest.raises(tl.MissingDataError, match=r"\.parquet is gone"):
         list(tl.dataset(str(tmp_path)).loader(3))
+
+
+def test_a_file_that_vanished_after_it_was_read_is_named_too(tmp_path, digits):
+    """Its footer is known by then, so that another part of the package finds out."""
+    ds = tl.dataset(str(tmp_path), {"image": tl.types.Image("jpeg")})
+    ds.extend({"image": [digits["image"].encoded(n) for n in range(9)]})
+    next(iter(ds.loader(3, workers=1)))
+    (path,) = tmp_path.glob("*.parquet")
+    path.unlink()
+    with pytest.raises(tl.MissingDataError, match=r"sample 0 of .* open a newer version"):
+        list(ds.loader(3))
