@@ -88,7 +88,7 @@ class Loader:
     def _batches(self, order: EpochOrder, numbers: range, state: LoaderState) -> Batches:
         """Return what makes the batches of an epoch."""
         source, options = self._source, self._options
-        key = key_of("transform", state.seed, state.epoch, state.selection)
+        key = key_of("transform", state.seed, state.epoch)
         skips = options.on_error == "skip"
         memory = int(options.memory * (1 - source.reserved))
         ahead = _AHEAD if options.prefetch is None else options.prefetch

@@ -259,8 +259,8 @@ class BatchThreads(Generic[Raw, Made]):
             self._raw -= raw.raw_nbytes
             self._to_admit += 1
             error = InvalidOptionError(
-                f"memory={self._memory} bytes are too few for one batch: batch {self._numbers[place]} needs "
-                f"{raw.nbytes}; give the loader more memory, or a smaller batch_size"
+                f"memory= leaves {self._memory} bytes for batches, too few for one batch: batch "
+                f"{self._numbers[place]} needs {raw.nbytes}; give the loader more memory, or a smaller batch_size"
             )
             self._results[place] = error, True
             self._batch_there.notify_all()

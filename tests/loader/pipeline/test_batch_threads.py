@@ -73,7 +73,7 @@ def test_a_batch_that_never_fits_names_what_it_needs():
     with batches(5, lambda n: Piece(n, 101 if n == 3 else 1)) as found:
         taken = iter(found)
         assert [next(taken) for _ in range(3)] == [0, 1, 2]
-        with pytest.raises(tl.InvalidOptionError, match=r"memory=100 bytes .* batch 3 needs 101"):
+        with pytest.raises(tl.InvalidOptionError, match=r"leaves 100 bytes .* batch 3 needs 101"):
             next(taken)
 
 

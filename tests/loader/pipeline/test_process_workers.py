@@ -142,7 +142,10 @@ def test_what_does_not_come_back(ds):
 
 def test_memory_that_is_too_small(ds):
     made, _ = batches(ds, memory=1000)
-    with made, pytest.raises(InvalidOptionError, match="memory=1000 bytes are too few"):
+    with (
+        made,
+        pytest.raises(InvalidOptionError, match="memory= leaves 1000 bytes for batches, too few"),
+    ):
         next(iter(made))
 
 
