@@ -188,6 +188,7 @@ class BatchThreads(Generic[Raw, Made]):
         try:
             found = self._fetch(self._numbers[place])
             raw: int = found.raw_nbytes
+            _ = found.nbytes  # worked out here, where an error has a place to go
         except BaseException as error:  # handed to who takes the batch
             found, raw = _Failure(error), 0
         self._stats.add(fetch_seconds=time.perf_counter() - began)

@@ -49,6 +49,17 @@ def test_numbers_are_those_of_the_range():
     assert stats.counts.fetch_seconds > 0
 
 
+def test_a_size_that_cannot_be_told_is_an_error_of_its_batch():
+    class Broken(Piece):
+        nbytes = property(lambda self: 1 // (self.number != 3), lambda self, _: None)
+
+    with batches(9, fetch=Broken) as found:
+        taken = iter(found)
+        assert [next(taken) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(ZeroDivisionError):
+            next(taken)
+
+
 def test_memory_is_a_bound():
     """Whatever waits, is made or was handed out last has at most so many bytes."""
     lock, used, most = threading.Lock(), [0], [0]
