@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from tensorlake_spark.datasets.samples.sample_reading import BATCH_BYTES
+from tensorlake_spark.datasets.types.media.images import Picture
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.engine.leaf_values import (
     ReadCounts,
@@ -38,6 +40,8 @@ Array = np.ndarray[Any, Any]
 
 MOST_ROWS = 1 << 16
 """Rows of a batch, at most."""
+
+_LOOKED_AT = 16  # images, for their sizes
 
 
 class Evaluation:
@@ -199,9 +203,12 @@ def batch_rows(lazies: list[Lazy], rows: int) -> int:
 
 
 def row_bytes(leaf: TensorLeaf) -> int:
-    """Return about how many bytes a sample of a column has."""
+    """Return about how many bytes a sample of a column has; of images those of their pixels."""
     parts = leaf.source.dataset.parts
     table, path = parts.stored, parts.path_of(leaf.column)
+    if isinstance(parts.schema[leaf.column], Picture) and table.under([(*path, "height")]):
+        # Memory that is used again is in a cache: so batches of images are not as long as their files are small.
+        return max(1, _pixel_bytes(table, path))
     if parts.is_apart(leaf.column):
         inner = parts.table_of(leaf.column)
         if inner is None:
@@ -211,6 +218,21 @@ def row_bytes(leaf: TensorLeaf) -> int:
     files = table.files[:2]
     total = sum(file.size_of([x.path for x in leaves if file.has(x)]) for file in files)
     return max(1, total // max(1, sum(int(file.starts[-1]) for file in files)))
+
+
+def _pixel_bytes(table: StoredSamples, path: tuple[str, ...]) -> int:
+    """Return about how many bytes the pixels of an image have, by some of the first."""
+    sizes = [(*path, name) for name in ("height", "width", "channels")]
+    some = table.rows(sizes, np.arange(min(len(table), _LOOKED_AT)))
+    found = some.column(path[0])
+    for part in path[1:]:
+        found = pc.struct_field(found, part)
+    each = [
+        pc.struct_field(found, name).fill_null(0).to_numpy()
+        for name in ("height", "width", "channels")
+    ]
+    pixels = np.prod(np.array(each, np.int64), axis=0)
+    return int(pixels[pixels > 0].mean()) if (pixels > 0).any() else 1
 
 
 def _waits(lazies: list[Lazy]) -> bool:
