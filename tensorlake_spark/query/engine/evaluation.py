@@ -21,7 +21,8 @@ from tensorlake_spark.query.engine.leaf_values import (
     stored_values,
     tensor_values,
 )
-from tensorlake_spark.query.functions.crops import boxes_needed
+from tensorlake_spark.query.engine.shape_values import shape_fields
+from tensorlake_spark.query.functions.crops import SHAPE, boxes_needed
 from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.row_values import gathered
 from tensorlake_spark.query.planning.plan import Computed
@@ -81,9 +82,7 @@ class Evaluation:
     def _leaf(self, leaf: Leaf, table: pa.Table, key: Any) -> Any:
         if isinstance(leaf, TensorLeaf):
             sids = table.column(leaf.key[1]).combine_chunks()
-            return tensor_values(
-                leaf, _one(sids), key if isinstance(key, tuple) else None, self.counts
-            )
+            return tensor_values(leaf, _one(sids), key, self.counts)
         if isinstance(leaf, ScalarLeaf):
             return stored_values(_one(table.column(leaf.ref[1]).combine_chunks()), leaf.type)
         if isinstance(leaf, CollectedLeaf):
@@ -197,9 +196,24 @@ def batch_rows(lazies: list[Lazy], rows: int) -> int:
     """Return how many rows a batch has, so that their tensors take about `BATCH_BYTES`."""
     each = 1
     for lazy in lazies:
+        beside = shapes_alone(lazy)
         for leaf in lazy.tensors():
-            each += row_bytes(leaf)
+            each += 0 if leaf in beside else row_bytes(leaf)
     return max(1, min(MOST_ROWS, BATCH_BYTES // each, max(64, rows)))
+
+
+def shapes_alone(lazy: Lazy) -> list[TensorLeaf]:
+    """Return the columns of which an expression needs only shapes and dtypes, where these are stored beside values."""
+    if isinstance(lazy.node, exp.Column):
+        return []
+    keys = boxes_needed([lazy.node])
+    return [
+        leaf
+        for name, leaf in lazy.leaves.items()
+        if keys.get(name) == SHAPE
+        and isinstance(leaf, TensorLeaf)
+        and shape_fields(leaf.source.dataset.parts, leaf.column)
+    ]
 
 
 def row_bytes(leaf: TensorLeaf) -> int:
