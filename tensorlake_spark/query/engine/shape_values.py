@@ -78,8 +78,9 @@ def stand_ins(
     for key in zip(columns["dtype"].to_pylist(), shapes, strict=True):
         if key not in known:
             name, shape = key
-            gone = name is None or shape is None
-            known[key] = None if gone else np.broadcast_to(np.zeros((), dtype_of(name)), shape)
+            known[key] = None
+            if name is not None and shape is not None:
+                known[key] = np.broadcast_to(np.zeros((), dtype_of(name)), shape)
         out.append(known[key])
     return out, nbytes
 
