@@ -15,6 +15,7 @@ from tensorlake_spark.datasets.apart.large_samples import checked_bound
 from tensorlake_spark.datasets.changes.change_methods import ChangeMethods
 from tensorlake_spark.datasets.column import Column
 from tensorlake_spark.datasets.derived.derived_methods import DerivedMethods
+from tensorlake_spark.datasets.derived.lineage import is_unfinished
 from tensorlake_spark.datasets.doors import DoorMethods
 from tensorlake_spark.datasets.interchange.interchange_methods import InterchangeMethods
 from tensorlake_spark.datasets.links.link_rules import LinkRules
@@ -110,6 +111,11 @@ def dataset(
         if pinned or not create:
             raise
         snapshot = None
+    if snapshot is not None and not pinned and is_unfinished(snapshot):
+        raise TableNotFoundError(
+            f"{storage.uri} is a copy that is not complete: another process is at work on it, or was killed; make the copy "
+            "again, which takes what was left out of the way an hour after the last of it was written, or delete it"
+        )
     if links is not None and allow_http:
         raise InvalidOptionError(
             "links says what links may do, and so does allow_http; give one of them"
