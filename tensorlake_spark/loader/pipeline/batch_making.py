@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidSampleError, TensorLakeError
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError, TensorLakeError
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.order.epoch_order import EpochOrder
 from tensorlake_spark.loader.order.sample_draws import draw_starts, draws_of, generator_of
@@ -161,7 +161,9 @@ class BatchMaking:
                 fetched.positions[place] = position
                 return found
             except _READ_ERRORS as error:
-                if not self._skips or step == MOST_TRIES:
+                # An option that does not fit a sample, such as a crop that is too large, is no fault of the sample.
+                is_wrong = isinstance(error, InvalidOptionError)
+                if not self._skips or is_wrong or step == MOST_TRIES:
                     named = self._source.described(position)
                     raise unread_error(named, error, self._skips) from error
             self._stats.add(skipped=1)

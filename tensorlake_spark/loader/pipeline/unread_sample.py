@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    InvalidOptionError,
+    MissingDataError,
+    TensorLakeError,
+)
 
 
 def unread_error(sample: str, error: Exception, skips: bool) -> Exception:
@@ -26,6 +31,8 @@ def unread_error(sample: str, error: Exception, skips: bool) -> Exception:
     if kind is not MissingDataError and is_gone(error):
         kind = MissingDataError
         said = "the file is gone; a vacuum deleted it, or somebody did: open a newer version of the dataset"
+    if kind is InvalidOptionError:  # it says what to change
+        return kind(f"{sample}: {said}")
     remedy = (
         "those that were tried in its place cannot be read either: check the dataset by check()"
         if skips

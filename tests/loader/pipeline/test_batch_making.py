@@ -219,6 +219,14 @@ def test_skipped_samples_are_counted(broken):
     assert loader.stats()["skipped"] == 2
 
 
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_a_crop_that_does_not_fit_is_never_skipped(digits, on_error):
+    crop = {"image": tl.loader.CenterCrop(8, 17)}  # every fifth image is so wide
+    loader = digits.loader(16, ["image"], transform=crop, on_error=on_error)
+    with pytest.raises(tl.InvalidOptionError, match=r"sample 1 of .* or make it smaller$"):
+        list(loader)
+
+
 def test_a_file_that_vanished_is_named(tmp_path):
     ds = tl.dataset(str(tmp_path), {"x": "int64"})
     ds.extend({"x": np.arange(9)})
