@@ -130,7 +130,7 @@ def append(
             writer = stack.enter_context(_writer(storage, schema, snapshot))
             _add_held(writer, schema, held, reserved)
         held.clear()
-        stack.push(lambda kind, *_: parts.abort() if kind is not None else None)
+        stack.enter_context(parts)
         at = reserved + given
         for columns in rest:
             rows = count_of(columns)
