@@ -30,6 +30,8 @@ from tensorlake_spark.delta.store.storage import Storage
 class PartsWriter:
     """Writes tiles and apart columns of samples; the samples' commit pins what `finish` returns.
 
+    As a context manager it deletes what it wrote, and did not commit, when an error leaves it.
+
     Parameters
     ----------
     storage : Storage
@@ -78,6 +80,13 @@ class PartsWriter:
             for name, kind in schema.items()
             if kind.apart
         }
+
+    def __enter__(self) -> PartsWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.abort()
 
     @property
     def has_apart(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tensorlake_spark.datasets.apart.inner_tables import inner_storage
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.samples.appending import commit_files, reserve
-from tensorlake_spark.datasets.samples.uncommitted import SampleFiles, inner_of
+from tensorlake_spark.datasets.samples.task_samples import SampleFiles, inner_of
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import transaction_done
 from tensorlake_spark.delta.log.requirements import SAMPLES

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 from pyspark import TaskContext
 
-from tensorlake_spark.datasets.samples.uncommitted import SampleFiles, UncommittedSamples
+from tensorlake_spark.datasets.samples.task_samples import SampleFiles, UncommittedSamples
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tensorlake_spark.datasets.apart.inner_tables import inner_storage, stored_names
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.samples.appending import commit_files, reserve
-from tensorlake_spark.datasets.samples.uncommitted import inner_of
+from tensorlake_spark.datasets.samples.task_samples import inner_of
 from tensorlake_spark.datasets.sources.sample_source import Piece, SampleSource
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.schema import SampleSchema

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tensorlake_spark.datasets.samples.uncommitted import SampleFiles, UncommittedSamples
+from tensorlake_spark.datasets.samples.task_samples import SampleFiles, UncommittedSamples
 from tensorlake_spark.datasets.sources.sample_source import Piece, Sample, SampleSource
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot

@@ -92,7 +92,7 @@ class UncommittedSamples:
 
     def __enter__(self) -> UncommittedSamples:
         self._stack.enter_context(self._writer)
-        self._stack.push(lambda kind, *_: self._parts.abort() if kind is not None else None)
+        self._stack.enter_context(self._parts)
         return self
 
     def __exit__(self, *error: Any) -> None:

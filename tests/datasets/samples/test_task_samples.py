@@ -9,7 +9,7 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.samples.appending import commit_files, reserve
-from tensorlake_spark.datasets.samples.uncommitted import SampleFiles, UncommittedSamples, inner_of
+from tensorlake_spark.datasets.samples.task_samples import SampleFiles, UncommittedSamples, inner_of
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
