@@ -28,6 +28,7 @@ from tensorlake_spark.indexing import AnySelection, Box, Selection, place
 from tensorlake_spark.indexing.coords import combine, sort_places, unravel
 from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.base import Layout
+from tensorlake_spark.layouts.quantization.rounded_values import rounded_for
 from tensorlake_spark.layouts.verification import Payload, boxes, checked, integers, naming
 from tensorlake_spark.rows.row import Row, Totals, numbers
 from tensorlake_spark.tensor.sparse import SparseTensor
@@ -170,7 +171,8 @@ class SparseLayout(Layout):
                 f"tensor {spec.id!r} would have shape {hi}; fewer than 2**63 elements can be counted"
             )
         coords = found.coords + offset if offset.any() else found.coords
-        return self.encode_elements(coords, found.values, spec, hi)
+        values = rounded_for(spec, found.values, coords)
+        return self.encode_elements(coords, values, spec, hi)
 
     def new_result(self, spec: TensorSpec, selection: AnySelection, full: bool) -> Gathered:
         if math.prod(selection.storage_shape) >= 2**63:
