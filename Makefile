@@ -58,6 +58,17 @@ $(TRAIN)/.ready: setup.cfg
 	$(TRAIN)/bin/python -m pip install --quiet --no-build-isolation -e '.[torch,images]' 'scikit-learn>=1.5,<2'
 	@touch $@
 
+.PHONY: test-torch
+test-torch: $(TRAIN)/.tests ## The tests that need PyTorch: DataLoaders, the demo, and from Spark by TorchDistributor
+	$(TRAIN)/bin/python -m pytest -m torch tests/loader/frameworks/test_torch_samples.py tests/examples/test_train_demo.py \
+		tests/integration/test_s3_loader.py tests/spark/frames/test_rank_loader.py $(PYTEST_ARGS)
+
+$(TRAIN)/.tests: $(TRAIN)/.ready tests/support/s3server.py
+	$(TRAIN)/bin/python -m pip install --quiet --no-build-isolation -e '.[torch,images,spark,dtypes,s3]' 'pytest>=8.3,<10' 'pytest-cov>=6,<8' 'hypothesis>=6.112,<7'
+	$(TRAIN)/bin/python -c 'import sys; sys.path.insert(0, "tests/support"); import s3server; s3server.fetch()'
+	$(TRAIN)/bin/python -c 'from tensorlake_spark.spark.session import fetch; fetch()'
+	@touch $@
+
 .PHONY: test
 test: $(STAMP) ## Linters and tests, in four processes
 	@$(MAKE) --no-print-directory -j 2 -O lint $(VENV)/.quick

@@ -39,6 +39,7 @@ class AccessLog:
         self._path = f"{folder_of(table)}/{uuid.uuid4()}.json"
         self._counts: Counts = Counter()
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._written = 0.0
         atexit.register(self.flush)
 
@@ -54,13 +55,16 @@ class AccessLog:
 
     def flush(self) -> None:
         """Write what was counted; an error is logged and no more."""
-        with self._lock:
-            counts = bounded(self._counts)
-        if counts:
-            try:
-                _save(self._storage, self._path, counts)
-            except (OSError, TensorLakeError) as error:
-                logger.debug("reads of features are not written to %s: %s", self._path, error)
+        with (
+            self._writing
+        ):  # or an earlier count, that was slow to write, would take a later one's place
+            with self._lock:
+                counts = bounded(self._counts)
+            if counts:
+                try:
+                    _save(self._storage, self._path, counts)
+                except (OSError, TensorLakeError) as error:
+                    logger.debug("reads of features are not written to %s: %s", self._path, error)
 
 
 def folder_of(table: str) -> str:

@@ -100,9 +100,10 @@ class FeatureChange:
         if taken:
             name = min(taken)
             hidden = " (it is deprecated)" if name in found.deprecated else ""
+            others = f", as are {len(taken) - 1} others of these" if len(taken) > 1 else ""
             raise InvalidTensorError(
-                f"feature {name!r} is in {self.table!r} already{hidden}, as are {len(taken) - 1} others of these; drop "
-                "it first, or give the new one another name"
+                f"feature {name!r} is in {self.table!r} already{hidden}{others}; drop it first, or give the new one "
+                "another name"
             )
         for dtype, places in split(table).items():
             group = found.groups.get(dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -16,10 +16,11 @@ from tensorlake_spark.datasets.changes.change_methods import ChangeMethods
 from tensorlake_spark.datasets.column import Column
 from tensorlake_spark.datasets.dataset_extensions import DoorMethods
 from tensorlake_spark.datasets.derived.derived_methods import DerivedMethods
+from tensorlake_spark.datasets.derived.lineage import is_unfinished
 from tensorlake_spark.datasets.interchange.interchange_methods import InterchangeMethods
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.samples.appending import append, count_of
-from tensorlake_spark.datasets.samples.sample_input import batches_of, check_plain
+from tensorlake_spark.datasets.samples.sample_input import as_columns, batches_of, check_plain
 from tensorlake_spark.datasets.samples.sample_plan import SamplePlan, plan
 from tensorlake_spark.datasets.samples.sample_reading import read_table, runs_of
 from tensorlake_spark.datasets.samples.sample_selection import select_samples
@@ -110,6 +111,11 @@ def dataset(
         if pinned or not create:
             raise
         snapshot = None
+    if snapshot is not None and not pinned and is_unfinished(snapshot):
+        raise TableNotFoundError(
+            f"{storage.uri} is a copy that is not complete: another process is at work on it, or was killed; make the copy "
+            "again, which takes what was left out of the way an hour after the last of it was written, or delete it"
+        )
     if links is not None and allow_http:
         raise InvalidOptionError(
             "links says what links may do, and so does allow_http; give one of them"
@@ -151,6 +157,10 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
                 return Column(self, key)
             return Group(self, key)
         return self._samples(key, list(self.schema))
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the dataset has a column, or a group, of a name."""
+        return name in self.schema or name in self.schema.groups()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         names = list(self.schema)
@@ -207,8 +217,9 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
 
         Parameters
         ----------
-        samples : mapping, pandas.DataFrame, pyarrow.Table, or iterable of mappings
-            A mapping has the columns by name, each with a value a sample. What comes one by one is streamed:
+        samples : mapping, pandas.DataFrame, pyarrow.Table, other table of Arrow, or iterable of mappings
+            A mapping has the columns by name, each with a value a sample. A table of Polars is taken, a result of
+            DuckDB, and a reader of record batches. What comes one by one, or batch by batch, is streamed:
             memory is bounded whatever its length.
         transaction : (str, int), optional
             An application and a number that it counts up: a batch that was committed before changes nothing.
@@ -325,10 +336,15 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
             return list(self.schema)
         if isinstance(columns, str):
             raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
-        for name in columns:
+        if not isinstance(columns, Iterable):
+            raise InvalidOptionError(f"columns={columns!r:.80} is no list of names")
+        found = [*columns]
+        for name in found:
+            if not isinstance(name, str):
+                raise InvalidOptionError(f"columns has {name!r:.80} in it, which is no name")
             if not (sid and name == SID):
                 self.type_of(name)
-        return [*columns]
+        return found
 
 
 def _series(values: Any, kind: Type, index: Any) -> Any:
@@ -347,11 +363,21 @@ def _series(values: Any, kind: Type, index: Any) -> Any:
 def _with_schema(samples: Any) -> tuple[Any, SampleSchema]:
     """Return samples, of which the first were looked at, and a schema that fits those."""
     check_plain(samples)
+    samples = as_columns(samples)
+    if isinstance(samples, pa.RecordBatchReader):
+        first = next(samples, pa.RecordBatch.from_pylist([], samples.schema))
+        batches = chain([first], samples)
+        return pa.RecordBatchReader.from_batches(samples.schema, batches), _with_schema(first)[1]
     if isinstance(samples, Mapping):
-        return samples, SampleSchema.infer({k: list(v[:_LOOKED_AT]) for k, v in samples.items()})
+        return samples, SampleSchema.infer({k: _first(v) for k, v in samples.items()})
     rest = iter(samples)
     first = list(islice(rest, _LOOKED_AT))
     return chain(first, rest), SampleSchema.infer(first)
+
+
+def _first(values: Any) -> list[Any]:
+    some = values[:_LOOKED_AT]
+    return some.to_pylist() if isinstance(some, (pa.Array, pa.ChunkedArray)) else list(some)
 
 
 class Group:
@@ -371,6 +397,10 @@ class Group:
 
     def __len__(self) -> int:
         return len(self._table)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the group has a column, or a group, of a name."""
+        return isinstance(name, str) and f"{self.name}/{name}" in self._table
 
     def __getitem__(self, key: Any) -> Any:
         """Return a column, a group in this one, one sample, or several samples, with the names that they have here."""

@@ -64,12 +64,13 @@ class DoorMethods:
             number of ranks. All ranks have equally many batches and samples; where samples do not divide, up to
             ``world_size - 1`` of the epoch's first come again in its last batch.
         splits : int, optional
-            Streams of the block shuffle, a divisor of the samples of a step; 16 or the greatest common divisor.
+            Streams of the block shuffle, which are read side by side; 16.
         workers : int or str
             Threads that decode, by default one for each core; ``"processes"`` for transforms in Python that would
             keep threads waiting.
         transform : callable, or mapping of str to callable, optional
-            Takes a sample as a dict and returns one; or for single columns takes a value and returns one.
+            Takes a sample as a dict and returns one; or for single columns takes a value and returns one. If it has a
+            parameter ``rng`` it gets a NumPy generator, whose numbers follow from seed, epoch and sample alone.
         collate : {"pad", "stack", "list"} or callable, optional
             What becomes of arrays of different shapes: filled up with zeros, an error, or lists as without it. A
             function takes a list of samples, and what it returns is delivered.

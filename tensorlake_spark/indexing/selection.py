@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +42,10 @@ class Run:
     start: int
     stop: int
     step: int = 1
+    count: int = field(init=False, repr=False, compare=False)
+    """Number of indices."""
+    bounds: tuple[int, int] = field(init=False, repr=False, compare=False)
+    """Half-open range from the first to the last index."""
 
     def __post_init__(self) -> None:
         start, stop, step = self.start, self.stop, self.step
@@ -53,20 +57,11 @@ class Run:
             )
         elif stop - start <= step:
             stop, step = start + 1, 1
-        for name, value in (("start", start), ("stop", stop), ("step", step)):
+        count = len(range(start, stop, step))  # kept, for a read asks tens of times
+        bounds = (start, start + (count - 1) * step + 1) if count else (0, 0)
+        found = {"start": start, "stop": stop, "step": step, "count": count, "bounds": bounds}
+        for name, value in found.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def count(self) -> int:
-        """Number of indices."""
-        return len(range(self.start, self.stop, self.step))
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """Half-open range from the first to the last index."""
-        if not self.count:
-            return 0, 0
-        return self.start, self.start + (self.count - 1) * self.step + 1
 
     def hits(self, lo: Array, hi: Array) -> Array:
         """Return for each range ``[lo, hi)`` whether it holds an index."""

@@ -24,7 +24,7 @@ from tensorlake_spark.spark.ingest.samples.sample_ingestion import (
 from tensorlake_spark.spark.session import local_session
 
 _SHARED = {
-    "config", "dataset", "debug", "dry_run", "kind", "progress", "resume", "skip_bad", "source_option", "sources",
+    "apart", "config", "dataset", "debug", "dry_run", "kind", "progress", "resume", "skip_bad", "source_option", "sources",
     "storage_option",
 }  # fmt: skip
 
@@ -68,7 +68,7 @@ def ingest_dataset(
                 used,
                 source,
                 args.dataset,
-                SampleOptions(stored, args.dry_run, args.resume, args.skip_bad),
+                SampleOptions(stored, args.dry_run, args.resume, args.skip_bad, tuple(args.apart)),
             )
     finally:
         if session is None:
@@ -78,7 +78,7 @@ def ingest_dataset(
 
 def check_no_samples(args: argparse.Namespace) -> None:
     """Raise InvalidOptionError if an option of samples is given without a dataset."""
-    for name, value in (("kind", args.kind), ("with", args.source_option)):
+    for name, value in (("kind", args.kind), ("with", args.source_option), ("apart", args.apart)):
         if value:
             raise InvalidOptionError(f"--{name} is for samples; it needs --dataset URI")
 

@@ -68,6 +68,7 @@ is left out if it cannot be read or one of its records will not do; each costs a
 With --dataset samples are added to a dataset, in one commit. SOURCE is a folder, a file, a glob or names with
 braces (train-{000..146}.tar). KIND is found by what lies there: webdataset, coco, yolo, mnist, cifar, urls,
 huggingface or imagefolder. --with gives an option of the kind, as split=train or columns='{"jpg": "image"}'. With
+--apart a new dataset keeps a column in a table of its own. With
 --skip-bad bad samples are left out and listed; with --resume, files that are in the dataset already are not added
 again.
 
@@ -226,6 +227,12 @@ samples.add_argument(
     action="append",
     metavar="NAME=VALUE",
     help="an option of the kind; once for each",
+)
+samples.add_argument(
+    "--apart",
+    action="append",
+    metavar="COLUMN",
+    help="a column that a new dataset keeps in a table of its own; once for each",
 )
 
 _DEFAULTS = defaults_of(

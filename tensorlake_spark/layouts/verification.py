@@ -14,7 +14,7 @@ import pyarrow as pa
 from tensorlake_spark.errors import CorruptDataError, FormatError
 from tensorlake_spark.layouts.coding.chain import parted, unread
 from tensorlake_spark.rows.checksum import corner_bytes, crc32, crc_head, crc_payload
-from tensorlake_spark.rows.row import corners, payloads
+from tensorlake_spark.rows.row import corners, numbers, payloads
 from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, dtype_name
 
 Array = np.ndarray[Any, Any]
@@ -152,7 +152,7 @@ def checked(
     if not len(wanted):
         return []
     heads = [_texts(batch.column(name), wanted) for name in ("layout", "params", "dtype", "codec")]
-    crcs = batch.column("crc").to_numpy(zero_copy_only=False)[wanted].tolist()
+    crcs = numbers(batch.column("crc"))[wanted].tolist()
     values = payloads(batch.column("values"), wanted)
     is_whole = "index" in batch.schema.names
     index = payloads(batch.column("index"), wanted) if is_whole else [None] * len(values)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any
+
+import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError
 
@@ -39,8 +42,11 @@ def byte_size(given: Any, what: str) -> int:
         found = _SIZE.fullmatch(given)
         if found and found[2].upper() in _UNITS:
             size = int(float(found[1]) * _UNITS[found[2].upper()])
-    elif isinstance(given, int) and not isinstance(given, bool):
-        size = given
+    elif hasattr(given, "__index__") and not isinstance(given, bool | np.bool_):
+        try:
+            size = operator.index(given)
+        except TypeError:  # an array of several
+            size = 0
     if size < 1:
         raise InvalidOptionError(
             f"{what}={given!r:.80} is no size; give bytes, or a text such as '512MB'"

@@ -11,9 +11,10 @@ import numpy as np
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.loader.loader_options import LoaderOptions
 from tensorlake_spark.loader.order.counter_random import key_of
-from tensorlake_spark.loader.order.epoch_order import EpochOrder, default_splits
+from tensorlake_spark.loader.order.epoch_order import SPLITS, EpochOrder
 from tensorlake_spark.loader.order.loader_state import LoaderState
 from tensorlake_spark.loader.order.sampling import Draw
+from tensorlake_spark.loader.order.sliding_shuffle import MOST_BUFFER
 from tensorlake_spark.loader.sources.loader_source import SampleSource
 
 Array = np.ndarray[Any, Any]
@@ -90,11 +91,10 @@ class Selection:
 
     def state(self, source: SampleSource, options: LoaderOptions) -> LoaderState:
         """Return the state at the beginning of the first epoch."""
-        splits = options.splits or default_splits(options.global_batch)
         return LoaderState(
             seed=options.seed,
-            splits=splits if options.shuffle == "block" else 1,
-            buffer=max(1, int(options.buffer / source.sample_bytes)),
+            splits=(options.splits or SPLITS) if options.shuffle == "block" else 1,
+            buffer=min(max(1, int(options.buffer / source.sample_bytes)), MOST_BUFFER),
             batch=options.global_batch,
             shuffle=options.shuffle,  # type: ignore[arg-type]
             version=source.version or 0,

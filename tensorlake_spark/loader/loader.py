@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import replace
@@ -60,6 +61,7 @@ class Loader:
         self._stats = LoaderStats()
         self._running: Batches | None = None
         self._pool: WorkerPool | None = None
+        self._pid = os.getpid()
 
     def __repr__(self) -> str:
         rank = f", rank {self._options.rank} of {self._options.world_size}"
@@ -72,6 +74,7 @@ class Loader:
         return len(self._numbers(self._order(self._next())))
 
     def __iter__(self) -> Iterator[Any]:
+        self._check_process()
         state = self._next()
         self._state, self._resumes = state, False
         order = self._order(state)
@@ -88,7 +91,7 @@ class Loader:
     def _batches(self, order: EpochOrder, numbers: range, state: LoaderState) -> Batches:
         """Return what makes the batches of an epoch."""
         source, options = self._source, self._options
-        key = key_of("transform", state.seed, state.epoch, state.selection)
+        key = key_of("transform", state.seed, state.epoch)
         skips = options.on_error == "skip"
         memory = int(options.memory * (1 - source.reserved))
         ahead = _AHEAD if options.prefetch is None else options.prefetch
@@ -142,10 +145,19 @@ class Loader:
 
     def share(self, worker: int, workers: int) -> Loader:
         """Return a loader of each `workers`-th batch from number `worker` on, of the same place in the epoch."""
+        self._check_process()
         source = copy(
             self._source
         )  # with locks of its own: a forked child may have those of a thread that is gone
         return _placed(source, self._selection, self._options, self._next(), worker, workers)
+
+    def _check_process(self) -> None:
+        """Raise InvalidOptionError in a forked child that would read a store: it may wait for a thread that is gone."""
+        if self._source.is_remote and os.getpid() != self._pid:
+            raise InvalidOptionError(
+                f"{self._source.what} is in an object store, and what reads from it is not made to be forked; start workers "
+                'of a DataLoader by multiprocessing_context="spawn"'
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         place = self._next(), self._worker, self._workers

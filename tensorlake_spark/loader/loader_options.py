@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.loader.byte_size import byte_size
 from tensorlake_spark.loader.pipeline.collation import Collate, check_collate
@@ -15,6 +17,7 @@ BUFFER_BYTES = 128 << 20
 """Stored bytes among which ``shuffle=True`` moves samples."""
 
 _SHUFFLES = ("block", "global")
+_MOST_SPLITS = 1024
 
 
 @dataclass(frozen=True)
@@ -106,24 +109,31 @@ def checked_options(
             f"rank={number} is not below world_size={world}; ranks are counted from 0 to {world - 1}"
         )
     mode, buffer = _shuffle(shuffle)
-    if splits is not None and (size * world) % whole("splits", splits, 1):
-        raise InvalidOptionError(
-            f"splits={splits} does not divide the {size * world} samples of a step (batch_size * world_size); give a "
-            "divisor of it"
-        )
+    if splits is not None:
+        splits = whole("splits", splits, 1)
+        if splits > _MOST_SPLITS:
+            raise InvalidOptionError(
+                f"splits={splits} streams are too many to be read side by side; give at most {_MOST_SPLITS}"
+            )
     if on_error not in ("raise", "skip"):
         raise InvalidOptionError(f"on_error={on_error!r:.80} is neither 'raise' nor 'skip'")
     if not (transform is None or callable(transform) or isinstance(transform, Mapping)):
         raise InvalidOptionError(
             f"transform={transform!r:.80} is no function of a sample, and no mapping of columns to functions"
         )
-    if type(drop_last) is not bool:
-        raise InvalidOptionError(f"drop_last={drop_last!r:.80} is not True or False")
+    flag("drop_last", drop_last)
     return LoaderOptions(
         size, mode, buffer, whole("seed", seed, 0), number, world, splits, _workers(workers), transform,
         check_collate(collate), drop_last, byte_size(memory, "memory"),
         None if prefetch is None else whole("prefetch", prefetch, 1), on_error, cache,
     )  # fmt: skip
+
+
+def flag(name: str, given: Any) -> bool:
+    """Return True or False; raises InvalidOptionError for anything else."""
+    if type(given) is not bool:
+        raise InvalidOptionError(f"{name}={given!r:.80} is not True or False")
+    return given
 
 
 def whole(name: str, given: Any, least: int) -> int:
@@ -140,14 +150,15 @@ def whole(name: str, given: Any, least: int) -> int:
 
 
 def _shuffle(given: Any) -> tuple[str | None, int]:
-    if given is False or given is None:
-        return None, BUFFER_BYTES
-    if given is True:
-        return "block", BUFFER_BYTES
-    if given in _SHUFFLES:
+    if given is None or isinstance(given, bool | np.bool_):
+        return ("block" if given else None), BUFFER_BYTES
+    if isinstance(given, str) and given in _SHUFFLES:
         return given, BUFFER_BYTES
     try:
-        return "block", byte_size(given, "shuffle")
+        size = byte_size(given, "shuffle")
+        if size == 1:  # as others write True
+            raise InvalidOptionError("one byte")
+        return "block", size
     except InvalidOptionError:
         near = did_you_mean(given, _SHUFFLES) if isinstance(given, str) else ""
         raise InvalidOptionError(

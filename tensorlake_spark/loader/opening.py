@@ -13,10 +13,10 @@ from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.loader.columns.picture_reading import is_picture
 from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader import Loader
-from tensorlake_spark.loader.loader_options import LoaderOptions, checked_options, whole
-from tensorlake_spark.loader.order.sampling import balanced, checked_weights
+from tensorlake_spark.loader.loader_options import LoaderOptions, checked_options
 from tensorlake_spark.loader.sources.dataset_samples import DatasetSamples
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
+from tensorlake_spark.loader.weighing import drawing_weights
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
@@ -63,13 +63,15 @@ def loader_of_dataset(
             raise InvalidOptionError(
                 f"no sample of the dataset at {dataset.uri} fits where={where!r:.200}; a loader needs at least one"
             )
-    drawn = _weights(dataset, positions, weights, balance)
-    if samples is not None:
-        whole("samples", samples, 1)
-        if drawn is None:
-            raise InvalidOptionError(
-                f"samples={samples} is how many are drawn by weights; give weights or balance too"
-            )
+    drawn = drawing_weights(
+        weights,
+        balance,
+        samples,
+        replacement,
+        lambda name: _column(dataset, name, positions),
+        len(dataset),
+        positions,
+    )
     selection = Selection(positions, drawn, samples, replacement)
     images, checked = _image_transforms(checked, names, dataset)
     source = DatasetSamples(dataset.parts, names, images, checked.memory, checked.cache)
@@ -112,31 +114,8 @@ def _image_transforms(
     return images, replace(options, transform=rest or None)
 
 
-def _weights(
-    dataset: Dataset, positions: Array | None, weights: Any, balance: str | None
-) -> Array | None:
-    if weights is not None and balance is not None:
-        raise InvalidOptionError("weights and balance both say how likely a sample is; give one")
-    if balance is not None:
-        return balanced(_column(dataset, balance, positions))
-    if weights is None:
-        return None
-    if isinstance(weights, str):
-        weights = _column(dataset, weights, positions)
-    count = len(dataset) if positions is None else len(positions)
-    if np.shape(weights) == (len(dataset),) and positions is not None and count != len(dataset):
-        weights = np.asarray(weights)[positions]
-    return checked_weights(weights, count)
-
-
-def _column(dataset: Dataset, name: str, positions: Array | None) -> Array:
+def _column(dataset: Dataset, name: str, positions: Array | None) -> Any:
     dataset.type_of(name)
     chosen = np.arange(len(dataset)) if positions is None else positions
     parts = dataset.parts
-    array = read_column(parts, name, chosen)
-    found = values_of(parts, name, array, chosen)
-    if not isinstance(found, np.ndarray) or found.ndim != 1:
-        raise InvalidOptionError(
-            f"column {name!r} is not one number a sample, without nulls; choose another, or give an array"
-        )
-    return found
+    return values_of(parts, name, read_column(parts, name, chosen), chosen)

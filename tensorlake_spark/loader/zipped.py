@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader import Loader
-from tensorlake_spark.loader.loader_options import checked_options, whole
-from tensorlake_spark.loader.order.sampling import checked_weights
+from tensorlake_spark.loader.loader_options import checked_options
 from tensorlake_spark.loader.sources.tensor_samples import TensorSamples
+from tensorlake_spark.loader.weighing import drawing_weights
 
 
 class Zipped:
@@ -37,6 +36,7 @@ class Zipped:
         axis: int = 0,
         *,
         weights: Any = None,
+        balance: str | None = None,
         samples: int | None = None,
         replacement: bool = True,
         **options: Any,
@@ -46,23 +46,48 @@ class Zipped:
         Parameters
         ----------
         batch_size, axis, weights, samples, replacement, **options
-            As `TensorRef.loader` takes them.
+            As `TensorRef.loader` takes them. `weights` may also be the name of one of the tensors.
+        balance : str, optional
+            The name of a tensor of labels: each is drawn as often as the others.
 
         Raises
         ------
         InvalidOptionError
             If an option is not what it should be, or tensors are not equally long along the axis.
         """
-        checked = checked_options(batch_size, **options)
-        source = TensorSamples(self.refs, axis, checked.memory, checked.cache)
-        drawn = None if weights is None else checked_weights(np.asarray(weights), len(source))
-        if samples is not None:
-            whole("samples", samples, 1)
-            if drawn is None:
+        for name in ("columns", "where"):
+            if options.pop(name, None) is not None:
                 raise InvalidOptionError(
-                    f"samples={samples} is how many are drawn by weights; give weights too"
+                    f"{name}= is for datasets, and these are tensors; give tl.zip the tensors, and weights of 0 for "
+                    "slices that are left out"
                 )
+        checked = checked_options(batch_size, **options)
+        if isinstance(checked.transform, Mapping):
+            for name, one in checked.transform.items():
+                _check_transform(name, one, list(self.refs))
+        source = TensorSamples(self.refs, axis, checked.memory, checked.cache)
+        drawn = drawing_weights(weights, balance, samples, replacement, self._values, len(source))
         return Loader(source, Selection(None, drawn, samples, replacement), checked)
+
+    def _values(self, name: str) -> Any:
+        if name not in self.refs:
+            raise InvalidOptionError(
+                f"there is no tensor {name!r:.80} here{did_you_mean(name, list(self.refs))}; give one of "
+                f"{', '.join(self.refs)}, or an array"
+            )
+        return self.refs[name][...]
+
+
+def _check_transform(name: Any, transform: Any, names: list[str]) -> None:
+    if name not in names:
+        raise InvalidOptionError(
+            f"transform names {name!r:.80}, which is no tensor here{did_you_mean(str(name), names)}; there are "
+            f"{', '.join(names)}"
+        )
+    if not callable(transform):
+        raise InvalidOptionError(
+            f"transform={transform!r:.80} of tensor {name!r} is no function of a slice"
+        )
 
 
 def zip(*refs: TensorRef, **named: TensorRef) -> Zipped:  # noqa: A001 - tl.zip
@@ -87,7 +112,7 @@ def zip(*refs: TensorRef, **named: TensorRef) -> Zipped:  # noqa: A001 - tl.zip
 
     Examples
     --------
-    >>> import tempfile, tensorlake_spark as tl
+    >>> import tempfile, numpy as np, tensorlake_spark as tl
     >>> lake = tl.open(tempfile.mkdtemp())
     >>> x, y = lake.write("x", np.arange(8).reshape(4, 2)), lake.write("y", np.arange(4))
     >>> [batch["label"].tolist() for batch in tl.zip(x, label=y).loader(3)]

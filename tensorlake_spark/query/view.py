@@ -280,7 +280,7 @@ class View:
         Parameters
         ----------
         batch_size, columns, **options
-            As `Dataset.loader` takes them, without those that say what is selected: that is for the query.
+            As `Dataset.loader` takes them; names are those of the view's columns.
 
         Examples
         --------

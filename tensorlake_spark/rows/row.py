@@ -257,8 +257,49 @@ def payload_sizes(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
     """Return the bytes of each row's payload, int64."""
     out = np.zeros(rows.num_rows, np.int64)
     for name in PAYLOAD:
-        out += pc.fill_null(pc.binary_length(rows.column(name)), 0).to_numpy(False)
+        out += numbers(pc.fill_null(pc.binary_length(rows.column(name)), 0))
     return out
+
+
+def numbers(column: pa.Array) -> np.ndarray[Any, Any]:
+    """Return a column of numbers as NumPy's array, without a copy if it is int64 and has no nulls.
+
+    `pyarrow.Array.to_numpy` imports pandas where that is installed, for which a first read would wait half a second.
+
+    Examples
+    --------
+    >>> numbers(pa.array([7, 8, 9]).slice(1)).tolist()
+    [8, 9]
+    """
+    if column.type != pa.int64() or column.null_count or not len(column):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    return np.frombuffer(column.buffers()[1], np.int64, len(column), column.offset * 8)
+
+
+def is_text(column: pa.Array | pa.ChunkedArray, text: str) -> Any:
+    """Return for each value of a column of strings whether it is a text; without pandas, as `numbers`.
+
+    Examples
+    --------
+    >>> is_text(pa.array(["a", "b", None]), "b").to_pylist()
+    [False, True, False]
+    """
+    data = text.encode()
+    ends = pa.py_buffer(np.array([0, len(data)], np.int32))
+    wanted = pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(data)])
+    return pc.is_in(column, value_set=wanted)
+
+
+def bools(mask: np.ndarray[Any, Any]) -> pa.Array:
+    """Return a mask as Arrow has it; without pandas, as `numbers`.
+
+    Examples
+    --------
+    >>> bools(np.array([True, False])).to_pylist()
+    [True, False]
+    """
+    packed = pa.py_buffer(np.packbits(mask, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, packed], 0)
 
 
 def corners(batch: pa.RecordBatch, ndim: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -277,7 +318,7 @@ def corners(batch: pa.RecordBatch, ndim: int) -> tuple[np.ndarray[Any, Any], np.
             leaf = batch.column(name).field(f"d{k}")
             if leaf.null_count:
                 raise CorruptDataError(f"{leaf.null_count} rows have no {name}.d{k}")
-            out[side, :, k] = leaf.to_numpy(zero_copy_only=False)
+            out[side, :, k] = numbers(leaf)
     if ndim > STORED_AXES:
         for i, text in enumerate(batch.column("params").to_pylist()):
             try:

@@ -48,6 +48,7 @@ class StoredSource:
         self._snapshot, self._meta = snapshot, meta
         self._first, self._stop, self._dense = first, stop, dense
         self.shape, self.dtype = meta.spec.shape, meta.spec.dtype
+        self.by_elements = stored_layout(meta.spec).is_sparse
         self.nbytes = None
 
     def density(self) -> float:

@@ -20,6 +20,7 @@ from tensorlake_spark.layouts.ftsf import paper_block
 from tensorlake_spark.layouts.quantization import bit_rounding, quantized_block
 from tensorlake_spark.layouts.quantization.kinds import (
     KEY,
+    ROUNDED,
     Quantization,
     check_quantization,
     counted_dtype,
@@ -97,7 +98,9 @@ def check_mapping(name: str, value: Any) -> None:
         )
 
 
-def auto_layout(density: float, options: WriteOptions, is_filled: bool) -> tuple[str, str]:
+def auto_layout(
+    density: float, options: WriteOptions, is_filled: bool, by_elements: bool = False
+) -> tuple[str, str]:
     """Return the layout that ``"auto"`` stands for, and why: dense if enough elements are not zero, else blocks.
 
     The share is that of the paper (Delta Tensor, section IV-B): 10 %, or `WriteOptions.threshold`.
@@ -110,6 +113,9 @@ def auto_layout(density: float, options: WriteOptions, is_filled: bool) -> tuple
         What the writer asked for.
     is_filled : bool
         Whether the fill value is another one than zero.
+    by_elements : bool
+        Whether the elements are given one by one, as cells or as a `SparseTensor`: floats in fewer bits do not make
+        chunks of them.
 
     Examples
     --------
@@ -118,8 +124,9 @@ def auto_layout(density: float, options: WriteOptions, is_filled: bool) -> tuple
     """
     if options.chunk_rank is not None:
         return "ftsf", "chunk_rank is an option of dense chunks"
-    if options.quantization is not None:
-        return "ftsf", "quantize is an option of dense chunks"
+    known = options.quantization
+    if known is not None and not (by_elements and known.kind in ROUNDED):
+        return "ftsf", "quantize stores chunks in fewer bits than it does elements"
     if is_filled:
         return "ftsf", f"sparse layouts leave out zeros, not {options.fill_value!r}"
     if density >= options.threshold:
@@ -132,7 +139,8 @@ def choose_layout(tensor_id: str, source: Source, options: WriteOptions, fill: b
     """Return the layout of a tensor that is written afresh; what ``"auto"`` stands for is logged."""
     if options.layout != "auto":
         return options.layout
-    name, reason = auto_layout(source.density(), options, any(fill))
+    by_elements = bool(getattr(source, "by_elements", False))
+    name, reason = auto_layout(source.density(), options, any(fill), by_elements)
     tell_layout(tensor_id, name, reason)
     return name
 
@@ -170,7 +178,7 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     else:
         block = layout.default_block(
             source.shape,
-            counted_dtype(options.quantization, dtype),
+            dtype if layout.is_sparse else counted_dtype(options.quantization, dtype),
             source.density() if layout.is_sparse else 1,
         )
     spec = TensorSpec(
@@ -190,13 +198,13 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     quantization = options.quantization
     if quantization is not None:
         check_quantization(quantization, tensor_id, dtype, layout.name, not layout.is_sparse)
-        if not quantized_block.keeps_fill(spec.fill_value, quantization):
+        if not layout.is_sparse and not quantized_block.keeps_fill(spec.fill_value, quantization):
             raise InvalidOptionError(
                 f"fill_value={options.fill_value!r} of tensor {tensor_id!r} would be read as another value with "
                 f"quantize={quantization.to_json()!r}; use fill_value=0, or quantise without loss ('split')"
             )
         spec = replace(spec, params={**spec.params, KEY: quantization.to_json()})
-    step = "" if quantization is None else quantization.codec_step
+    step = "" if quantization is None or layout.is_sparse else quantization.codec_step
     if options.codec in BY_TRYING:
         choose = layout.choose_codec if options.codec == "auto" else layout.smallest_codec
         codec = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -118,6 +118,7 @@ class SparseSource:
 
     data: SparseTensor
     leading_axis: int = 0
+    by_elements: ClassVar[bool] = True
 
     @property
     def shape(self) -> tuple[int, ...]:

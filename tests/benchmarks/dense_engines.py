@@ -29,6 +29,11 @@ def bands(array: Array) -> Shape:
     return (1, *array.shape[1:-2], max(1, array.shape[-2] // 4), array.shape[-1])
 
 
+def planes(array: Array) -> Shape:
+    """Return a chunk of a whole plane, or a whole image of one colour."""
+    return (1,) * (array.ndim - 2) + array.shape[-2:]
+
+
 def _npy_write(path: Path, array: Array) -> None:
     path.mkdir()
     np.save(path / "x.npy", array)
@@ -39,7 +44,8 @@ def _npy_open(path: Path) -> Any:
 
 
 def _named(chunk: Callable[[Array], Shape]) -> str:
-    return "chunk = an image or 64^3" if chunk is whole else "chunk = a quarter of an image"
+    named = {whole: "an image or 64^3", bands: "a quarter of an image", planes: "a whole plane"}
+    return f"chunk = {named[chunk]}"
 
 
 def _zarr(codec: str, chunk: Callable[[Array], Shape], **options: Any) -> Engine:
@@ -232,5 +238,7 @@ ENGINES = {
     "lance-zstd": _lance(compress=True),
     "zarr-blosc-bands": _zarr("blosc", bands, extra=True),
     "tensorstore-bands": _tensorstore(bands, extra=True),
+    "zarr-blosc-planes": _zarr("blosc", planes, extra=True),
+    "tensorstore-planes": _tensorstore(planes, extra=True),
 }  # fmt: skip
-"""By name; ours first, then plain NumPy, then the peers, at last peers with chunks such as ours."""
+"""By name; ours first, then plain NumPy, then the peers, at last peers with chunks such as ours, and with whole planes."""

@@ -1,6 +1,7 @@
 """Reads of features are counted beside the table, and no read depends on it."""
 
 import logging
+import threading
 from collections import Counter
 
 import numpy as np
@@ -31,6 +32,37 @@ def test_reads_are_counted_only_if_that_is_asked_for(features):
     features.record(False)
     features.read(["f2"])
     assert features.accessed == {("f1", "f9"): 3, ("f2",): 1}
+
+
+class SlowFirst(Storage):
+    """A place whose first small file takes until `go` is set."""
+
+    begun, go, done = threading.Event(), threading.Event(), threading.Event()
+
+    def put_whole(self, name, data):
+        is_first = not self.begun.is_set()
+        self.begun.set()
+        assert not is_first or self.go.wait(60)
+        Storage.put_whole(self, name, data)
+        if is_first:
+            self.done.set()
+
+
+def test_an_earlier_count_does_not_take_the_place_of_a_later_one(tmp_path):
+    """The thread of the first read was still writing 1 when all three were written, and 1 stayed."""
+    storage = SlowFirst(str(tmp_path))
+    log = AccessLog(storage, "w")
+    log.count(["a"])  # written by a thread, as it is the first
+    assert storage.begun.wait(60)
+    log.count(["a"])
+    log.count(["a"])
+    last = threading.Thread(target=log.flush)
+    last.start()
+    last.join(0.2)
+    storage.go.set()
+    last.join(60)
+    assert storage.done.wait(60)
+    assert accessed(storage, "w") == {("a",): 3}
 
 
 def test_counts_of_all_processes_are_added_up(features):

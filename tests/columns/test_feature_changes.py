@@ -109,7 +109,8 @@ def test_features_that_do_not_fit(ctr):
         ctr.add(ALL.select(["score", "age"]))
     ctr.deprecate(["age"])
     with pytest.raises(
-        tl.InvalidTensorError, match=r"feature 'age' is in 'ctr' already \(it is deprecated\)"
+        tl.InvalidTensorError,
+        match=r"feature 'age' is in 'ctr' already \(it is deprecated\); drop it first",
     ):
         ctr.add(ALL.select(["age"]))
     assert ctr.version == 2

@@ -94,6 +94,16 @@ def test_groups(ds):
     assert len(group) == 30
 
 
+def test_names_are_in_a_dataset_and_in_its_groups(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"a": "int32", "g/b": "int32", "g/h/c": "int32"})
+    for given in ({}, {"a": [1]}):
+        if given:
+            ds.extend(given)
+        assert [name in ds for name in ("a", "g", "g/b", "g/h", "g/h/c")] == [True] * 5
+        assert [name in ds for name in ("b", "g/", "sid", 0, None)] == [False] * 5
+        assert [name in ds["g"] for name in ("b", "h", "h/c", "a", 0)] == [True] * 3 + [False] * 2
+
+
 def test_iteration_gives_samples(ds):
     names = [sample["training/name"] for sample in ds]
     assert names == [f"n{n}" for n in range(30)]

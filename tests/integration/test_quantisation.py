@@ -214,7 +214,7 @@ def test_what_has_no_quantisation_is_refused(lake):
     for x in (np.arange(9), np.ones(4, bool), np.ones(3, "c8"), np.zeros(2, "M8[s]")):
         with pytest.raises(InvalidOptionError, match="is not for dtype"):
             lake.write("x", x, quantize="int8")
-    with pytest.raises(InvalidOptionError, match="only ftsf stores quantised values"):
+    with pytest.raises(InvalidOptionError, match="a sparse layout rounds values one by one"):
         lake.write("x", field(), layout="csr", quantize="int8")
     with pytest.raises(
         InvalidOptionError, match=r"give quantize=\{'error': 0.001\} and codec='zstd'"

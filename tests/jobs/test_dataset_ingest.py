@@ -42,6 +42,18 @@ def test_resume_tells_that_all_is_there(job, photos, tmp_path):
     assert len(tl.dataset(str(tmp_path / "ds"))) == 6
 
 
+def test_images_are_kept_apart_if_one_says_so(job, photos, tmp_path):
+    uri = tmp_path / "ds"
+    done = job("--dataset", uri, "--apart", "image", photos)
+    assert (done.code, done.json["samples"]) == (0, 6)
+    ds = tl.dataset(str(uri))
+    assert ds.schema["image"].apart
+    np.testing.assert_array_equal(ds["image"][5], np.full((2, 3), 2))
+    wrong = job("--dataset", tmp_path / "other", "--apart", "imag", photos)
+    assert wrong.code == 2
+    assert "no column 'imag' to keep apart; did you mean 'image'" in wrong.err
+
+
 def test_bad_samples_are_an_error_or_left_out(job, photos, tmp_path):
     (photos / "cat/1.png").write_bytes(b"junk")
     failed = job("--dataset", tmp_path / "ds", photos)
@@ -62,6 +74,7 @@ def test_bad_samples_are_an_error_or_left_out(job, photos, tmp_path):
         (["--dataset", "ds", "--with", "splitt=train"], "did you mean 'split'"),
         (["--dataset", "ds", "--kind", "cocoo"], "did you mean 'coco'"),
         (["--table", "t", "--id", "x", "--kind", "coco"], "--kind is for samples"),
+        (["--table", "t", "--id", "x", "--apart", "image"], "--apart is for samples"),
     ],
 )
 def test_options_that_will_not_do(job, photos, tmp_path, monkeypatch, words, said):

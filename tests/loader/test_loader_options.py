@@ -1,5 +1,6 @@
 """What is wrong with the options of a loader is said in one line."""
 
+import numpy as np
 import pytest
 
 import tensorlake_spark as tl
@@ -24,8 +25,11 @@ def test_ways_to_shuffle(given, mode, buffer):
         ({"rank": 2, "world_size": 2}, "rank=2 is not below world_size=2; ranks are counted from 0 to 1"),
         ({"rank": -1}, "rank=-1 is not a whole number of at least 0"),
         ({"world_size": 0}, "world_size=0 is not a whole number of at least 1"),
-        ({"splits": 3}, "splits=3 does not divide the 8 samples of a step"),
+        ({"splits": 0}, "splits=0 is not a whole number of at least 1"),
+        ({"splits": 5000}, "splits=5000 streams are too many to be read side by side; give at most 1024"),
         ({"shuffle": "blocks"}, "did you mean 'block'"),
+        ({"shuffle": 1}, "shuffle=1 is not True, False, 'block', 'global' or a size in bytes"),
+        ({"shuffle": np.zeros(3)}, "is not True, False, 'block', 'global' or a size in bytes"),
         ({"workers": 0}, "workers=0 is not a number of threads"),
         ({"workers": "threads"}, "workers='threads' is not a number of threads"),
         ({"memory": "much"}, "memory='much' is no size"),

@@ -42,6 +42,18 @@ def test_classes_in_balance(digits):
     assert (drawn[0] != drawn[1]).any()  # drawn anew
 
 
+def test_texts_in_balance(digits):
+    """One text, and 99 others: it is drawn as often as each of them."""
+    loader = digits.loader(100, ["sid"], where="sid < 100", balance="name", samples=1000)
+    drawn = np.concatenate([batch["sid"] for batch in loader])
+    assert len({*drawn.tolist()}) == 100
+
+
+def test_a_buffer_that_is_larger_than_any_table(digits):
+    found = labels(digits.loader(16, ["label"], shuffle="100TB"))
+    assert sorted(found.tolist()) == sorted(digits["label"][:].tolist())
+
+
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
@@ -54,7 +66,11 @@ def test_classes_in_balance(digits):
         ),
         ({"where": "label >"}, ValueError, "label >"),
         ({"weights": [1.0, 2.0]}, ValueError, "2"),
+        ({"columns": [3]}, ValueError, "columns has 3 in it, which is no name"),
+        ({"columns": 3}, ValueError, "columns=3 is no list of names"),
         ({"weights": "name"}, ValueError, "column 'name' is not one number a sample"),
+        ({"balance": "x"}, ValueError, "column 'x' is not one label a sample"),
+        ({"weights": "label", "replacement": 0}, ValueError, "replacement=0 is not True or False"),
         ({"weights": "label", "balance": "label"}, ValueError, "give one"),
         ({"samples": 5}, ValueError, "give weights or balance too"),
         ({"transform": {"lable": abs}}, ValueError, "did you mean 'label'"),

@@ -68,3 +68,30 @@ def test_mistakes(lake):
     with pytest.raises(InvalidOptionError, match="shuffle="):
         tl.zip(ref).loader(4, shuffle="often")
     assert repr(tl.zip(x=ref)) == "<Zipped of x=(30,)>"
+
+
+def test_a_tensor_says_how_likely_slices_are(lake):
+    labels = np.repeat([0, 1], [25, 5])
+    zipped = tl.zip(x=lake.write("x", IMAGES), y=lake.write("y", labels))
+    drawn = np.concatenate([b["y"] for b in zipped.loader(50, weights="y", samples=100)])
+    assert drawn.tolist() == [1] * 100
+    drawn = np.concatenate([b["y"] for b in zipped.loader(50, balance="y", samples=1000)])
+    assert 0.4 < drawn.mean() < 0.6
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"where": "y > 3"}, "where= is for datasets, and these are tensors; .*weights of 0"),
+        ({"columns": ["x"]}, "columns= is for datasets"),
+        ({"weights": "z"}, "there is no tensor 'z' here.*one of x, y"),
+        ({"weights": "x"}, "column 'x' is not one number a sample"),
+        ({"transform": {"z": abs}}, "transform names 'z', which is no tensor here"),
+        ({"transform": {"x": 3}}, "of tensor 'x' is no function of a slice"),
+        ({"transform": {"x": tl.loader.RandomFlip()}}, "of tensor 'x' is no function of a slice"),
+    ],
+)
+def test_what_is_wrong(lake, options, says):
+    zipped = tl.zip(x=lake.write("x", IMAGES), y=lake.write("y", LABELS))
+    with pytest.raises(InvalidOptionError, match=says):
+        zipped.loader(4, **options)

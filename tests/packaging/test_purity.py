@@ -1,11 +1,16 @@
 """What an import brings along."""
 
+import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
 import tensorlake_spark
+import tensorlake_spark as tl
 
 PACKAGE = Path(tensorlake_spark.__file__).parent
 
@@ -54,6 +59,27 @@ def test_a_lake_brings_no_more_than_it_needs(tmp_path):
         "pyspark", "delta", "pandas", "scipy", "matplotlib", "torch", "hypothesis", "ml_dtypes",
         "boto3",
     }  # fmt: skip
+
+
+def test_reading_brings_no_pandas(tmp_path):
+    """pyarrow imports it in many of its conversions: a first read waited a quarter of a second for it."""
+    values = np.arange(600.0).reshape(20, 30)
+    lake = tl.open(tmp_path)
+    lake.write("dense", values)
+    for layout in ("bsgs", "coo", "csr", "csc", "csf"):
+        lake.write(layout, values * (values % 7 == 0), layout=layout)
+    lake.features("wide").write(pa.table({"a": [1.5, 2.5], "b": [None, 3.5], "c": [1, 2]}))
+    code = f"""
+import tensorlake_spark as tl
+lake = tl.open({str(tmp_path)!r})
+assert lake["dense"][3, 4] == 94
+for layout in ("bsgs", "coo", "csr", "csc", "csf"):
+    assert lake[layout][0].nnz == 4 and lake[layout][...].nnz == 85
+found = lake.features("wide").read(["a", "c"], rows=slice(0, 2))
+assert found.num_columns == 2, found
+"""
+    assert importlib.util.find_spec("pandas") is not None
+    assert "pandas" not in modules_after(code)
 
 
 def test_indexing_brings_numpy_and_our_errors_only():

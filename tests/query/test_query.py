@@ -213,8 +213,9 @@ def test_sample_by_draws_by_weight_and_seed(shapes):
     shares = np.bincount(many, minlength=3) / 4000
     counts = np.bincount(shapes.labels, minlength=3) * [0, 1, 3]
     assert np.allclose(shares, counts / counts.sum(), atol=0.04)
-    once = shapes.ds.query(sql.format("REPLACE FALSE", 1000)).sids
-    assert sorted(once) == np.flatnonzero(shapes.labels > 0).tolist()
+    for said in ("REPLACE FALSE", ""):
+        once = shapes.ds.query(sql.format(said, 1000)).sids
+        assert sorted(once) == np.flatnonzero(shapes.labels > 0).tolist()
     drawn = [shapes.ds.query(sql.format("", 9), seed=seed).sids.tolist() for seed in (1, 1, 2)]
     assert drawn[0] == drawn[1] != drawn[2]
 

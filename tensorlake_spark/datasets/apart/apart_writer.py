@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import Change, StaleChange, commit
 from tensorlake_spark.delta.log.data_file import DataFile, discard
 from tensorlake_spark.delta.log.properties import FILE_BYTES
-from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.column_assembly import assembled
 from tensorlake_spark.delta.samples.sample_writer import SampleWriter
@@ -105,15 +106,28 @@ class ApartWriter:
         """Return the files with all rows, which no commit names; another process may commit them."""
         return [file for writer in self._writers for file in writer.finish()]
 
-    def committed(self, files: list[DataFile]) -> list[Written]:
-        """Commit files with rows to the column's table, which is created if there is none."""
+    def committed(self, files: list[DataFile], again: bool = False) -> list[Written]:
+        """Commit files with rows to the column's table, which is created if there is none.
+
+        With `again` an earlier attempt may have committed some of them: their rows are not added twice.
+        """
         if not files:
             return []
-        create_samples_table(self._inner, self._schema.to_arrow())
+        newest = create_samples_table(self._inner, self._schema.to_arrow())
+        if again:
+            files = self._missing(files, newest)
+            if not files:
+                return [Written(self.folder, newest.version)]
         if self._replaces:
             return [self._replaced(files)]
         after = commit(self._inner, Change({}, files, (), "extend", kind=SAMPLES))
         return [Written(self.folder, after.version)]
+
+    def _missing(self, files: list[DataFile], newest: Snapshot) -> list[DataFile]:
+        """Return files whose rows the column's table has not, by the first number of each."""
+        first = np.array([json.loads(file.stats)["minValues"][SID] for file in files], np.int64)
+        there = StoredSamples(newest).positions_of(first) >= 0
+        return [file for file, known in zip(files, there.tolist(), strict=True) if not known]
 
     def abort(self) -> None:
         """Delete what was written and is not committed."""

@@ -30,6 +30,8 @@ from tensorlake_spark.delta.store.storage import Storage
 class PartsWriter:
     """Writes tiles and apart columns of samples; the samples' commit pins what `finish` returns.
 
+    As a context manager it deletes what it wrote, and did not commit, when an error leaves it.
+
     Parameters
     ----------
     storage : Storage
@@ -78,6 +80,13 @@ class PartsWriter:
             for name, kind in schema.items()
             if kind.apart
         }
+
+    def __enter__(self) -> PartsWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.abort()
 
     @property
     def has_apart(self) -> bool:
@@ -144,6 +153,39 @@ class PartsWriter:
                 left[name] = values
         return left
 
+    def checked(self, columns: Mapping[str, Any], count: int, first: int) -> dict[str, Any]:
+        """Return what `take` would leave of new samples, and write nothing.
+
+        Parameters
+        ----------
+        columns : mapping
+            `opened` columns: for each a value a sample.
+        count : int
+            How many samples there are.
+        first : int
+            As for `opened`.
+
+        Raises
+        ------
+        InvalidSampleError
+            If a sample does not fit its column.
+        """
+        left = {}
+        for name in [*columns, *(self._apart.keys() - columns.keys())]:
+            kind, values = self.schema[name], columns.get(name, [None] * count)
+            if is_tileable(kind):
+                values = self._tiles.checked(values, kind, Place(name, first))
+            if kind.apart:
+                kind.encode(values, name, first)
+            else:
+                left[name] = values
+        return left
+
+    @property
+    def tensors(self) -> list[str]:
+        """The ids of the tensors with tiles that were written."""
+        return self._tiles.ids
+
     def files(self) -> tuple[list[Written], dict[str, list[DataFile]]]:
         """Commit the tiles, and return them with the files of apart columns, which `committed` commits for many tasks.
 
@@ -153,9 +195,14 @@ class PartsWriter:
         written = self._tiles.finish()
         return written, {name: writer.files() for name, writer in self._apart.items()}
 
-    def committed(self, files: Mapping[str, list[DataFile]]) -> list[Written]:
-        """Commit files of apart columns by their names, one commit for each column."""
-        return [one for name, some in files.items() for one in self._apart[name].committed(some)]
+    def committed(self, files: Mapping[str, list[DataFile]], again: bool = False) -> list[Written]:
+        """Commit files of apart columns by their names, one commit for each column.
+
+        With `again` an earlier attempt may have committed some of them: their rows are not added twice.
+        """
+        return [
+            one for name, some in files.items() for one in self._apart[name].committed(some, again)
+        ]
 
     def finish(self) -> list[Written]:
         """Commit what was written to the inner tables, tiles first."""

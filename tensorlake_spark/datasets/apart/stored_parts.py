@@ -121,7 +121,9 @@ class StoredParts:
             return np.full(len(positions), -1, np.int64)
         return table.positions_of(self.stored.sids_of(positions))
 
-    def column(self, name: str, positions: Array, views: bool = False) -> pa.ChunkedArray:
+    def column(
+        self, name: str, positions: Array, views: bool = False, inside: tuple[str, ...] = ()
+    ) -> pa.ChunkedArray:
         """Return an apart column of some samples as it is stored, null where they have none.
 
         Parameters
@@ -132,12 +134,15 @@ class StoredParts:
             Of samples in the dataset.
         views : bool
             As for `StoredSamples.rows`.
+        inside : tuple of str
+            The field of it that is read, if not all of them are.
         """
         table, rows = self.table_of(name), self.rows_of(name, positions)
         there = rows >= 0
         if table is None or not there.any():
             return pa.chunked_array([pa.nulls(len(positions), self.schema[name].storage())])
-        (column,) = path = self.path_of(name)
+        (column,) = self.path_of(name)
+        path = column, *inside
         if there.all():
             return table.rows([path], rows, views).column(column)
         found = table.rows([path], rows[there]).column(column)

@@ -34,6 +34,11 @@ class TileWriter:
         Whether a sample may have tiles already, and gets others.
     known : int, optional
         The version of the lake from which the new values were computed.
+
+    Attributes
+    ----------
+    ids : list of str
+        Of the tensors that were written.
     """
 
     def __init__(
@@ -47,7 +52,7 @@ class TileWriter:
         self._storage = storage
         self._replaces = replaces
         self._known = known
-        self._ids: list[str] = []
+        self.ids: list[str] = []
         self._stack = ExitStack()
         self._changes: Transaction | None = None
         self._base: Snapshot | None = None
@@ -75,9 +80,27 @@ class TileWriter:
         for number, array in large.items():
             sample = LargeSample(array, kind, number, place)
             changes = self._changes or self._begun()
-            self._ids.append(tensor_id(name, int(sids[number])))
-            changes.write(self._ids[-1], sample, mode="overwrite", layout="ftsf")
+            self.ids.append(tensor_id(name, int(sids[number])))
+            changes.write(self.ids[-1], sample, mode="overwrite", layout="ftsf")
             sample.release()
+            left[number] = Tiled(sample.shape, sample.dtype.name)
+        return left
+
+    def checked(self, values: Any, kind: Type, place: Place) -> Any:
+        """Return what `take` would, and write nothing; all elements are looked at.
+
+        Raises
+        ------
+        InvalidSampleError
+            If a large sample does not fit its column.
+        """
+        large = large_ones(values, kind, self.tile_bytes)
+        if not large:
+            return values
+        left = kind.decode(values) if isinstance(values, pa.Array) else list(values)
+        for number, array in large.items():
+            sample = LargeSample(array, kind, number, place)
+            sample[tuple(slice(None) for _ in sample.shape)]
             left[number] = Tiled(sample.shape, sample.dtype.name)
         return left
 
@@ -94,8 +117,8 @@ class TileWriter:
             The number of the new sample.
         """
         changes = self._changes or self._begun()
-        self._ids.append(tensor_id(name, sid))
-        changes.write(self._ids[-1], ref, mode="overwrite", layout="ftsf")
+        self.ids.append(tensor_id(name, sid))
+        changes.write(self.ids[-1], ref, mode="overwrite", layout="ftsf")
 
     def _begun(self) -> Transaction:
         inner = inner_storage(self._storage, TENSORS_FOLDER)
@@ -121,7 +144,7 @@ class TileWriter:
         if changes is None:
             return []
         if self._base is not None and self._known is not None:
-            apps = [app_of(name) for name in self._ids]
+            apps = [app_of(name) for name in self.ids]
             before = Snapshot.open(self._base.storage, self._known)
             if before.transactions(apps) != self._base.transactions(apps):
                 self.abort()

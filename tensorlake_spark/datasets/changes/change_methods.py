@@ -259,15 +259,11 @@ class ChangeMethods(DatasetTable):
         first = reserve(self._storage, base.snapshot, grown)[1]
         numbers = np.concatenate([sids, np.arange(first, first + grown)])
         left: dict[str, NewValues] = {name: new}
-        parts = PartsWriter(self._storage, base.snapshot, self.schema, replaces=True)
-        try:
+        with self._parts_writer() as parts:
             if kind.apart or parts.has_large({name: new.array}):
                 found = parts.take({name: new.at(np.arange(len(numbers)))}, numbers.tolist(), 0)
                 left = {n: NewValues(kind.encode(v, n), False) for n, v in found.items()}
             written = parts.finish()
-        except BaseException:
-            parts.abort()
-            raise
         return sample_changes.update(base, sids, left, grown, "assignment", written, first)
 
     def _show_update(
@@ -275,15 +271,14 @@ class ChangeMethods(DatasetTable):
     ) -> None:
         """Write and commit values of samples that are there; tiles and apart columns first."""
         base = self.stored
-        parts = PartsWriter(self._storage, base.snapshot, self.schema, replaces=True)
-        try:
+        with self._parts_writer() as parts:
             new = written_values(parts, values, sids, count)
             written = parts.finish() if len(sids) else []
-        except BaseException:
-            parts.abort()
-            raise
         if len(sids):
             self._show(sample_changes.update(base, sids, new, operation=operation, written=written))
+
+    def _parts_writer(self) -> PartsWriter:
+        return PartsWriter(self._storage, self.stored.snapshot, self.schema, replaces=True)
 
     def _check_column(self, name: Any) -> None:
         """Raise if a name is not that of a column."""

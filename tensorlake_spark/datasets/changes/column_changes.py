@@ -117,11 +117,9 @@ def _beside(
 ) -> tuple[list[Any], list[Written]]:
     """Write what does not lie in the samples' table; return values that are left for it, and what was written."""
     sids = base.sids
-    parts = PartsWriter(
-        base.snapshot.storage, base.snapshot, SampleSchema({name: kind}), names={name: stored_as}
-    )
+    storage, schema = base.snapshot.storage, SampleSchema({name: kind})
     left: list[Any] = []
-    try:
+    with PartsWriter(storage, base.snapshot, schema, names={name: stored_as}) as parts:
         for start in range(0, len(sids), _RUN):
             part = sids[start : start + _RUN].tolist()
             some = (
@@ -132,9 +130,6 @@ def _beside(
             columns = parts.take(parts.opened({name: some}, start), part, start)
             left += [*columns.get(name, [])]
         return left, parts.finish()
-    except BaseException:
-        parts.abort()
-        raise
 
 
 def drop_column(base: StoredSamples, name: str) -> Snapshot:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from tensorlake_spark.datasets.derived.lineage import (
     PROPERTY,
     Lineage,
     Source,
+    is_unfinished,
     package_version,
     write_rows,
 )
@@ -52,6 +54,9 @@ if TYPE_CHECKING:
     from tensorlake_spark.delta.files.runner import Run
 
 Array = np.ndarray[Any, Any]
+
+_DEAD = 3600
+"""A copy that has written nothing for so many seconds was killed."""
 
 _SHARE_BYTES = (8 << 20, 128 << 20)  # a share has no less, if there is as much, and not much more
 
@@ -106,7 +111,8 @@ def copy_dataset(
 ) -> Snapshot:
     """Make a dataset of a selection, and return its version that has the samples.
 
-    Readers see an empty dataset before, and all samples after one commit. If something goes wrong, nothing is left.
+    Readers see no dataset before, and all samples after one commit. If something goes wrong, nothing is left; what a
+    copy has left that was killed is deleted by the next one at the place, an hour after the last of it was written.
 
     Parameters
     ----------
@@ -245,20 +251,40 @@ def _source(name: str, origin: Origin) -> Source:
 
 
 def _check_free(storage: Storage) -> None:
-    """Raise InvalidOptionError if a place has a table, or what a copy that was killed has left."""
+    """Raise InvalidOptionError if a place has a table; what a copy that was killed has left there is deleted."""
     with reaching(storage):
         log = storage.files_in("_delta_log")
         parts = [f for f in (TENSORS_FOLDER, COLUMNS_FOLDER) if storage.files_in(f, True)]
-    if log:
+    if not log:
+        if parts:
+            raise InvalidOptionError(
+                f"{storage.uri} has a folder {parts[0]} and no table; choose another place, or delete it"
+            )
+        return
+    if not is_unfinished(Snapshot.open(storage, kind=None)):
         raise InvalidOptionError(
-            f"there is a table at {storage.uri} already; choose another place, or delete it (a copy that was killed "
-            "leaves an empty dataset)"
+            f"there is a table at {storage.uri} already; choose another place, or delete it"
         )
-    if parts:
-        raise InvalidOptionError(
-            f"{storage.uri} has a folder {parts[0]} and no table: another copy is at work there, or one was killed; "
-            "choose another place, or delete it"
-        )
+    with reaching(storage):
+        last = max((info.mtime_ns or 0) for info in storage.files_in("", recursive=True)) / 1e9
+        if time.time() - last < _DEAD:
+            raise InvalidOptionError(
+                f"there is a copy at {storage.uri} already that is not complete: another process is at work on it, or was "
+                f"killed; choose another place, delete it, or come back {_DEAD // 60} minutes after it was killed"
+            )
+        discard_marked(storage, "")
+        _delete_folders(storage)
+
+
+def _delete_folders(storage: Storage) -> None:
+    """Delete the folders of a copy, its log last: without it nobody would know what the others are."""
+    filesystem, base = storage.place
+    for folder in (TENSORS_FOLDER, COLUMNS_FOLDER, FOLDER, "_delta_log"):
+        for info in storage.files_in(folder, recursive=True):
+            storage.delete(str(info.path)[len(base) :].lstrip("/"))
+        if storage.is_local:
+            with suppress(FileNotFoundError):
+                filesystem.delete_dir(f"{base}/{folder}")
 
 
 def _clear(storage: Storage, mark: str, empty: Snapshot) -> None:
@@ -268,13 +294,7 @@ def _clear(storage: Storage, mark: str, empty: Snapshot) -> None:
         now = Snapshot.open(storage, kind=None)
         if now.version != empty.version or now.table_id != empty.table_id:
             return
-        filesystem, base = storage.place
-        for folder in (TENSORS_FOLDER, COLUMNS_FOLDER, FOLDER, "_delta_log"):
-            for info in storage.files_in(folder, recursive=True):
-                storage.delete(str(info.path)[len(base) :].lstrip("/"))
-            if storage.is_local:
-                with suppress(FileNotFoundError):
-                    filesystem.delete_dir(f"{base}/{folder}")
+        _delete_folders(storage)
 
 
 @contextmanager

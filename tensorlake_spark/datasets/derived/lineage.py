@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.datasets.derived.column_digests import whole_digest
+from tensorlake_spark.datasets.samples.appending import COUNTER
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import CorruptDataError
@@ -151,6 +152,17 @@ class Lineage:
 def package_version() -> str:
     """Return the version of this package."""
     return str(sys.modules["tensorlake_spark"].__version__)
+
+
+def is_unfinished(snapshot: Snapshot) -> bool:
+    """Whether a table is a copy whose samples are not there yet: one is at work, or was killed.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The newest version.
+    """
+    return PROPERTY in snapshot.configuration and snapshot.transaction(COUNTER) is None
 
 
 def lineage_of(snapshot: Snapshot) -> Lineage | None:

@@ -83,6 +83,12 @@ class Origin:
         schema = SampleSchema.from_arrow(self.snapshot.schema)
         return StoredParts(StoredSamples(self.snapshot), schema, self.rules)
 
+    def opened(self, parts: StoredParts) -> Origin:
+        """Let tasks of this process use what is open already, with what is known of its files; return the origin."""
+        if parts.stored.snapshot is self.snapshot:
+            self.__dict__["parts"] = parts
+        return self
+
     def row_bytes(self) -> int:
         """Return how many bytes a sample has in these columns, about."""
         return row_bytes(self.parts, [*{*self.columns.values()}])

@@ -86,7 +86,7 @@ _FEATURES: dict[type[Type], Callable[[Any, Any], Any]] = {
     Text: lambda kind, hf: hf.Value("string"),
     Json: lambda kind, hf: hf.Value("string"),
     ClassLabel: lambda kind, hf: hf.ClassLabel(names=list(kind.names)),
-    Image: lambda kind, hf: hf.Image(),
+    Image: lambda kind, hf: _image(kind, hf),
     BinaryMask: lambda kind, hf: hf.Image(),
     SegmentMask: lambda kind, hf: hf.Image(),
     Audio: lambda kind, hf: hf.Audio(),
@@ -96,10 +96,29 @@ _FEATURES: dict[type[Type], Callable[[Any, Any], Any]] = {
     BoundingBox: lambda kind, hf: _rows(kind, 4, hf),
     PointCloud: lambda kind, hf: _rows(kind, len(kind.fields), hf),
     Keypoints: lambda kind, hf: _list(hf, _list(hf, _rows(kind, 3, hf).feature, len(kind.names))),
-    Polygon: lambda kind, hf: _list(hf, _list(hf, hf.Value("float32"))),
+    Polygon: lambda kind, hf: _list(hf, _list(hf, _list(hf, hf.Value("float32"), 2))),
     Link: lambda kind, hf: hf.Value("string"),
     Plain: lambda kind, hf: hf.features.features.generate_from_arrow_type(kind.arrow),
 }
+
+
+def _image(kind: Image, hf: Any) -> Any:
+    if kind.format == "raw" and kind.dtype != "uint8":
+        raise InvalidOptionError(
+            f"Hugging Face has no feature for {kind}: its images have 8 bits; leave the column out"
+        )
+    return hf.Image()
+
+
+def without_sounds(feature: Any, hf: Any) -> Any:
+    """Return a feature, or features, with structs in the place of sounds: the library takes their bytes only with PyTorch."""
+    if isinstance(feature, hf.Audio):
+        return {"bytes": hf.Value("binary"), "path": hf.Value("string")}
+    if isinstance(feature, dict):
+        return type(feature)({name: without_sounds(one, hf) for name, one in feature.items()})
+    if hasattr(feature, "feature"):
+        return _list(hf, without_sounds(feature.feature, hf), feature.length)
+    return feature
 
 
 def _rows(kind: Any, width: int, hf: Any) -> Any:

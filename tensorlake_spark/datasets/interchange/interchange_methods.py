@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.datasets.interchange.hugging_face import hugging_face, to_features
+from tensorlake_spark.datasets.interchange.hugging_face import (
+    hugging_face,
+    to_features,
+    without_sounds,
+)
 from tensorlake_spark.datasets.interchange.notebook import SHOWN, samples_table
 from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
 from tensorlake_spark.datasets.samples.sample_reading import (
@@ -16,6 +20,8 @@ from tensorlake_spark.datasets.samples.sample_reading import (
     values_of,
     whole,
 )
+from tensorlake_spark.datasets.types.media.images import Image
+from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
 from tensorlake_spark.datasets.types.schema import column_of
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -50,13 +56,19 @@ class InterchangeMethods(DatasetTable):
         """
         names = list(self.schema) if columns is None else list(columns)
         schema = {name: self.type_of(name) for name in names}
-        return hugging_face().Dataset.from_generator(
+        hf, features = hugging_face(), to_features(schema)
+        stored = without_sounds(features, hf)
+        made = hf.Dataset.from_generator(
             _samples_for_hf,
-            features=to_features(schema),
+            features=stored,
             cache_dir=cache_dir,
             # A tuple: the library takes a list for shards, and calls the function for each part of it.
             gen_kwargs={"storage": self._storage, "version": self.version, "names": tuple(names)},
         )
+        for name, feature in features.items():
+            if isinstance(feature, hf.Audio):
+                made = made.cast_column(name, feature)  # without a copy
+        return made if made.features == features else made.cast(features)
 
     def _repr_html_(self) -> str:
         title = f"{self.uri}, version {self.version}, {len(self)} samples"
@@ -113,10 +125,17 @@ def _for_hf(
     table: DatasetTable, array: Any, name: str, positions: np.ndarray[Any, Any]
 ) -> list[Any]:
     kind = table.type_of(name)
+    while isinstance(kind, SequenceType):
+        kind = kind.of
     feature = to_features({"it": kind})["it"]
-    if hasattr(feature, "encode_example") and type(feature).__name__ in ("Image", "Audio", "Video"):
-        return [
-            None if one is None else {"bytes": one["data"], "path": None}
-            for one in array.to_pylist()
-        ]
+    is_raw = isinstance(kind, Image) and kind.format == "raw"  # the library makes PNGs of arrays
+    if not is_raw and type(feature).__name__ in ("Image", "Audio", "Video"):
+        return [_file(one) for one in array.to_pylist()]
     return list(values_of(table.parts, name, array, positions, stack=False))
+
+
+def _file(stored: Any) -> Any:
+    """Return a file as the library takes it, or a list of files."""
+    if isinstance(stored, list):
+        return [_file(one) for one in stored]
+    return None if stored is None else {"bytes": stored["data"], "path": None}

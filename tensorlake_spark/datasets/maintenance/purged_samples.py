@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.samples.appending import next_sid
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.actions import commit_name, read_actions
@@ -90,7 +91,8 @@ def _judged(snapshot: Snapshot, where: str) -> tuple[Array, Array]:
     condition = parse_where(where, schema, snapshot.schema)
     stored = StoredSamples(snapshot)
     try:
-        positions = condition.positions(stored) if len(stored) else np.zeros(0, np.int64)
+        parts = StoredParts(stored, schema)
+        positions = condition.positions(parts) if len(stored) else np.zeros(0, np.int64)
     except FileNotFoundError as error:
         if isinstance(error, TensorLakeError):
             raise

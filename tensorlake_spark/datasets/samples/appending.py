@@ -28,8 +28,8 @@ logger = logging.getLogger("tensorlake_spark")
 COUNTER = "dataset/sid"
 """The application transaction whose number is the next sid."""
 
-HELD_BYTES = 8 << 20
-"""An append that is not larger stays in memory until it has its numbers; a larger one reserves them."""
+HELD_BYTES = 64 << 20
+"""An append that is not larger stays in memory until it has its numbers; a larger one reserves them, by a commit more."""
 
 RESERVED = 1 << 32
 """Numbers that an append of unknown length reserves; those it did not need go back, if nobody else came after."""
@@ -130,7 +130,7 @@ def append(
             writer = stack.enter_context(_writer(storage, schema, snapshot))
             _add_held(writer, schema, held, reserved)
         held.clear()
-        stack.push(lambda kind, *_: parts.abort() if kind is not None else None)
+        stack.enter_context(parts)
         at = reserved + given
         for columns in rest:
             rows = count_of(columns)

@@ -27,7 +27,7 @@ from tensorlake_spark.errors import (
 )
 
 if TYPE_CHECKING:
-    from tensorlake_spark.datasets.samples.where import Where
+    from tensorlake_spark.datasets.samples.sample_selection import Where
 
 Array = np.ndarray[Any, Any]
 
@@ -165,7 +165,7 @@ class DatasetTable:
             If it is no such condition; the message says where, and what is allowed.
         """
         found = self.parsed(where)
-        return np.zeros(0, np.int64) if self._stored is None else found.positions(self._stored)
+        return np.zeros(0, np.int64) if self._parts is None else found.positions(self._parts)
 
     def parsed(self, where: str) -> Where:
         """Return a condition as what is asked of the columns; raises as `positions_where`."""

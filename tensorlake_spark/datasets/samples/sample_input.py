@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tensorlake_spark.errors import InvalidSampleError, InvalidSampleTypeError, did_you_mean
 
@@ -26,7 +27,7 @@ def batches_of(samples: Any, names: Sequence[str]) -> Iterator[Columns]:
 
     Parameters
     ----------
-    samples : mapping, pandas.DataFrame, pyarrow.Table, or iterable of mappings
+    samples : mapping, pandas.DataFrame, pyarrow.Table, other table of Arrow, or iterable of mappings
         A mapping has the columns by name, each with a value a sample; groups may be mappings in it.
     names : sequence of str
         The columns that the dataset has; a column that is not given is null.
@@ -39,10 +40,11 @@ def batches_of(samples: Any, names: Sequence[str]) -> Iterator[Columns]:
         If it is none of these.
     """
     check_plain(samples)
-    if isinstance(samples, pd.DataFrame):
-        samples = {str(name): samples[name].to_numpy() for name in samples.columns}
-    elif isinstance(samples, (pa.Table, pa.RecordBatch)):
-        samples = dict(zip(samples.schema.names, samples.columns, strict=True))
+    samples = as_columns(samples)
+    if isinstance(samples, pa.RecordBatchReader):
+        for batch in samples:
+            yield from batches_of(batch, names)
+        return
     if isinstance(samples, Mapping):
         columns = flat(samples, names)
         counts = {name: _length(name, column) for name, column in columns.items()}
@@ -59,6 +61,47 @@ def batches_of(samples: Any, names: Sequence[str]) -> Iterator[Columns]:
             f"pandas.DataFrame, not {type(samples).__name__}"
         )
     yield from _gathered(samples, names)
+
+
+def as_columns(samples: Any) -> Any:
+    """Return a table of pandas or Arrow as a mapping of columns, and what gives batches of Arrow as a reader of them.
+
+    Others are returned as they are.
+    """
+    if isinstance(samples, pd.DataFrame):
+        return {str(name): _of_series(samples[name]) for name in samples.columns}
+    if isinstance(samples, (pa.Table, pa.RecordBatch)):
+        columns = zip(samples.schema.names, samples.columns, strict=True)
+        return {name: _without_views(column) for name, column in columns}
+    if hasattr(samples, "__arrow_c_stream__"):  # of Polars, a result of DuckDB, a reader itself
+        return pa.RecordBatchReader.from_stream(samples)
+    return samples
+
+
+def _of_series(column: Any) -> Any:
+    """Return a column of pandas with None where its dtype has a mark of its own for what is missing."""
+    if isinstance(column.dtype, pd.api.extensions.ExtensionDtype) and column.hasnans:
+        return column.to_numpy(object, na_value=None)
+    return column.to_numpy()
+
+
+def _without_views(column: Any) -> Any:
+    """Return a column of Arrow whose texts and bytes are not of the types that Polars has for them."""
+    kind = _plain_type(column.type)
+    return column if kind.equals(column.type) else column.cast(kind)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if kind.equals(pa.string_view()):
+        return pa.string()
+    if kind.equals(pa.binary_view()):
+        return pa.binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return make(kind.value_field.with_type(_plain_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain_type(field.type)) for field in kind])
+    return kind
 
 
 def check_plain(samples: Any) -> None:
@@ -91,6 +134,9 @@ def _leaves(
             yield name, value
         elif name in groups and isinstance(value, Mapping):
             yield from _leaves(value, f"{name}/", names, groups)
+        elif name in groups and pa.types.is_struct(getattr(value, "type", None)):  # of Arrow
+            fields = {field.name: pc.struct_field(value, field.name) for field in value.type}
+            yield from _leaves(fields, f"{name}/", names, groups)
         else:
             raise InvalidSampleError(
                 f"the dataset has no column {name!r}{did_you_mean(name, names)}; its columns are "

@@ -1,15 +1,24 @@
-"""Which samples a key means: NumPy's rules for one axis."""
+"""Which samples are meant: by a key, with NumPy's rules for one axis, or by a condition that `where` has read."""
 
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError
+from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+from tensorlake_spark.delta.log.requirements import SID
+from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError, InvalidOptionError
 
 Array = np.ndarray[Any, Any]
+Parts = tuple[str, ...]
+
+_RUN = 1 << 16  # samples whose apart columns are looked at at a time
+_PLACE = "place of the sample"
 
 
 def select_samples(key: Any, count: int, what: str) -> int | Array:
@@ -86,3 +95,76 @@ def _inside(position: int, count: int, what: str) -> int:
         bound = f"it has {count}, from {-count} to {count - 1}" if count else "it has none"
         raise InvalidKeyError(f"sample {position} is out of bounds for {what}; {bound}")
     return position + count if position < 0 else position
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A condition in which columns are asked that are kept apart.
+
+    Attributes
+    ----------
+    exact : pyarrow.compute.Expression
+        On columns of the table, and on those of `apart` by their names here.
+    needed : tuple of tuple of str
+        The columns of the table.
+    apart : dict of str to (str, tuple of str)
+        By names for the expression, a column that is kept apart, and the field of it that is asked.
+    """
+
+    exact: pc.Expression
+    needed: tuple[Parts, ...]
+    apart: dict[str, tuple[str, Parts]]
+
+    def among(self, parts: StoredParts, positions: Array) -> Array:
+        """Return those of some positions for which it is true."""
+        found = [np.zeros(0, np.int64)]
+        for start in range(0, len(positions), _RUN):
+            some = positions[start : start + _RUN]
+            rows = parts.stored.rows(self.needed or [(SID,)], some)
+            for name, (column, inside) in self.apart.items():
+                values = parts.column(column, some, inside=inside)
+                rows = rows.append_column(name, values)
+            rows = rows.append_column(_PLACE, pa.array(some)).filter(self.exact)
+            found.append(rows.column(_PLACE).to_numpy())
+        return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class Where:
+    """A condition on samples.
+
+    Attributes
+    ----------
+    text : str
+        The SQL.
+    exact, ordered, loose : pyarrow.compute.Expression
+        On columns of the table: what is true of the samples, and what bounds are compared with, see
+        `comparisons.Condition`.
+    needed : tuple of tuple of str
+        The columns that it asks: for each the names of the structs around it and its own.
+    beside : Beside, optional
+        What else has to be true, in which columns are asked that are kept apart.
+    """
+
+    text: str
+    exact: pc.Expression
+    ordered: pc.Expression
+    loose: pc.Expression
+    needed: tuple[Parts, ...]
+    beside: Beside | None = None
+
+    def positions(self, parts: StoredParts) -> Array:
+        """Return the positions of the samples of a version for which it is true, in order.
+
+        Raises
+        ------
+        InvalidOptionError
+            If a number that it computes does not fit into 64 bits.
+        """
+        try:
+            found = parts.stored.select(self.exact, self.needed, (self.loose, self.ordered))
+            return found if self.beside is None else self.beside.among(parts, found)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidOptionError(
+                f"where={self.text!r:.200} cannot be computed: {error}"
+            ) from error

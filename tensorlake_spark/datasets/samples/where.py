@@ -9,10 +9,8 @@ from __future__ import annotations
 import decimal
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
@@ -30,12 +28,9 @@ from tensorlake_spark.datasets.samples.operands import (
     family_of,
     literal,
 )
+from tensorlake_spark.datasets.samples.sample_selection import Beside, Parts, Where
 from tensorlake_spark.datasets.types.schema import SampleSchema
-from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
-
-Array = np.ndarray[Any, Any]
-Parts = tuple[str, ...]
 
 ALLOWED = (
     "columns and their fields, AND OR NOT, = <> < <= > >=, IN, BETWEEN, LIKE, IS [NOT] NULL, + - * / %, "
@@ -68,44 +63,7 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Where:
-    """A condition on samples.
-
-    Attributes
-    ----------
-    text : str
-        The SQL.
-    exact, ordered, loose : pyarrow.compute.Expression
-        On columns of the table: what is true of the samples, and what bounds are compared with, see
-        `comparisons.Condition`.
-    needed : tuple of tuple of str
-        The columns that it asks: for each the names of the structs around it and its own.
-    """
-
-    text: str
-    exact: pc.Expression
-    ordered: pc.Expression
-    loose: pc.Expression
-    needed: tuple[Parts, ...]
-
-    def positions(self, stored: StoredSamples) -> Array:
-        """Return the positions of the samples of a version for which it is true, in order.
-
-        Raises
-        ------
-        InvalidOptionError
-            If a number that it computes does not fit into 64 bits.
-        """
-        try:
-            return stored.select(self.exact, self.needed, (self.loose, self.ordered))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InvalidOptionError(
-                f"where={self.text!r:.200} cannot be computed: {error}"
-            ) from error
-
-
-def parse_where(text: Any, schema: SampleSchema, table: pa.Schema) -> Where:
+def parse_where(text: Any, schema: SampleSchema, table: pa.Schema, apart: bool = True) -> Where:
     """Return what a text of SQL says about samples.
 
     Parameters
@@ -117,6 +75,8 @@ def parse_where(text: Any, schema: SampleSchema, table: pa.Schema) -> Where:
         The types of the columns: names of a ClassLabel are compared as its numbers.
     table : pyarrow.Schema
         The columns as they are stored.
+    apart : bool
+        Whether columns that are kept apart may be asked.
 
     Raises
     ------
@@ -134,11 +94,11 @@ def parse_where(text: Any, schema: SampleSchema, table: pa.Schema) -> Where:
             f"where={text!r:.80} is {type(text).__name__}; it is a text of SQL, such as \"label = 'cat'\""
         )
     _check_size(text)
-    reader = _Reader(text, schema, table)
+    reader = _Reader(text, schema, table, apart)
     try:
         # As a condition: a column may be called "show", which begins a statement.
         tree = sqlglot.parse_one(text, into=exp.Condition, dialect=SampleConditions)
-        found = reader.condition(tree, False)
+        found, beside = reader.read(tree)
     except ParseError as error:
         raise InvalidOptionError(_unparsed(text, error)) from error
     except SqlglotError as error:
@@ -149,7 +109,7 @@ def parse_where(text: Any, schema: SampleSchema, table: pa.Schema) -> Where:
         raise InvalidOptionError(
             f"where={text[:80]!r}... has too many brackets or NOT in each other"
         ) from error
-    return Where(text, *found, tuple(dict.fromkeys(reader.needed)))
+    return Where(text, *found, tuple(dict.fromkeys(reader.needed)), beside)
 
 
 def _check_size(text: str) -> None:
@@ -191,12 +151,32 @@ def _unparsed(text: str, error: ParseError) -> str:
 class _Reader:
     """Turns a tree of sqlglot into expressions, and notes the columns that it meets."""
 
-    def __init__(self, text: str, schema: SampleSchema, table: pa.Schema) -> None:
+    def __init__(self, text: str, schema: SampleSchema, table: pa.Schema, apart: bool) -> None:
         self.text = text
         self.schema = schema
         self.table = table
+        self.takes_apart = apart
         self.needed: list[Parts] = []
+        self.apart: dict[str, tuple[str, Parts]] = {}  # that are asked, see `Beside`
         self.operations = 0
+
+    def read(self, tree: Any) -> tuple[Condition, Beside | None]:
+        """Return what a tree asks of the table alone, and with AND what it asks of columns that are kept apart."""
+        alone: list[Condition] = []
+        others: list[Condition] = []
+        needed: tuple[list[Parts], list[Parts]] = [], []
+        for part in _flat(tree, exp.And):
+            self.needed, known = [], len(self.apart)
+            condition = self.condition(part, False)
+            is_apart = len(self.apart) > known
+            (others if is_apart else alone).append(condition)
+            needed[is_apart].extend(self.needed)
+        self.needed = needed[0]
+        near = comparisons.joined(alone, True) if alone else Condition.of(pc.scalar(True))
+        if not others:
+            return near, None
+        exact = comparisons.joined(others, True).exact
+        return near, Beside(exact, tuple(dict.fromkeys(needed[1])), self.apart)
 
     # ------------------------------------------------------------------ conditions
 
@@ -325,8 +305,19 @@ class _Reader:
             some = f"; its fields {', '.join(fields)} can be" if fields else ""
             what = f"column {name!r} is {of or kind} and cannot be compared{some}; IS NULL can be asked"
             raise self._error(node, what)
-        self.needed.append((*parts, *_least(kind)))
-        return Operand(".".join(parts), family, pc.field(*parts), kind, of)
+        least = _least(kind)
+        apart = next((n for n in range(1, len(parts)) if self._is_apart(parts[:n])), None)
+        if apart is None and not self._is_apart(parts):
+            self.needed.append((*parts, *least))
+            return Operand(".".join(parts), family, pc.field(*parts), kind, of)
+        at = apart or len(parts)
+        alias = f"apart {len(self.apart)}"
+        self.apart[alias] = "/".join(parts[:at]), (*parts[at:], *least)
+        return Operand(".".join(parts), family, pc.field(alias, *parts[at:]), kind, of)
+
+    def _is_apart(self, parts: Parts) -> bool:
+        kind = self.schema.get("/".join(parts))
+        return kind is not None and kind.apart
 
     def _found(self, node: Any) -> Parts:
         """Return the names of the column, or the field, that a node names."""
@@ -344,9 +335,11 @@ class _Reader:
                 have = f"; there are {', '.join(names[:30])}" if names else ", it has no fields"
                 raise self._error(node, f"{where_} {part!r:.80}{did_you_mean(part, names)}{have}")
             found.append(field.name)
-            kind = self.schema.get("/".join(found))
-            if kind is not None and kind.apart:
-                why = f"column {'/'.join(found)!r} is kept apart, and only columns beside the sid can be asked"
+            if self._is_apart(tuple(found)) and not self.takes_apart:
+                why = (
+                    f"column {'/'.join(found)!r} is kept apart, and only columns beside the sid can be asked here; "
+                    "ask the dataset in Python, or DataFrame.where after samples"
+                )
                 raise self._error(node, why)
             fields = list(field.type) if pa.types.is_struct(field.type) else []
         return tuple(found)

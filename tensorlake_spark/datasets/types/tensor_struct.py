@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.datasets.types.base import MAX_BYTES, Array, Place, Tiled, field_of, is_valid
-from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.errors import CorruptDataError, UnsupportedDtypeError
 from tensorlake_spark.tensor.spec import dtype_name, dtype_of
 
 FIELDS = (("dtype", pa.string()), ("shape", pa.list_(pa.int64())), ("data", pa.binary()))
@@ -241,7 +241,10 @@ def bytes_of(array: pa.Array) -> tuple[Array, Array, Array]:
 def name_of(dtype: Any) -> str:
     """Return the name of a dtype that may be stored."""
     if isinstance(dtype, str):
-        return dtype_name(dtype_of(dtype))
+        try:
+            return dtype_name(dtype_of(dtype))
+        except UnsupportedDtypeError:
+            pass  # one of NumPy's other names, as "f4"
     return dtype_name(np.dtype(dtype))
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.files import catalog_file
@@ -25,6 +24,7 @@ from tensorlake_spark.errors import (
     did_you_mean,
 )
 from tensorlake_spark.rows.metadata import META_COLUMNS, Meta, read_meta
+from tensorlake_spark.rows.row import bools, is_text
 from tensorlake_spark.tensor.spec import check_id
 from tensorlake_spark.threads import io_threads
 
@@ -47,7 +47,7 @@ def _meta_rows(snapshot: Snapshot, place: int) -> pa.Table:
     table = _rows_of_file(snapshot, place)
     keep = snapshot.kept(snapshot.files.path[place])
     if keep is not None:
-        table = table.filter(pa.array(keep[table["row"].to_numpy()]))
+        table = table.filter(bools(keep[table["row"].to_numpy()]))
     return table
 
 
@@ -58,7 +58,7 @@ def _rows_of_file(snapshot: Snapshot, place: int) -> pa.Table:
     table = _cache.get(key)
     if table is None:
         footer = footer_at(snapshot, place)
-        least, _ = footer.bounds("nnz")
+        least, most = footer.bounds("nnz")
         groups = [g for g, value in enumerate(least) if value in (0, None)]
         with reading(snapshot.storage, name):
             with _opened(snapshot, name, footer, groups) as file:
@@ -68,10 +68,11 @@ def _rows_of_file(snapshot: Snapshot, place: int) -> pa.Table:
             numbers = np.concatenate(
                 [np.arange(footer.rows[g]) + footer.first_row[g] for g in groups] or [np.zeros(0)]
             ).astype(np.int64)
-            table = table.append_column("row", pa.array(numbers))
-            data = table["nnz"].to_numpy() != 0
-            if data.any():
-                table = table.filter(pa.array(~data))
+            # Of its buffer: `pyarrow.array` of an array of NumPy imports pandas first.
+            kept = pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+            table = table.append_column("row", kept)
+            if any(most[g] != 0 for g in groups):  # data rows beside them, or nobody knows
+                table = table.filter(pa.array(table["nnz"].to_numpy() == 0))
         _cache[key] = table
         while len(_cache) > _KEEP:
             _cache.popitem(last=False)
@@ -100,7 +101,7 @@ def find(snapshot: Snapshot, tensor_id: str) -> Meta | None:
             break
         rows = _meta_rows(snapshot, place)
         if rows.num_rows > 1:
-            rows = rows.filter(pc.equal(rows["id"], tensor_id)).sort_by([("seq", "descending")])
+            rows = rows.filter(is_text(rows["id"], tensor_id)).sort_by([("seq", "descending")])
         if rows.num_rows and (best is None or rows["seq"][0].as_py() > best["seq"]):
             try:
                 row = rows.slice(0, 1).to_pylist()[0]

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.files.footer import Footer, footer_at, footer_of, plain_types, reading
@@ -19,7 +18,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.ranges import Part, overlapped
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.indexing import AnySelection, FilePlan, Predicate, ReadPlan
-from tensorlake_spark.rows.row import PAYLOAD
+from tensorlake_spark.rows.row import PAYLOAD, bools, is_text, numbers
 from tensorlake_spark.tensor.spec import STORED_AXES
 from tensorlake_spark.threads import IO_THREADS, THREADS, in_order, io_threads
 
@@ -254,15 +253,17 @@ def _read_groups(
             table = file.read_row_groups(list(groups), columns=rest, use_threads=False)
         batch = plain_types(table).combine_chunks().to_batches()[0]
     mask = None
-    if not clean:
-        ours = pc.equal(batch.column("id"), tensor_id)
-        mask = np.asarray(pc.and_(ours, pc.greater(batch.column("nnz"), 0)), bool)
+    if not clean and batch.num_rows:
+        ours = is_text(batch.column("id"), tensor_id)
+        bits = np.frombuffer(ours.buffers()[1], np.uint8)
+        mask = np.unpackbits(bits, bitorder="little")[ours.offset :][: len(ours)].astype(bool)
+        mask &= numbers(batch.column("nnz")) > 0
         if keep is not None:
             spans = [
                 slice(footer.first_row[g], footer.first_row[g] + footer.rows[g]) for g in groups
             ]
             mask = mask & np.concatenate([keep[span] for span in spans])
-        batch = batch.filter(pa.array(mask))
+        batch = batch.filter(bools(mask))
     for name, plain in views.items():
         batch = batch.append_column(name, over(mapped, plain, mask))
     return batch

@@ -14,7 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.files.footer_checksum import read_footer
-from tensorlake_spark.delta.files.payload import distant_spans, nested_spans, plain_column
+from tensorlake_spark.delta.files.payload import (
+    distant_spans,
+    nested_spans,
+    plain_column,
+    present_spans,
+)
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.store.mapped_pages import give_back_pages
@@ -236,6 +241,10 @@ class SampleFile:
             return None
         return plain_column(self.metadata.row_group(group), place)
 
+    def statistics(self, group: int, leaf: LeafColumn) -> pq.Statistics | None:
+        """Return what the footer says of the values of a column chunk, None where it says nothing."""
+        return self.metadata.row_group(group).column(self._place[leaf.path]).statistics
+
     def start_of(self, group: int, path: str) -> int:
         """Return where the pages of a column chunk begin."""
         return int(self.metadata.row_group(group).column(self._place[path]).data_page_offset)
@@ -260,7 +269,12 @@ class SampleFile:
             found = self._spans.get(key)
         if found is None:
             data = memoryview(region).cast("B")
-            found = self._keep(group, leaf, *nested_spans(data, chunk.num_values, leaf.depth))
+            present = present_spans(data, chunk.num_values, leaf.depth)
+            if present is None:
+                return self._keep(group, leaf, *nested_spans(data, chunk.num_values, leaf.depth))
+            found = *present, np.full(len(present[0]), leaf.depth, np.int8)
+            with self._lock:
+                self._spans[key] = found
         return found
 
     def place(self, row: int, leaf: LeafColumn) -> tuple[int, int] | None:

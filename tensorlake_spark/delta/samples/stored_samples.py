@@ -27,7 +27,6 @@ from tensorlake_spark.errors import CorruptDataError
 Array = np.ndarray[Any, Any]
 Parts = tuple[str, ...]
 
-
 _CUT = dt.timedelta(microseconds=999)  # others cut the times of their bounds to milliseconds
 
 
@@ -213,6 +212,15 @@ class StoredSamples:
         places = np.arange(self._starts[number], self._starts[number + 1])
         return places if self._order is None else np.sort(self._back[places])
 
+    def positions_at(self, number: int, rows: Array) -> Array:
+        """Return the positions of the samples in some rows of one of `files`, -1 for those that are deleted."""
+        kept = self._kept[number]
+        places = rows if kept is None else np.searchsorted(kept, rows)
+        out: Array = places + self._starts[number]
+        if self._order is not None:
+            out = self._back[np.minimum(out, len(self) - 1)]
+        return out if kept is None else np.where(np.append(kept, -1)[places] == rows, out, -1)
+
     def positions_within(self, numbers: Sequence[int]) -> Array:
         """Return the positions of the samples in some of `files`, in the order in which they lie there."""
         spans = [np.arange(*self._starts[number : number + 2]) for number in numbers]
@@ -360,23 +368,11 @@ class StoredSamples:
             with reaching(self.snapshot.storage):
                 rows = np.concatenate([np.arange(*file.starts[g : g + 2]) for g in groups])
                 table = assembled(file, wanted, leaves, rows, False)
-            hit = (
-                table.append_column("__row", pa.array(rows))
-                .filter(where)
-                .column("__row")
-                .to_numpy()
-            )
-            kept = self._kept[number]
-            if kept is not None:
-                place = np.minimum(np.searchsorted(kept, hit), len(kept) - 1)
-                place = place[kept[place] == hit] if len(kept) else place[:0]
-            else:
-                place = hit
-            found.append(place + self._starts[number])
+            hit = table.append_column("__row", pa.array(rows)).filter(where)["__row"].to_numpy()
+            place = self.positions_at(number, hit)
+            found.append(place[place >= 0])
         places = np.concatenate(found)
-        if self._order is None:
-            return places
-        return np.sort(self._back[places])
+        return places if self._order is None else np.sort(places)
 
     def near(
         self,

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from tensorlake_spark.delta.store.storage import Storage
 
-_KEEP = 256 << 20  # bytes of files; their pages count as memory of the process
+_KEEP = 256 << 20
+"""Bytes of files; their pages count as memory of the process."""
 
 
 class MappedFiles:
@@ -18,6 +19,11 @@ class MappedFiles:
 
     A map is made anew where the file at its place is not what was mapped. A file that was deleted is an error
     as it is without a map, and one that was cut short is never touched behind its end.
+
+    Parameters
+    ----------
+    most : int, optional
+        Bytes of files that stay mapped, 256 MiB by default.
 
     Examples
     --------
@@ -30,7 +36,8 @@ class MappedFiles:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _KEEP) -> None:
+        self._most = most
         self._maps: OrderedDict[str, tuple[tuple[int, int, int], pa.Buffer]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -49,9 +56,9 @@ class MappedFiles:
                 self._maps.move_to_end(name)
                 return kept[1]
         mapped = storage.map_file(name)
-        if mapped is not None and mapped.size == found.st_size <= _KEEP:
+        if mapped is not None and mapped.size == found.st_size <= self._most:
             with self._lock:
                 self._maps[name] = stamp, mapped
-                while sum(buffer.size for _, buffer in self._maps.values()) > _KEEP:
+                while sum(buffer.size for _, buffer in self._maps.values()) > self._most:
                     self._maps.popitem(last=False)
         return mapped

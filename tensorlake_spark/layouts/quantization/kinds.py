@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError, did_you_mean
-from tensorlake_spark.layouts.coding.chain import CASTS, parted
+from tensorlake_spark.layouts.coding.chain import CASTS, argument_of, parted
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_of
 
 BOUNDED = ("error", "relative")
@@ -23,6 +23,12 @@ KINDS = (*CASTS, "int8", "split", *BOUNDED)
 
 SOURCES = ("float16", "bfloat16", "float32", "float64")
 """Dtypes whose values may be quantised."""
+
+ROUNDED = (*CASTS, *BOUNDED)
+"""Kinds that sparse layouts take: their values are rounded, and stored in the tensor's own dtype."""
+
+DENSE = "ftsf"
+"""The layout whose codecs have a step that quantises."""
 
 KEY = "quantize"
 """Name in a tensor's `params`."""
@@ -124,6 +130,20 @@ def quantization_of(given: Any) -> Quantization | None:
     )
 
 
+def quantization_of_codec(codec: str) -> Quantization | None:
+    """Return how values are quantised by a codec, None if it has no step for that.
+
+    Examples
+    --------
+    >>> quantization_of_codec("error(0.5)+zstd"), quantization_of_codec("zstd")
+    (Quantization(kind='error', bound=0.5), None)
+    """
+    step, _ = parted(codec)
+    if step.startswith("error"):
+        return Quantization("error", float(argument_of(step)))
+    return quantization_of((argument_of(step) if step.startswith("cast") else step) or None)
+
+
 def _bounded(value: Mapping[Any, Any]) -> Quantization:
     if len(value) != 1:
         raise InvalidOptionError(
@@ -160,10 +180,12 @@ def check_quantization(
         If the dtype that is stored needs a package that is not installed.
     """
     given = quantization.to_json()
-    if not dense:
+    if not dense and quantization.kind not in ROUNDED:
+        why = "needs rows of the last axis" if quantization.kind == "int8" else "parts dense chunks"
         raise InvalidOptionError(
-            f"quantize={given!r} is not for layout {layout}, which tensor {tensor_id!r} has: only ftsf stores "
-            "quantised values in this release; give layout='ftsf', or quantize='none'"
+            f"quantize={given!r} is not for layout {layout}, which tensor {tensor_id!r} has: it {why}, and a sparse "
+            f"layout rounds values one by one ({', '.join(ROUNDED)}); give one of these, layout='ftsf', or "
+            "quantize='none'"
         )
     if dtype.name not in SOURCES:
         raise InvalidOptionError(
@@ -218,7 +240,7 @@ def quantization_in(spec: TensorSpec) -> Quantization | None:
         known = quantization_of(found)
     except InvalidOptionError as error:
         raise CorruptDataError(f"the metadata row of tensor {spec.id!r}: {error}") from error
-    if known is None or known.codec_step != step:
+    if known is None or (known.codec_step if spec.layout == DENSE else "") != step:
         raise CorruptDataError(
             f"the metadata row of tensor {spec.id!r} does not fit itself: codec {spec.codec!r:.200}, and "
             f"quantised as {found!r:.200}"

@@ -11,7 +11,12 @@ from tensorlake_spark.errors import CorruptDataError, InvalidOptionError, did_yo
 from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.coding.chain import CASTS, argument_of, parted
 from tensorlake_spark.layouts.quantization import casts, error_bound, halves, row_scales
-from tensorlake_spark.layouts.quantization.kinds import Quantization, quantization_in, stored_dtype
+from tensorlake_spark.layouts.quantization.kinds import (
+    DENSE,
+    Quantization,
+    quantization_in,
+    stored_dtype,
+)
 from tensorlake_spark.layouts.quantization.quantized_block import codes_in, integers_in, upper_in
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_of
 
@@ -62,7 +67,7 @@ def native_dtype(spec: TensorSpec, native: bool | str) -> np.dtype[Any] | None:
         raise InvalidOptionError(
             f"native={native!r:.80} is not True, False or the name of a dtype; native=True reads what is stored"
         )
-    if not native or known is None:
+    if not native or known is None or spec.layout != DENSE:  # stored in the tensor's own dtype
         return None
     if known.kind == "error":
         return INTEGERS
@@ -71,7 +76,7 @@ def native_dtype(spec: TensorSpec, native: bool | str) -> np.dtype[Any] | None:
 
 def _named(spec: TensorSpec, known: Quantization | None, native: str) -> np.dtype[Any] | None:
     stored = spec.dtype.name
-    if known is not None:
+    if known is not None and spec.layout == DENSE:
         stored = known.kind if known.kind in CASTS else stored
         stored = "bfloat16" if known.kind == "split" else stored
     if native != stored:

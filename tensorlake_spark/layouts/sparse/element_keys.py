@@ -28,8 +28,9 @@ from tensorlake_spark.indexing import AnySelection, Box, Selection, place
 from tensorlake_spark.indexing.coords import combine, sort_places, unravel
 from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.layout import Layout
+from tensorlake_spark.layouts.quantization.rounded_values import rounded_for
 from tensorlake_spark.layouts.verification import Payload, boxes, checked, integers, naming
-from tensorlake_spark.rows.row import Row, Totals
+from tensorlake_spark.rows.row import Row, Totals, numbers
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.threads import threads
@@ -170,7 +171,8 @@ class SparseLayout(Layout):
                 f"tensor {spec.id!r} would have shape {hi}; fewer than 2**63 elements can be counted"
             )
         coords = found.coords + offset if offset.any() else found.coords
-        return self.encode_elements(coords, found.values, spec, hi)
+        values = rounded_for(spec, found.values, coords)
+        return self.encode_elements(coords, values, spec, hi)
 
     def new_result(self, spec: TensorSpec, selection: AnySelection, full: bool) -> Gathered:
         if math.prod(selection.storage_shape) >= 2**63:
@@ -189,7 +191,7 @@ class SparseLayout(Layout):
             return Totals()
         with naming(spec):
             counts = _counts(batch, wanted, hi[wanted] - lo[wanted])
-            seqs = batch.column("seq").to_numpy()[wanted]
+            seqs = numbers(batch.column("seq"))[wanted]
             rows = Rows(lo[wanted], hi[wanted], counts, seqs, found)
             keys, values, row = self.pick(rows, spec, selection)
         united = spec.params.get("duplicates", "error") != "error"
@@ -234,7 +236,7 @@ class SparseLayout(Layout):
 
 def _counts(batch: pa.RecordBatch, wanted: Array, sides: Array) -> list[int]:
     """Return how many elements rows say that they hold: at least one, and no more than their boxes."""
-    counts: Array = batch.column("nnz").to_numpy()[wanted]
+    counts: Array = numbers(batch.column("nnz"))[wanted]
     if ((counts < 1) | (counts > sides.prod(axis=1))).any():
         raise CorruptDataError("a row holds no element, or more than its box")
     out: list[int] = counts.tolist()

@@ -163,7 +163,8 @@ class CacheFolder:
                     for entry in entries:
                         with contextlib.suppress(OSError):
                             facts = entry.stat(follow_symlinks=False)
-                            yield facts.st_mtime_ns, facts.st_size, entry.path
+                            used = max(facts.st_atime_ns, facts.st_mtime_ns)
+                            yield used, facts.st_size, entry.path
 
     def _size(self) -> int | None:
         try:

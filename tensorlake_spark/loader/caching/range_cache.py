@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import struct
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
+
+import pyarrow as pa
 
 from tensorlake_spark.errors import StorageError
 from tensorlake_spark.loader.caching.cache_folder import CacheFolder
@@ -21,14 +25,19 @@ Key = tuple[str, str, int, int]
 
 _HEAD = struct.Struct("<8sIQ4x")
 _MAGIC = b"TLRANGE1"
+_MAPPED = (
+    64 << 10
+)  # smaller ranges are copied: a map costs more, and a process has some ten thousands of them
+_CHECKED = 100_000  # files whose checksum need not be looked at again
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class RangeCache:
     """Ranges of remote files on a local disk: what was used last stays.
 
-    Threads and processes may share a folder. A range is written under another name first and has a checksum, which is
-    looked at whenever it is read. It pickles, for processes that are spawned.
+    Threads and processes may share a folder. A range is written under another name first and has a checksum, which
+    each process looks at when it meets the file for the first time, and again if that was changed since. Large ranges
+    are mapped, not copied. It pickles, for processes that are spawned.
 
     Parameters
     ----------
@@ -66,6 +75,7 @@ class RangeCache:
         self._folder = CacheFolder(folder, most_bytes)
         self._counting = threading.Lock()
         self._is_off = False
+        self._checked: dict[str, tuple[int, int]] = {}
         self.hits = self.misses = self.wrong = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -86,7 +96,7 @@ class RangeCache:
         StorageError
             If `fetch` gives more or fewer bytes than the key says.
         """
-        name = hashlib.blake2b(repr(tuple(key)).encode(), digest_size=16).hexdigest()
+        name = _name(key)
         found = self._read(name, key[3])
         if found is not None:
             return found
@@ -105,32 +115,39 @@ class RangeCache:
                 self._keep(name, data)
         return data
 
+    def known(self, key: Key) -> memoryview | None:
+        """Return a range that is there and was checked by this object; None for all others, at little cost."""
+        name = _name(key)
+        return self._read(name, key[3]) if name in self._checked else None
+
     def _read(self, name: str, size: int) -> memoryview | None:
         path = self._folder.file(name)
         try:
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
+            data, stamp = _opened(path, _HEAD.size + size)
+        except FileNotFoundError:
             return None
-        try:
-            data = _read_all(file, _HEAD.size + size + 1)
-            if len(data) == _HEAD.size + size:
-                magic, crc, length = _HEAD.unpack_from(data)
-                payload = memoryview(data)[_HEAD.size :]
-                if magic == _MAGIC and length == size and crc32(payload) == crc:
-                    with contextlib.suppress(OSError):
-                        os.utime(file)  # the time of its last use
-                    with self._counting:
-                        self.hits += 1
-                    return payload
-        except OSError:
-            pass  # the disk cannot read it
-        finally:
-            os.close(file)
+        except (OSError, pa.ArrowInvalid):  # it cannot be read, or has no bytes
+            data, stamp = memoryview(b""), (0, 0)
+        if self._checked.get(name) == stamp or _is_whole(data, size):
+            self._check_off(name, stamp)
+            with contextlib.suppress(
+                OSError
+            ):  # the time of its last use; that of its writing stays
+                os.utime(path, ns=(time.time_ns(), stamp[1]))
+            with self._counting:
+                self.hits += 1
+            return data[_HEAD.size :]
+        self._checked.pop(name, None)
         with contextlib.suppress(OSError):
             os.unlink(path)
         with self._counting:
             self.wrong += 1
         return None
+
+    def _check_off(self, name: str, stamp: tuple[int, int]) -> None:
+        if len(self._checked) >= _CHECKED:
+            self._checked.clear()
+        self._checked[name] = stamp
 
     def _keep(self, name: str, data: memoryview) -> None:
         try:
@@ -141,10 +158,12 @@ class RangeCache:
             try:
                 _write_all(file, _HEAD.pack(_MAGIC, crc32(data), len(data)))
                 _write_all(file, data)
+                facts = os.fstat(file)
                 path = self._folder.file(name)
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(os.path.dirname(path), 0o700)
                 os.replace(temporary, path)
+                self._check_off(name, (facts.st_ino, facts.st_mtime_ns))
             except OSError:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
@@ -174,14 +193,37 @@ class RangeCache:
             )
 
 
-def _read_all(file: int, size: int) -> bytes:
-    data = os.read(file, size)
-    if len(data) < size - 1:  # a signal, or a range of more than 2 GiB
-        parts = [data]
-        while data:
-            data = os.read(file, size - sum(map(len, parts)))
-            parts.append(data)
-        data = b"".join(parts)
+def _name(key: Key) -> str:
+    """Return the name of the file of a range."""
+    return hashlib.blake2b(repr(tuple(key)).encode(), digest_size=16).hexdigest()
+
+
+def _opened(path: str, size: int) -> tuple[memoryview, tuple[int, int]]:
+    """Return the bytes of a file, and its number and the time of its last change; no bytes if it has another size."""
+    file: Any  # Arrow's, or the system's
+    with pa.memory_map(path) if size >= _MAPPED else open(path, "rb", buffering=0) as file:
+        facts = os.fstat(file.fileno())
+        if facts.st_size != size:
+            return memoryview(b""), (0, 0)
+        data = memoryview(file.read_buffer(size) if size >= _MAPPED else _read_all(file, size))
+        return data.cast("B"), (facts.st_ino, facts.st_mtime_ns)
+
+
+def _is_whole(data: memoryview, size: int) -> bool:
+    """Whether a file has a range of so many bytes, as it was written."""
+    if len(data) != _HEAD.size + size:
+        return False
+    magic, crc, length = _HEAD.unpack_from(data)
+    return bool(magic == _MAGIC and length == size and crc32(data[_HEAD.size :]) == crc)
+
+
+def _read_all(file: io.FileIO, size: int) -> bytes:
+    data = file.read(size)
+    while 0 < len(data) < size:  # a signal
+        more = file.read(size - len(data))
+        if not more:
+            break
+        data += more
     return data
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 import numpy as np
@@ -17,19 +16,10 @@ I64 = NDArray[np.int64]
 Shuffle = Literal["global", "block"] | None
 
 SHUFFLES: tuple[Shuffle, ...] = (None, "global", "block")
-_MOST_SPLITS = 16
+SPLITS = 16
+"""Runs that are read side by side when nobody says how many: whatever a batch is, or the order would depend on it."""
+
 _CHUNK = 1024
-
-
-def default_splits(batch: int) -> int:
-    """Return how many runs are read side by side when nobody says so: the largest divisor of `batch` and of 16.
-
-    Examples
-    --------
-    >>> default_splits(64), default_splits(24), default_splits(7)
-    (16, 8, 1)
-    """
-    return math.gcd(batch, _MOST_SPLITS)
 
 
 class EpochOrder:
@@ -47,7 +37,8 @@ class EpochOrder:
     twice. On one rank each sample is delivered once.
 
     Laws: all batches together are all samples, each once; `batch(k)` and `share` do not depend on what was asked for
-    before; the shares of a batch, one after the other, are the batch and what fills it up.
+    before; the shares of a batch, one after the other, are the batch and what fills it up; the sequence does not depend
+    on `batch`.
 
     Parameters
     ----------
@@ -64,8 +55,8 @@ class EpochOrder:
     buffer : int, optional
         For ``"block"``: samples that are held to shuffle, by all ranks together.
     splits : int, optional
-        For ``"block"``: runs that are read side by side. `default_splits` when it is not given. It is part of the order:
-        who goes on with another `batch` names it.
+        For ``"block"``: runs that are read side by side, 16 when it is not given. It is part of the order. Where it
+        divides a batch, each rank reads runs of its own; else neighbours share some.
     drop_last : bool, optional
         Leave out a last batch that is not full.
     positions : int64 ndarray, shape (count,), optional
@@ -91,6 +82,7 @@ class EpochOrder:
     """
 
     __slots__ = (
+        "_firsts",
         "_places",
         "batch_size",
         "begin",
@@ -130,10 +122,11 @@ class EpochOrder:
         self.batch_size = batch
         self.shuffle = shuffle
         self.buffer = buffer
-        self.splits = (splits or default_splits(batch)) if shuffle == "block" else 1
+        self.splits = (splits or SPLITS) if shuffle == "block" else 1
         self.drop_last = drop_last
         self.begin = begin
         self.positions = None if positions is None else np.asarray(positions, np.int64)
+        self._firsts: I64 | None = None
         self._places: ChunkCache | BlockShuffle = ChunkCache(np.arange, count, batch)
         if shuffle == "global":
             whole = Permutation(count, key)
@@ -169,8 +162,7 @@ class EpochOrder:
         InvalidKeyError
             The places are not in the epoch.
         """
-        places = self._places.at(start, stop)
-        return places if self.positions is None else self.positions[places]
+        return self._chosen(self._places.at(start, stop))
 
     def span(self, k: int) -> tuple[int, int]:
         """Return where batch `k` begins in the sequence, and where it ends: so many samples were delivered then.
@@ -193,11 +185,7 @@ class EpochOrder:
         InvalidKeyError
             There is no batch `k`.
         """
-        start, stop = self.span(k)
-        found = self.sequence(start, stop)
-        if self.splits == 1:
-            return found
-        return found[np.argsort(np.arange(start, stop) % self.splits, kind="stable")]
+        return self._chosen(self._batch(k))
 
     def share(self, k: int, rank: int, world_size: int) -> I64:
         """Return the positions of one rank in batch `k`; all ranks have equally many.
@@ -209,6 +197,38 @@ class EpochOrder:
         InvalidOptionError
             `rank` is not one of `world_size`, or the batch does not divide by it.
         """
+        return self._chosen(self._share(k, rank, world_size))
+
+    def repeats(self, k: int, rank: int, world_size: int) -> I64:
+        """Return how often each sample of a `share` was drawn for this epoch before it: 0 where each comes once.
+
+        A position and this number name a sample of an epoch, whatever batch it is in. What fills the last batch up has
+        the numbers of the samples that it repeats.
+
+        Examples
+        --------
+        >>> EpochOrder(4, 4, None, positions=np.array([2, 5, 5, 5])).repeats(0, rank=0, world_size=1)
+        array([0, 0, 1, 2])
+        """
+        places = self._share(k, rank, world_size)
+        if self.positions is None:
+            return np.zeros(len(places), np.int64)
+        if self._firsts is None:  # those that are drawn several times lie side by side
+            self._firsts = np.append(0, 1 + np.flatnonzero(np.diff(self.positions)))
+        return places - self._firsts[np.searchsorted(self._firsts, places, side="right") - 1]
+
+    def _chosen(self, places: I64) -> I64:
+        return places if self.positions is None else self.positions[places]
+
+    def _batch(self, k: int) -> I64:
+        """Return the places in the table, or among what is chosen, of batch `k`."""
+        start, stop = self.span(k)
+        found = self._places.at(start, stop)
+        if self.splits == 1:
+            return found
+        return found[np.argsort(np.arange(start, stop) % self.splits, kind="stable")]
+
+    def _share(self, k: int, rank: int, world_size: int) -> I64:
         if world_size < 1 or not 0 <= rank < world_size:
             raise InvalidOptionError(
                 f"rank={rank} of world_size={world_size}: ranks go from 0 to world_size - 1"
@@ -217,15 +237,13 @@ class EpochOrder:
             raise InvalidOptionError(
                 f"a batch of {self.batch_size} does not divide by world_size={world_size}: take a multiple of it"
             )
-        whole = self.batch(k)
+        whole = self._batch(k)
         if missing := -len(whole) % world_size:
-            whole = np.concatenate([whole, self._first(missing)])
+            # The first of the epoch, all over again when there are fewer than are wanted.
+            first = self._places.at(0, min(missing, self.count))
+            whole = np.concatenate([whole, np.resize(first, missing)])
         each = len(whole) // world_size
         return whole[rank * each : (rank + 1) * each]
-
-    def _first(self, wanted: int) -> I64:
-        """Return the first samples of the epoch, all over again when there are fewer than are wanted."""
-        return np.resize(self.sequence(0, min(wanted, self.count)), wanted)
 
 
 def chosen_blocks(positions: NDArray[Any], starts: NDArray[Any]) -> I64:

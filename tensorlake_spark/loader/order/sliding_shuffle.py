@@ -11,7 +11,9 @@ from tensorlake_spark.loader.order.permutation import Permutation
 
 I64 = NDArray[np.int64]
 
-_MOST_BUFFER = 1 << 30
+MOST_BUFFER = 1 << 30
+"""Items among which a shuffle moves them, at most."""
+
 _FRACTION = 16  # bits of a sort key behind the point
 
 
@@ -48,7 +50,7 @@ class SlidingShuffle:
     def __init__(self, count: int, key: int, buffer: int) -> None:
         if count < 0:
             raise InvalidOptionError(f"count={count} of a shuffle is negative")
-        if not 1 <= buffer <= _MOST_BUFFER:
+        if not 1 <= buffer <= MOST_BUFFER:
             raise InvalidOptionError(f"buffer={buffer} of a shuffle is not in 1 to 2**30 samples")
         self.count = count
         self.key = key

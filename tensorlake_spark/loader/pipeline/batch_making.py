@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -9,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import CorruptDataError, InvalidSampleError, TensorLakeError
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError, TensorLakeError
 from tensorlake_spark.loader.columns.values import Array, Values
-from tensorlake_spark.loader.order.counter_random import uniform
 from tensorlake_spark.loader.order.epoch_order import EpochOrder
+from tensorlake_spark.loader.order.sample_draws import draw_starts, draws_of, generator_of
 from tensorlake_spark.loader.pipeline.collation import (
     Batch,
     Collate,
@@ -20,6 +21,7 @@ from tensorlake_spark.loader.pipeline.collation import (
     columns_of,
 )
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
+from tensorlake_spark.loader.pipeline.unread_sample import unread_error
 from tensorlake_spark.loader.sources.loader_source import FetchedSamples, SampleSource
 from tensorlake_spark.tensor.sparse import SparseTensor
 
@@ -41,12 +43,18 @@ class FetchedBatch:
         The place of the first one in the epoch.
     samples : FetchedSamples, or None
         None if they have to be read one by one, to find the one that cannot be read.
+    repeats : int64 ndarray
+        How often each was drawn for this epoch before; see `EpochOrder.repeats`.
     """
 
-    def __init__(self, positions: Array, first: int, samples: FetchedSamples | None) -> None:
-        self.positions = positions
+    def __init__(
+        self, positions: Array, first: int, samples: FetchedSamples | None, repeats: Array
+    ) -> None:
+        # What could not be read is replaced here, too: positions are those of the samples that are delivered.
+        self.positions = positions.copy()
         self.first = first
         self.samples = samples
+        self.repeats = repeats
 
     @cached_property
     def nbytes(self) -> int:
@@ -73,7 +81,7 @@ class BatchMaking:
     key : int
         Of random numbers for transforms.
     transform : callable, mapping or None
-        A function of a sample, or functions of values by column.
+        A function of a sample, or functions of values by column; see `takes_rng`.
     collate : callable, str or None
         How samples are put together.
     skips : bool
@@ -99,19 +107,25 @@ class BatchMaking:
         self._key, self._transform, self._collate = key, transform, collate
         self._skips, self._stats = skips, stats
         self._lying = source.lying if order.shuffle == "block" else None
+        given = transform.values() if isinstance(transform, Mapping) else [transform]
+        self._random = {id(one) for one in given if takes_rng(one)}
+        self._draws_any = bool(self._random or source.draws())
 
     # ------------------------------------------------------------------ reading
 
     def fetch(self, number: int) -> FetchedBatch:
         """Read the samples of a batch."""
         positions = self._positions(self._order.share(number, self._rank, self._world))
+        repeats = np.zeros(len(positions), np.int64)
+        if self._draws_any:
+            repeats = self._order.repeats(number, self._rank, self._world)
         first = self._order.span(number)[0] + self._rank * len(positions)
         try:
             found = self._source.fetch(positions)
             self._stats.add(hits=found.hits, misses=found.misses)
-            return FetchedBatch(positions, first, found)
+            return FetchedBatch(positions, first, found, repeats)
         except _READ_ERRORS:
-            return FetchedBatch(positions, first, None)
+            return FetchedBatch(positions, first, None, repeats)
 
     def _positions(self, places: Array) -> Array:
         return places if self._lying is None else self._lying[places]
@@ -130,7 +144,7 @@ class BatchMaking:
     def _columns(self, fetched: FetchedBatch) -> dict[str, Values]:
         if fetched.samples is not None:
             try:
-                return fetched.samples.values(self._draws(fetched.first, len(fetched.positions)))
+                return fetched.samples.values(self._draws(fetched.positions, fetched.repeats))
             except _READ_ERRORS:
                 pass
         samples = [self._sample(fetched, place) for place in range(len(fetched.positions))]
@@ -141,29 +155,33 @@ class BatchMaking:
         position = int(fetched.positions[place])
         for step in range(1, MOST_TRIES + 1):
             try:
-                found = self._source.fetch(np.array([position], np.int64))
-                return found.values(self._draws(fetched.first + place, 1))
+                here = np.array([position], np.int64)
+                draws = self._draws(here, fetched.repeats[place : place + 1])
+                found = self._source.fetch(here).values(draws)
+                fetched.positions[place] = position
+                return found
             except _READ_ERRORS as error:
-                if not self._skips or step == MOST_TRIES:
-                    said = f"{self._source.described(position)}: {error}"
-                    raise _public(type(error))(said) from error
+                # An option that does not fit a sample, such as a crop that is too large, is no fault of the sample.
+                is_wrong = isinstance(error, InvalidOptionError)
+                if not self._skips or is_wrong or step == MOST_TRIES:
+                    named = self._source.described(position)
+                    raise unread_error(named, error, self._skips) from error
             self._stats.add(skipped=1)
             later = (fetched.first + place + step * self._order.batch_size) % self._order.count
             position = int(self._positions(self._order.sequence(later, later + 1))[0])
         raise AssertionError("the last try raises")
 
-    def _draws(self, first: int, count: int) -> dict[str, Array]:
-        """Return the random numbers of samples, which follow from their places in the epoch.
+    def _draws(self, positions: Array, repeats: Array) -> dict[str, Array]:
+        """Return the random numbers of samples, which follow from seed, epoch and sample.
 
         The first number of a sample is the same in all columns, and so on: transforms that begin alike cut an image
         and its mask at the same place.
         """
-        starts = np.arange(first, first + count, dtype=np.uint64)[:, None] << np.uint64(16)
-        out: dict[str, Array] = {}
-        for name, wanted in self._source.draws().items():
-            counters = starts + np.arange(wanted, dtype=np.uint64)
-            out[name] = uniform(self._key, counters.reshape(-1)).reshape(count, wanted)
-        return out
+        wanted = self._source.draws()
+        if not wanted:
+            return {}
+        starts = draw_starts(self._key, positions, repeats)
+        return {name: draws_of(self._key, starts, count) for name, count in wanted.items()}
 
     # ------------------------------------------------------------------ transform, collate
 
@@ -198,10 +216,15 @@ class BatchMaking:
 
     def _said(self, transform: Any, given: Any, place: int, fetched: FetchedBatch) -> Any:
         try:
-            return transform(given)
+            if id(transform) not in self._random:
+                return transform(given)
+            here = slice(place, place + 1)
+            (start,) = draw_starts(self._key, fetched.positions[here], fetched.repeats[here])
+            return transform(given, rng=generator_of(self._key, start))
         except Exception as error:
+            said = " ".join(f"{type(error).__name__}: {error}".split())
             raise InvalidSampleError(
-                f"the transform failed for {self._named(place, fetched)}: {type(error).__name__}: {error}"
+                f"the transform failed for {self._named(place, fetched)}: {said}; mend it, or leave the sample out"
             ) from error
 
     def _named(self, place: int, fetched: FetchedBatch) -> str:
@@ -215,10 +238,21 @@ class BatchMaking:
         return collated(found, collate if isinstance(collate, str) else None)
 
 
-def _public(kind: type[BaseException]) -> type[Exception]:
-    """Return the error that users know for one of ours, or for what a library raised."""
-    known = (one for one in kind.__mro__ if one.__module__ == TensorLakeError.__module__)
-    return next(known, CorruptDataError)  # type: ignore[arg-type]
+def takes_rng(transform: Any) -> bool:
+    """Return whether a transform has a parameter ``rng`` that nobody has given: it gets a generator for each sample.
+
+    Examples
+    --------
+    >>> takes_rng(lambda value, rng: value), takes_rng(lambda value, rng=None: value), takes_rng(lambda value: value)
+    (True, True, False)
+    """
+    try:
+        found = inspect.signature(transform).parameters.get("rng")
+    except (TypeError, ValueError):  # not every function of C says what it takes
+        return False
+    if found is None or found.kind not in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY):
+        return False
+    return found.default is found.empty or found.default is None
 
 
 def _rows(columns: dict[str, Values]) -> list[dict[str, Any]]:

@@ -19,6 +19,8 @@ class BatchPlan(NamedTuple):
         Of the batch.
     positions : int64 ndarray
         Of its samples.
+    repeats : int64 ndarray
+        How often each was drawn for this epoch before; see `EpochOrder.repeats`.
     begin : int
         The place of the first sample of the batch of all ranks in the epoch.
     places, later : int64 ndarray
@@ -27,6 +29,7 @@ class BatchPlan(NamedTuple):
 
     number: int
     positions: Array
+    repeats: Array
     begin: int
     places: Array
     later: Array
@@ -55,6 +58,7 @@ def plan_of(
     ([6, 7], 4, [0, 1])
     """
     positions = order.share(number, rank, world_size)
+    repeats = order.repeats(number, rank, world_size)
     begin = order.span(number)[0]
     first = begin + rank * len(positions)
     wanted = first + np.arange(len(positions)) + np.arange(1, tries + 1)[:, None] * order.batch_size
@@ -66,7 +70,7 @@ def plan_of(
     later = np.concatenate(parts)
     if lying is not None:
         positions, later = lying[positions], lying[later]
-    return BatchPlan(number, positions, begin, places, later)
+    return BatchPlan(number, positions, repeats, begin, places, later)
 
 
 class PlannedOrder:
@@ -95,6 +99,10 @@ class PlannedOrder:
     def share(self, number: int, rank: int, world_size: int) -> Array:
         """Return the positions of one rank in a batch: of the rank for which it was planned."""
         return self._plans[number].positions
+
+    def repeats(self, number: int, rank: int, world_size: int) -> Array:
+        """Return how often each sample of the batch was drawn for this epoch before."""
+        return self._plans[number].repeats
 
     def span(self, number: int) -> tuple[int, int]:
         """Return where a batch begins in the sequence, and where it ends."""

@@ -98,7 +98,10 @@ class BatchThreads(Generic[Raw, Made]):
         self._fetch, self._make = fetch, make
         self._makers, self._memory, self._ahead = makers, memory, ahead
         self._stats = stats
-        self._change = threading.Condition()
+        # One thread is woken for one job, and who takes only for its batch: of a remote store many threads wait.
+        self._lock = threading.Lock()
+        self._job_there = threading.Condition(self._lock)
+        self._batch_there = threading.Condition(self._lock)
         self._to_fetch = 0  # numbers are counted from 0 here, whatever the range begins with
         self._to_admit = 0
         self._taken = 0
@@ -125,19 +128,19 @@ class BatchThreads(Generic[Raw, Made]):
 
     def _take(self, place: int) -> Made:
         began = time.perf_counter()
-        with self._change:
+        with self._lock:
             self._used -= self._held
             self._held = 0
             self._taken = place
-            self._change.notify_all()
+            self._wake()
             while place not in self._results:
                 if self._stopped:
                     raise LoaderClosedError("the loader was closed; iterate over it anew")
-                self._change.wait()
+                self._batch_there.wait()
             result, failed = self._results.pop(place)
             self._held = self._admitted.pop(place, 0)
             self._taken = place + 1
-            self._change.notify_all()
+            self._wake()
         self._stats.add(wait_seconds=time.perf_counter() - began)
         if failed:
             self.close()
@@ -147,11 +150,12 @@ class BatchThreads(Generic[Raw, Made]):
 
     def close(self) -> None:
         """End the threads: what has begun is finished, and nothing else begins."""
-        with self._change:
+        with self._lock:
             self._stopped = True
             self._fetched.clear()
             self._results.clear()
-            self._change.notify_all()
+            self._job_there.notify_all()
+            self._batch_there.notify_all()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(_PATIENCE)
@@ -184,16 +188,16 @@ class BatchThreads(Generic[Raw, Made]):
         try:
             found = self._fetch(self._numbers[place])
             raw: int = found.raw_nbytes
+            _ = found.nbytes  # worked out here, where an error has a place to go
         except BaseException as error:  # handed to who takes the batch
             found, raw = _Failure(error), 0
         self._stats.add(fetch_seconds=time.perf_counter() - began)
-        with self._change:
+        with self._lock:
             self._fetching -= 1
             if not self._stopped:
                 self._last_raw = max(self._last_raw, raw)
                 self._raw += raw
                 heapq.heappush(self._fetched, (place, found))
-                self._change.notify_all()
 
     def _make_one(self, place: int, raw: Any) -> None:
         result: Any
@@ -203,26 +207,44 @@ class BatchThreads(Generic[Raw, Made]):
             result = self._make(self._numbers[place], raw), False
         except BaseException as error:  # handed to who takes the batch
             result = error, True
-        with self._change:
+        with self._lock:
             self._making -= 1
             if not self._stopped:
                 self._results[place] = result
-            self._change.notify_all()
+                if place == self._taken:
+                    self._batch_there.notify_all()
 
     def _job(self) -> tuple[int, Any] | None:
-        with self._change:
+        """Return the next job of this thread, None at the end; every job that one finds wakes a thread for the next."""
+        with self._lock:
             while not self._stopped:
-                if self._fetched and self._making < self._makers and self._admit():
+                self._refuse()
+                if self._may_make() and self._admit():
                     self._making += 1
-                    return heapq.heappop(self._fetched)[:2]
+                    job = heapq.heappop(self._fetched)[:2]
+                    self._wake()
+                    return job
                 if self._may_fetch():
                     self._to_fetch += 1
                     self._fetching += 1
+                    self._wake()
                     return self._to_fetch - 1, None
                 if self._taken >= len(self._numbers):
                     return None
-                self._change.wait()
+                self._job_there.wait()
         return None
+
+    def _wake(self) -> None:
+        """Wake a thread if there is a job; all at the end."""
+        if self._taken >= len(self._numbers):
+            self._job_there.notify_all()
+        elif self._may_make() or self._may_fetch():
+            self._job_there.notify()
+
+    def _may_make(self) -> bool:
+        """Whether the batch that is next was fetched, and fewer are made than may be at a time."""
+        is_next = bool(self._fetched) and self._fetched[0][0] == self._to_admit
+        return is_next and self._making < self._makers
 
     def _may_fetch(self) -> bool:
         """Whether there is a batch to fetch, and memory for what is read."""
@@ -231,23 +253,23 @@ class BatchThreads(Generic[Raw, Made]):
         raw = self._raw + (self._fetching + 1) * self._last_raw
         return raw <= self._memory // _RAW or self._to_fetch == self._to_admit
 
-    def _admit(self) -> bool:
-        """Give memory to the lowest batch that was fetched, if it is its turn and there is enough."""
-        place, raw = self._fetched[0]
-        if place != self._to_admit:
-            return False
-        nbytes = raw.nbytes
-        if nbytes > self._memory:
-            heapq.heappop(self._fetched)
+    def _refuse(self) -> None:
+        """Hand on an error for batches that alone need more than all memory."""
+        while self._may_make() and self._fetched[0][1].nbytes > self._memory:
+            place, raw = heapq.heappop(self._fetched)
             self._raw -= raw.raw_nbytes
             self._to_admit += 1
             error = InvalidOptionError(
-                f"memory={self._memory} bytes are too few for one batch: batch {self._numbers[place]} needs {nbytes}; "
-                "give the loader more memory, or a smaller batch_size"
+                f"memory= leaves {self._memory} bytes for batches, too few for one batch: batch "
+                f"{self._numbers[place]} needs {raw.nbytes}; give the loader more memory, or a smaller batch_size"
             )
             self._results[place] = error, True
-            self._change.notify_all()
-            return False
+            self._batch_there.notify_all()
+
+    def _admit(self) -> bool:
+        """Give memory to the lowest batch that was fetched, whose turn it is, if there is enough."""
+        place, raw = self._fetched[0]
+        nbytes = raw.nbytes
         if self._used + nbytes > self._memory:
             return False
         self._used += nbytes

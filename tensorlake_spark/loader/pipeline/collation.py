@@ -99,9 +99,13 @@ def columns_of(samples: list[dict[str, Any]]) -> dict[str, Values]:
     Raises
     ------
     InvalidSampleError
-        If samples have different names.
+        If samples have different names, or none.
     """
     names = list(samples[0])
+    if not names:
+        raise InvalidSampleError(
+            "the transform gave a dict without a name; give at least one, such as {'x': ...}"
+        )
     for number, sample in enumerate(samples):
         if sample.keys() != samples[0].keys():
             raise InvalidSampleError(

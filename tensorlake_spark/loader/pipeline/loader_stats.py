@@ -66,6 +66,12 @@ class LoaderStats:
             for name, amount in amounts.items():
                 setattr(self.counts, name, getattr(self.counts, name) + amount)
 
+    def taken(self) -> Counts:
+        """Return what was counted since it was taken last, and begin anew: each thing is in one of them."""
+        with self._lock:
+            found, self.counts = self.counts, Counts()
+        return found
+
     def in_use(self, nbytes: int) -> None:
         """Note how much memory batches have now."""
         self.counts.peak_bytes = max(self.counts.peak_bytes, nbytes)

@@ -113,7 +113,13 @@ def _pickled(setting: WorkerSetting) -> bytes:
                 f'{name}={value!r:.80} does not go to another process ({error}); with workers="processes" give a function '
                 "that is defined at the top of a module"
             ) from error
-    return pickle.dumps(setting)
+    try:
+        return pickle.dumps(setting)
+    except Exception as error:
+        raise InvalidOptionError(
+            f"{setting.source.what} does not go to another process ({error}); define functions of a query at the top of a "
+            "module, materialize a view, or leave workers out"
+        ) from error
 
 
 class ProcessBatches:
@@ -276,7 +282,7 @@ class ProcessBatches:
 
     def _too_large(self, place: int, nbytes: int) -> InvalidOptionError:
         return InvalidOptionError(
-            f"memory={self._memory} bytes are too few for one batch: batch {self._numbers[place]} needs {nbytes}; give "
+            f"memory= leaves {self._memory} bytes for batches, too few for one batch: batch {self._numbers[place]} needs {nbytes}; give "
             "the loader more memory, or a smaller batch_size"
         )
 

@@ -7,6 +7,7 @@ import os
 import pickle  # nosec B403 # between processes of ours
 import signal
 import threading
+import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 from tensorlake_spark.errors import InvalidSampleError, TensorLakeError
 from tensorlake_spark.loader.pipeline.batch_making import BatchMaking, FetchedBatch
 from tensorlake_spark.loader.pipeline.batch_plan import BatchPlan, PlannedOrder
-from tensorlake_spark.loader.pipeline.loader_stats import Counts, LoaderStats
+from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.pipeline.shared_batch import send_batch
 from tensorlake_spark.loader.sources.loader_source import SampleSource
 
@@ -154,9 +155,11 @@ class Worker:
 
     def _fetch(self, plan: BatchPlan) -> None:
         number = plan.number
+        began = time.perf_counter()
         try:
             assert self._making is not None  # nosec B101 # for mypy: an epoch has begun
             self._fetched[number] = found = self._making.fetch(number)
+            self._stats.add(fetch_seconds=time.perf_counter() - began)
             answer: tuple[str, int, Any] = FETCHED, number, found.nbytes
         except BaseException as error:
             answer = FAILED, number, sent_error(error)
@@ -172,7 +175,7 @@ class Worker:
             with self._lock:
                 self._connection.send((FAILED, number, sent_error(error)))
             return
-        counts, self._stats.counts = self._stats.counts, Counts()
+        counts = self._stats.taken()
         with self._lock:
             self._connection.send((MADE, number, asdict(counts)))
             try:

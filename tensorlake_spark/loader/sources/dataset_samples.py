@@ -22,6 +22,8 @@ from tensorlake_spark.loader.columns.column_readings import readings_of
 from tensorlake_spark.loader.columns.picture_reading import ReadPictures
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.block_cuts import block_starts
+from tensorlake_spark.loader.sources.fetched_parts import FetchedParts, parts_within
+from tensorlake_spark.loader.sources.loader_source import FetchedSamples
 from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 
@@ -103,11 +105,24 @@ class DatasetSamples:
     def identity(self) -> bytes:
         return self.parts.stored.snapshot.table_id.encode()
 
-    def fetch(self, positions: Array) -> FetchedRows:
+    def fetch(self, positions: Array) -> FetchedSamples:
         if self._ranges is None:
             return FetchedRows(self._readings, self.names, positions, self._buffers)
-        storage, wanted = self.parts.stored.snapshot.storage, self._wanted(positions)
-        with reaching(storage), self._ranges.hold(wanted) as held:
+        wanted = self._wanted(positions)
+        if _held(wanted) <= self._ranges.most or len(positions) == 1:
+            return self._fetched(self._ranges, positions, wanted)
+        # Samples from all over the table: what is held for them is let go part after part.
+        most = self._ranges.most // 2
+        places = parts_within(positions, lambda some: _held(self._wanted(some)), most)
+        parts = [positions[some] for some in places]
+        return FetchedParts(
+            [self._fetched(self._ranges, part, self._wanted(part)) for part in parts], places
+        )
+
+    def _fetched(
+        self, ranges: RemoteRanges, positions: Array, wanted: list[tuple[Remote, str, int, int]]
+    ) -> FetchedRows:
+        with reaching(self.parts.stored.snapshot.storage), ranges.hold(wanted) as held:
             found = FetchedRows(self._readings, self.names, positions, self._buffers, True)
         found.hits, found.misses = held.hits, held.misses
         return found
@@ -148,6 +163,10 @@ class DatasetSamples:
         file, _ = stored.locate(here)
         path = stored.snapshot.storage.file_uri(stored.files.paths[int(file[0])])
         return f"sample {int(stored.sids_of(here)[0])} of {self.what}, version {self.version}, in {path}"
+
+
+def _held(wanted: list[tuple[Remote, str, int, int]]) -> int:
+    return sum({(id(remote), name, start): n for remote, name, start, n in wanted}.values())
 
 
 class FetchedRows:

@@ -18,6 +18,9 @@ from tensorlake_spark.threads import io_threads
 Key = tuple[str, str, int, int]
 """URI of the table, path of the file, where the range begins, and its bytes."""
 
+_WIDER = 10_000
+"""For so many ranges it is kept in which wider one they lie."""
+
 
 @dataclass(eq=False, slots=True)
 class _Range:
@@ -59,6 +62,7 @@ class RemoteRanges:
         self._cache = cache
         self._kept: OrderedDict[Key, _Range] = OrderedDict()
         self._of_file: dict[tuple[str, str], dict[tuple[int, int], None]] = {}
+        self._wider: dict[Key, Key] = {}
         self._change = threading.Condition()
         self._total = 0
         self._held = 0
@@ -115,6 +119,9 @@ class RemoteRanges:
         with self._change:
             key = self._around(key)
             one = self._kept.get(key)
+            if one is not None and one.data.done():
+                self._kept.move_to_end(key)
+                return one.data.result().slice(start - key[2], nbytes)
             is_new = one is None
             if one is None:
                 one = self._added(key)
@@ -137,11 +144,18 @@ class RemoteRanges:
 
     def _around(self, key: Key) -> Key:
         """Return a range that is kept and has another one in it; that one itself if there is none."""
+        if key in self._kept:
+            return key
+        known = self._wider.get(key)
+        if known is not None and known in self._kept:
+            return known
         uri, name, start, nbytes = key
-        if key not in self._kept:
-            for first, size in self._of_file.get((uri, name), ()):
-                if first <= start and start + nbytes <= first + size:
-                    return uri, name, first, size
+        for first, size in self._of_file.get((uri, name), ()):
+            if first <= start and start + nbytes <= first + size:
+                if len(self._wider) >= _WIDER:
+                    self._wider.clear()
+                found = self._wider[key] = uri, name, first, size
+                return found
         return key
 
     def _taken(self, key: Key, remote: KeptRemote) -> tuple[_Range, bool]:
@@ -149,8 +163,12 @@ class RemoteRanges:
         is_new = one is None
         if one is None:
             one = self._added(key)
-            # Under the lock: a thread of the pool may wait for it as soon as others see it.
-            io_threads().submit(self._fetch, one, key, remote)
+            data = None if self._cache is None else self._cache.known(key)
+            if data is not None:
+                one.data.set_result(pa.py_buffer(data))
+            else:
+                # Under the lock: a thread of the pool may wait for it as soon as others see it.
+                io_threads().submit(self._fetch, one, key, remote)
         self._kept.move_to_end(key)
         self._hold(one)
         return one, is_new

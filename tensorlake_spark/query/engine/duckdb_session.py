@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -32,6 +34,10 @@ def _database(duckdb: Any, files: tuple[str, ...]) -> Any:
         found = _databases.pop(key, None)
         if found is None:
             found = duckdb.connect(":memory:")
+            with suppress(
+                duckdb.Error
+            ):  # DuckDB looks whether a file has changed before it takes what it knows
+                found.execute("SET GLOBAL parquet_metadata_cache=true")
             listed = "[" + ", ".join("'" + f.replace("'", "''") + "'" for f in files) + "]"
             for setting in (
                 f"allowed_paths={listed}",
@@ -73,6 +79,7 @@ class DuckSession:
             ) from error
         self._error = duckdb.Error
         self._connection = _database(duckdb, tuple(files)).cursor()
+        self._views: dict[str, str] = {}
 
     def __enter__(self) -> DuckSession:
         return self
@@ -82,14 +89,15 @@ class DuckSession:
 
     def make_view(self, name: str, sql: str) -> None:
         """Give a name to a query that this package wrote."""
-        self._connection.execute(f"CREATE TEMP VIEW {quoted(name)} AS {sql}")
+        # A view of DuckDB would open its files to find its columns, and again to be read.
+        self._views[name] = sql
 
     def register(self, name: str, table: Any) -> None:
         """Give a name to a table in memory, or to an Arrow dataset."""
         self._connection.register(name, table)
 
     def rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
-        """Return the rows of a query. Ctrl-C ends it.
+        """Return the rows of a query, which does not begin with WITH. Ctrl-C ends it.
 
         Raises
         ------
@@ -97,8 +105,15 @@ class DuckSession:
             If DuckDB refuses it.
         """
 
+        views = [
+            f"{quoted(name)} AS NOT MATERIALIZED ({text})"
+            for name, text in self._views.items()
+            if re.search(rf"\b{re.escape(name)}\b", sql)
+        ]
+        whole = f"WITH {', '.join(views)} {sql}" if views else sql
+
         def work() -> pa.Table:
-            found = self._connection.sql(sql, params=dict(parameters) if parameters else None)
+            found = self._connection.sql(whole, params=dict(parameters) if parameters else None)
             return found.to_arrow_table()
 
         try:

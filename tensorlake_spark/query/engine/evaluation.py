@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from tensorlake_spark.datasets.samples.sample_reading import BATCH_BYTES
+from tensorlake_spark.datasets.types.media.images import Picture
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.engine.leaf_values import (
     ReadCounts,
@@ -19,8 +21,9 @@ from tensorlake_spark.query.engine.leaf_values import (
     stored_values,
     tensor_values,
 )
+from tensorlake_spark.query.engine.shape_values import shape_fields
 from tensorlake_spark.query.functions.expressions import evaluate
-from tensorlake_spark.query.functions.needed_parts import boxes_needed
+from tensorlake_spark.query.functions.needed_parts import SHAPE, boxes_needed
 from tensorlake_spark.query.functions.row_values import gathered
 from tensorlake_spark.query.planning.plan import Computed
 from tensorlake_spark.query.sources.source_columns import (
@@ -38,6 +41,8 @@ Array = np.ndarray[Any, Any]
 
 MOST_ROWS = 1 << 16
 """Rows of a batch, at most."""
+
+_LOOKED_AT = 16  # images, for their sizes
 
 
 class Evaluation:
@@ -77,9 +82,7 @@ class Evaluation:
     def _leaf(self, leaf: Leaf, table: pa.Table, key: Any) -> Any:
         if isinstance(leaf, TensorLeaf):
             sids = table.column(leaf.key[1]).combine_chunks()
-            return tensor_values(
-                leaf, _one(sids), key if isinstance(key, tuple) else None, self.counts
-            )
+            return tensor_values(leaf, _one(sids), key, self.counts)
         if isinstance(leaf, ScalarLeaf):
             return stored_values(_one(table.column(leaf.ref[1]).combine_chunks()), leaf.type)
         if isinstance(leaf, CollectedLeaf):
@@ -193,15 +196,33 @@ def batch_rows(lazies: list[Lazy], rows: int) -> int:
     """Return how many rows a batch has, so that their tensors take about `BATCH_BYTES`."""
     each = 1
     for lazy in lazies:
+        beside = shapes_alone(lazy)
         for leaf in lazy.tensors():
-            each += row_bytes(leaf)
+            each += 0 if leaf in beside else row_bytes(leaf)
     return max(1, min(MOST_ROWS, BATCH_BYTES // each, max(64, rows)))
 
 
+def shapes_alone(lazy: Lazy) -> list[TensorLeaf]:
+    """Return the columns of which an expression needs only shapes and dtypes, where these are stored beside values."""
+    if isinstance(lazy.node, exp.Column):
+        return []
+    keys = boxes_needed([lazy.node])
+    return [
+        leaf
+        for name, leaf in lazy.leaves.items()
+        if keys.get(name) == SHAPE
+        and isinstance(leaf, TensorLeaf)
+        and shape_fields(leaf.source.dataset.parts, leaf.column)
+    ]
+
+
 def row_bytes(leaf: TensorLeaf) -> int:
-    """Return about how many bytes a sample of a column has."""
+    """Return about how many bytes a sample of a column has; of images those of their pixels."""
     parts = leaf.source.dataset.parts
     table, path = parts.stored, parts.path_of(leaf.column)
+    if isinstance(parts.schema[leaf.column], Picture) and table.under([(*path, "height")]):
+        # Memory that is used again is in a cache: so batches of images are not as long as their files are small.
+        return max(1, _pixel_bytes(table, path))
     if parts.is_apart(leaf.column):
         inner = parts.table_of(leaf.column)
         if inner is None:
@@ -211,6 +232,21 @@ def row_bytes(leaf: TensorLeaf) -> int:
     files = table.files[:2]
     total = sum(file.size_of([x.path for x in leaves if file.has(x)]) for file in files)
     return max(1, total // max(1, sum(int(file.starts[-1]) for file in files)))
+
+
+def _pixel_bytes(table: StoredSamples, path: tuple[str, ...]) -> int:
+    """Return about how many bytes the pixels of an image have, by some of the first."""
+    sizes = [(*path, name) for name in ("height", "width", "channels")]
+    some = table.rows(sizes, np.arange(min(len(table), _LOOKED_AT)))
+    found = some.column(path[0])
+    for part in path[1:]:
+        found = pc.struct_field(found, part)
+    each = [
+        pc.struct_field(found, name).fill_null(0).to_numpy()
+        for name in ("height", "width", "channels")
+    ]
+    pixels = np.prod(np.array(each, np.int64), axis=0)
+    return int(pixels[pixels > 0].mean()) if (pixels > 0).any() else 1
 
 
 def _waits(lazies: list[Lazy]) -> bool:

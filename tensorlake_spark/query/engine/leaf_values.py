@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
 from tensorlake_spark.datasets.types.base import Tiled, Type
+from tensorlake_spark.query.engine.shape_values import stand_ins
+from tensorlake_spark.query.functions.needed_parts import SHAPE
 from tensorlake_spark.query.functions.row_values import Values, gathered
 from tensorlake_spark.query.sources.source_columns import TensorLeaf
 
@@ -37,7 +39,7 @@ class ReadCounts:
 def tensor_values(
     leaf: TensorLeaf,
     sids: pa.Array,
-    key: tuple[Any, ...] | None = None,
+    key: tuple[Any, ...] | str | None = None,
     counts: ReadCounts | None = None,
 ) -> Values:
     """Return a column of a dataset for some sids, in their order; a null sid gives None.
@@ -48,8 +50,8 @@ def tensor_values(
         The column.
     sids : pyarrow.Array of int64
         Of the samples.
-    key : tuple, optional
-        The part of each sample that is needed: of a tiled one only that is read.
+    key : tuple or str, optional
+        The part of each sample that is needed: of a tiled one only that is read. Of ``"shape"`` the values are zeros.
     counts : ReadCounts, optional
         Counts what is read.
     """
@@ -70,7 +72,7 @@ def tensor_values(
 
 
 def _values(
-    leaf: TensorLeaf, positions: Array, key: tuple[Any, ...] | None, counts: ReadCounts | None
+    leaf: TensorLeaf, positions: Array, key: tuple[Any, ...] | str | None, counts: ReadCounts | None
 ) -> Any:
     """Return values of samples; each is read once, in the order in which they lie."""
     ordered, back = positions, None
@@ -78,10 +80,15 @@ def _values(
         ordered, back = np.unique(positions, return_inverse=True)
     parts = leaf.source.dataset.parts
     kind = parts.schema[leaf.column]
-    array = read_column(parts, leaf.column, ordered)
+    known = stand_ins(parts, leaf.column, ordered) if key == SHAPE else None
+    if known is not None:
+        values, nbytes = known
+    else:
+        array = read_column(parts, leaf.column, ordered)
+        nbytes = payload_bytes(array)
+        values = _decoded(leaf, kind, array, ordered, key if isinstance(key, tuple) else None)
     if counts is not None:
-        counts.add(leaf.source_name, leaf.column, len(ordered), payload_bytes(array))
-    values = _decoded(leaf, kind, array, ordered, key)
+        counts.add(leaf.source_name, leaf.column, len(ordered), nbytes)
     if back is None:
         return values
     return values[back] if isinstance(values, np.ndarray) else [values[n] for n in back.tolist()]

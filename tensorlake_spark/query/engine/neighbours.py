@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tensorlake_spark.query.engine.all_samples import FEW, rows_of, source_of_all
 from tensorlake_spark.query.engine.evaluation import Evaluation, joined, one_a_row
-from tensorlake_spark.query.engine.vector_scan import candidates, question_of
-from tensorlake_spark.query.planning.plan import Best, Computed
+from tensorlake_spark.query.engine.vector_scan import VectorQuestion, candidates, question_of
+from tensorlake_spark.query.planning.plan import Best, Computed, Step
+
+_SHARE = 4  # where fewer than one of four samples are asked for, only those are read
 
 
 def best_rows(evaluation: Evaluation, computed: Computed, table: pa.Table, best: Best) -> pa.Table:
@@ -29,14 +33,85 @@ def best_rows(evaluation: Evaluation, computed: Computed, table: pa.Table, best:
     """
     question = question_of(computed, evaluation.parameters)
     if question is not None:
-        sids = table.column(question.leaf.key[1]).combine_chunks()
-        chosen = candidates(question, _array(sids), best)
+        chosen = _near(evaluation, question, _array(table.column(question.leaf.key[1])), best)
         if chosen is not None:
-            evaluation.counts.add(
-                question.leaf.source_name, question.leaf.column, table.num_rows - len(chosen),
-                (table.num_rows - len(chosen)) * question.vector.nbytes,
-            )  # fmt: skip
             table = table.take(pa.array(chosen))
+    return ranked(evaluation, computed, table, best)
+
+
+def best_of_all(
+    evaluation: Evaluation,
+    step: Step,
+    sources: Mapping[str, Any],
+    ask: Callable[[Any], pa.Table],
+) -> pa.Table | None:
+    """Return the rows of a step with the least distances to a vector, None if that is not what it is.
+
+    The step takes all samples of a dataset: their numbers are not read, and other columns only for few candidates.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Computes the distances.
+    step : Step
+        What is asked.
+    sources : mapping of str to Source
+        By what DuckDB calls them.
+    ask : callable
+        Returns the rows of a SELECT.
+    """
+    best = step.best
+    source = source_of_all(step.tree, sources)
+    if best is None or source is None or source.stored is None:
+        return None
+    question = question_of(step.computed[0], evaluation.parameters)
+    if question is None or question.leaf.source is not source:
+        return None
+    chosen = candidates(question, None, best)
+    if chosen is None or len(chosen) > FEW:
+        return None
+    _count(evaluation, question, len(source.stored) - len(chosen))
+    found = rows_of(step.tree, source, chosen)
+    table = found if isinstance(found, pa.Table) else ask(found)
+    return ranked(evaluation, step.computed[0], table, best)
+
+
+def _near(
+    evaluation: Evaluation, question: VectorQuestion, sids: pa.Array, best: Best
+) -> Any | None:
+    """Return the rows whose samples may be among the best, None if few are asked for, or no sample has the key."""
+    stored = question.leaf.source.stored
+    if stored is None or sids.null_count or len(sids) * _SHARE < len(stored):
+        return None
+    positions = stored.positions_of(np.asarray(sids.to_numpy(zero_copy_only=False)))
+    wanted = np.zeros(len(stored), bool)
+    wanted[positions] = True
+    if (positions < 0).any():
+        return None
+    chosen = candidates(question, None if wanted.all() else wanted, best)
+    if chosen is None:
+        return None
+    wanted[:] = False
+    wanted[chosen] = True
+    rows = np.flatnonzero(wanted[positions])
+    _count(evaluation, question, len(sids) - len(rows))
+    return rows
+
+
+def _count(evaluation: Evaluation, question: VectorQuestion, rows: int) -> None:
+    """Count the vectors that were looked at and are not computed again."""
+    leaf = question.leaf
+    evaluation.counts.add(leaf.source_name, leaf.column, rows, rows * question.vector.nbytes)
+
+
+def ranked(evaluation: Evaluation, computed: Computed, table: pa.Table, best: Best) -> pa.Table:
+    """Return the rows that may be the best of a table, by their computed values, with these.
+
+    Parameters
+    ----------
+    evaluation, computed, table, best
+        As for `best_rows`.
+    """
     offsets = iter(
         np.cumsum([0] + [b.num_rows for b in evaluation.batches([computed.lazy], table)]).tolist()
     )

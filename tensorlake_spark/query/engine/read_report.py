@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from tensorlake_spark.datasets.samples.sample_reading import read_column
 from tensorlake_spark.indexing.read_plan import size_text
+from tensorlake_spark.query.engine.evaluation import shapes_alone
 from tensorlake_spark.query.engine.leaf_values import payload_bytes
 from tensorlake_spark.query.engine.running import PlanRun
+from tensorlake_spark.query.engine.shape_values import stand_ins
 from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.planning.plan import Plan
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
@@ -142,18 +144,20 @@ def report_of(plan: Plan, run: PlanRun, table: pa.Table) -> ReadReport:
         for (source, column), nbytes in sorted(counts.bytes.items())
     ]
     computed = [one.what for step in plan.steps for one in step.computed]
-    selected: dict[tuple[str, str, str], TensorRead] = {}
+    selected: dict[tuple[str, str, str], tuple[TensorLeaf, bool]] = {}
     for name, output in plan.result.outputs.items():
         if isinstance(output, Lazy):
             if output.bare is None:
                 computed.append(f"{text_of(output.node)} AS {name}")
+            beside = shapes_alone(output)
             for leaf in output.tensors():
                 key = (leaf.source_name, leaf.column, leaf.key[1])
-                if key not in selected:
-                    selected[key] = _to_read(plan, leaf, table)
+                known = selected.get(key)
+                selected[key] = leaf, leaf in beside and (known is None or known[1])
+    to_read = [_to_read(plan, leaf, table, alone) for leaf, alone in selected.values()]
     return ReadReport(
         plan.text, tuple(run.statements), tuple(_scalars(plan)), tuple(computed), tuple(read),
-        tuple(selected.values()),
+        tuple(to_read),
     )  # fmt: skip
 
 
@@ -180,7 +184,7 @@ def _scalars(plan: Plan) -> list[ScalarRead]:
     return out
 
 
-def _to_read(plan: Plan, leaf: TensorLeaf, table: pa.Table) -> TensorRead:
+def _to_read(plan: Plan, leaf: TensorLeaf, table: pa.Table, shapes: bool) -> TensorRead:
     column = (
         table.column(leaf.key[1]).combine_chunks() if leaf.key[1] in table.column_names else None
     )
@@ -196,5 +200,9 @@ def _to_read(plan: Plan, leaf: TensorLeaf, table: pa.Table) -> TensorRead:
     nbytes = 0
     for start in range(0, len(positions), 4096):
         some = positions[start : start + 4096]
+        known = stand_ins(leaf.source.dataset.parts, leaf.column, some) if shapes else None
+        if known is not None:
+            nbytes += known[1]
+            continue
         nbytes += payload_bytes(read_column(leaf.source.dataset.parts, leaf.column, some))
     return TensorRead(name, leaf.column, len(positions), nbytes)

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tensorlake_spark.query.engine.duckdb_session import DuckSession
 from tensorlake_spark.query.engine.evaluation import Evaluation
-from tensorlake_spark.query.engine.neighbours import best_rows
+from tensorlake_spark.query.engine.neighbours import best_of_all, best_rows
 from tensorlake_spark.query.engine.row_orders import arranged, expanded, sampled, split
 from tensorlake_spark.query.planning.plan import Expand, Plan, Relation, Step
 from tensorlake_spark.query.planning.queries import output_nodes
@@ -60,9 +60,14 @@ class PlanRun:
         return session.rows(sql, given)
 
     def _step(self, step: Step, session: DuckSession) -> pa.Table:
-        table = self._rows(session, step.tree)
+        table = best_of_all(
+            self.evaluation, step, self.plan.sources, lambda tree: self._rows(session, tree)
+        )
+        is_found = table is not None
+        if table is None:
+            table = self._rows(session, step.tree)
         self.rows[step.name] = table.num_rows
-        for computed in step.computed:
+        for computed in step.computed[is_found:]:
             if step.best is not None and computed is step.computed[0]:
                 table = best_rows(self.evaluation, computed, table, step.best)
             else:

@@ -1,37 +1,33 @@
-"""Distances of many vectors to one, where they lie in files: by products of matrices, block by block, without a copy of all.
+"""Vectors that are near to one, found where they lie in files: by products of matrices, block by block.
 
 The distances are rounded, and only choose candidates: `neighbours` computes those that are close to the best again.
 """
 
 from __future__ import annotations
 
-import itertools
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-import pyarrow as pa
 from sqlglot import exp
 
 from tensorlake_spark.datasets.types.tensors import Embedding, Tensor
-from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.query.engine.vector_blocks import VectorBlock, blocks_of, buffers, is_kept
 from tensorlake_spark.query.functions.registry import find
 from tensorlake_spark.query.planning.plan import Best, Computed
 from tensorlake_spark.query.sources.source_columns import TensorLeaf
-from tensorlake_spark.threads import in_order
+from tensorlake_spark.threads import THREADS, in_order
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK = 1 << 20  # bytes of vectors that are computed at once: they stay in a processor's cache
+_MOST = 1 << 16
+"""So many candidates may be left; of each row that is asked for, 64 may."""
 
-_SHARE = 4  # where fewer than one of four samples are asked for, only those are read
-
-
-_norms: WeakKeyDictionary[StoredSamples, dict[tuple[str, int, int], Array]] = WeakKeyDictionary()
-"""Squares of the lengths of vectors, by the version they are of: they are the same for every question."""
+_LEAST_SQUARE, _MOST_SQUARE = 1e-30, 1e37
+"""Between them squares of lengths are neither rounded to less than their last places nor infinite in float32."""
 
 
 @dataclass(frozen=True)
@@ -78,144 +74,160 @@ def question_of(computed: Computed, parameters: Mapping[str, Any]) -> VectorQues
         vector = np.asarray(parameters[sides[1].name], np.float32)
     except (TypeError, ValueError):
         return None
-    if (
-        kind.fixed() != ("float32", vector.shape)
-        or vector.ndim != 1
-        or not np.isfinite(vector).all()
-    ):
+    if kind.fixed() != ("float32", vector.shape) or vector.ndim != 1:
+        return None
+    square = float(vector.astype(np.float64) @ vector.astype(np.float64))
+    least = _LEAST_SQUARE if function.name == "cosine_similarity" else 0.0
+    if not least <= square <= _MOST_SQUARE:
         return None
     local = leaf.source.stored.snapshot.storage.is_local
     return VectorQuestion(leaf, function.name, vector) if local else None
 
 
-def candidates(question: VectorQuestion, sids: pa.Array, best: Best) -> Array | None:
-    """Return the rows that may be among the best, None if the vectors cannot be read where they lie.
+def candidates(question: VectorQuestion, wanted: Array | None, best: Best) -> Array | None:
+    """Return the positions of samples that may be among the best, in order; None if they are too many to say.
 
     Parameters
     ----------
     question : VectorQuestion
         What is asked.
-    sids : pyarrow.Array
-        Of the rows.
+    wanted : bool ndarray, or None
+        For each sample of the dataset whether it may be chosen; None for all.
     best : Best
         How many, and of which end.
     """
     stored = question.leaf.source.stored
-    numbers = np.asarray(sids.to_numpy(zero_copy_only=False))
-    if stored is None or sids.null_count or len(numbers) * _SHARE < len(stored):
+    if stored is None or best.count > _MOST:
         return None
-    whole = len(numbers) == len(stored) and np.array_equal(numbers, stored.sids)
-    positions = None if whole else stored.positions_of(numbers)
-    if stored._order is not None or any(stored.is_marked(n) for n in range(len(stored.files))):
-        return None
+    if not best.count or not len(stored):
+        return np.zeros(0, np.int64)
     column = question.leaf.source.dataset.parts.path_of(question.leaf.column)
-    leaf, named = stored.leaf((*column, "data")), stored.leaf((*column, "dtype"))
-    tasks = [
-        (number, group)
-        for number, file in enumerate(stored.files)
-        for group in range(file.metadata.num_row_groups)
-    ]
+    search = _Search(question, stored, wanted, best)
+    memory = buffers(THREADS)
+    keep = is_kept(stored)
 
-    def work(task: tuple[int, int]) -> tuple[Array, Array] | None:
-        return _group(question, stored, leaf, named, *task)
+    def work(block: VectorBlock) -> None:
+        buffer = memory.pop()
+        try:
+            search.look(block, block.products(question.vector, buffer, keep))
+        finally:
+            memory.append(buffer)
 
-    found: list[Array] = []
-    slack: list[Array] = []
-    for part in in_order(work, tasks):
-        if part is None:
+    for _ in in_order(work, blocks_of(stored, column, len(question.vector))):
+        if search.is_lost:
             return None
-        found.append(part[0])
-        slack.append(part[1])
-    values = np.concatenate(found) if found else np.zeros(0, np.float32)
-    errors = np.concatenate(slack) if slack else values
-    if positions is not None:
-        values, errors = values[positions], errors[positions]
-    return _chosen(values, errors, best, question.function == "l2_distance")
+    return search.found()
 
 
-def _chosen(values: Array, errors: Array, best: Best, squared: bool) -> Array | None:
-    """Return the rows whose values may be among the best, as each may be wrong by its error."""
-    if len(values) <= best.count or not best.count:
-        return np.arange(len(values) if best.count else 0)
-    keys = -values if best.descending else values
-    if not np.isfinite(keys).all():
-        return None
-    bound = np.partition(keys + errors, best.count - 1)[best.count - 1]
-    found = np.flatnonzero(keys - errors <= bound)
-    return found if len(found) <= max(64 * best.count, 65_536) else None
+class _Search:
+    """What is known of the best so far; several threads tell it of their blocks.
 
+    Each key may be wrong by its error. The bound is the greatest of the `count` least sums of a key and its error: no
+    row whose key is further above it than its error is among the best. It only falls, so what was left out stays out.
+    """
 
-def _group(
-    question: VectorQuestion,
-    stored: StoredSamples,
-    leaf: LeafColumn,
-    named: LeafColumn,
-    number: int,
-    group: int,
-) -> tuple[Array, Array] | None:
-    """Return the values of the vectors of a row group, and how wrong they may be."""
-    file = stored.files[number]
-    chunk = file.chunk(group, leaf)
-    if (
-        chunk is None
-        or not file.has(named)
-        or not _is_float32(file.metadata.row_group(group), named)
-    ):
-        return None
-    region = file.region(chunk)
-    starts, lengths, _ = file.spans(group, leaf, chunk, region)
-    size = len(question.vector) * 4
-    if (lengths != size).any():
-        return None
-    raw = np.frombuffer(region, np.uint8)
-    values = np.empty(len(starts), np.float32)
-    known = _norms.setdefault(stored, {})
-    norms = known.get((leaf.path, number, group))
-    is_new = norms is None
-    if norms is None:
-        norms = np.empty(len(starts), np.float32)
-    step = size + 4  # each has its length before it, and pages a head
-    edges = [0, *(np.flatnonzero(np.diff(starts) != step) + 1).tolist(), len(starts)]
-    rows = max(1, _BLOCK // step)
-    buffer = np.empty((min(rows, len(starts)), size), np.uint8)
-    with np.errstate(all="ignore"):
-        for first, last in itertools.pairwise(edges):
-            for at in range(first, last, rows):
-                count = min(rows, last - at)
-                view = np.lib.stride_tricks.as_strided(
-                    raw[int(starts[at]) :], (count, size), (step, 1), writeable=False
-                )
-                block = buffer[:count]
-                block[...] = view
-                vectors = block.view("<f4")
-                np.matmul(vectors, question.vector, out=values[at : at + count])
-                if is_new:
-                    np.einsum("ij,ij->i", vectors, vectors, out=norms[at : at + count])
-    known[leaf.path, number, group] = norms
-    return _finished(question, values, norms)
+    def __init__(
+        self, question: VectorQuestion, stored: StoredSamples, wanted: Array | None, best: Best
+    ) -> None:
+        self._question, self._stored, self._wanted, self._best = question, stored, wanted, best
+        self._square = float(
+            question.vector.astype(np.float64) @ question.vector.astype(np.float64)
+        )
+        size = len(question.vector)
+        # Sums of n products are wrong by about n units in the last place of the sum of their sizes, at most; so are
+        # those of the exact function. What is too small for float32 is lost.
+        self._unit = float(np.finfo(np.float32).eps) * (size + 8)
+        self._lost = 8 * float(np.finfo(np.float32).tiny) * (size + 8)
+        self._bound = np.inf
+        self._uppers: Array = np.zeros(0)
+        self._parts: list[tuple[Array, Array]] = []
+        self._unknown = 0
+        self._lock = threading.Lock()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether so many rows are without a key that all had better be computed."""
+        return self._unknown > _MOST
 
-def _finished(question: VectorQuestion, values: Array, norms: Array) -> tuple[Array, Array]:
-    """Return distances, of L2 their squares, from products with the vector and squares of lengths."""
-    square = float(question.vector @ question.vector)
-    # Sums of n products are wrong by about n units in the last place of the sum of their sizes, at most.
-    unit = np.float32(np.finfo(np.float32).eps * (len(question.vector) + 8))
-    with np.errstate(all="ignore"):
-        if question.function == "dot":
-            return values, unit * np.sqrt(norms * np.float32(square))
-        if question.function == "l2_distance":
-            return norms - 2 * values + np.float32(square), unit * (
-                2 * norms + np.float32(2 * square)
-            )
-        found = values / np.sqrt(norms * np.float32(square))
-    return found, np.full(len(found), 2 * unit, np.float32)
+    def look(self, block: VectorBlock, found: tuple[Array, Array] | None) -> None:
+        """Take in the products and squares of a block, None if it has none."""
+        if found is None:
+            self._add_unknown(self._positions(block, np.arange(len(block))))
+            return
+        values, norms = found
+        least, most = float(norms.min()), float(norms.max())
+        lowest = _LEAST_SQUARE if self._question.function == "cosine_similarity" else 0.0
+        keys = self._keys(values, norms)
+        if not (lowest <= least and most <= _MOST_SQUARE):  # NaN among them, too
+            odd = ~((norms >= lowest) & (norms <= _MOST_SQUARE))
+            self._add_unknown(self._positions(block, np.flatnonzero(odd)))
+            keys[odd] = np.inf
+            most = float(norms[~odd].max(initial=0))
+        if self._wanted is not None:
+            positions = self._positions(block, np.arange(len(block)))
+            keys[~self._is_wanted(positions)] = np.inf
+        elif self._stored.is_marked(block.number):
+            keys[self._positions(block, np.arange(len(block))) < 0] = np.inf
+        limit = np.float32(self._bound + self._error(most))
+        near = np.flatnonzero(
+            keys <= np.nextafter(limit, np.float32(np.inf)) if np.isfinite(limit) else keys < np.inf
+        )
+        if len(near):
+            errors = self._errors(norms[near])
+            self._add(self._positions(block, near), keys[near].astype(np.float64), errors)
 
+    def found(self) -> Array | None:
+        """Return the positions of the candidates in order, None if they are too many."""
+        chosen = [at[lowers <= self._bound] for at, lowers in self._parts]
+        out: Array = np.sort(np.concatenate([np.zeros(0, np.int64), *chosen]))
+        return out if len(out) <= max(64 * self._best.count, _MOST) else None
 
-def _is_float32(group: Any, named: LeafColumn) -> bool:
-    """Whether the footer says that every vector of a row group is float32."""
-    for place in range(group.num_columns):
-        column = group.column(place)
-        if column.path_in_schema == named.path:
-            found = column.statistics
-            return found is not None and found.has_min_max and found.min == found.max == "float32"
-    return False
+    def _positions(self, block: VectorBlock, rows: Array) -> Array:
+        return self._stored.positions_at(block.number, rows + block.first)
+
+    def _is_wanted(self, positions: Array) -> Array:
+        there = positions >= 0
+        if self._wanted is not None:
+            there[there] = self._wanted[positions[there]]
+        return there
+
+    def _add(self, positions: Array, keys: Array, errors: Array) -> None:
+        with self._lock:
+            lowers, uppers = keys - errors, keys + errors
+            near = lowers <= self._bound
+            self._parts.append((positions[near], lowers[near]))
+            both = np.concatenate([self._uppers, uppers[near]])
+            count = self._best.count
+            self._uppers = both if len(both) <= count else np.partition(both, count - 1)[:count]
+            if len(self._uppers) == count:
+                self._bound = float(self._uppers.max())
+
+    def _add_unknown(self, positions: Array) -> None:
+        """Let rows be candidates that have no key: nulls, and what is not finite."""
+        positions = positions[self._is_wanted(positions)]
+        with self._lock:
+            self._unknown += len(positions)
+            self._parts.append((positions, np.full(len(positions), -np.inf)))
+
+    def _keys(self, values: Array, norms: Array) -> Array:
+        """Return what is small where a vector is near; of L2 the square, without the part that all have."""
+        with np.errstate(all="ignore"):
+            if self._question.function == "l2_distance":
+                values *= np.float32(-2)
+                values += norms
+            elif self._question.function == "cosine_similarity":
+                values /= np.sqrt(norms)
+                values /= np.float32(np.sqrt(self._square))
+        return np.negative(values, out=values) if self._best.descending else values
+
+    def _error(self, norm: float) -> float:
+        """Return how wrong a key may be at most, of a vector with this square of its length or a smaller one."""
+        return float(self._errors(np.array([norm]))[0])
+
+    def _errors(self, norms: Array) -> Array:
+        norms = norms.astype(np.float64)
+        if self._question.function == "dot":
+            return self._unit * np.sqrt(norms * self._square) + self._lost
+        if self._question.function == "l2_distance":
+            return self._unit * (2 * norms + 2 * self._square) + self._lost
+        return np.full(len(norms), 3 * self._unit)

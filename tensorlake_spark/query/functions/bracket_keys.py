@@ -54,7 +54,7 @@ def fixed_key(items: Sequence[Item]) -> tuple[Any, ...] | None:
     return tuple(parts)
 
 
-def slice_values(values: Values, items: Sequence[Item], rows: int) -> Values:
+def slice_values(values: Values, items: Sequence[Item], rows: int, stack: bool = True) -> Values:
     """Return a part of each row's array.
 
     Parameters
@@ -63,6 +63,8 @@ def slice_values(values: Values, items: Sequence[Item], rows: int) -> Values:
     items : sequence of Item
         The key.
     rows : int
+    stack : bool
+        Whether parts that are alike become one array, which is a copy.
 
     Returns
     -------
@@ -91,7 +93,7 @@ def slice_values(values: Values, items: Sequence[Item], rows: int) -> Values:
         except (IndexError, TypeError, ValueError):
             pass  # row by row it is found which one
     if key is not None:
-        return by_rows(lambda x: np.asarray(x)[key], [values], rows)
+        return by_rows(lambda x: np.asarray(x)[key], [values], rows, stack)
     flat: list[Values] = []
     for item in items:
         flat += _bounds(item)

@@ -150,8 +150,10 @@ def evaluate(
         return expanded(_value(node, given), rows)
 
 
-def _value(node: Any, rows: _Rows) -> Values:
+def _value(node: Any, rows: _Rows, brackets: Any = None) -> Values:
     handler = _HANDLERS.get(type(node))
+    if brackets is not None and handler is _bracket:
+        handler = brackets
     try:
         if handler is not None:
             return handler(node, rows)
@@ -253,10 +255,13 @@ def _flat(node: Any, kind: type[Any]) -> Any:
             yield one
 
 
-def _bracket(node: Any, rows: _Rows) -> Values:
-    return slice_values(
-        _value(node.this, rows), [_item(i, rows) for i in node.expressions], rows.count
-    )
+def _bracket(node: Any, rows: _Rows, stack: bool = True) -> Values:
+    items = [_item(i, rows) for i in node.expressions]
+    return slice_values(_value(node.this, rows), items, rows.count, stack)
+
+
+def _views(node: Any, rows: _Rows) -> Values:
+    return _bracket(node, rows, False)
 
 
 def _item(node: Any, rows: _Rows) -> Item:
@@ -384,7 +389,9 @@ def _function(node: Any, rows: _Rows) -> Values:
     name = function_name(node)
     function = find(name) if isinstance(node, exp.Anonymous) and name else None
     if function is not None:
-        return function([_value(one, rows) for one in arguments_of(node)], rows.count)
+        # Those of this package take parts of arrays as they lie.
+        brackets = _bracket if function.users else _views
+        return function([_value(one, rows, brackets) for one in arguments_of(node)], rows.count)
     if name is None or isinstance(node, (exp.AggFunc, exp.Window)):
         return _refused(node)
     given = arguments_of(node)

@@ -141,7 +141,9 @@ def is_flat(values: Values) -> bool:
     return all(item is None or np.ndim(item) == 0 for item in values)
 
 
-def by_rows(one: Callable[..., Any], arguments: Sequence[Values], rows: int) -> Values:
+def by_rows(
+    one: Callable[..., Any], arguments: Sequence[Values], rows: int, stack: bool = True
+) -> Values:
     """Call a function for each row; where an argument is missing, so is the result.
 
     Parameters
@@ -150,6 +152,8 @@ def by_rows(one: Callable[..., Any], arguments: Sequence[Values], rows: int) -> 
         Takes the arguments of one row, and returns its value.
     arguments : sequence of Values
     rows : int
+    stack : bool
+        Whether what is alike becomes one array, which is a copy.
 
     Returns
     -------
@@ -169,7 +173,8 @@ def by_rows(one: Callable[..., Any], arguments: Sequence[Values], rows: int) -> 
     if all(isinstance(argument, Constant) for argument in arguments):
         return Constant(_called(one, [argument.value for argument in arguments], None))  # type: ignore[union-attr]
     columns = [items_of(argument, rows) for argument in arguments]
-    return gathered([_called(one, row, i) for i, row in enumerate(zip(*columns, strict=True))])
+    found = [_called(one, row, i) for i, row in enumerate(zip(*columns, strict=True))]
+    return gathered(found) if stack else found
 
 
 def _called(one: Callable[..., Any], row: Sequence[Any], i: int | None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from functools import lru_cache
 from typing import Any
 
 from sqlglot import exp
@@ -11,6 +12,7 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined,unused-ignore]
 
 from tensorlake_spark.errors import InvalidQueryError
+from tensorlake_spark.query.functions.registry import FUNCTIONS
 from tensorlake_spark.query.language.clauses import Arrange, Expand, SampleBy, Ungroup
 from tensorlake_spark.query.language.dialect import CLAUSE_TOKENS, TensorDialect
 from tensorlake_spark.query.language.harmless import check
@@ -22,6 +24,9 @@ MOST_CHARACTERS, MOST_TOKENS = 1 << 20, 50_000
 MOST_NESTED, MOST_DEEP, MOST_TYPES = 24, 100, 4
 """More brackets in each other, operations of operations, or types of types are refused: they are walked by recursion,
 and sqlglot reads types in each other many times."""
+
+_SHORT, _KNOWN = 4096, 64
+"""Trees of so many texts of at most so many characters are kept."""
 
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
@@ -66,6 +71,19 @@ def parse(sql: Any) -> Any:
         raise InvalidQueryError(
             f"the query has {len(sql)} characters, at most {MOST_CHARACTERS} are taken; give long lists as parameters"
         )
+    if len(sql) > _SHORT:
+        return _parsed(sql)
+    users = tuple(one.name for one in FUNCTIONS if one.users)
+    return _known(sql, users).copy()  # planning changes it
+
+
+@lru_cache(maxsize=_KNOWN)
+def _known(sql: str, users: tuple[str, ...]) -> Any:
+    """Return the tree of a text that is asked again: it depends on what functions users have given, too."""
+    return _parsed(sql)
+
+
+def _parsed(sql: str) -> Any:
     dialect = TensorDialect()
     try:
         tokens = _checked(sql, dialect.tokenize(sql))

@@ -115,7 +115,7 @@ class SelectPlanner(SelectSteps):
             count = (
                 None if self.limit is None else self.planner.number(self.limit.expression, "LIMIT")
             )
-            step.sample = Sample("w", replace is None or bool(replace.this), count)
+            step.sample = Sample("w", replace is not None and bool(replace.this), count)
         self.planner.steps.append(step)
         after = exp.select("*").from_(exp.to_table(step.name))
         if self.weight is None and self.limit is not None:

@@ -106,7 +106,8 @@ def _origin(
     name = view._plan.names.get(leaf.source_name, leaf.source_name)
     snapshot = data.stored.snapshot
     wanted = frozenset(fetched & columns.keys())
-    return name, Origin(snapshot, dict(columns), data._rules, wanted), positions
+    origin = Origin(snapshot, dict(columns), data._rules, wanted).opened(data.parts)
+    return name, origin, positions
 
 
 def _others(view: View, known: set[str]) -> list[Source]:

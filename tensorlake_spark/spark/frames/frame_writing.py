@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tensorlake_spark.datasets.apart.inner_tables import inner_storage
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.samples.appending import commit_files, reserve
+from tensorlake_spark.datasets.samples.task_samples import SampleFiles, inner_of
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import transaction_done
 from tensorlake_spark.delta.log.requirements import SAMPLES
@@ -31,12 +32,7 @@ from tensorlake_spark.spark.cluster.arguments import (
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
 from tensorlake_spark.spark.frames.frame_columns import paths_of, schema_of
-from tensorlake_spark.spark.frames.partition_writing import (
-    RESERVED,
-    PartitionFiles,
-    PartitionWriting,
-    inner_of,
-)
+from tensorlake_spark.spark.frames.partition_writing import RESERVED, PartitionWriting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -123,7 +119,7 @@ def write_samples(
     try:
         with plain_errors():
             rows = df.mapInArrow(work, "written string").collect()
-        done = [PartitionFiles(**json.loads(row.written)) for row in rows]
+        done = [SampleFiles(**json.loads(row.written)) for row in rows]
         tiles, apart = inner_of(done)
         written = [*tiles, *parts.committed(apart)]
         files = [file for one in done for file in one.data_files()]

@@ -39,7 +39,7 @@ def spark_condition(text: str, schema: SampleSchema, table: pa.Schema) -> str:
     >>> spark_condition("label = 'dog' AND training.score > 0.5", schema, schema.to_arrow())
     '`label` = 1 AND `training`.`score` > 0.5'
     """
-    parse_where(text, schema, table)  # it raises; what is left is printed
+    parse_where(text, schema, table, apart=False)  # it raises; what is left is printed
     tree: Any = sqlglot.parse_one(text, into=exp.Condition, dialect=SampleConditions)
     for node in list(tree.find_all(*_COMPARED)):
         labels = [_label(one, schema) for one in node.iter_expressions()]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
+from tensorlake_spark.layouts.quantization.kinds import (
+    KEY,
+    Quantization,
+    quantization_of,
+    quantization_of_codec,
+)
 from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch, read_meta
 from tensorlake_spark.rows.row import SCHEMA, Totals, data_batch
 from tensorlake_spark.spark.cluster.arguments import (
@@ -23,6 +30,7 @@ from tensorlake_spark.spark.cluster.arguments import (
     FRAME,
     INTEGER,
     INTEGERS,
+    MAPPING,
     NOTHING,
     TEXT,
     takes,
@@ -46,6 +54,8 @@ Shape = tuple[int, ...]
 ROW = from_arrow_schema(SCHEMA)
 """A row of a tensor table as a value of Spark."""
 
+_STEP = r"^(cast\(|error\(|int8\b|split\b)"
+
 ROWS = t.ArrayType(ROW)
 
 
@@ -58,6 +68,7 @@ ROWS = t.ArrayType(ROW)
     block_shape=INTEGERS | NOTHING,
     codec=TEXT,
     shape=INTEGERS | NOTHING,
+    quantize=TEXT | MAPPING | NOTHING,
 )
 def tensor_encode(
     tensor: Any,
@@ -68,13 +79,14 @@ def tensor_encode(
     block_shape: Sequence[int] | None = None,
     codec: str = "auto",
     shape: Sequence[int] | None = None,
+    quantize: str | Mapping[str, float] | None = None,
 ) -> Column:
     """Turn a part of a tensor into rows of a tensor table: an array of structs.
 
     This is the counterpart of `tensor_decode`. ``df.select(f.inline(tensor_encode(...)))`` has the columns of a
     tensor table, and you may append it to one. Chunks full of zeros have no row. The rows become a tensor when
     you append its metadata row too: see `metadata_rows`. In SQL, ``tensor_encode(tensor, lo, id, seq)`` may be
-    followed by ``layout, block_shape, codec, shape``, each of which may be left out or null.
+    followed by ``layout, block_shape, codec, shape, quantize``, each of which may be left out or null.
 
     Parameters
     ----------
@@ -97,11 +109,15 @@ def tensor_encode(
         How values are coded. ``"auto"`` and ``"smallest"`` try candidates on the first part of a batch.
     shape : sequence of int, optional
         Shape of the whole tensor. By default it ends where the parts end.
+    quantize : str or mapping, optional
+        How floats are stored in fewer bits, as `TensorLake.write` takes it; in SQL as a text, such as ``'int8'`` or
+        ``'{"error": 0.001}'``. A codec of chunks tells `metadata_rows` of it. ``{"relative": r}`` and sparse layouts
+        have no such codec: the values are rounded, but a new tensor does not say so.
 
     Raises
     ------
     InvalidOptionError
-        If there is no such layout or codec.
+        If there is no such layout or codec, or the layout has no such quantisation.
     InvalidTensorError
         If `id` is not a valid id.
 
@@ -119,6 +135,7 @@ def tensor_encode(
     known = layout_of(layout)
     if codec not in BY_TRYING:
         known.check_codec(codec)
+    chosen = quantization_of(quantize)
     args = [
         tensor,
         longs(lo) if isinstance(lo, (list, tuple)) else lo,
@@ -128,6 +145,7 @@ def tensor_encode(
         longs(block_shape) if block_shape is not None else f.lit(None).cast("array<bigint>"),
         f.lit(codec),
         longs(shape) if shape is not None else f.lit(None).cast("array<bigint>"),
+        f.lit(None if chosen is None else _text_of(chosen)).cast("string"),
     ]
     return arrow_udf("tensor_encode", encoded_column, ROWS)(*args)
 
@@ -142,7 +160,7 @@ def encoded_column(
     tensors, los, ids, seqs : pyarrow.Array
         The parts, and where they belong.
     *options : pyarrow.Array
-        Layouts, block shapes, codecs and shapes; what is null is chosen.
+        Layouts, block shapes, codecs, shapes and quantisations; what is null is chosen.
     """
     parts = TensorColumn(tensors)
     made: dict[Any, TensorSpec] = {}
@@ -176,7 +194,7 @@ def _spec(
     name: str, part: Array, lo: list[int], options: Sequence[Any], made: dict[Any, TensorSpec]
 ) -> TensorSpec:
     """Return by what a part is encoded; `made` has what was chosen for parts like it."""
-    layout, block, codec, shape = (*options, None, None, None, None)[:4]
+    layout, block, codec, shape, quantize = (*options, *[None] * 5)[:5]
     if len(lo) != part.ndim or None in lo or min(lo, default=0) < 0:
         raise InvalidTensorError(
             f"tensor_encode: a part of shape {part.shape} has lo = {lo}; it needs {part.ndim} non-negative numbers"
@@ -188,15 +206,22 @@ def _spec(
             f"tensor_encode: a part of tensor {name!r} ends at {ends}, outside of the shape {whole}"
         )
     block = None if block is None else tuple(block)
-    key = (name, layout, block, codec, shape is None or whole, part.shape, part.dtype)
+    key = (name, layout, block, codec, shape is None or whole, part.shape, part.dtype, quantize)
     if key not in made:
         about = part.shape if shape is None else whole
         kind = layout_of(layout or "ftsf")
         if block is None and kind.has_blocks:
             block = usual_block(about) if kind.is_sparse else kind.default_block(about, part.dtype)
-        chosen = WriteOptions(layout=kind.name, block_shape=block, codec=codec or "auto")
+        chosen = WriteOptions(
+            layout=kind.name, block_shape=block, codec=codec or "auto", quantize=quantize
+        )
         made[key] = new_spec(name, ArraySource(part, part.shape, part.dtype), chosen)
     return replace(made[key], shape=whole, segments=())
+
+
+def _text_of(chosen: Quantization) -> str:
+    found = chosen.to_json()
+    return found if isinstance(found, str) else json.dumps(found)
 
 
 @takes(rows=FRAME)
@@ -245,6 +270,8 @@ def metadata_rows(rows: DataFrame) -> DataFrame:
         f.max_by(columns, f.when(~is_data, f.col("seq"))).alias("meta"),
         f.max_by(columns, f.when(is_data, f.col("seq"))).alias("data"),
         f.collect_set(f.when(is_data, f.col("shape"))).alias("shapes"),
+        # A chunk that a step does not fit has a codec without it.
+        f.max(f.when(is_data & f.col("codec").rlike(_STEP), f.col("codec"))).alias("stepped"),
         f.array(*(f.max(f"hi.d{k}") for k in range(STORED_AXES))).alias("hi"),
     )
     return counted.mapInArrow(_meta_batches, ROW)
@@ -262,14 +289,19 @@ def _told(row: dict[str, Any]) -> TensorSpec:
     """Return a tensor as its data rows tell of it."""
     data = row["data"]
     shape = tuple(map(max, zip(*row["shapes"], strict=True)))
+    params = layout_of(data["layout"]).choose_params(len(shape), None, None)
+    codec = row["stepped"] or data["codec"]
+    known = quantization_of_codec(codec)
+    if known is not None:
+        params = {**params, KEY: known.to_json()}
     return TensorSpec(
         id=row["id"],
         shape=shape,
         dtype=dtype_of(data["dtype"]),
         layout=data["layout"],
         block_shape=data["block_shape"] or (),
-        codec=data["codec"],
-        params=layout_of(data["layout"]).choose_params(len(shape), None, None),
+        codec=codec,
+        params=params,
     )
 
 

@@ -182,7 +182,7 @@ def _done(
     if SAMPLE_BY in clauses:
         weight = f.col(left.pop(0)).cast("double")
         replace = clauses[SAMPLE_BY].args.get("replace")
-        if replace is None or replace.this:
+        if replace is not None and replace.this:
             frame = _drawn_again(frame, weight, limit or 0, seed)
         else:
             # The rows with the least arrival times of clocks that tick at the rate of their weights.

@@ -67,9 +67,6 @@ class TensorWork:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[pa.Array]:
         """Yield the values for batches of columns, in pieces of few bytes."""
-        for function in self.users:
-            if find(function.name) is None:
-                FUNCTIONS.add(function)
         kind = arrow_type(TYPES[self.result])
         for batch in batches:
             columns = batch if isinstance(batch, tuple) else (batch,)
@@ -81,6 +78,10 @@ class TensorWork:
     def _piece(self, columns: Sequence[pa.Array], kind: pa.DataType) -> Iterator[pa.Array]:
         rows = len(columns[0])
         values = {f"x{number}": values_of(column) for number, column in enumerate(columns)}
+        for (
+            function
+        ) in self.users:  # a process outlives its query, and may know an older one of this name
+            FUNCTIONS.add(function)
         found = evaluate(self.node, values, rows, self.parameters)
         if self.result != "array":
             yield _scalars(found, kind)

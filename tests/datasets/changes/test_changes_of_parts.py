@@ -159,6 +159,9 @@ def test_a_label_of_one_in_a_hundred_rewrites_two_percent_of_the_bytes(tmp_path)
     assert np.array_equal(tl.dataset(ds.uri)["image"][399], images[399])
 
 
-def test_a_condition_on_an_apart_column_is_refused(ds):
-    with pytest.raises(tl.InvalidOptionError, match="'g/x' is kept apart"):
-        ds.to_arrow(where="g.x IS NULL")
+def test_samples_are_chosen_by_a_column_apart(ds):
+    none = [place for place, value in enumerate(ds["g/x"][:]) if value is None]
+    assert ds.to_arrow(["sid"], where="g.x IS NULL")["sid"].to_pylist() == ds.sids[none].tolist()
+    chosen = ds.sids[[place for place in range(len(ds)) if place not in none]]
+    assert ds.delete("g.x IS NOT NULL") == len(chosen)
+    assert not set(ds.sids.tolist()) & set(chosen.tolist())

@@ -1,13 +1,19 @@
 """Copies of samples: by threads and by executors, whole or not at all."""
 
 import os
+import subprocess
+import sys
 import uuid
 
 import numpy as np
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.dataset import Dataset
 from tensorlake_spark.datasets.derived import dataset_copy
+from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import ConcurrentWriteError, CorruptDataError, InvalidOptionError
 
 
@@ -133,13 +139,49 @@ def test_another_writer_at_the_new_place(made, tmp_path, monkeypatch):
     real = dataset_copy.committed_parts
 
     def slow(work, done):
-        tl.dataset(tmp_path / "new").extend({"label": [5]})
+        storage = Storage(str(tmp_path / "new"))
+        Dataset(storage, Snapshot.open(storage, kind=SAMPLES)).extend({"label": [5]})
         return real(work, done)
 
     monkeypatch.setattr(dataset_copy, "committed_parts", slow)
     with pytest.raises(ConcurrentWriteError, match="another writer added samples"):
         made.ds.copy(tmp_path / "new")
     assert tl.dataset(tmp_path / "new")["label"][:].tolist() == [5]
+
+
+KILLED = """
+import os, sys
+import tensorlake_spark as tl
+from tensorlake_spark.datasets.derived import dataset_copy
+dataset_copy.committed_parts = lambda work, done: os._exit(9)
+tl.dataset(sys.argv[1], create=False).query("SELECT * FROM dataset").materialize(sys.argv[2])
+"""
+
+
+def test_what_a_killed_copy_leaves_is_no_dataset_and_is_taken_away(made, tmp_path, values):
+    place = tmp_path / "new"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(made.path), str(place)], check=False)
+    assert done.returncode == 9
+    left = files_in(place)
+    assert any(name.startswith("samples-") for name in left)
+    for create in (False, True):
+        with pytest.raises(tl.TableNotFoundError, match="copy that is not complete"):
+            tl.dataset(place, create=create)
+    with pytest.raises(tl.TableNotFoundError, match="copy that is not complete"):
+        tl.query("SELECT * FROM d", d=str(place))
+    with pytest.raises(InvalidOptionError, match="come back 60 minutes after"):
+        made.ds.copy(place)
+    assert files_in(place) == left
+    (place / "mine.txt").write_text("not of the copy")
+    for name in [*left, "mine.txt"]:
+        os.utime(place / name, (1e9, 1e9))
+    new = made.ds.copy(place, made.order)
+    assert values(new) == [made.rows[sid] for sid in made.order.tolist()]
+    assert new.check(deep=True, sources=True).ok
+    assert not set(files_in(place)) & {n for n in left if n.startswith(("samples-", "_lineage"))}
+    assert (place / "mine.txt").exists()
+    with pytest.raises(InvalidOptionError, match="a table at"):
+        made.ds.copy(place)
 
 
 @pytest.mark.parametrize("workers", [0, -1, 2.0, "two", True, 5000])

@@ -1,5 +1,8 @@
 """Datasets for other libraries: Hugging Face, DuckDB and Polars read what was written."""
 
+import io
+import wave
+
 import datasets
 import duckdb
 import numpy as np
@@ -40,6 +43,39 @@ def test_hugging_face(ds, tmp_path):
     assert found[5]["g"]["x"] == ds["g/x"][5].tolist()
     assert found[3]["caption"] is None
     assert ds.to_hf(["label"], cache_dir=str(tmp_path / "cache"))["label"][:3] == [0, 1, 0]
+
+
+def wav(samples):
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(samples.tobytes())
+    return stream.getvalue()
+
+
+def test_what_hugging_face_encodes_in_other_ways(tmp_path):
+    sound, image = wav(np.arange(40, dtype="<i2")), np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    outline = [[[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]]]
+    kinds = {
+        "sound": tl.types.Audio("wav"),
+        "g/sounds": tl.types.Sequence(tl.types.Audio("wav")),
+        "raw": tl.types.Image("raw"),
+        "outline": tl.types.Polygon(),
+    }
+    ds = tl.dataset(tmp_path / "ds", kinds)
+    ds.extend([{"sound": sound, "g/sounds": [sound], "raw": image, "outline": outline}, {}])
+    for columns in (["sound", "raw"], list(kinds)):
+        found = ds.to_hf(columns, cache_dir=str(tmp_path / f"cache{len(columns)}"))
+        assert found.features["sound"] == datasets.Audio()
+        stored = found.data.to_pylist()  # to decode sounds the library needs PyTorch
+        assert stored[0]["sound"]["bytes"] == sound
+        np.testing.assert_array_equal(np.asarray(found.select_columns("raw")[0]["raw"]), image)
+        assert stored[1]["sound"] is stored[1]["raw"] is None
+    assert stored[0]["g"]["sounds"][0]["bytes"] == sound
+    assert found.select_columns("outline")[0]["outline"] == outline
+    deep = tl.dataset(tmp_path / "deep", {"x": tl.types.Image("raw", dtype="uint16")})
+    with pytest.raises(tl.InvalidOptionError, match="its images have 8 bits"):
+        deep.to_hf()
 
 
 def test_hugging_face_reads_its_parquet(ds, tmp_path):

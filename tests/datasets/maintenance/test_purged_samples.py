@@ -44,3 +44,16 @@ def test_versions_that_cannot_be_read_any_more_are_left_out(ds):
     ds.refresh()
     ds.vacuum(0)
     assert of(ds, where="a = 2") == [8]
+
+
+def test_a_condition_on_a_column_apart(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"a": tl.types.Text(apart=True), "n": "int32"})
+    ds.extend([{"a": "xyz"[n % 3], "n": n} for n in range(6)])
+    assert of(ds, where="a = 'y'") == [1, 4]
+    ds.update(1, {"a": "x"})
+    ds.delete([4, 5])
+    assert of(ds, where="a = 'y'") == [4]
+    assert of(ds, where="a = 'x' OR n = 5") == [0, 1, 3, 5]
+    ds.vacuum(0)  # what was deleted cannot be judged any more
+    assert of(ds, where="a = 'y'") == []
+    assert of(ds, where="a = 'x'") == [0, 1, 3]

@@ -1,11 +1,15 @@
 """What users give becomes batches that are bounded."""
 
+import duckdb
 import numpy as np
+import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tensorlake_spark as tl
 from tensorlake_spark.datasets.samples import sample_input
 from tensorlake_spark.datasets.samples.sample_input import batches_of, nbytes_of
 
@@ -52,3 +56,48 @@ def test_a_sample_without_a_column_has_none():
 )
 def test_bytes_of_values(value, nbytes):
     assert nbytes_of(value) == nbytes
+
+
+TABLE = pa.table({"a": [1, 2, None], "b": ["x", None, "y"], "g": [{"c": [1]}, None, {"c": []}]})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TABLE,
+        lambda: TABLE.to_reader(max_chunksize=2),
+        lambda: polars.from_arrow(TABLE),
+        lambda: duckdb.from_arrow(TABLE),
+    ],
+    ids=["table", "reader", "polars", "duckdb"],
+)
+def test_tables_of_arrow_are_taken_with_their_structs_as_groups(make, tmp_path):
+    wanted = [
+        {"a": 1, "b": "x", "g/c": [1]}, {"a": 2, "b": None, "g/c": None}, {"a": None, "b": "y", "g/c": []},
+    ]  # fmt: skip
+    ds = tl.dataset(tmp_path / "ds", {"a": "int64", "b": "string", "g/c": tl.types.Sequence("int64")})  # fmt: skip
+    ds.extend(make())
+    assert [*ds] == wanted
+    with pytest.raises(tl.InvalidSampleError, match="no column 'b'"):
+        tl.dataset(tmp_path / "other", {"a": "int64", "g/c": tl.types.Sequence("int64")}).extend(make())  # fmt: skip
+
+
+def test_columns_are_guessed_from_any_table(tmp_path):
+    flat = TABLE.select(["a", "b"])
+    tables = [flat, flat.to_pandas().convert_dtypes(), flat.to_reader(max_chunksize=1), polars.from_arrow(flat)]  # fmt: skip
+    for number, table in enumerate(tables):
+        ds = tl.dataset(tmp_path / f"{number}")
+        ds.extend(table)
+        assert ds["a"][:2].tolist() == [1, 2]
+        assert ds["b"][:] == ["x", None, "y"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind", "value"),
+    [("Int32", "int32", 3), ("boolean", "bool", True), ("string", "string", "a"), ("Float64", "float64", 1.5)],
+)  # fmt: skip
+def test_what_is_missing_in_a_column_of_pandas_is_null(tmp_path, dtype, kind, value):
+    ds = tl.dataset(tmp_path / "ds", {"x": kind})
+    for values in ([value, None, value], [value, value]):
+        ds.extend(pd.DataFrame({"x": pd.array(values, dtype)}))
+    assert [one["x"] for one in ds] == [value, None, value, value, value]

@@ -3,6 +3,7 @@
 import datetime as dt
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -352,3 +353,63 @@ def test_a_dataset_without_a_table(tmp_path):
     ds = tl.dataset(tmp_path / "none")
     with pytest.raises(tl.InvalidOptionError, match="there is no column 'x'"):
         ds.to_arrow(where="x = 1")
+
+
+TYPES = {
+    "label": tl.types.ClassLabel(NAMES),
+    "g/score": tl.types.Scalar("float64"),
+    "name": tl.types.Text(),
+    "image": tl.types.Image("raw"),
+}
+
+
+def twins(folder, apart):
+    """The same samples twice: with some columns apart, and without; some were updated, deleted, or got no value."""
+    for names in (apart, ()):
+        kinds = {n: replace(kind, apart=n in names) for n, kind in TYPES.items()}
+        ds = tl.dataset(folder / f"{len(names)}", {**kinds, "n": "int32"})
+        rows = [
+            {
+                "label": [None, 0, 1, 2][n % 4],
+                "g/score": [None, math.nan, -1.0, 0.5, 7.0][n % 5],
+                "name": [None, "a", "abc"][n % 3],
+                "image": np.zeros((1 + n % 6, 2, 3), np.uint8) if n % 7 else None,
+                "n": n,
+            }
+            for n in range(60)
+        ]
+        ds.extend(rows)
+        ds.extend({"n": [60, 61, 62]})  # no value apart
+        ds.update([3, 61], {"g/score": [7.0, 0.5], "label": ["bird", "cat"]})
+        ds.delete([5, 62])
+        yield ds
+
+
+@pytest.mark.parametrize("apart", [("image",), ("label", "g/score"), tuple(TYPES)])
+def test_columns_apart_can_be_asked(tmp_path, apart):
+    one, other = twins(tmp_path, apart)
+    asked = [("g.score", "0.5"), ("n", "30"), ("image.height", "3"), ("n", "g.score")]
+    sides = [f"{a} {op} {b}" for a, b in asked for op in ("=", "<>", "<", ">=")]
+    sides += [f"{name} IS {no}NULL" for name in ("g.score", "image", "name") for no in ("", "NOT ")]
+    sides += ["label = 'dog'", "label IN ('cat', 'bird')", "name LIKE 'a%'", "g.score + n > 30"]
+    rng = np.random.default_rng(5)
+    texts = [*sides]
+    for _ in range(40):
+        first, second, third = (sides[k] for k in rng.integers(len(sides), size=3))
+        texts += [f"{first} AND {second}", f"({first} OR {second}) AND NOT ({third})"]
+    for text in texts:
+        wanted = other.positions_where(text).tolist()
+        assert one.positions_where(text).tolist() == wanted, text
+    for ds in (one, other):
+        ds.update("image.height = 4 AND n < 20", {"n": -1})
+    assert one["n"][:].tolist() == other["n"][:].tolist()
+    assert (one["n"][:] == -1).sum() == 3
+    assert one.explain("label = 'dog' AND n < 9").n_samples
+
+
+def test_no_value_apart_is_null(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"a": tl.types.Scalar("int32", apart=True), "n": "int32"})
+    assert ds.positions_where("a > 1").tolist() == []
+    ds.extend({"n": [1, 2]})
+    assert ds.positions_where("a > 1").tolist() == []
+    assert ds.positions_where("a IS NULL").tolist() == [0, 1]

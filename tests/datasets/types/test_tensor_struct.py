@@ -42,3 +42,11 @@ def test_more_than_arrow_counts_is_refused_before_it_is_copied(monkeypatch):
         with pytest.raises(tl.InvalidSampleError, match="give fewer samples"):
             struct_of(list(given), "float32", PLACE)
     assert len(struct_of(list(np.zeros((2, 12), "f4")), "float32", PLACE)) == 2
+
+
+@pytest.mark.parametrize(("given", "name"), [("f4", "float32"), ("<i8", "int64"), (np.uint8, "uint8"), ("bool", "bool")])  # fmt: skip
+def test_dtypes_may_have_any_of_the_names_that_numpy_knows(given, name):
+    assert tensor_struct.name_of(given) == name
+    assert tl.types.Tensor(given).dtype == name
+    with pytest.raises(tl.InvalidOptionError, match="dtype='U5' cannot be stored"):
+        tl.types.Tensor("U5")

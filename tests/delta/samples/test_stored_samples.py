@@ -84,3 +84,22 @@ def test_bounds_of_others_are_cut_to_milliseconds(tmp_path):
         where="at > TIMESTAMP '2026-01-01 01:02:03.999500'"
     )
     assert found["a"].to_pylist() == [1, 6]
+
+
+def test_rows_of_a_file_have_positions_unless_they_are_deleted(tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32"})
+    for first in range(0, 30, 10):
+        ds.extend({"n": np.arange(first, first + 10)})
+    ds.delete([3, 4, 12, 29])
+    found = ds.stored
+    here = []
+    for number, file in enumerate(found.files):
+        rows = np.arange(int(file.starts[-1]))
+        at = found.positions_at(number, rows)
+        assert np.array_equal(np.sort(at[at >= 0]), found.positions_in(number))
+        there = np.flatnonzero(at >= 0)
+        files, back = found.locate(at[there])
+        assert (files == number).all()
+        assert np.array_equal(back, there)
+        here.append(at[at >= 0])
+    assert np.array_equal(np.sort(np.concatenate(here)), np.arange(26))

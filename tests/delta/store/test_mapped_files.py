@@ -4,7 +4,6 @@ import os
 
 import pytest
 
-from tensorlake_spark.delta.store import mapped_files
 from tensorlake_spark.delta.store.mapped_files import MappedFiles
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -42,11 +41,10 @@ def test_a_file_that_is_gone_is_an_error(storage, tmp_path):
         maps.map(storage, "a")
 
 
-def test_files_that_were_read_long_ago_are_let_go(storage, monkeypatch):
-    monkeypatch.setattr(mapped_files, "_KEEP", 150)
-    maps = MappedFiles()
+def test_files_that_were_read_long_ago_are_let_go(storage):
+    maps = MappedFiles(150)
     first, second = maps.map(storage, "a"), maps.map(storage, "b")
     assert maps.map(storage, "b") is second
     assert maps.map(storage, "a") is not first
-    monkeypatch.setattr(mapped_files, "_KEEP", 50)
+    maps = MappedFiles(50)
     assert maps.map(storage, "b") is not maps.map(storage, "b"), "too large to be kept"

@@ -1,5 +1,7 @@
 """What `quantize=` takes, and what it refuses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,13 +62,19 @@ def test_only_floats_are_quantised(dtype):
         check_quantization(quantization_of("int8"), "x", np.dtype(dtype), "ftsf", True)
 
 
-def test_what_saves_nothing_and_sparse_layouts_are_refused():
+def test_what_saves_nothing_or_needs_dense_chunks_is_refused():
     with pytest.raises(InvalidOptionError, match="'float16' is not smaller than dtype float16"):
         check_quantization(quantization_of("float16"), "x", np.dtype("f2"), "ftsf", True)
     with pytest.raises(InvalidOptionError, match="'split' is not for dtype float64"):
         check_quantization(quantization_of("split"), "x", np.dtype("f8"), "ftsf", True)
-    with pytest.raises(InvalidOptionError, match=r"is not for layout csr.*only ftsf"):
+    with pytest.raises(InvalidOptionError, match=r"'int8' is not for layout csr.*rows of the last"):
         check_quantization(quantization_of("int8"), "x", np.dtype("f4"), "csr", False)
+    with pytest.raises(
+        InvalidOptionError, match=r"'split' is not for layout coo.*give one of these"
+    ):
+        check_quantization(quantization_of("split"), "x", np.dtype("f4"), "coo", False)
+    for kind in ("float16", "float8_e5m2", {"error": 0.1}, {"relative": 0.1}):
+        check_quantization(quantization_of(kind), "x", np.dtype("f4"), "csr", False)
 
 
 def test_a_metadata_row_that_does_not_fit_itself_is_damaged():
@@ -75,6 +83,12 @@ def test_a_metadata_row_that_does_not_fit_itself_is_damaged():
         return TensorSpec("x", (4,), np.dtype("f4"), "ftsf", (4,), codec=codec, params=params)
 
     assert quantization_in(spec("zstd", None)) is None
+    sparse = replace(spec("zstd", "float16"), layout="csr")
+    assert quantization_in(sparse) == Quantization("float16"), (
+        "its values are rounded, no step is needed"
+    )
+    with pytest.raises(CorruptDataError, match="metadata row of tensor 'x'"):
+        quantization_in(replace(sparse, codec="cast(float16)+zstd"))
     assert quantization_in(spec("zstd", {"relative": 0.5})) == Quantization("relative", 0.5)
     for codec, found in (("int8+zstd", None), ("zstd", "int8"), ("int8+zstd", "split"), ("zstd", 5), ("zstd", "none")):  # fmt: skip
         with pytest.raises(CorruptDataError, match="metadata row of tensor 'x'"):

@@ -146,6 +146,52 @@ def test_what_is_damaged_is_fetched_again_and_counted(folder, damage):
     assert (cache.hits, cache.misses, cache.wrong) == (1, 2, 1)
 
 
+LARGE = ("s3://bucket/table", "large", 0, 300_000)
+LARGE_DATA = bytes(range(250)) * 1_200
+
+
+def test_a_large_range_is_mapped_and_stays_what_it_was(folder):
+    """Its memory is the system's cache of the file: what is evicted from the folder can still be read."""
+    cache = RangeCache(folder, 10**6)
+    assert cache.known(LARGE) is None
+    cache.get(LARGE, lambda: LARGE_DATA)
+    found = cache.get(LARGE, Fetch()(0))
+    with Path("/proc/self/maps").open() as maps:
+        assert any(str(files(folder)[0]) in line for line in maps)
+    assert bytes(cache.known(LARGE)) == LARGE_DATA
+    (path,) = files(folder)
+    path.unlink()
+    assert bytes(found) == LARGE_DATA
+    assert cache.known(LARGE) is None
+
+
+@pytest.mark.parametrize(("where", "data"), [(key(7), content(7)), (LARGE, LARGE_DATA)])
+def test_a_file_that_was_changed_since_it_was_checked_is_checked_again(folder, where, data):
+    cache = RangeCache(folder, 10**6)
+    cache.get(where, lambda: data)
+    assert bytes(cache.get(where, lambda: b"")) == data
+    (path,) = files(folder)
+    changed = path.stat().st_mtime_ns
+    with path.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read()
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+    assert path.stat().st_mtime_ns != changed
+    assert bytes(cache.get(where, lambda: data)) == data
+    assert (cache.misses, cache.wrong) == (2, 1)
+
+
+def test_its_use_does_not_change_the_time_of_its_writing(folder):
+    cache = RangeCache(folder, 10**6)
+    cache.get(LARGE, lambda: LARGE_DATA)
+    (path,) = files(folder)
+    os.utime(path, ns=(5 * 10**9, 7 * 10**9))
+    cache.get(LARGE, lambda: LARGE_DATA)
+    assert path.stat().st_mtime_ns == 7 * 10**9
+    assert path.stat().st_atime_ns > 7 * 10**9
+
+
 def test_what_fetching_raises_is_raised_and_nothing_is_kept(folder):
     cache = RangeCache(folder, 10**6)
 

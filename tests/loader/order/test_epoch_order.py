@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.errors import InvalidKeyError, InvalidOptionError
-from tensorlake_spark.loader.order.epoch_order import EpochOrder, chosen_blocks, default_splits
+from tensorlake_spark.loader.order.epoch_order import SPLITS, EpochOrder, chosen_blocks
 from tensorlake_spark.loader.order.sampling import Draw
 
 KEYS = st.integers(0, 2**64 - 1)
@@ -223,12 +223,33 @@ def test_chosen_blocks_are_where_the_block_changes(positions, size):
         assert [p for p in positions if p // size == block] == positions[low:high]
 
 
-def test_default_splits_divide_the_batch():
-    assert [default_splits(n) for n in (1, 7, 8, 24, 64, 1000)] == [1, 1, 8, 8, 16, 8]
+@given(KEYS, st.integers(1, 50))
+def test_runs_are_as_many_whatever_a_batch_is(key, batch):
+    order = EpochOrder(500, batch, "block", key, starts=even(500, 20), buffer=80)
+    other = EpochOrder(500, 64, "block", key, starts=even(500, 20), buffer=80, splits=SPLITS)
+    assert order.sequence(0, 500).tolist() == other.sequence(0, 500).tolist()
+
+
+@given(orders(), st.sampled_from([1, 2, 4]), st.integers(1, 6))
+def test_a_position_and_its_repeat_name_a_sample_whatever_batch_it_is_in(given, world_size, each):
+    if "positions" in given:
+        given = given | {"positions": np.sort(given["positions"])}
+    order = EpochOrder(**given | {"batch": world_size * each, "drop_last": False})
+    found = []
+    for k in range(order.n_batches):
+        shares = [(order.share(k, r, world_size), order.repeats(k, r, world_size)) for r in range(world_size)]  # fmt: skip
+        pairs = [pair for share in shares for pair in zip(*map(np.ndarray.tolist, share), strict=True)]  # fmt: skip
+        start, stop = order.span(k)
+        found += pairs[: stop - start]
+    wanted, seen = [], {}
+    for position in everything(given):
+        seen[position] = seen.get(position, -1) + 1
+        wanted.append((position, seen[position]))
+    assert sorted(found) == wanted
 
 
 def test_golden_values():
-    order = EpochOrder(10**6, 8, "block", 1, starts=even(10**6, 100))
+    order = EpochOrder(10**6, 8, "block", 1, starts=even(10**6, 100), splits=8)
     assert order.batch(5000).tolist() == [
         502987,
         830972,

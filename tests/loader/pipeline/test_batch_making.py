@@ -1,5 +1,7 @@
 """One batch: transforms, collate functions, and samples that cannot be read."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,84 @@ def test_transforms_of_images_are_done_while_decoding(digits):
     for mine, whole in zip(first["image"], digits["image"][:100], strict=True):
         left = (whole.shape[1] - 8) // 2
         np.testing.assert_array_equal(mine, whole[4:12, left : left + 8])
+
+
+RANDOM = [
+    {"batch": 60},
+    {"batch": 7},
+    {"batch": 64, "shuffle": False},
+    {"batch": 25, "shuffle": "global"},
+    {"batch": 10, "shuffle": 2000, "splits": 3, "rank": 1, "world_size": 3},
+    {"batch": 32, "where": "label > 3"},
+]
+
+
+@pytest.mark.parametrize("options", RANDOM)
+def test_random_numbers_follow_from_seed_epoch_and_sample(digits, options):
+    """Whatever a batch is, however samples are shuffled and chosen, a sample is cut at one place in an epoch."""
+    given = {"shuffle": True, "seed": 4} | options
+    image = {"transform": {"image": tl.loader.RandomCrop(8, 8)}}
+    whole = {}
+    for batch in digits.loader(50, ["sid", "image"], seed=4, **image):
+        whole |= dict(zip(batch["sid"].tolist(), batch["image"], strict=True))
+    loader = digits.loader(given.pop("batch"), ["sid", "image"], **given, **image)
+    for batch in loader:
+        for sid, cut in zip(batch["sid"].tolist(), batch["image"], strict=True):
+            np.testing.assert_array_equal(cut, whole[sid])
+    later = [pair for b in loader for pair in zip(b["sid"].tolist(), b["image"], strict=True)]
+    assert any((cut != whole[sid]).any() for sid, cut in later)
+
+
+def noisy(sample, rng):
+    return {"sid": sample["sid"], "noise": rng.random(), "more": rng.integers(0, 1 << 40)}
+
+
+def added(value, *, rng=None):
+    return value + rng.random(value.shape)
+
+
+@pytest.mark.parametrize("options", RANDOM)
+def test_a_transform_that_takes_rng_has_a_generator_of_its_sample(digits, options):
+    given = {"shuffle": True, "seed": 4} | options
+    whole = {}
+    for batch in digits.loader(50, ["sid"], seed=4, transform=noisy):
+        whole |= dict(zip(batch["sid"].tolist(), zip(batch["noise"], batch["more"]), strict=True))
+    assert len({noise for noise, _ in whole.values()}) == 300
+    loader = digits.loader(given.pop("batch"), ["sid"], transform=noisy, **given)
+    seen = [
+        (sid, pair)
+        for batch in loader
+        for sid, pair in zip(batch["sid"].tolist(), zip(batch["noise"], batch["more"]), strict=True)
+    ]
+    assert seen
+    assert all(whole[sid] == pair for sid, pair in seen)
+
+
+def test_columns_have_the_same_generator_and_their_own_functions(digits):
+    by_column = {"x": added, "label": lambda label, rng: rng.random()}
+    (batch,) = digits.loader(300, ["x", "label"], transform=by_column, workers=1)
+    (plain,) = digits.loader(300, ["x"])
+    difference = batch["x"].astype(float) - plain["x"]
+    np.testing.assert_allclose(difference[:, 0, 0], batch["label"], atol=1e-6)
+
+
+def test_a_sample_that_is_drawn_several_times_has_other_numbers_each_time(digits):
+    weights = np.where(np.arange(300) < 10, 1.0, 0.0)
+    for shuffle, size in [(True, 20), ("global", 33), (False, 100)]:
+        loader = digits.loader(
+            size, ["sid"], weights=weights, samples=200, transform=noisy, shuffle=shuffle
+        )
+        pairs = {pair for b in loader for pair in zip(b["sid"].tolist(), b["noise"].tolist())}
+        assert len({sid for sid, _ in pairs}) <= 10
+        assert len(pairs) == 200
+
+
+def test_an_rng_that_was_given_stays(digits):
+    own = np.random.default_rng(1)
+    given = functools.partial(noisy, rng=own)
+    loader = digits.loader(300, ["sid"], transform=given, workers=1)
+    (batch,) = loader
+    np.testing.assert_array_equal(batch["noise"][0], np.random.default_rng(1).random())
 
 
 def test_random_transforms_depend_on_the_sample_alone(digits):
@@ -75,6 +155,19 @@ def test_what_a_transform_raises_names_the_sample(digits):
 def test_a_transform_that_returns_no_dict(digits):
     with pytest.raises(tl.InvalidSampleError, match="gave ndarray for sample 0 of the dataset"):
         only(digits, transform=lambda sample: sample["x"])
+
+
+def test_a_transform_that_returns_nothing_by_name(digits):
+    with pytest.raises(tl.InvalidSampleError, match="gave a dict without a name"):
+        only(digits, transform=lambda sample: {})
+
+
+def test_what_a_transform_raises_is_one_line(digits):
+    def failing(sample):
+        raise ValueError("first\n   second")
+
+    with pytest.raises(tl.InvalidSampleError, match="ValueError: first second; mend it"):
+        only(digits, transform=failing)
 
 
 # ---------------------------------------------------------------------- samples that cannot be read
@@ -126,6 +219,14 @@ def test_skipped_samples_are_counted(broken):
     assert loader.stats()["skipped"] == 2
 
 
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_a_crop_that_does_not_fit_is_never_skipped(digits, on_error):
+    crop = {"image": tl.loader.CenterCrop(8, 17)}  # every fifth image is so wide
+    loader = digits.loader(16, ["image"], transform=crop, on_error=on_error)
+    with pytest.raises(tl.InvalidOptionError, match=r"sample 1 of .* or make it smaller$"):
+        list(loader)
+
+
 def test_a_file_that_vanished_is_named(tmp_path):
     ds = tl.dataset(str(tmp_path), {"x": "int64"})
     ds.extend({"x": np.arange(9)})
@@ -133,3 +234,14 @@ def test_a_file_that_vanished_is_named(tmp_path):
     path.unlink()
     with pytest.raises(tl.MissingDataError, match=r"\.parquet is gone"):
         list(tl.dataset(str(tmp_path)).loader(3))
+
+
+def test_a_file_that_vanished_after_it_was_read_is_named_too(tmp_path, digits):
+    """Its footer is known by then, so that another part of the package finds out."""
+    ds = tl.dataset(str(tmp_path), {"image": tl.types.Image("jpeg")})
+    ds.extend({"image": [digits["image"].encoded(n) for n in range(9)]})
+    next(iter(ds.loader(3, workers=1)))
+    (path,) = tmp_path.glob("*.parquet")
+    path.unlink()
+    with pytest.raises(tl.MissingDataError, match=r"sample 0 of .* open a newer version"):
+        list(ds.loader(3))

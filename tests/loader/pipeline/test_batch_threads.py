@@ -1,6 +1,8 @@
 """Threads that make batches ahead: their order, their memory, their errors and their end."""
 
+import random
 import threading
+import time
 
 import pytest
 
@@ -47,6 +49,17 @@ def test_numbers_are_those_of_the_range():
     assert stats.counts.fetch_seconds > 0
 
 
+def test_a_size_that_cannot_be_told_is_an_error_of_its_batch():
+    class Broken(Piece):
+        nbytes = property(lambda self: 1 // (self.number != 3), lambda self, _: None)
+
+    with batches(9, fetch=Broken) as found:
+        taken = iter(found)
+        assert [next(taken) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(ZeroDivisionError):
+            next(taken)
+
+
 def test_memory_is_a_bound():
     """Whatever waits, is made or was handed out last has at most so many bytes."""
     lock, used, most = threading.Lock(), [0], [0]
@@ -71,8 +84,35 @@ def test_a_batch_that_never_fits_names_what_it_needs():
     with batches(5, lambda n: Piece(n, 101 if n == 3 else 1)) as found:
         taken = iter(found)
         assert [next(taken) for _ in range(3)] == [0, 1, 2]
-        with pytest.raises(tl.InvalidOptionError, match=r"memory=100 bytes .* batch 3 needs 101"):
+        with pytest.raises(tl.InvalidOptionError, match=r"leaves 100 bytes .* batch 3 needs 101"):
             next(taken)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_that_never_fits_does_not_hold_up_those_before_it(threads):
+    found = iter(batches(9, lambda n: Piece(n, 200 if n == 4 else 60), threads=threads))
+    assert [next(found) for _ in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(tl.InvalidOptionError, match="batch 4 needs 200"):
+        next(found)
+
+
+@pytest.mark.parametrize("makers", [1, 3])
+def test_no_thread_is_forgotten_when_each_job_wakes_one(makers):
+    """Many threads, work that ends in any order, and memory for two batches: nobody waits for ever."""
+    rng = random.Random(0)
+    pauses = [rng.choice([0, 0, 0.0003]) for _ in range(1_200)]
+
+    def fetch(number):
+        time.sleep(pauses[number])
+        return Piece(number, 50)
+
+    def make(number, piece):
+        time.sleep(pauses[-number])
+        return piece.number
+
+    for ahead in (1, 2, 40):
+        with batches(400, fetch, make, 9, makers, 100, ahead) as found:
+            assert list(found) == list(range(400))
 
 
 @pytest.mark.parametrize("where", ["fetch", "make"])

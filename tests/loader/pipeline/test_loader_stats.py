@@ -34,3 +34,22 @@ def test_the_most_memory_is_kept():
     for nbytes in (3, 9, 4):
         stats.in_use(nbytes)
     assert stats.report()["peak_bytes"] == 9
+
+
+def test_what_is_taken_while_threads_count_is_counted_once():
+    stats, wanted = LoaderStats(), 4000
+    found = []
+
+    def count():
+        for _ in range(wanted):
+            stats.add(hits=1, fetch_seconds=0.5)
+
+    threads = [threading.Thread(target=count) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        found.append(stats.taken())
+    found.append(stats.taken())
+    assert sum(one.hits for one in found) == 3 * wanted
+    assert sum(one.fetch_seconds for one in found) == 1.5 * wanted
+    assert stats.taken().hits == 0

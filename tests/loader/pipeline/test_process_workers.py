@@ -1,6 +1,7 @@
 """Batches from processes: the same as from threads; and whatever dies, nothing is left and nobody waits."""
 
 import functools
+import gc
 import multiprocessing
 import operator
 import os
@@ -142,7 +143,10 @@ def test_what_does_not_come_back(ds):
 
 def test_memory_that_is_too_small(ds):
     made, _ = batches(ds, memory=1000)
-    with made, pytest.raises(InvalidOptionError, match="memory=1000 bytes are too few"):
+    with (
+        made,
+        pytest.raises(InvalidOptionError, match="memory= leaves 1000 bytes for batches, too few"),
+    ):
         next(iter(made))
 
 
@@ -220,18 +224,19 @@ def main():
 """
 
 
-def script(tmp_path, ds, transform, guard):
+def script(tmp_path, ds, transform="", guard="", text=SCRIPT, **environment):
     """Start a script that iterates over a loader with processes."""
     file = tmp_path / "train.py"
-    file.write_text(SCRIPT.format(transform=transform, guard=guard))
+    file.write_text(text.format(transform=transform, guard=guard) if transform else text)
     support = pathlib.Path(transforms.__file__).parent
     path = os.pathsep.join([str(support), *sys.path])
     return subprocess.Popen(
         [sys.executable, str(file), ds.uri],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, **environment},
     )
 
 
@@ -250,3 +255,86 @@ def test_processes_end_with_their_parent(tmp_path, ds, ends):
         parent.communicate(timeout=120)
     assert parent.returncode != 0
     assert_ended(pids)
+
+
+DELIVERING = """
+import os, sys
+import tensorlake_spark as tl
+import sample_transforms
+
+def main():
+    ds = tl.dataset(sys.argv[1])
+    loader = ds.loader(20, workers="processes", transform=sample_transforms.doubled)
+    kept = [batch for _ in range(2) for batch in loader]
+    print(sum("tensorlake-batch" in line for line in open("/proc/self/maps")))
+    for _ in loader:
+        print(*[process.pid for process in loader._pool.processes], flush=True)
+        sys.stdin.readline()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def held(pid):
+    """Return how many pieces of shared memory a process maps or has open."""
+    folder = pathlib.Path("/proc") / str(pid)
+    try:
+        mapped = (folder / "maps").read_text().count("tensorlake-batch")
+        opened = [os.readlink(file) for file in (folder / "fd").iterdir()]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return mapped + sum("tensorlake-batch" in name for name in opened)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_parent_that_is_killed_while_it_holds_batches_leaves_no_memory(tmp_path, ds):
+    """Shared memory has no name: it is gone when the last process is that maps it, and no file is left."""
+    shared, folder = set(os.listdir("/dev/shm")), tmp_path / "temporary"
+    folder.mkdir()
+    with script(tmp_path, ds, text=DELIVERING, TMPDIR=str(folder)) as parent:
+        assert int(parent.stdout.readline()) >= 2, "batches are in shared memory"
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        parent.kill()
+        parent.communicate(timeout=120)
+    assert_ended(pids)
+    assert sum(held(pid) for pid in [parent.pid, *pids]) == 0
+    assert set(os.listdir("/dev/shm")) <= shared
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_worker_that_is_killed_leaves_no_memory(ds):
+    before = held(os.getpid())
+    with ds.loader(15, workers="processes", transform=transforms.doubled) as loader:
+        taken = iter(loader)
+        batch = next(taken)
+        pids = [process.pid for process in loader._pool.processes]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(LoaderWorkerError, match="ended by signal 9"):
+            list(taken)
+            list(loader)
+    assert batch["x"].nbytes > 64 << 10, "it came by shared memory"
+    assert_ended(pids)
+    del batch, taken
+    gc.collect()
+    assert held(os.getpid()) <= before
+
+
+def test_counts_are_those_of_threads(ds):
+    """Each batch counts once, wherever it was made, and so do the seconds that were spent on it."""
+    counts = []
+    for workers in (1, "processes"):
+        with ds.loader(8, workers=workers, transform=transforms.doubled) as loader:
+            for _ in range(2):
+                for batch in loader:
+                    del batch["pid"]
+            counts.append(loader.stats())
+    for name in ("batches", "samples", "bytes", "skipped", "hits", "misses"):
+        assert counts[0][name] == counts[1][name], name
+    assert counts[1]["samples"] == 2 * COUNT
+    for found in counts:
+        assert found["fetch_seconds"] > 0
+        assert found["decode_seconds"] > 0
+        assert found["transform_seconds"] > 0

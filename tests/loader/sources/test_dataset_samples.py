@@ -1,6 +1,7 @@
 """Datasets in an object store through a loader: what is asked for, when, and what becomes of mistakes."""
 
 import re
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from small_datasets import picture
 import tensorlake_spark as tl
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.loader.sources.dataset_samples import DatasetSamples
+from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
 
 FILES, EACH = 6, 50
 COUNT = FILES * EACH
@@ -108,6 +110,36 @@ def test_what_is_kept_is_a_part_of_the_memory(ds):
         assert_right(loader)
         ranges = loader._source._ranges
         assert ranges.nbytes <= ranges.most < 200_000 // 2
+
+
+@pytest.mark.parametrize("collate", [None, "pad"])
+def test_a_batch_from_all_over_the_table_is_read_part_after_part(ds, monkeypatch, collate):
+    """All row groups of the table together are more than may be held, and each batch has samples of all."""
+    held, largest = [], []
+    hold = RemoteRanges.hold
+
+    @contextmanager
+    def seen(self, wanted):
+        with hold(self, wanted) as found:
+            held.append(self._held)
+            largest.append(max(nbytes for *_, nbytes in wanted))
+            yield found
+
+    monkeypatch.setattr(RemoteRanges, "hold", seen)
+    crop = {"image": tl.loader.RandomCrop(2, 2)}
+    with ds.loader(
+        100, shuffle="global", memory="300KB", transform=crop, collate=collate
+    ) as loader:
+        found = list(loader)
+        most = loader._source._ranges.most
+    assert len(held) > 2 * len(found), "batches are cut"
+    assert max(held) <= most
+    assert max(largest) < most
+    near = ds.loader(100, shuffle="global", transform=crop, collate=collate)
+    for mine, theirs in zip(found, near, strict=True):
+        assert list(mine) == list(theirs)
+        for name in mine:
+            np.testing.assert_array_equal(mine[name], theirs[name])
 
 
 def test_a_batch_that_does_not_fit(ds):

@@ -90,7 +90,7 @@ def test_weights_draw_slices(lake):
     weights[[3, 5]] = 1
     with ref.loader(8, weights=weights, samples=40) as loader:
         assert set(rows(loader).tolist()) == {3, 5}
-    with pytest.raises(InvalidOptionError, match="give weights too"):
+    with pytest.raises(InvalidOptionError, match="give weights or balance too"):
         ref.loader(8, samples=40)
 
 

@@ -77,3 +77,25 @@ def test_times_are_in_utc():
     with DuckSession() as session:
         found = session.rows("SELECT CAST(TIMESTAMPTZ '2026-01-01 12:00:00+00' AS TEXT) AS t")
     assert found["t"][0].as_py().startswith("2026-01-01 12:00:00")
+
+
+def test_views_may_be_named_many_times_and_those_not_named_are_not_opened(tmp_path):
+    one, gone = tmp_path / "one.parquet", tmp_path / "gone.parquet"
+    pa.parquet.write_table(pa.table({"a": [1, 2]}), one)
+    with DuckSession([str(one), str(gone)]) as session:
+        session.make_view("s1", f"SELECT * FROM read_parquet('{one}')")
+        session.make_view("s10", f"SELECT * FROM read_parquet('{gone}')")
+        found = session.rows("SELECT x.a FROM s1 AS x JOIN s1 AS y ON x.a = y.a ORDER BY 1")
+        assert found["a"].to_pylist() == [1, 2]
+        with pytest.raises(tl.InvalidQueryError):
+            session.rows("SELECT a FROM s10")
+
+
+def test_a_file_that_was_written_again_is_read_again(tmp_path):
+    path = str(tmp_path / "one.parquet")
+    for number in range(12):
+        rows = pa.table({"a": list(range(number, number + 1 + number % 3))})
+        pa.parquet.write_table(rows, path)
+        os.utime(path, ns=(10**18, 10**18))
+        found = tl.query("SELECT sum(a) AS s, count(*) AS n FROM t", t=path).to_arrow().to_pylist()
+        assert found == [{"s": sum(rows["a"].to_pylist()), "n": rows.num_rows}]

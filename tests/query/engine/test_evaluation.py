@@ -65,3 +65,14 @@ def test_links_are_followed(tmp_path):
     ds = tl.dataset(str(tmp_path / "ds"), {"image": types.Link(types.Image("png"))})
     ds.extend({"image": paths})
     assert ds.query("SELECT image FROM dataset WHERE array_mean(image) > 0").sids.tolist() == [1, 2]
+
+
+def test_batches_of_files_are_bounded_by_their_pixels(tmp_path, monkeypatch):
+    ds = tl.dataset(str(tmp_path / "ds"), {"g/image": types.Image("png")})
+    image = np.zeros((50, 40, 3), np.uint8)  # small as a file
+    ds.extend({"g/image": [None, *[image] * 99]})
+    monkeypatch.setattr(evaluation, "BATCH_BYTES", 10 * image.nbytes)
+    view = ds.query("SELECT g.image FROM dataset")
+    sizes = [len(next(iter(batch.values()))) for batch in view.batches()]
+    assert set(sizes[:-1]) == {9}  # a byte a row is added
+    assert sum(sizes) == 100

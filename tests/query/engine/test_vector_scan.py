@@ -5,7 +5,6 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark import types
-from tensorlake_spark.query.engine import vector_scan
 from tensorlake_spark.query.engine.vector_scan import candidates, question_of
 from tensorlake_spark.query.planning.plan import Best
 from tensorlake_spark.query.planning.queries import plan_query
@@ -69,11 +68,97 @@ def test_few_rows_are_read_alone(ds, vectors):
 
 def test_candidates_have_the_best_and_few_others(ds, vectors):
     question = asked(ds, "SELECT n FROM dataset ORDER BY l2_distance(e, :q) LIMIT 5", vectors[0])
-    sids = vector_scan.pa.array(np.arange(N))
-    found = candidates(question, sids, Best(5, False))
+    found = candidates(question, None, Best(5, False))
     best = np.argsort(((vectors - vectors[0]) ** 2).sum(1))[:5]
     assert set(best) <= set(found.tolist())
     assert len(found) < 50
+    assert (np.diff(found) > 0).all()
+    wanted = np.arange(N) % 7 == 3
+    some = candidates(question, wanted, Best(5, False))
+    rows = np.flatnonzero(wanted)
+    assert wanted[some].all()
+    assert set(rows[np.argsort(((vectors[rows] - vectors[0]) ** 2).sum(1))[:5]]) <= set(
+        some.tolist()
+    )
+    assert not len(candidates(question, None, Best(0, False)))
+
+
+def hard_vectors(rng, kind):
+    """Return vectors whose distances are hard to round: far, alike, zero, tiny, of very different lengths."""
+    found = rng.normal(size=(3000, 8)).astype("f4")
+    if kind == "far away":
+        found = (found * np.float32(1e-3) + np.float32(1e3)).astype("f4")
+    elif kind == "alike":
+        found = np.repeat(found[:30], 100, axis=0)
+    elif kind == "zeros":
+        found[::3] = 0
+    elif kind == "tiny":
+        found *= np.float32(1e-25)
+    elif kind == "lengths":
+        found *= np.float32(10) ** rng.integers(-12, 12, (3000, 1)).astype("f4")
+    elif kind == "huge":
+        found[::50] *= np.float32(1e20)
+    return found
+
+
+@pytest.mark.parametrize("order", ["", " DESC"])
+@pytest.mark.parametrize("function", ["l2_distance", "dot", "cosine_similarity"])
+@pytest.mark.parametrize("kind", ["far away", "alike", "zeros", "tiny", "lengths", "huge"])
+def test_hard_vectors_are_ordered_as_the_plain_way_orders_them(
+    tmp_path, monkeypatch, kind, function, order
+):
+    found = hard_vectors(np.random.default_rng(5), kind)
+    ds = tl.dataset(str(tmp_path / "ds"), {"e": types.Embedding(8), "n": "int32"})
+    for part in np.array_split(np.arange(3000), 4):
+        ds.extend({"e": found[part], "n": part})
+    sql = (
+        f"SELECT n, {function}(e, :q) AS d FROM dataset ORDER BY {function}(e, :q){order} LIMIT 20"
+    )
+    q = found[17] * np.float32(0.5)
+    fast = ds.query(sql, parameters={"q": q})
+    fast = fast["n"], fast["d"]
+    monkeypatch.setattr("tensorlake_spark.query.engine.neighbours.question_of", lambda *a: None)
+    plain = ds.query(sql, parameters={"q": q})
+    assert np.array_equal(fast[1], plain["d"], equal_nan=True)
+    assert np.array_equal(fast[0], plain["n"])
+
+
+def test_deleted_and_later_samples_and_other_columns(tmp_path, monkeypatch):
+    rng = np.random.default_rng(6)
+    found = rng.normal(size=(900, 8)).astype("f4")
+    ds = tl.dataset(str(tmp_path / "ds"), {"e": types.Embedding(8), "n": "int32", "t": "string"})
+    for part in np.array_split(np.arange(900), 3):
+        ds.extend({"e": found[part], "n": part, "t": [f"t{i}" for i in part]})
+    ds.delete([*range(0, 900, 5)])
+    ds.update("n = 7", {"n": 7})
+    sql = "SELECT n, t FROM dataset ORDER BY l2_distance(e, :q) LIMIT 12 OFFSET 2"
+    view = ds.query(sql, parameters={"q": found[0]})
+    rows = np.flatnonzero(np.arange(900) % 5)
+    best = rows[np.argsort(((found[rows] - found[0]) ** 2).sum(1), kind="stable")[2:14]]
+    assert view["n"].tolist() == best.tolist()
+    assert [str(t) for t in view["t"]] == [f"t{i}" for i in best]
+    assert view.sids.tolist() == best.tolist()
+    (read,) = view.explain().conditions
+    assert read.rows == 720
+    assert any("IN (" in one for one in view.explain().statements)  # the other columns of few rows
+
+
+def test_few_nulls_do_not_slow_the_others(tmp_path):
+    rng = np.random.default_rng(7)
+    found = rng.normal(size=(4000, 8)).astype("f4")
+    ds = tl.dataset(str(tmp_path / "ds"), {"e": types.Embedding(8)})
+    values = list(found)
+    values[11] = None
+    for first in range(0, 4000, 500):
+        ds.extend({"e": values[first : first + 500]})
+    question = asked(ds, "SELECT sid FROM dataset ORDER BY l2_distance(e, :q) LIMIT 5", found[0])
+    near = candidates(question, None, Best(5, False))
+    assert 11 in near
+    sql = "SELECT sid FROM dataset ORDER BY l2_distance(e, :q) LIMIT 5"
+    view = ds.query(sql, parameters={"q": found[0]})
+    keys = ((found - found[0]) ** 2).sum(1)
+    keys[11] = np.inf
+    assert view["sid"].tolist() == np.argsort(keys)[:5].tolist()
 
 
 @pytest.mark.parametrize(

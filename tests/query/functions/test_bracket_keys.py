@@ -154,3 +154,15 @@ def test_keys_that_are_the_same_for_all_rows():
     assert fixed_key([Bounds(np.arange(3), None, None)]) is None
     assert fixed_key([Constant(None)]) is None
     assert fixed_key([]) == ()
+
+
+def test_parts_of_images_of_several_sizes_and_of_one_are_views_where_no_array_is_asked_for():
+    images = [np.arange(60).reshape(6, 10), None, np.arange(48).reshape(6, 8)]
+    for some in (images, [images[0], images[0]]):
+        found = slice_values(some, items((slice(1, 3), slice(0, 5))), len(some), False)
+        assert isinstance(found, list)
+        for part, image in zip(found, some, strict=True):
+            assert (part is None) == (image is None)
+            if image is not None:
+                assert np.shares_memory(part, image)
+                assert np.array_equal(part, image[1:3, :5])

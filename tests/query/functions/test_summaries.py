@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from tensorlake_spark.query.functions.registry import find
 from tensorlake_spark.query.functions.row_values import Constant, RowError, expanded
-from tensorlake_spark.query.functions.summaries import axes_of, contains, histogram
+from tensorlake_spark.query.functions.summaries import axes_of, contains, histogram, mean
 
 ORACLE = {
     "array_mean": np.mean,
@@ -189,3 +189,20 @@ def test_truths_have_bins_and_complex_numbers_have_none():
     assert histogram(np.array([True, False, True]), 2).tolist() == [1, 2]
     with pytest.raises(TypeError, match="no order"):
         histogram(np.ones(3, complex))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "i4", "u8", "f2", "f4"])
+@pytest.mark.parametrize("axis", [None, 0, (0, 2)])
+def test_means_of_parts_are_those_of_numpy(dtype, axis):
+    rng = np.random.default_rng(4)
+    kind = np.dtype(dtype)
+    whole = rng.integers(0, 120, (9, 40, 30, 3)).astype(kind)
+    if kind.kind == "i":
+        whole -= 60
+    part = whole[3, 5:25, ::-2]
+    found = mean(part, axis)
+    wanted = np.mean(part, axis=axis)
+    assert np.array_equal(found, wanted)
+    assert np.asarray(found).dtype == np.asarray(wanted).dtype
+    rows = whole.reshape(9, -1)
+    assert np.array_equal(mean(rows, 1), np.mean(rows, axis=1))

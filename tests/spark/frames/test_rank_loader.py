@@ -2,12 +2,14 @@
 
 import json
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from pyspark import cloudpickle
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark import loader
@@ -74,12 +76,42 @@ def test_an_environment_that_does_not_say_which_process_it_is(ds, monkeypatch, t
         loader(ds, 4).open(world_size=2)
 
 
+def trained(ranks, folder):
+    """Learn a number by two processes that average their gradients, and write what each was given."""
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    weight = torch.zeros(1)
+    steps = []
+    for batch in ranks.open().torch():
+        steps.append(batch["x"].tolist())
+        gradient = 2 * (weight - batch["x"].float()).mean(dim=0, keepdim=True)
+        dist.all_reduce(gradient)
+        weight -= 0.25 * gradient / dist.get_world_size()
+    pathlib.Path(folder, f"{dist.get_rank()}.json").write_text(json.dumps([steps, weight.item()]))
+    dist.destroy_process_group()
+    return weight.item()
+
+
 @pytest.mark.torch
-def test_torch_distributor_trains_with_it(ds, spark):
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # PySpark leaves a pipe open
+def test_torch_distributor_trains_with_two_processes(ds, spark, tmp_path):
+    """They have the steps of one process with twice the batch, and end with its weight."""
     from pyspark.ml.torch.distributor import TorchDistributor
 
-    def train(ranks):
-        return sum(int(batch["x"].sum()) for batch in ranks.open().torch())
-
-    distributor = TorchDistributor(num_processes=1, local_mode=True, use_gpu=False)
-    assert distributor.run(train, loader(ds, 8)) == sum(range(50))
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    distributor = TorchDistributor(num_processes=2, local_mode=True, use_gpu=False)
+    ranks = loader(ds, 8, columns=["x"], shuffle=True, seed=3, drop_last=True)
+    result = distributor.run(trained, ranks, str(tmp_path))
+    (first, one), (second, other) = (
+        json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)
+    )
+    alone = [b["x"].tolist() for b in ds.loader(16, ["x"], shuffle=True, seed=3, drop_last=True)]
+    assert [a + b for a, b in zip(first, second, strict=True)] == alone
+    weight = 0.0
+    for step in alone:
+        weight -= 0.5 * (weight - float(np.mean(step)))
+    assert result == one == other == pytest.approx(weight, rel=1e-5)

@@ -74,6 +74,44 @@ def test_what_is_encoded_is_decoded(slabs, x):
         np.testing.assert_array_equal(out[layout], x, layout)
 
 
+@pytest.mark.parametrize("quantize", ["float16", "int8", "split", {"error": 0.25}, {"relative": 0.1}])  # fmt: skip
+def test_floats_in_fewer_bits_are_encoded(slabs, x, table, quantize):
+    options = {"layout": "ftsf", "block_shape": (2, 4, 5), "quantize": quantize}
+    want = tl.open(f"{table.uri}-want").write("ftsf", x, **options)
+    rows = rows_of(slabs, "ftsf", quantize=quantize)
+    append(rows, table)
+    append(tf.metadata_rows(rows), table)
+    ref = tl.open(table.uri)["ftsf"]
+    np.testing.assert_array_equal(ref[...], want[...])
+    if quantize == {"relative": 0.1}:
+        assert ref.quantization is None, "no codec says so"
+    else:
+        assert ref.quantization == want.quantization
+        np.testing.assert_array_equal(ref.read(2, native=True), want.read(2, native=True))
+    table.check()
+
+
+def test_sparse_values_in_fewer_bits_by_sql(spark, slabs, x):
+    tf.register(spark)
+    slabs.createOrReplaceTempView("slabs")
+    made = spark.sql("""
+        select inline(tensor_encode(tensor, lo, 'x', seq, 'coo', null, null, array(12L, 7L, 5L), '{"error": 4}'))
+        from slabs""")
+    found = made.select(tf.tensor_block(f.struct("*")).alias("b")).select("b.*").collect()
+    out = np.zeros(SHAPE, "f4")
+    for block in found:
+        part = np.frombuffer(block.tensor.data, "<f4").reshape(block.tensor.shape)
+        out[tuple(slice(a, a + n) for a, n in zip(block.lo, part.shape))] += part
+    np.testing.assert_array_equal(out, np.rint(x / 8) * 8)
+
+
+def test_a_quantisation_that_is_none_is_refused(slabs):
+    with pytest.raises(tl.InvalidOptionError, match="did you mean 'float16'"):
+        tf.tensor_encode("tensor", "lo", "x", "seq", quantize="float61")
+    with pytest.raises(PythonException, match="'int8' is not for layout csr"):
+        rows_of(slabs, "csr", quantize="int8").collect()
+
+
 def test_samples_that_slide_are_encoded_and_decoded(spark):
     x = np.arange(500, 600)[np.arange(60)[::-1, None] + np.arange(9)]
     table = pa.table({"lo": [[0, 0], [30, 0]], "seq": [0, 30], "tensor": tensor_column([x[:30], x[30:]])})  # fmt: skip

@@ -125,12 +125,12 @@ def test_orders_and_limits(spark, ds):
 def test_arranged_and_drawn(spark, ds):
     sql = "SELECT label, w FROM ds ORDER BY sid ARRANGE BY label"
     same(spark, sql, True, ds=ds)
-    drawn = query(spark, "SELECT label FROM ds SAMPLE BY label LIMIT 50", seed=1, ds=ds).collect()
+    drawn = query(
+        spark, "SELECT label FROM ds SAMPLE BY label REPLACE TRUE LIMIT 50", seed=1, ds=ds
+    ).collect()
     assert len(drawn) == 50
     assert {row.label for row in drawn} == {1, 2, 3}
-    once = query(
-        spark, "SELECT sid FROM ds SAMPLE BY label REPLACE FALSE LIMIT 8", seed=1, ds=ds
-    ).collect()
+    once = query(spark, "SELECT sid FROM ds SAMPLE BY label LIMIT 8", seed=1, ds=ds).collect()
     assert len({row.sid for row in once}) == 8
 
 

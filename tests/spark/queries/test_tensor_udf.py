@@ -49,6 +49,18 @@ def test_functions_of_users_travel():
     unregister_function("plus_one_here")
 
 
+def test_a_process_that_knows_an_older_function_of_the_name_takes_the_one_of_the_query():
+    packed = []
+    for more in (1, 2):
+        register_function("plus_here", lambda x, more=more: np.asarray(x) + more)
+        packed.append(cloudpickle.dumps(work("plus_here(x0)", "number")))
+    works = [cloudpickle.loads(one)(iter([pa.array([0.0])] * 2)) for one in packed]
+    try:  # in turns, as two columns of one stage are computed
+        assert [next(one).to_pylist() for one in works * 2] == [[1.0], [2.0], [1.0], [2.0]]
+    finally:
+        unregister_function("plus_here")
+
+
 def test_columns():
     assert values_of(pa.array([1.5, None])) == [1.5, None]
     assert values_of(pa.array([1.5, 2])).dtype == np.float64

@@ -412,6 +412,6 @@ def _with_crcs(data: pa.Array) -> list[tuple[Any, int]]:
 
 
 def _remedy(text: str) -> str:
-    if "truncated" in text:
+    if "truncated" in text or "checksum" in text:
         return "read the file again, or leave the sample out"
     return "convert it, or declare the format that it has" if text.startswith("a ") else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,15 @@ _SPAN_BYTES = 32 << 20
 """Bytes of the places of payloads that are kept."""
 
 
+class _Span(NamedTuple):
+    """Where a column chunk lies in its file, and where each value begins in it, with its length."""
+
+    start: int
+    nbytes: int
+    starts: Array
+    lengths: Array
+
+
 class ScatteredRows:
     """Rows of one version of samples, by position and in any order.
 
@@ -49,9 +58,9 @@ class ScatteredRows:
         self._is_remote = stored.snapshot.remote is not None
         self._chunks: OrderedDict[tuple[int, int, str], tuple[Any, Array, Array]] = OrderedDict()
         self._chunk_bytes = 0
-        self._spans: OrderedDict[tuple[int, int, str], tuple[int, Array, Array]] = OrderedDict()
+        self._spans: OrderedDict[tuple[int, int, str], _Span] = OrderedDict()
         self._span_bytes = 0
-        self._numbers: OrderedDict[tuple[int, int, str], Array] = OrderedDict()
+        self._numbers: OrderedDict[tuple[int, str], tuple[Array, Array]] = OrderedDict()
         self._number_bytes = 0
         self._lock = threading.Lock()
 
@@ -89,6 +98,9 @@ class ScatteredRows:
         self, number: int, file: SampleFile, group: int, leaf: LeafColumn
     ) -> tuple[Any, Array, Array] | None:
         """Return the bytes of a column chunk, and where each value lies in them."""
+        if self._is_remote:  # what is remote is kept, and counted, where it is fetched
+            span = self._span(number, file, group, leaf)
+            return span and (file.read(span.start, span.nbytes), span.starts, span.lengths)
         key = (number, group, leaf.path)
         with self._lock:
             found = self._chunks.get(key)
@@ -101,8 +113,7 @@ class ScatteredRows:
         region = file.region(chunk)
         starts, lengths, _ = file.spans(group, leaf, chunk, region)
         found = memoryview(region).cast("B"), starts, lengths
-        if not self._is_remote:  # what is remote is kept, and counted, where it is fetched
-            self._keep(key, found)
+        self._keep(key, found)
         return found
 
     def _keep(self, key: tuple[int, int, str], found: tuple[Any, Array, Array]) -> None:
@@ -137,18 +148,16 @@ class ScatteredRows:
                 file = files[number]
                 group, place = file.place_of(row)
                 known = self._span(number, file, group, leaf)
-                if known is None or known[2][place] < 0:
+                if known is None or known.lengths[place] < 0:
                     return None
-                starts.append(known[0] + int(known[1][place]))
-                lengths.append(int(known[2][place]))
+                starts.append(known.start + int(known.starts[place]))
+                lengths.append(int(known.lengths[place]))
         paths = self._stored.files.paths
         chosen = {number: paths[number] for number in dict.fromkeys(numbers.tolist())}
         return PayloadPlaces(self._stored.snapshot.storage, chosen, numbers, starts, lengths)
 
-    def _span(
-        self, number: int, file: SampleFile, group: int, leaf: LeafColumn
-    ) -> tuple[int, Array, Array] | None:
-        """Return where a column chunk begins in its file, and where each value lies in it."""
+    def _span(self, number: int, file: SampleFile, group: int, leaf: LeafColumn) -> _Span | None:
+        """Return where a column chunk lies, and each value in it; None if Arrow has to read it."""
         key = (number, group, leaf.path)
         with self._lock:
             found = self._spans.get(key)
@@ -160,15 +169,16 @@ class ScatteredRows:
             return None
         region = file.region(chunk)
         starts, lengths, _ = file.spans(group, leaf, chunk, region)
-        found = int(chunk.data_page_offset), starts, lengths
-        file.give_back(found[0], len(region))
+        found = _Span(int(chunk.data_page_offset), len(region), starts, lengths)
+        if not self._is_remote:
+            file.give_back(found.start, found.nbytes)
         with self._lock:
             if key not in self._spans:
                 self._spans[key] = found
                 self._span_bytes += starts.nbytes + lengths.nbytes
                 while self._span_bytes > _SPAN_BYTES and len(self._spans) > 1:
-                    _, gone, also = self._spans.popitem(last=False)[1]
-                    self._span_bytes -= gone.nbytes + also.nbytes
+                    gone = self._spans.popitem(last=False)[1]
+                    self._span_bytes -= gone.starts.nbytes + gone.lengths.nbytes
         return found
 
     # ------------------------------------------------------------------ numbers
@@ -186,41 +196,49 @@ class ScatteredRows:
         with reaching(self._stored.snapshot.storage):
             for number in dict.fromkeys(numbers.tolist()):
                 here = np.flatnonzero(numbers == number)
-                if not self._is_remote:
-                    column = self._column(number, -1, leaf, null)
-                    if column is None:
-                        return None
-                    out[here] = column[rows[here]]
-                    continue
-                file = self._stored.files[number]
-                groups = file.groups_of(rows[here])
-                for group in dict.fromkeys(groups.tolist()):
-                    column = self._column(number, group, leaf, null)
-                    if column is None:
-                        return None
-                    inside = here[groups == group]
-                    out[inside] = column[rows[inside] - file.starts[group]]
+                column = self._column(number, rows[here], leaf, null)
+                if column is None:
+                    return None
+                out[here] = column[rows[here]]
         return out
 
-    def _column(self, number: int, group: int, leaf: LeafColumn, null: int) -> Array | None:
-        """Return the numbers of a row group, or of a whole file where its number is -1."""
-        key = (number, group, leaf.path)
+    def _column(self, number: int, rows: Array, leaf: LeafColumn, null: int) -> Array | None:
+        """Return the numbers of a file: all of them, or of a remote one those of the row groups that rows lie in."""
+        key = (number, leaf.path)
+        file = self._stored.files[number]
         with self._lock:
             found = self._numbers.get(key)
             if found is not None:
                 self._numbers.move_to_end(key)
-                return found
-        file = self._stored.files[number]
-        if leaf.repeated or not file.has(leaf) or file.size_of([leaf.path]) > _FILE_BYTES:
-            return None
-        table = file.small((leaf.path,)) if group < 0 else file.table([group], [leaf.path])
-        found = _flat(table, leaf, null)
+        if found is None:
+            if leaf.repeated or not file.has(leaf) or file.size_of([leaf.path]) > _FILE_BYTES:
+                return None
+            groups = len(file.starts) - 1
+            if self._is_remote:
+                found = np.empty(int(file.starts[-1]), np.int64), np.zeros(groups, bool)
+            else:
+                found = _flat(file.small((leaf.path,)), leaf, null), np.ones(groups, bool)
+            found = self._kept_numbers(key, found)
+        values, known = found
+        if not known.all():
+            groups_of = np.unique(file.groups_of(rows))
+            for group in groups_of[~known[groups_of]].tolist():
+                start, stop = file.starts[group : group + 2].tolist()
+                values[start:stop] = _flat(file.table([group], [leaf.path]), leaf, null)
+                known[group] = True  # two threads may have written the same numbers
+        return values
+
+    def _kept_numbers(
+        self, key: tuple[int, str], found: tuple[Array, Array]
+    ) -> tuple[Array, Array]:
+        """Keep the numbers of a file, or return those that another thread has kept meanwhile."""
         with self._lock:
-            if key not in self._numbers:
-                self._numbers[key] = found
-                self._number_bytes += found.nbytes
-                while self._number_bytes > _NUMBER_BYTES and len(self._numbers) > 1:
-                    self._number_bytes -= self._numbers.popitem(last=False)[1].nbytes
+            if key in self._numbers:
+                return self._numbers[key]
+            self._numbers[key] = found
+            self._number_bytes += found[0].nbytes
+            while self._number_bytes > _NUMBER_BYTES and len(self._numbers) > 1:
+                self._number_bytes -= self._numbers.popitem(last=False)[1][0].nbytes
         return found
 
 

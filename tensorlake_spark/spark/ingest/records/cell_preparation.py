@@ -351,7 +351,7 @@ def _choose_layout(job: CellJob, shape: Sequence[int], cells: int, given: dict[s
     name = "bsgs"
     if not reason:
         density = cells / max(1.0, math.prod(map(float, shape)))
-        name, reason = auto_layout(density, options, is_filled=False)
+        name, reason = auto_layout(density, options, is_filled=False, by_elements=True)
         reason = f"about {reason}"
         if name == "ftsf" and not (cells and shape):
             name, reason = "bsgs", "there is no cell, or no axis"

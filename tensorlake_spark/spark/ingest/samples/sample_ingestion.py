@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from tensorlake_spark.datasets.apart.inner_tables import inner_storage, stored_names
+from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.samples.appending import commit_files, reserve
+from tensorlake_spark.datasets.samples.task_samples import inner_of
 from tensorlake_spark.datasets.sources.sample_source import Piece, SampleSource
+from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import transaction_done
-from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.sample_writer import discard_marked
@@ -22,6 +25,7 @@ from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
     TableNotFoundError,
+    did_you_mean,
 )
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
@@ -51,12 +55,15 @@ class SampleOptions:
         in the dataset changes nothing.
     skip_bad : bool
         Leave out samples that are bad, and tell them.
+    apart : sequence of str
+        Columns that get a table of their own, if the dataset is not there yet.
     """
 
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     dry_run: bool = False
     resume: bool = False
     skip_bad: bool = False
+    apart: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -132,15 +139,16 @@ def ingest_samples(
     )
     with plain_errors():
         pieces = source.pieces()
-        schema = SampleSchema(source.schema)
+        schema = _with_apart(source.schema, options.apart)
         outcome = SampleOutcome(PLANNED, schema, len(pieces), sum(p.nbytes for p in pieces))
         if not pieces:
             raise InvalidOptionError(f"{source.folder.uri} has no samples")
         snapshot = _opened(storage)
         if snapshot is not None:
             outcome = replace(outcome, schema=_checked(snapshot, schema, storage))
-        notes = sample_notes.folder_of(source, outcome.schema, pieces, options.skip_bad)
-        job = _Job(session, source, storage, outcome, pieces, notes, options)
+        names = {} if snapshot is None else stored_names(snapshot.schema)
+        notes = sample_notes.folder_of(source, outcome.schema, names, pieces, options.skip_bad)
+        job = _Job(session, source, storage, outcome, pieces, notes, names, options)
         return job.planned(snapshot) if options.dry_run else job.done(snapshot)
 
 
@@ -152,6 +160,7 @@ class _Job:
     outcome: SampleOutcome
     pieces: Sequence[Piece]
     notes: str
+    names: Mapping[str, str]
     options: SampleOptions
 
     @property
@@ -166,7 +175,7 @@ class _Job:
             return self.outcome
         if transaction_done(snapshot, self.transaction):
             return replace(self.outcome, status=REPEATED, version=snapshot.version)
-        found = sample_notes.earlier(self.storage, self.notes, self.pieces)
+        found = sample_notes.earlier(self.storage, self.notes, self.names, self.pieces)
         return replace(self.outcome, reused=sum(len(one.pieces) for one in found))
 
     def done(self, snapshot: Snapshot | None) -> SampleOutcome:
@@ -179,19 +188,24 @@ class _Job:
             return replace(self.outcome, status=REPEATED, version=snapshot.version)
         snapshot.check_writable()
         resume = self.options.resume
-        found = sample_notes.earlier(self.storage, self.notes, self.pieces) if resume else []
+        found = (
+            sample_notes.earlier(self.storage, self.notes, self.names, self.pieces)
+            if resume
+            else []
+        )
         known = {name for one in found for name, _ in one.pieces}
         left = [piece for piece in self.pieces if piece.name not in known]
         mark = f"{uuid.uuid4().hex[:8]}-"
+        parts = PartsWriter(self.storage, snapshot, self.outcome.schema)
+        places = [self.storage, *(inner_storage(self.storage, name) for name in parts.folders())]
         try:
             fresh, reserved = self._written(snapshot, left, mark) if left else ([], None)
-            files = [file for one in [*found, *fresh] for file in one.data_files()]
-            version = self._committed(files, reserved, fresh)
+            version = self._committed(found, fresh, reserved, parts)
         except BaseException:
             if not resume:
-                discard_marked(self.storage, mark)
+                _discard(places, mark)
             raise
-        discard_marked(self.storage, mark)  # what tasks wrote that Spark began twice
+        _discard(places, mark)  # what tasks wrote that Spark began twice
         if resume:
             sample_notes.forget(self.storage, self.notes)
         every = [*found, *fresh]
@@ -215,8 +229,8 @@ class _Job:
         task = SampleTask(
             self.source,
             self.storage,
+            snapshot,
             self.outcome.schema,
-            snapshot.file_bytes,
             self.options.skip_bad,
             mark,
             self.notes if self.options.resume else None,
@@ -227,10 +241,12 @@ class _Job:
 
     def _committed(
         self,
-        files: list[DataFile],
-        reserved: tuple[int, int] | None,
+        found: Sequence[Written],
         fresh: Sequence[Written],
+        reserved: tuple[int, int] | None,
+        parts: PartsWriter,
     ) -> int:
+        files = [file for one in [*found, *fresh] for file in one.data_files()]
         if not files:
             raise InvalidOptionError(
                 f"{self.source.folder.uri} has no good sample; nothing was committed"
@@ -238,8 +254,15 @@ class _Job:
         back = None
         if reserved is not None:
             back = reserved[1], max([reserved[0], *(one.end for one in fresh)])
+        tiles, apart = inner_of([*found, *fresh])
         snapshot = commit_files(
-            self.storage, files, "ingest", (), back, transaction=self.transaction
+            self.storage,
+            files,
+            "ingest",
+            [*tiles, *parts.committed(apart, again=bool(found))],
+            back,
+            self.transaction,
+            self.outcome.schema,
         )
         return int(snapshot.version)
 
@@ -270,6 +293,23 @@ def shares_of(pieces: Sequence[Piece], first: int, cores: int) -> list[Share]:
     return [*shares, Share(tuple(held))] if held else shares
 
 
+def _discard(places: Sequence[Storage], mark: str) -> None:
+    for storage in places:
+        discard_marked(storage, mark)
+
+
+def _with_apart(columns: Mapping[str, Type], names: Sequence[str]) -> SampleSchema:
+    """Return columns, some of which get a table of their own."""
+    for name in names:
+        if name not in columns:
+            raise InvalidOptionError(
+                f"the source has no column {name!r} to keep apart{did_you_mean(name, columns)}; it has "
+                f"{', '.join(columns)}"
+            )
+    apart = {name: replace(columns[name], apart=True) for name in names}
+    return SampleSchema({**columns, **apart})
+
+
 def _opened(storage: Storage) -> Snapshot | None:
     try:
         return Snapshot.open(storage, kind=SAMPLES)
@@ -278,7 +318,7 @@ def _opened(storage: Storage) -> Snapshot | None:
 
 
 def _checked(snapshot: Snapshot, schema: SampleSchema, storage: Storage) -> SampleSchema:
-    """Return the columns of a dataset, if those of the source are among them.
+    """Return the columns of a dataset, if those of the source are among them, apart or not.
 
     Raises
     ------
@@ -291,7 +331,11 @@ def _checked(snapshot: Snapshot, schema: SampleSchema, storage: Storage) -> Samp
             raise FormatError(
                 f"the dataset at {storage.uri} has no column {name!r}, which the source has; it has {', '.join(known)}"
             )
-        if known[name] != kind:
+        if kind.apart and not known[name].apart:
+            raise FormatError(
+                f"column {name!r} of the dataset at {storage.uri} is not apart, and stays so; leave apart out"
+            )
+        if known[name] != replace(kind, apart=known[name].apart):
             raise FormatError(
                 f"column {name!r} of the dataset at {storage.uri} is {known[name]}, and the source has {kind}"
             )

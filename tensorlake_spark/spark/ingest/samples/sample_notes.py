@@ -8,26 +8,39 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from itertools import chain
 from typing import Any
 
+from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, inner_storage
+from tensorlake_spark.datasets.apart.inner_tables import folder_of as table_of
 from tensorlake_spark.datasets.sources.sample_source import Piece, SampleSource
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.delta.store.paths import inside
 from tensorlake_spark.delta.store.staging import Staging
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import TensorLakeError
+from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
+from tensorlake_spark.lake.lake import TensorLake
 from tensorlake_spark.spark.ingest.samples.sample_tasks import Written
 
 
 def folder_of(
-    source: SampleSource, schema: SampleSchema, pieces: Sequence[Piece], skip_bad: bool
+    source: SampleSource,
+    schema: SampleSchema,
+    names: Mapping[str, str],
+    pieces: Sequence[Piece],
+    skip_bad: bool,
 ) -> str:
-    """Return the name of a job's notes, which is the same whatever its files hold."""
+    """Return the name of a job's notes, which is the same whatever its files hold.
+
+    `names` are those by which parts of columns are stored, where they are others than the columns'.
+    """
     kept = [str(field) for field in schema.to_arrow()]
+    # What was written apart of a column that was dropped meanwhile is not that of its successor.
+    kept += [f"{name} {kind.apart} {names.get(name, name)}" for name, kind in schema.items()]
     told = {
         one.name: repr(getattr(source, one.name))
         for one in fields(source)
@@ -41,16 +54,20 @@ def transaction_of(folder: str, pieces: Sequence[Piece]) -> tuple[str, int]:
     return f"dataset/ingest/{folder}-{_hash([piece.mark for piece in pieces])}", 1
 
 
-def earlier(storage: Storage, folder: str, pieces: Sequence[Piece]) -> list[Written]:
-    """Return what earlier runs have written of these pieces, each once, and is still there."""
+def earlier(
+    storage: Storage, folder: str, names: Mapping[str, str], pieces: Sequence[Piece]
+) -> list[Written]:
+    """Return what earlier runs have written of these pieces, each once, and is still there.
+
+    `names` are as for `folder_of`.
+    """
     marks = {piece.name: piece.mark for piece in pieces}
     found: list[Written] = []
     for name, text in sorted(Staging(storage, folder).read().items()):
         done = _read(text) if name.startswith("share-") else None
         if done is None or any(marks.get(one) != mark for one, mark in done.pieces):
             continue
-        sizes = staging.sizes(storage, [file.path for file in done.data_files()])
-        if sizes == [file.size for file in done.data_files()]:
+        if _is_there(storage, names, done):
             found.append(done)
             for one, _ in done.pieces:
                 del marks[one]
@@ -63,11 +80,27 @@ def forget(storage: Storage, folder: str) -> None:
         Staging(storage, folder).delete()
 
 
+def _is_there(storage: Storage, names: Mapping[str, str], done: Written) -> bool:
+    """Whether all that a note names can be committed: a vacuum may have taken some of it."""
+    places = [(storage, done.data_files())]
+    for name, files in done.apart_files().items():
+        places.append((inner_storage(storage, table_of(names.get(name, name))), files))
+    for place, files in places:
+        if staging.sizes(place, [file.path for file in files]) != [file.size for file in files]:
+            return False
+    if not done.tensors:
+        return True
+    try:
+        return {*done.tensors} <= {*TensorLake(inner_storage(storage, TENSORS_FOLDER))}
+    except TableNotFoundError:
+        return False
+
+
 def _read(text: str) -> Written | None:
     """Return a note, None if it is damaged."""
     try:
         done = Written(**json.loads(text))
-        for file in done.data_files():
+        for file in [*done.data_files(), *chain(*done.apart_files().values())]:
             inside(file.path)
         return done
     except (ValueError, TypeError, AttributeError):  # a FormatError is a ValueError

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from tensorlake_spark.datasets.samples.sample_encoding import encoded, numbered
+from tensorlake_spark.datasets.samples.task_samples import SampleFiles, UncommittedSamples
 from tensorlake_spark.datasets.sources.sample_source import Piece, Sample, SampleSource
 from tensorlake_spark.datasets.types.schema import SampleSchema
-from tensorlake_spark.delta.log.data_file import DataFile
-from tensorlake_spark.delta.samples.sample_writer import SampleWriter
+from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.staging import Staging
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidSampleError
@@ -33,19 +32,13 @@ class Share:
 
 
 @dataclass
-class Written:
+class Written(SampleFiles):
     """What came of a share.
 
     Attributes
     ----------
     pieces : list of [str, str]
         Names and marks of its pieces.
-    files : list of [str, int, str]
-        Its data files: names, bytes and statistics.
-    samples : int
-        How many it wrote.
-    end : int
-        The number after the greatest that it used.
     bad : list of str
         Why samples were left out, the first thousand.
     left_out : int
@@ -53,14 +46,8 @@ class Written:
     """
 
     pieces: list[list[str]] = field(default_factory=list)
-    files: list[list[Any]] = field(default_factory=list)
-    samples: int = 0
-    end: int = 0
     bad: list[str] = field(default_factory=list)
     left_out: int = 0
-
-    def data_files(self) -> list[DataFile]:
-        return [DataFile(name, size, statistics) for name, size, statistics in self.files]
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -82,10 +69,10 @@ class SampleTask:
         What is read.
     storage : Storage
         The dataset.
+    snapshot : Snapshot
+        A version of it.
     schema : SampleSchema
         Its columns.
-    file_bytes : int
-        Target size of a data file.
     skip_bad : bool
         Whether bad samples are left out and told.
     mark : str
@@ -96,8 +83,8 @@ class SampleTask:
 
     source: SampleSource
     storage: Storage
+    snapshot: Snapshot
     schema: SampleSchema
-    file_bytes: int
     skip_bad: bool
     mark: str = ""
     folder: str | None = None
@@ -114,54 +101,56 @@ class SampleTask:
     def written(self, share: Share) -> Written:
         """Write one share; its files are deleted again if an error leaves it."""
         done = Written()
-        columns = self.schema.to_arrow()
-        with SampleWriter(self.storage, columns, self.file_bytes, mark=self.mark) as writer:
+        with UncommittedSamples(self.storage, self.snapshot, self.schema, self.mark) as out:
             for piece, first in share.pieces:
-                at = first
-                for rows in self._rows(piece, done):
-                    count = len(next(iter(rows.values())))
-                    if at + count > first + piece.most:
+                at, seen = first, 0
+                on_bad = done.tell if self.skip_bad else None
+                for given in _batches(self.source.samples(piece, on_bad)):
+                    if seen + len(given) > piece.most:
                         raise InvalidSampleError(
                             f"{piece.name} has more than {piece.most} samples, which it had when the job began; "
                             "leave its files alone, and run the job again"
                         )
-                    writer.add(numbered(rows, self.schema, at))
-                    at += count
+                    at += self._add(out, given, at, seen, piece, done)
+                    seen += len(given)
                 done.pieces.append([piece.name, piece.mark])
                 done.samples += at - first
                 done.end = max(done.end, at)
-            done.files = [[file.path, file.size, file.stats] for file in writer.finish()]
+            out.finish(done)
         return done
 
-    def _rows(self, piece: Piece, done: Written) -> Iterator[dict[str, pa.Array]]:
-        """Yield encoded columns of some samples each."""
-        on_bad: Callable[[InvalidSampleError], None] | None = done.tell if self.skip_bad else None
-        seen = 0
-        for samples in _batches(self.source.samples(piece, on_bad)):
-            try:
-                yield self._encoded(samples, seen)
-            except InvalidSampleError as error:
-                if not self.skip_bad:
-                    raise type(error)(f"{piece.name}: {error}") from error
-                good = list(self._good(samples, seen, piece, done))
-                if good:
-                    yield self._encoded(good, seen)
-            seen += len(samples)
-
-    def _encoded(self, samples: Sequence[Sample], first: int) -> dict[str, pa.Array]:
-        columns = {name: [sample[name] for sample in samples] for name in self.source.schema}
-        return encoded(columns, self.schema, first)
+    def _add(
+        self, out: UncommittedSamples, given: list[Sample], sid: int, first: int, piece: Piece,
+        done: Written,
+    ) -> int:  # fmt: skip
+        """Write samples, with ``skip_bad`` those that fit, and return how many."""
+        columns, count = self._columns(given), len(given)
+        try:
+            if self.skip_bad and out.has_parts(columns, first):
+                out.check(columns, first, count)  # before a part of a bad sample is written
+            out.add(columns, sid, first, count)
+        except InvalidSampleError as error:
+            if not self.skip_bad:
+                raise type(error)(f"{piece.name}: {error}") from error
+            good = list(self._good(out, given, first, piece, done))
+            count = len(good)
+            if good:
+                out.add(self._columns(good), sid, first, count)
+        return count
 
     def _good(
-        self, samples: Sequence[Sample], first: int, piece: Piece, done: Written
+        self, out: UncommittedSamples, given: list[Sample], first: int, piece: Piece, done: Written
     ) -> Iterator[Sample]:
-        for number, sample in enumerate(samples, first):
+        for number, sample in enumerate(given, first):
             try:
-                self._encoded([sample], number)
+                out.check(self._columns([sample]), number, 1)
             except InvalidSampleError as error:
                 done.tell(InvalidSampleError(f"{piece.name}: {error}"))
             else:
                 yield sample
+
+    def _columns(self, samples: list[Sample]) -> dict[str, list[Any]]:
+        return {name: [sample[name] for sample in samples] for name in self.source.schema}
 
 
 def _batches(samples: Iterator[Sample]) -> Iterator[list[Sample]]:

@@ -231,7 +231,7 @@ class Cells(InputForm):
         if not self.is_open:
             return metas, files
         spec, nnz = meta.spec, meta.totals.nnz
-        name, reason = auto_layout(nnz / max(1, spec.size), self.options.write, False)
+        name, reason = auto_layout(nnz / max(1, spec.size), self.options.write, False, True)
         if name == "ftsf" and (not nnz or not spec.ndim):
             name, reason = "bsgs", "cells are given, and chunks hold more than one"
         elif name == "ftsf" and spec.nbytes > REWRITTEN_BYTES:

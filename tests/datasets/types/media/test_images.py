@@ -199,3 +199,9 @@ def test_options_are_checked(options):
 def test_names_of_formats_and_columns_without_images():
     assert Image("JPG") == Image("jpeg")
     assert Image("jpeg").encode([], "image").type == Image("jpeg").storage()
+
+
+def test_damaged_files_are_to_be_read_again_and_not_to_be_converted():
+    data = image_file("png")
+    with pytest.raises(tl.InvalidSampleError, match="wrong checksum; read the file again"):
+        Image("png").encode([data[:20] + bytes([data[20] ^ 1]) + data[21:]], "x")

@@ -42,3 +42,18 @@ def test_little_memory_changes_no_answer(stored):
     rows = ScatteredRows(stored, 1)
     for _ in range(2):
         assert payloads(rows, stored, ORDER) == [VALUES[k] for k in ORDER]
+
+
+def test_numbers_of_a_file_come_row_group_by_row_group(place):
+    """Of a remote file only the row groups that are asked for are read; those that come later are right, too."""
+    ds = tl.dataset(place, {"x": tl.types.Tensor("uint8", (1 << 20,)), "k": "int32", "j": "int64"})
+    count = 18
+    numbers = np.arange(count)
+    ds.extend({"x": np.ones((count, 1 << 20), np.uint8), "k": numbers, "j": numbers * 7})
+    stored = tl.dataset(place, create=False).parts.stored
+    assert len(stored.files[0].starts) > 3
+    rows = ScatteredRows(stored, 1 << 20)
+    for some in ([0], [count - 1, 0], [7, 7, 3], range(count - 1, -1, -1)):
+        some = np.array(some)
+        assert rows.numbers(stored.leaf(("k",)), some).tolist() == some.tolist()
+        assert rows.numbers(stored.leaf(("j",)), some[::-1]).tolist() == (some[::-1] * 7).tolist()

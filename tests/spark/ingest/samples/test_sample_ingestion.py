@@ -10,6 +10,8 @@ from PIL import Image
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.sources import image_folder
 from tensorlake_spark.datasets.sources.source_kinds import source_of
+from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import FormatError, InvalidOptionError, InvalidSampleError
 from tensorlake_spark.spark.ingest.samples import sample_ingestion
@@ -142,7 +144,8 @@ def test_no_good_sample_is_an_error(spark, tmp_path):
 def test_more_samples_than_there_were_numbers_for_are_an_error(photos, tmp_path):
     source = source_of(photos)
     ds = tl.dataset(str(tmp_path / "ds"), source.schema)
-    task = SampleTask(source, Storage(ds.uri), ds.schema, 1 << 20, skip_bad=True)
+    snapshot = Snapshot.open(Storage(ds.uri), kind=SAMPLES)
+    task = SampleTask(source, Storage(ds.uri), snapshot, ds.schema, skip_bad=True)
     piece = replace(source.pieces()[0], rows=2)
     with pytest.raises(
         InvalidSampleError, match="has more than 2 samples, which it had when the job began"
