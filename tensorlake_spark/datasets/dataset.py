@@ -33,10 +33,12 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import (
     FormatError,
+    InvalidKeyTypeError,
     InvalidOptionError,
     SampleNotFoundError,
     TableNotFoundError,
 )
+from tensorlake_spark.writing.app_transaction import check_transaction
 
 _LOOKED_AT = 100  # samples from which the columns of a new dataset are guessed
 
@@ -183,7 +185,13 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         ------
         SampleNotFoundError
             If there is none, or it was deleted.
+        InvalidKeyTypeError
+            If it is no whole number.
         """
+        if not isinstance(sid, (int, np.integer)):
+            raise InvalidKeyTypeError(
+                f"sid={sid!r} is {type(sid).__name__}; a sid is a whole number, and ds.sids has them all"
+            )
         position = -1
         if len(self):
             position = int(self.stored.positions_of(np.array([sid], np.int64))[0])
@@ -228,10 +236,13 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         ------
         InvalidSampleError
             If a sample does not fit; nothing is committed then.
+        InvalidOptionError
+            If `transaction` is no such pair.
         ConcurrentWriteError
             If other writers won every attempt.
         """
         self._check_writable()
+        check_transaction(transaction)
         schema = self.schema
         if self._stored is None:
             samples, schema = _with_schema(samples)

@@ -78,7 +78,8 @@ def open(  # noqa: A001 - tl.open() is the door's name
     >>> list(lake)
     ['zeros']
     """
-    storage = Storage(os.fspath(uri), {} if storage_options is None else storage_options)
+    place = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    storage = Storage(place, {} if storage_options is None else storage_options)
     lake = TensorLake(storage, verify=verify)
     if version is not None or timestamp is not None:
         lake._pinned = Snapshot.open(storage, version, timestamp)

@@ -8,7 +8,7 @@ from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log import history, tags
 from tensorlake_spark.delta.log.commit import app_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
+from tensorlake_spark.errors import TableNotFoundError
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.lake.table import Table
 from tensorlake_spark.writing import restore
@@ -46,7 +46,7 @@ class Versions(Table):
         TensorNotFoundError
             If there never was such a tensor. A deleted tensor still has a history.
         InvalidOptionError
-            If `limit` is negative.
+            If `limit` is negative, or no whole number.
 
         Examples
         --------
@@ -57,10 +57,7 @@ class Versions(Table):
         >>> lake.history("x")[["version", "operation"]].values.tolist()
         [[2, 'assign'], [1, 'write']]
         """
-        if limit is not None and limit < 0:
-            raise InvalidOptionError(
-                f"limit is {limit}; it is at least 0, or None for all versions"
-            )
+        history.check_limit(limit)
         snapshot = self._snapshot()
         if snapshot is None:
             raise TableNotFoundError(f"there is no table at {self.uri} yet, and so no history")

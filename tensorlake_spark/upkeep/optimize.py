@@ -44,6 +44,10 @@ def optimize(
     snapshot.check_writable()
     target = target_of(snapshot, target_bytes)
     check_options(min_files, target, max_bytes)
+    if zorder is not None and not isinstance(zorder, Sequence):
+        raise InvalidOptionError(
+            f"zorder={zorder!r} is no list of axes; name them, such as zorder=['y', 'x'] or zorder=[0, 1]"
+        )
     names = [ids] if isinstance(ids, str) else ids
     for name in names or ():  # before the first is written anew
         spec = catalog.get(snapshot, name).spec

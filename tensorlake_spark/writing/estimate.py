@@ -81,6 +81,10 @@ def estimate(
     >>> found.columns.tolist(), found["layout"][found["chosen"]].tolist()
     (['layout', 'bytes', 'ratio', 'rows', 'chosen'], ['bsgs'])
     """
+    if "layout" in options:
+        raise InvalidOptionError(
+            f"layout={options['layout']!r} is for a write; an estimate takes a list, layouts=[{options['layout']!r}]"
+        )
     source = source_of(data)
     if not isinstance(source, (ArraySource, SparseSource)):
         raise InvalidTensorError(

@@ -223,3 +223,23 @@ def test_mistakes_at_the_door(ds, tmp_path):
     with pytest.raises(tl.FormatError, match="is a lake of tensors"):
         tl.dataset(lake.uri)
     assert tl.dataset(ds.uri, COLUMNS).version == ds.version
+
+
+def test_one_mistake_is_named(tmp_path):
+    with pytest.raises(
+        tl.InvalidOptionError, match=r"schema='x' is str; give a dict of names and types"
+    ):
+        tl.dataset(tmp_path / "none", "x")
+    with pytest.raises(tl.InvalidOptionError, match=r"schema=3 is int; give a dict"):
+        tl.dataset(tmp_path / "none", 3)
+    ds = tl.dataset(tmp_path / "ds", {"n": "int32"})
+    for transaction in ("x", ("nightly", "7"), ("", 7)):
+        with pytest.raises(tl.InvalidOptionError, match=r"transaction=|the name ''"):
+            ds.extend({"n": [1]}, transaction=transaction)
+    assert len(ds) == 0
+    ds.extend({"n": [1]}, transaction=("nightly", 7))
+    ds.extend({"n": [1]}, transaction=("nightly", 7))
+    assert len(ds) == 1
+    with pytest.raises(tl.InvalidKeyTypeError, match=r"sid='x' is str; a sid is a whole number"):
+        ds.sample("x")
+    assert ds.sample(np.int64(ds.sids[0])) == {"n": 1}

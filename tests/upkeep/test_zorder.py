@@ -220,3 +220,13 @@ def test_an_append_beside_it_lands_and_one_that_moves_its_files_makes_it_anew(
     want[0, 3] = 9
     assert np.array_equal(tiles["tiles"][...], want)
     assert tiles.vacuum(0) == [] or np.array_equal(tiles["tiles"][...], want)
+
+
+def test_an_order_that_is_no_list_of_axes_is_named(tmp_path):
+    lake = tl.open(tmp_path)
+    lake.write("x", np.zeros((4, 4)))
+    for ids in (None, "x"):
+        with pytest.raises(
+            tl.InvalidOptionError, match=r"zorder=True is no list of axes; name them"
+        ):
+            lake.optimize(ids, zorder=True)

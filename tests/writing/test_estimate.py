@@ -87,3 +87,9 @@ def test_what_cannot_be_estimated():
         tl.estimate(np.zeros(3), layouts=["zip"])
     with pytest.raises(tl.InvalidOptionError, match="no block_shape"):
         tl.estimate(np.zeros(3), layouts=["coo"], block_shape=(1,))
+
+
+def test_one_layout_is_given_as_a_list():
+    with pytest.raises(tl.InvalidOptionError, match=r"takes a list, layouts=\['coo'\]"):
+        tl.estimate(np.eye(3), layout="coo")
+    assert tl.estimate(np.eye(3), layouts=["coo"])["layout"].tolist() == ["coo"]

@@ -15,7 +15,6 @@ from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
 from tensorlake_spark.delta.log import history, tags
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.errors import InvalidOptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,12 +46,9 @@ class MaintenanceMethods(DatasetTable):
         Raises
         ------
         InvalidOptionError
-            If `limit` is negative.
+            If `limit` is negative, or no whole number.
         """
-        if limit is not None and limit < 0:
-            raise InvalidOptionError(
-                f"limit is {limit}; it is at least 0, or None for all versions"
-            )
+        history.check_limit(limit)
         found = history.history(self.stored.snapshot, None, limit)
         out: pd.DataFrame = found.drop(columns="tensors")
         return out

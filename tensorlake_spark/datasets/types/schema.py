@@ -50,7 +50,16 @@ class SampleSchema(Mapping[str, Type]):
     """
 
     def __init__(self, columns: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
-        pairs = list(columns.items() if isinstance(columns, Mapping) else columns)
+        try:
+            pairs = [
+                (name, kind)
+                for name, kind in (columns.items() if isinstance(columns, Mapping) else columns)
+            ]
+        except (TypeError, ValueError):
+            raise InvalidOptionError(
+                f"schema={columns!r} is {type(columns).__name__}; give a dict of names and types, such as "
+                "{'label': 'int32'}"
+            ) from None
         flat = [*_flat(pairs, "")]
         names = [name for name, _ in flat]
         check_columns(names)

@@ -8,10 +8,13 @@ from dataclasses import astuple, dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tensorlake_spark.delta.log.actions import commit_name, commit_times
 from tensorlake_spark.delta.log.commit import app_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import reaching
+from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.threads import threads
 
 if TYPE_CHECKING:
@@ -39,6 +42,19 @@ class Commit:
     def may_change(self, tensor_id: str) -> bool:
         """Whether a tensor changed here, or may have, for the writer does not say what it changed."""
         return self.foreign or tensor_id in self.tensors
+
+
+def check_limit(limit: Any) -> None:
+    """Raise InvalidOptionError unless it is None, or a number of versions.
+
+    Examples
+    --------
+    >>> check_limit(3)
+    """
+    if limit is not None and not (isinstance(limit, (int, np.integer)) and limit >= 0):
+        raise InvalidOptionError(
+            f"limit is {limit!r}; it is a whole number of at least 0, or None for all versions"
+        )
 
 
 def history(snapshot: Snapshot, tensor_id: str | None, limit: int | None) -> pd.DataFrame:

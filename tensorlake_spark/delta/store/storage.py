@@ -62,7 +62,13 @@ class Storage:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        uri = os.fspath(self.uri)
+        try:
+            uri = os.fspath(self.uri)
+        except TypeError:
+            raise InvalidOptionError(
+                f"the place of the table is {self.uri!r} ({type(self.uri).__name__}); name a folder, or a URL such as "
+                "s3://bucket/lake"
+            ) from None
         if not uri.strip():
             # It would be the folder of the process; a variable of a script that is not set is more likely.
             raise InvalidOptionError(

@@ -94,3 +94,16 @@ def test_history_shows_what_the_log_still_has(lake, x):
     assert 0 not in versions
     lake.delete("x")
     assert lake.history("x")["operation"].iloc[0] == "delete"
+
+
+@pytest.mark.parametrize("limit", ["x", 1.5, -1])
+def test_a_limit_that_is_no_number_of_versions_is_named(tmp_path, limit):
+    lake = tl.open(tmp_path / "lake")
+    lake.write("x", np.zeros(3))
+    ds = tl.dataset(tmp_path / "ds", {"n": "int32"})
+    for history in (lake.history, ds.history):
+        with pytest.raises(
+            tl.InvalidOptionError, match=f"limit is {limit!r}; it is a whole number"
+        ):
+            history(limit=limit)
+        assert len(history(limit=np.int64(1))) == 1

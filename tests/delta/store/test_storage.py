@@ -169,3 +169,13 @@ def test_small_files_are_written_whole_and_found(place):
     assert [info.base_name for info in storage.files_in("_tensorlake", recursive=True)] == ["note"]
     with pytest.raises(tl.FormatError, match="outside of its folder"):
         storage.put_whole("../note", b"")
+
+
+@pytest.mark.parametrize("place", [3, None, ["lake"]])
+@pytest.mark.parametrize("door", [tl.open, tl.dataset])
+def test_a_place_that_is_no_path_is_named(door, place):
+    with pytest.raises(
+        tl.InvalidOptionError, match=r"the place of the table is .*name a folder"
+    ) as raised:
+        door(place)
+    assert repr(place) in str(raised.value)
