@@ -138,7 +138,7 @@ WAYS = (
             ("spark/ingest/arrays", "array_job.write_arrays"),
             ("spark/ingest/records", "cell_job.write_cells"),
             ("spark/ingest", "resume.resumed"),
-            ("spark/source/write", "writer.TensorWriter"),
+            ("spark/source/write", "source_writer.TensorWriter"),
             ("layouts", "bsgs.Bsgs"),
             ("spark/source", "resumption.Resumption"),
             ("delta/log", "commit.commit"),

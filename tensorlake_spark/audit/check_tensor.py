@@ -15,7 +15,7 @@ from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import Box, cells_along, select
 from tensorlake_spark.indexing.overlaps import meeting
 from tensorlake_spark.layouts import LAYOUTS, grid_of, layout_of
-from tensorlake_spark.layouts.registry import unread_layout
+from tensorlake_spark.layouts.layout_registry import unread_layout
 from tensorlake_spark.layouts.verification import box_text
 from tensorlake_spark.reading.gaps import uncovered
 from tensorlake_spark.reading.read import read

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.delta.files import digest_file
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store.sealed_table import LaterFormat
+from tensorlake_spark.delta.store.checksummed_table import LaterFormat
 from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidOptionError,

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tensorlake_spark.errors import CorruptDataError, TensorLakeError
 from tensorlake_spark.layouts import LAYOUTS, layout_of
 from tensorlake_spark.layouts.coding.chain import parted, unread
-from tensorlake_spark.layouts.registry import unread_layout
+from tensorlake_spark.layouts.layout_registry import unread_layout
 from tensorlake_spark.layouts.verification import box_text, boxes
 from tensorlake_spark.rows.checksum import crc_of
 from tensorlake_spark.rows.metadata import META_COLUMNS, Meta, read_meta

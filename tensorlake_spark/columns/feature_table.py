@@ -19,7 +19,7 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.progress import progress
 from tensorlake_spark.writing.app_transaction import check_transaction, is_repeated
-from tensorlake_spark.writing.transaction import commit_all, say_repeated
+from tensorlake_spark.writing.transaction_commit import commit_all, say_repeated
 from tensorlake_spark.writing.uncommitted import Uncommitted
 
 APPENDS = 20

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.regions import region_boxes
-from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.errors import UnsupportedFunctionError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.ops.elements import Elements, canonical

@@ -11,11 +11,11 @@ import numpy as np
 
 from tensorlake_spark.computing.fold import Fold
 from tensorlake_spark.computing.mapping import Mapped
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations import contractions
 from tensorlake_spark.computing.operations.block_reductions import norm_axes, reduction
 from tensorlake_spark.computing.operations.index_searches import NonzeroSearch, search
-from tensorlake_spark.computing.runner import compute
-from tensorlake_spark.computing.stored import Stored
+from tensorlake_spark.computing.thread_runner import compute
 from tensorlake_spark.errors import InvalidOptionError, UnsupportedFunctionError
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.tensor.sparse import SparseTensor

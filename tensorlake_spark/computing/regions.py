@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensorlake_spark.computing.stored import Stored
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.writing.source import REGION_BYTES, bands

@@ -9,7 +9,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tensorlake_spark.computing.composing import compose
 from tensorlake_spark.computing.methods import Computing
-from tensorlake_spark.computing.stored import Stored
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.indexing import ReadPlan
 from tensorlake_spark.layouts import AnySelection
 from tensorlake_spark.writing.source import Source

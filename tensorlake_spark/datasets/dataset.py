@@ -14,9 +14,9 @@ import pyarrow as pa
 from tensorlake_spark.datasets.apart.large_samples import checked_bound
 from tensorlake_spark.datasets.changes.change_methods import ChangeMethods
 from tensorlake_spark.datasets.column import Column
+from tensorlake_spark.datasets.dataset_extensions import DoorMethods
 from tensorlake_spark.datasets.derived.derived_methods import DerivedMethods
 from tensorlake_spark.datasets.derived.lineage import is_unfinished
-from tensorlake_spark.datasets.doors import DoorMethods
 from tensorlake_spark.datasets.interchange.interchange_methods import InterchangeMethods
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.samples.appending import append, count_of

@@ -2,5 +2,5 @@
 
 A module for each verb: `ingest`, `optimize`, `check`, `purge`, `vacuum`, `query`. Each parses its options, calls the library
 once, and ends with a line of JSON and an exit code. `config` reads YAML files, `execution` says who does the work,
-`dataset_ingest` is `ingest` with samples, `progress` how far a job is. May import every room.
+`dataset_ingest` is `ingest` with samples, `job_progress` how far a job is. May import every room.
 """

@@ -17,7 +17,7 @@ from tensorlake_spark.datasets.maintenance.dataset_check import check as check_d
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.jobs import progress
+from tensorlake_spark.jobs import job_progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
     add_uri,
@@ -53,9 +53,9 @@ parser.add_argument(
 )
 parser.add_argument("--deep", action="store_true", help="of a dataset: decode its media too")
 add_uri(parser)
-progress.add_option(parser)
+job_progress.add_option(parser)
 
-_DEFAULTS = defaults_of(parser, progress=progress.EVERY)
+_DEFAULTS = defaults_of(parser, progress=job_progress.EVERY)
 
 
 def main(arguments: list[str] | None = None, session: Any = None) -> int:

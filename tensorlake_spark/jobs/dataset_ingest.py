@@ -10,7 +10,7 @@ from typing import Any
 from tensorlake_spark.datasets.sources.source_kinds import source_of
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing.read_plan import size_text
-from tensorlake_spark.jobs import progress
+from tensorlake_spark.jobs import job_progress
 from tensorlake_spark.jobs.command import storage_options
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session
 from tensorlake_spark.spark.cluster.task_errors import quiet_tasks
@@ -56,7 +56,10 @@ def ingest_dataset(
     used = session or job_session(local_session)
     try:
         stored = storage_options(args)
-        with quiet_tasks(used, not args.debug), progress.telling("ingest.py", used, args.progress):
+        with (
+            quiet_tasks(used, not args.debug),
+            job_progress.telling("ingest.py", used, args.progress),
+        ):
             reached = completed(stored, settings_of_session(used), args.sources[0])
             source = source_of(
                 args.sources[0], args.kind or "auto", storage_options=reached, **options

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tensorlake_spark.delta.files.runner import Run, run_here
-from tensorlake_spark.jobs import progress
+from tensorlake_spark.jobs import job_progress
 
 NOTE = """Under spark-submit the executors do the work; plain Python does it in one process.
 """
@@ -34,11 +34,11 @@ def execution(name: str, session: Any, args: argparse.Namespace) -> Iterator[Run
     InvalidOptionError
         If ``progress`` is negative, or more than a day.
     """
-    progress.check(args.progress)
+    job_progress.check(args.progress)
     if session is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         yield run_here
         return
-    from tensorlake_spark.spark.cluster.runner import run_in
+    from tensorlake_spark.spark.cluster.executor_runner import run_in
     from tensorlake_spark.spark.cluster.task_errors import plain_errors, quiet_tasks
     from tensorlake_spark.spark.ingest.ingestion import job_session
     from tensorlake_spark.spark.session import local_session
@@ -47,7 +47,7 @@ def execution(name: str, session: Any, args: argparse.Namespace) -> Iterator[Run
     try:
         with (
             quiet_tasks(used, not args.debug),
-            progress.telling(name, used, args.progress),
+            job_progress.telling(name, used, args.progress),
             plain_errors(),
         ):
             yield run_in(used)

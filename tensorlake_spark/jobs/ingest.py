@@ -16,7 +16,7 @@ from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing.read_plan import size_text
-from tensorlake_spark.jobs import progress
+from tensorlake_spark.jobs import job_progress
 from tensorlake_spark.jobs.command import add_debug, carry_out, defaults_of, storage_options
 from tensorlake_spark.jobs.config import Parser, parse
 from tensorlake_spark.jobs.dataset_ingest import check_no_samples, ingest_dataset
@@ -131,7 +131,7 @@ parser.add_argument(
     metavar="N",
     help="after the commit, bring small files together if these tensors have N of them or more",
 )
-progress.add_option(parser)
+job_progress.add_option(parser)
 add_debug(parser)
 parser.add_argument(
     "--layout", help="how it is stored; auto, the default, goes by how many elements are not zero"
@@ -235,7 +235,9 @@ samples.add_argument(
     help="a column that a new dataset keeps in a table of its own; once for each",
 )
 
-_DEFAULTS = defaults_of(parser, mode="error", timezone="UTC", sources=[], progress=progress.EVERY)
+_DEFAULTS = defaults_of(
+    parser, mode="error", timezone="UTC", sources=[], progress=job_progress.EVERY
+)
 _OPTIONS = {
     "layout": "layout", "blockShape": "block_shape", "order": "order", "rowAxes": "row_axes", "codec": "codec",
     "axes": "axes", "attrs": "attrs", "shape": "shape", "dtype": "dtype", "duplicates": "duplicates", "txnAppId": "txn_app_id",
@@ -275,7 +277,10 @@ def ingest(args: argparse.Namespace, session: Any) -> Outcome:
     chosen = {name: getattr(args, key) for name, key in _OPTIONS.items()}
     used = session or job_session(local_session)
     try:
-        with quiet_tasks(used, not args.debug), progress.telling("ingest.py", used, args.progress):
+        with (
+            quiet_tasks(used, not args.debug),
+            job_progress.telling("ingest.py", used, args.progress),
+        ):
             return run(
                 used,
                 args.table,

@@ -22,7 +22,7 @@ from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing.read_plan import size_text
-from tensorlake_spark.jobs import progress
+from tensorlake_spark.jobs import job_progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
     add_uri,
@@ -41,8 +41,8 @@ from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.upkeep.convert import convert
 from tensorlake_spark.upkeep.optimize import optimize
+from tensorlake_spark.writing.lake_source import StoredSource
 from tensorlake_spark.writing.options import WriteOptions, choose_layout, integers, new_spec
-from tensorlake_spark.writing.stored_source import StoredSource
 
 _NOTES = """
 The table is a lake or a dataset. Of a dataset, small files of samples, apart columns and tiles are brought together;
@@ -85,9 +85,9 @@ parser.add_argument("--target-bytes", type=int, metavar="N", help="size of the f
 parser.add_argument("--max-bytes", type=int, metavar="N", help="read no more than this in one run")
 
 add_uri(parser)
-progress.add_option(parser)
+job_progress.add_option(parser)
 
-_DEFAULTS = defaults_of(parser, progress=progress.EVERY)
+_DEFAULTS = defaults_of(parser, progress=job_progress.EVERY)
 _OF_LAKES = ("id", "zorder", "rechunk", "recode", "layout", "quantize", "min_files", "max_bytes")
 _ANEW = ("rechunk", "recode", "layout", "quantize")
 

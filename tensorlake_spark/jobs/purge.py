@@ -22,7 +22,7 @@ from tensorlake_spark.audit.purge import purge
 from tensorlake_spark.datasets.maintenance.dataset_purge import purge as purge_samples
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.jobs import progress
+from tensorlake_spark.jobs import job_progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
     add_uri,
@@ -69,9 +69,9 @@ parser.add_argument("--now", action="store_true", help="do not wait until the re
 parser.add_argument("--receipt", metavar="FILE", help="where the receipt goes; it is printed, too")
 parser.add_argument("--key-file", metavar="FILE", help="whose bytes sign the receipt")
 
-progress.add_option(parser)
+job_progress.add_option(parser)
 
-_DEFAULTS = defaults_of(parser, progress=progress.EVERY)
+_DEFAULTS = defaults_of(parser, progress=job_progress.EVERY)
 
 
 def main(arguments: list[str] | None = None, session: Any = None) -> int:

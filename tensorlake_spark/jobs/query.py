@@ -22,7 +22,7 @@ from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFoundError
-from tensorlake_spark.jobs import progress
+from tensorlake_spark.jobs import job_progress
 from tensorlake_spark.jobs.command import EXIT_CODES, carry_out, defaults_of, table_parser
 from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.query.query import query
@@ -50,9 +50,9 @@ parser.add_argument("--output", metavar="PLACE", help="where the rows are stored
 parser.add_argument("--rows", type=int, metavar="N", help="rows that are printed; 20 by default")
 parser.add_argument("--spark", action="store_true", help="compute by Spark's executors")
 
-progress.add_option(parser)
+job_progress.add_option(parser)
 
-_DEFAULTS = defaults_of(parser, rows=20, words=[], progress=progress.EVERY)
+_DEFAULTS = defaults_of(parser, rows=20, words=[], progress=job_progress.EVERY)
 
 
 def main(arguments: list[str] | None = None, session: Any = None) -> int:
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         args = parse(parser, arguments, _DEFAULTS)
         text, places = _asked(args)
         parameters = {name: _value(said) for name, said in _pairs(args.param, "--param")}
-        progress.check(args.progress)
+        job_progress.check(args.progress)
         if args.rows < 0:
             raise InvalidOptionError(f"--rows {args.rows} is below 0")
         options = dict(_pairs(args.storage_option, "--storage-option", secret=True))
@@ -108,7 +108,7 @@ def _by_spark(
     sources: dict[str, Any] = dict(places)
     used = session or job_session(local_session)
     try:
-        with progress.telling("query.py", used, args.progress), plain_errors():
+        with job_progress.telling("query.py", used, args.progress), plain_errors():
             frame = spark_query(
                 used, text, parameters=parameters, storage_options=options, **sources
             )

@@ -12,7 +12,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.datasets.maintenance.dataset_vacuum import vacuum as vacuum_dataset
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.jobs import progress
+from tensorlake_spark.jobs import job_progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
     add_uri,
@@ -47,9 +47,9 @@ parser.add_argument(
     help="also give up multipart uploads on S3 that no writer finished; needs boto3",
 )
 add_uri(parser)
-progress.add_option(parser)
+job_progress.add_option(parser)
 
-_DEFAULTS = defaults_of(parser, progress=progress.EVERY)
+_DEFAULTS = defaults_of(parser, progress=job_progress.EVERY)
 
 
 def main(arguments: list[str] | None = None, session: Any = None) -> int:

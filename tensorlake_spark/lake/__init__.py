@@ -2,7 +2,7 @@
 
 `TensorLake` is a `table` (which version is meant) with `versions` (history, tags, restore) and `upkeep` (optimise,
 vacuum, check, purge); `ref` is one tensor. `changes` is what a lake and a `transaction` offer alike: write,
-convert, delete; `doors` opens a loader. May import every room but ``jobs`` and ``spark``.
+convert, delete; `tensor_extensions` opens a loader. May import every room but ``jobs`` and ``spark``.
 """
 
 from tensorlake_spark.lake.lake import TensorLake, open  # noqa: A004

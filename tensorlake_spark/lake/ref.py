@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tensorlake_spark.computing.methods import Computing
-from tensorlake_spark.computing.stored import Stored
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.tensor_view import Composer
 from tensorlake_spark.computing.writing_results import write_result
 from tensorlake_spark.delta.files import catalog, scan
@@ -37,10 +37,10 @@ from tensorlake_spark.indexing import (
     select_simple,
 )
 from tensorlake_spark.indexing.read_plan import size_text
-from tensorlake_spark.lake.doors import DoorMethods
+from tensorlake_spark.lake.tensor_extensions import DoorMethods
 from tensorlake_spark.layouts import AnySelection, grid_of, stored_layout
 from tensorlake_spark.layouts.quantization.kinds import Quantization, quantization_in
-from tensorlake_spark.layouts.quantization.native_form import native_dtype
+from tensorlake_spark.layouts.quantization.native_blocks import native_dtype
 from tensorlake_spark.reading.output import array_over
 from tensorlake_spark.reading.read import native_columns, read, read_native
 from tensorlake_spark.rows.metadata import Meta

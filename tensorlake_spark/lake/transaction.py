@@ -31,7 +31,7 @@ from tensorlake_spark.writing.assignment import assign_to, assignment
 from tensorlake_spark.writing.options import WriteOptions, check_mapping
 from tensorlake_spark.writing.source import Source
 from tensorlake_spark.writing.sparse_assignment import element_assignment
-from tensorlake_spark.writing.transaction import commit_all, say_repeated
+from tensorlake_spark.writing.transaction_commit import commit_all, say_repeated
 from tensorlake_spark.writing.uncommitted import Uncommitted
 
 logger = logging.getLogger("tensorlake_spark")

@@ -1,6 +1,6 @@
-"""What the bytes mean: tensor <-> rows, without files and without Delta. Begin with `base`, then `ftsf`.
+"""What the bytes mean: tensor <-> rows, without files and without Delta. Begin with `layout`, then `ftsf`.
 
-`base` is the contract of a layout, `registry` the layouts by name: `ftsf` and `window` (dense), `coo`, `csr`, `csc`,
+`layout` is the contract of a layout, `layout_registry` the layouts by name: `ftsf` and `window` (dense), `coo`, `csr`, `csc`,
 `csf`, `bsgs` (sparse). `verification` holds rows against their checksums. ``coding`` is values <-> bytes,
 ``quantization`` floats in fewer bits, ``sparse`` what the sparse layouts share, ``timelines`` samples that slide,
 ``kernels`` compiled loops, ``testing`` the laws as tests. FORMAT.md is the normative text. May import ``rows`` and what
@@ -8,7 +8,7 @@ lies below.
 """
 
 from tensorlake_spark.indexing import AnySelection
-from tensorlake_spark.layouts.base import Layout, grid_of
-from tensorlake_spark.layouts.registry import LAYOUTS, layout_of, stored_layout
+from tensorlake_spark.layouts.layout import Layout, grid_of
+from tensorlake_spark.layouts.layout_registry import LAYOUTS, layout_of, stored_layout
 
 __all__ = ["LAYOUTS", "AnySelection", "Layout", "grid_of", "layout_of", "stored_layout"]

@@ -17,7 +17,6 @@ import numpy as np
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.indexing import AnySelection, locate
 from tensorlake_spark.indexing.coords import ravel
-from tensorlake_spark.layouts.base import grid_of
 from tensorlake_spark.layouts.coding.buffers import (
     MAX_ELEMENTS,
     is_same,
@@ -27,8 +26,9 @@ from tensorlake_spark.layouts.coding.buffers import (
     unpack_values,
 )
 from tensorlake_spark.layouts.coding.integer_sequences import gaps
-from tensorlake_spark.layouts.sparse.blocks import block_sides, gather, widths
-from tensorlake_spark.layouts.sparse.elements import Rows, SparseLayout, checked_order
+from tensorlake_spark.layouts.layout import grid_of
+from tensorlake_spark.layouts.sparse.element_blocks import block_sides, gather, widths
+from tensorlake_spark.layouts.sparse.element_keys import Rows, SparseLayout, checked_order
 from tensorlake_spark.layouts.sparse.offsets import MAX_BITS, Fields, fields_of, pick_offsets
 from tensorlake_spark.ops.elements import nonzero_bits
 from tensorlake_spark.rows.row import Row

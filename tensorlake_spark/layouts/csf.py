@@ -17,8 +17,8 @@ from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts.coding.buffers import check_ints, pack_ints, unpack_ints
 from tensorlake_spark.layouts.coding.integer_sequences import gaps, join, split, unpack_ascending
+from tensorlake_spark.layouts.sparse.element_keys import axis_order, checked_order
 from tensorlake_spark.layouts.sparse.element_runs import RunLayout
-from tensorlake_spark.layouts.sparse.elements import axis_order, checked_order
 from tensorlake_spark.layouts.verification import params_of
 from tensorlake_spark.tensor.spec import TensorSpec
 

@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import AnySelection, Box
-from tensorlake_spark.layouts.base import Layout, grid_of
 from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.coding.chain import KNOWN, parted
 from tensorlake_spark.layouts.coding.codec_choice import choose_codec, smallest_codec
+from tensorlake_spark.layouts.layout import Layout, grid_of
 from tensorlake_spark.layouts.quantization import bit_rounding, quantized_block
 from tensorlake_spark.layouts.quantization.kinds import quantization_in
-from tensorlake_spark.layouts.quantization.native_form import decode_native
+from tensorlake_spark.layouts.quantization.native_blocks import decode_native
 from tensorlake_spark.layouts.verification import Payload, boxes, checked, naming
 from tensorlake_spark.rows.row import Row, Totals
 from tensorlake_spark.rows.row import checked as with_crc

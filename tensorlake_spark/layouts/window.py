@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.indexing import AnySelection, Box
-from tensorlake_spark.layouts.base import grid_of
 from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.ftsf import Ftsf, is_fill
+from tensorlake_spark.layouts.layout import grid_of
 from tensorlake_spark.layouts.timelines.sliding import (
     Links,
     Placement,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader_options import LoaderOptions, whole
 from tensorlake_spark.loader.order.counter_random import key_of
 from tensorlake_spark.loader.order.epoch_order import EpochOrder
@@ -19,8 +20,7 @@ from tensorlake_spark.loader.pipeline.batch_threads import BatchThreads
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.pipeline.process_workers import ProcessBatches, WorkerPool
 from tensorlake_spark.loader.pipeline.worker_process import EpochSetting, WorkerSetting
-from tensorlake_spark.loader.selection import Selection
-from tensorlake_spark.loader.sources.sample_source import SampleSource
+from tensorlake_spark.loader.sources.loader_source import SampleSource
 from tensorlake_spark.threads import THREADS
 
 if TYPE_CHECKING:

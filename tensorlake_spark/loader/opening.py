@@ -11,9 +11,9 @@ import numpy as np
 from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.loader.columns.picture_reading import is_picture
+from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader import Loader
 from tensorlake_spark.loader.loader_options import LoaderOptions, checked_options
-from tensorlake_spark.loader.selection import Selection
 from tensorlake_spark.loader.sources.dataset_samples import DatasetSamples
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 from tensorlake_spark.loader.weighing import drawing_weights

@@ -7,9 +7,9 @@ from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.lake.ref import TensorRef
+from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader import Loader
 from tensorlake_spark.loader.loader_options import checked_options
-from tensorlake_spark.loader.selection import Selection
 from tensorlake_spark.loader.sources.tensor_samples import TensorSamples
 from tensorlake_spark.loader.weighing import drawing_weights
 

@@ -14,7 +14,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import CorruptDataError, InvalidKeyError
 from tensorlake_spark.indexing import select
 from tensorlake_spark.layouts import AnySelection, stored_layout
-from tensorlake_spark.layouts.quantization.native_form import CODES, Codes, native_fill
+from tensorlake_spark.layouts.quantization.native_blocks import CODES, Codes, native_fill
 from tensorlake_spark.progress import progress
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals

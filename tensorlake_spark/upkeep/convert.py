@@ -21,6 +21,7 @@ from tensorlake_spark.reading.read import check_rows
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.tensor.spec import TensorSpec
+from tensorlake_spark.writing.lake_source import StoredSource
 from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.pipeline import (
     commit_change,
@@ -29,7 +30,6 @@ from tensorlake_spark.writing.pipeline import (
     recomputed,
     writer_of,
 )
-from tensorlake_spark.writing.stored_source import StoredSource
 
 _SEQ_BITS = 32  # the rows of a region are numbered from its own number on, shifted by so many bits
 

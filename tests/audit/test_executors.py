@@ -17,7 +17,7 @@ from tensorlake_spark.audit.purge import purge
 from tensorlake_spark.delta.files.runner import run_here
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.spark.cluster.runner import run_in
+from tensorlake_spark.spark.cluster.executor_runner import run_in
 from tensorlake_spark.upkeep.vacuum import vacuum
 
 pytestmark = pytest.mark.local_disk

@@ -17,7 +17,7 @@ from tensorlake_spark.delta.log.creation import create_table
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.row import Totals
-from tensorlake_spark.spark.cluster.runner import run_in
+from tensorlake_spark.spark.cluster.executor_runner import run_in
 from tensorlake_spark.upkeep.optimize import optimize
 from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.source import source_of

@@ -23,15 +23,15 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import tensorlake_spark
-import tensorlake_spark.spark.source.write.writer
+import tensorlake_spark.spark.source.write.source_writer
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.spark.cluster.runner import run_in
+from tensorlake_spark.spark.cluster.executor_runner import run_in
 from tensorlake_spark.spark.ingest.ingest_options import IngestOptions
 from tensorlake_spark.spark.ingest.ingestion import run
 from tensorlake_spark.spark.source.data_source import TensorDataSource, register
 from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
 from tensorlake_spark.spark.source.write import direct_write as direct
-from tensorlake_spark.spark.source.write.writer import TensorWriter
+from tensorlake_spark.spark.source.write.source_writer import TensorWriter
 from tensorlake_spark.upkeep.optimize import optimize
 
 SLABS, PARTS = 32, 4
@@ -134,7 +134,7 @@ class TroubledWriter(TensorWriter):
             yield batch
 
     def commit(self, messages):
-        room = tensorlake_spark.spark.source.write.writer
+        room = tensorlake_spark.spark.source.write.source_writer
         commit = room.commit
 
         def killed(storage, change):

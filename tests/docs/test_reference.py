@@ -13,7 +13,7 @@ from tensorlake_spark.__main__ import VERBS
 from tensorlake_spark.spark import functions as tf
 from tensorlake_spark.spark.functions.aggregates import AGGREGATES
 from tensorlake_spark.spark.functions.udfs import FUNCTIONS
-from tensorlake_spark.spark.source import options as spark_options
+from tensorlake_spark.spark.source import source_options as spark_options
 from tensorlake_spark.spark.source.schemas import BLOCKS, CATALOG
 
 

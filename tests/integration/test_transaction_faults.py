@@ -61,13 +61,13 @@ def test_a_block_is_one_commit_or_nothing(place):
 
 KILLED = """
     import os, sys, numpy as np, tensorlake_spark as tl
-    from tensorlake_spark.writing import transaction
+    from tensorlake_spark.writing import transaction_commit
 
     def die(*_):
         os.kill(os.getpid(), 9)
 
     if sys.argv[2] == "before the commit":
-        transaction.commit = die
+        transaction_commit.commit = die
     with tl.open(sys.argv[1]).transaction() as tx:
         tx.write("large", np.random.default_rng(0).random(3 << 18))
         tx["a"][0] = -1

@@ -11,7 +11,7 @@ from writing import with_files_of
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.source.write import direct_write as direct
-from tensorlake_spark.spark.source.write.writer import TensorWriter
+from tensorlake_spark.spark.source.write.source_writer import TensorWriter
 
 SHAPE = (3, 40, 50)
 

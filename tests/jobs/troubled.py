@@ -7,11 +7,11 @@ import os
 import signal
 import sys
 
-import tensorlake_spark.spark.source.write.writer
+import tensorlake_spark.spark.source.write.source_writer
 from tensorlake_spark.jobs import ingest
 from tensorlake_spark.spark.session import local_session
 from tensorlake_spark.spark.source.write import direct_write as direct
-from tensorlake_spark.spark.source.write.writer import TensorWriter
+from tensorlake_spark.spark.source.write.source_writer import TensorWriter
 
 
 class TroubledWriter(TensorWriter):
@@ -20,7 +20,7 @@ class TroubledWriter(TensorWriter):
     when, driver = "", ()
 
     def commit(self, messages):
-        room = tensorlake_spark.spark.source.write.writer
+        room = tensorlake_spark.spark.source.write.source_writer
         commit = room.commit
 
         def killed(storage, change):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.layouts.registry import layout_of
+from tensorlake_spark.layouts.layout_registry import layout_of
 from tensorlake_spark.layouts.verification import boxes, checked, integers, naming, params_of
 from tensorlake_spark.rows.row import data_batch
 from tensorlake_spark.tensor.spec import TensorSpec

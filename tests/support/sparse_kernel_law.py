@@ -18,7 +18,7 @@ from tensorlake_spark.indexing import select
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.coding.buffers import pack_ints
 from tensorlake_spark.layouts.kernels import sparse
-from tensorlake_spark.layouts.sparse import elements, offsets
+from tensorlake_spark.layouts.sparse import element_keys, offsets
 from tensorlake_spark.rows.row import Row, checked, data_batch
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec
@@ -30,12 +30,12 @@ STEPS = (1, 1, 3)
 @contextmanager
 def by_loops() -> Iterator[None]:
     """Read sparse rows by the loops."""
-    before = elements.compiled, offsets.compiled
-    elements.compiled = offsets.compiled = lambda *_, **__: sparse
+    before = element_keys.compiled, offsets.compiled
+    element_keys.compiled = offsets.compiled = lambda *_, **__: sparse
     try:
         yield
     finally:
-        elements.compiled, offsets.compiled = before
+        element_keys.compiled, offsets.compiled = before
 
 
 def made(shape: tuple[int, ...], rng: np.random.Generator) -> tuple[TensorSpec, list[Row]]:

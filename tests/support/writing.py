@@ -14,9 +14,9 @@ from tensorlake_spark.delta.log.creation import create_table
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.layouts.verification import boxes
-from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import TENSOR
-from tensorlake_spark.spark.source.write.writer import TensorWriter
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
+from tensorlake_spark.spark.source.write.source_writer import TensorWriter
 
 
 def write_here(rows, schema, options):

@@ -7,7 +7,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.layouts import LAYOUTS
 from tensorlake_spark.layouts.testing.laws import bits
 from tensorlake_spark.writing import source
-from tensorlake_spark.writing.stored_source import StoredSource
+from tensorlake_spark.writing.lake_source import StoredSource
 
 ANY = [name for name in LAYOUTS if name != "window"]  # which takes integers of rank 2
 SPARSE = [name for name, layout in LAYOUTS.items() if layout.is_sparse]

@@ -2,5 +2,5 @@
 
 `reduction_kernels` are what a reduction computes; `block_reductions` fold them over dense tensors, `element_reductions`
 over sparse ones, through `cell_tables`. `index_searches` look for positions, `contractions` multiply with arrays.
-`tiles` are the partial of a dense answer. May import `fold` and `stored` of ``computing``, and what lies below it.
+`tiles` are the partial of a dense answer. May import `fold` and `operand` of ``computing``, and what lies below it.
 """

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.element_reductions import ElementReduction
 from tensorlake_spark.computing.operations.reduction_kernels import (
     IntegerMoments,
@@ -23,7 +24,6 @@ from tensorlake_spark.computing.operations.reduction_kernels import (
     square_of,
 )
 from tensorlake_spark.computing.operations.tiles import Tiles, by_slabs, unite, whole
-from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.errors import UnsupportedFunctionError
 from tensorlake_spark.ops.numpy_arguments import axes_of
 

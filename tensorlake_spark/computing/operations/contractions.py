@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.element_reductions import (
     Cells,
     ElementReduction,
@@ -18,7 +19,6 @@ from tensorlake_spark.computing.operations.element_reductions import (
 )
 from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
 from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
-from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.ops.elements import Elements

@@ -11,12 +11,12 @@ from typing import Any, cast
 import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
 from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, tables
 from tensorlake_spark.computing.operations.element_reductions import Cells, kept_places, run_starts
 from tensorlake_spark.computing.operations.reduction_kernels import identity
 from tensorlake_spark.computing.operations.tiles import State, Tiles, by_slabs, unite, whole
-from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.ops.elements import Elements, elements_at
 

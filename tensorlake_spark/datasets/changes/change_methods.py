@@ -10,7 +10,6 @@ import numpy as np
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.changes import column_changes, sample_changes
-from tensorlake_spark.datasets.changes.chosen_samples import only_once, positions_past, sids_of
 from tensorlake_spark.datasets.changes.new_values import (
     NewValues,
     as_given,
@@ -20,6 +19,7 @@ from tensorlake_spark.datasets.changes.new_values import (
     spread,
     written_values,
 )
+from tensorlake_spark.datasets.changes.target_samples import only_once, positions_past, sids_of
 from tensorlake_spark.datasets.samples.appending import reserve
 from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
 from tensorlake_spark.datasets.samples.sample_selection import select_samples

@@ -208,7 +208,7 @@ def run_of(workers: Any) -> Run:
         If it is neither a number of threads nor a session.
     """
     if type(workers).__module__.startswith("pyspark."):
-        from tensorlake_spark.spark.cluster.runner import run_in
+        from tensorlake_spark.spark.cluster.executor_runner import run_in
 
         return run_in(workers)
     if workers is not None and (type(workers) is not int or not 1 <= workers <= 1024):

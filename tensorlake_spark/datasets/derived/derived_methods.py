@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorlake_spark.audit.check import in_short
 from tensorlake_spark.datasets.derived import relayout, saved_views
-from tensorlake_spark.datasets.derived.chosen_columns import chosen_types, origins_of
+from tensorlake_spark.datasets.derived.column_plan import chosen_types, origins_of
 from tensorlake_spark.datasets.derived.dataset_copy import Selection, copy_dataset
 from tensorlake_spark.datasets.derived.lineage import Lineage, lineage_of
 from tensorlake_spark.datasets.derived.lineage_check import check_lineage

@@ -13,7 +13,7 @@ import re
 
 import pyarrow as pa
 
-from tensorlake_spark.delta.store import sealed_table
+from tensorlake_spark.delta.store import checksummed_table
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.rows.metadata import META_COLUMNS
 from tensorlake_spark.rows.row import SCHEMA
@@ -51,8 +51,8 @@ def load(storage: Storage) -> pa.Table:
         if whole is None:  # a later one took its place
             continue
         try:
-            return sealed_table.unpack(_KIND, CATALOG, whole)
-        except sealed_table.LaterFormat:
+            return checksummed_table.unpack(_KIND, CATALOG, whole)
+        except checksummed_table.LaterFormat:
             continue
         except (ValueError, pa.ArrowException) as error:
             logger.warning(
@@ -71,7 +71,7 @@ def save(storage: Storage, version: int, rows: pa.Table) -> bool:
         Whether this one stays: else there was one of a later version.
     """
     with reaching(storage):
-        storage.put_whole(name_of(version), sealed_table.pack(_KIND, rows))
+        storage.put_whole(name_of(version), checksummed_table.pack(_KIND, rows))
     found = paths(storage)
     delete(storage, found[:-1])
     return not found or found[-1] <= name_of(version)

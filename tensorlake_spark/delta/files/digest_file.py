@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store import sealed_table
-from tensorlake_spark.delta.store.sealed_table import LaterFormat
+from tensorlake_spark.delta.store import checksummed_table
+from tensorlake_spark.delta.store.checksummed_table import LaterFormat
 from tensorlake_spark.delta.store.storage import reaching
 from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.rows.row_digest import SIZE
@@ -56,7 +56,7 @@ def pack(leaves: pa.Table, about: Mapping[str, str]) -> bytes:
     about : mapping of str to str
         What else to say.
     """
-    return sealed_table.pack(_KIND, leaves.replace_schema_metadata(dict(about)))
+    return checksummed_table.pack(_KIND, leaves.replace_schema_metadata(dict(about)))
 
 
 def unpack(whole: bytes) -> tuple[pa.Table, dict[str, str]]:
@@ -69,7 +69,7 @@ def unpack(whole: bytes) -> tuple[pa.Table, dict[str, str]]:
     ValueError, pyarrow.ArrowException
         If it is none, or is damaged.
     """
-    table = sealed_table.unpack(_KIND, LEAVES, whole)
+    table = checksummed_table.unpack(_KIND, LEAVES, whole)
     if any(column.null_count for column in table.columns):
         raise ValueError("it has nulls")
     about = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}

@@ -33,7 +33,7 @@ class Output:
 class Run(Protocol):
     """Does tasks, and yields each with its result, in the order of the tasks.
 
-    Implemented by `run_here`, and for Spark by `tensorlake_spark.spark.cluster.runner.run_in`. The caller may
+    Implemented by `run_here`, and for Spark by `tensorlake_spark.spark.cluster.executor_runner.run_in`. The caller may
     commit between two results. Executors only read, write files that nothing names yet, and delete files that
     the caller has chosen.
 

@@ -1,7 +1,7 @@
 """Where bytes lie. Begin with `storage`: a URI with its options.
 
 `parquet_output` writes a data file, `mapped_files` keeps maps of them and `mapped_pages` gives them back,
-`sealed_table` is a table in a small file. `options` and `timeouts` are what clients of a store take; `ranges` reads
+`checksummed_table` is a table in a small file. `store_options` and `timeouts` are what clients of a store take; `ranges` reads
 parts of objects; `staging` keeps the notes of a writer that is not done.
 `paths` guards what comes in, `redaction` what goes out. May import ``rows`` and what lies below it, nothing else of
 ``delta``.

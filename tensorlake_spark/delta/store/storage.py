@@ -18,7 +18,9 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
-from tensorlake_spark.delta.store.options import (
+from tensorlake_spark.delta.store.paths import inside
+from tensorlake_spark.delta.store.redaction import cleanse
+from tensorlake_spark.delta.store.store_options import (
     ENDPOINT,
     KEY,
     REGION,
@@ -33,8 +35,6 @@ from tensorlake_spark.delta.store.options import (
     is_true,
     proxy_of,
 )
-from tensorlake_spark.delta.store.paths import inside
-from tensorlake_spark.delta.store.redaction import cleanse
 from tensorlake_spark.delta.store.timeouts import Timeouts
 from tensorlake_spark.errors import InvalidOptionError, StorageError, TensorLakeError
 

@@ -2,6 +2,6 @@
 
 `casts`, `row_scales`, `error_bound` and `halves` are the steps that begin a codec; `bit_rounding` needs none, and
 `rounded_values` none for sparse layouts.
-`kept_elements` holds what a step cannot. `native_form` is what is stored, for those who read that. May import
+`kept_elements` holds what a step cannot. `native_blocks` is what is stored, for those who read that. May import
 ``layouts.coding`` and what lies below the layouts.
 """

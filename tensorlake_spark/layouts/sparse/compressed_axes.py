@@ -18,8 +18,8 @@ from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel, unravel
 from tensorlake_spark.layouts.coding.buffers import check_ints, pack_ints, unpack_ints
 from tensorlake_spark.layouts.coding.integer_sequences import gaps, join, split, unpack_ascending
+from tensorlake_spark.layouts.sparse.element_keys import checked_axes
 from tensorlake_spark.layouts.sparse.element_runs import RunLayout, volume
-from tensorlake_spark.layouts.sparse.elements import checked_axes
 from tensorlake_spark.layouts.verification import integers, params_of
 from tensorlake_spark.tensor.spec import TensorSpec
 

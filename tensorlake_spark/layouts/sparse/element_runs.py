@@ -16,7 +16,7 @@ from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import AnySelection, Box, locate
 from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.layouts.coding.buffers import MAX_ELEMENTS, pack_values, unpack_values
-from tensorlake_spark.layouts.sparse.elements import Rows, SparseLayout
+from tensorlake_spark.layouts.sparse.element_keys import Rows, SparseLayout
 from tensorlake_spark.rows.row import Row
 from tensorlake_spark.tensor.spec import TensorSpec
 

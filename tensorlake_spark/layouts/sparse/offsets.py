@@ -25,7 +25,7 @@ from tensorlake_spark.layouts.coding.buffers import (
     unpack_values,
 )
 from tensorlake_spark.layouts.coding.integer_sequences import ascending
-from tensorlake_spark.layouts.sparse.elements import LOOPS, Rows, axis_order
+from tensorlake_spark.layouts.sparse.element_keys import LOOPS, Rows, axis_order
 from tensorlake_spark.layouts.verification import integers, params_of
 from tensorlake_spark.tensor.spec import TensorSpec
 

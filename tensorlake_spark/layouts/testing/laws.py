@@ -30,7 +30,7 @@ from tensorlake_spark.indexing import (
     select_orthogonal,
     select_points,
 )
-from tensorlake_spark.layouts.base import Layout, grid_of
+from tensorlake_spark.layouts.layout import Layout, grid_of
 from tensorlake_spark.layouts.testing.oracle import (
     assert_picked,
     bits,

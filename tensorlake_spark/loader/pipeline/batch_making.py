@@ -22,7 +22,7 @@ from tensorlake_spark.loader.pipeline.collation import (
 )
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.pipeline.unread_sample import unread_error
-from tensorlake_spark.loader.sources.sample_source import FetchedSamples, SampleSource
+from tensorlake_spark.loader.sources.loader_source import FetchedSamples, SampleSource
 from tensorlake_spark.tensor.sparse import SparseTensor
 
 _READ_ERRORS = (TensorLakeError, OSError, ValueError)

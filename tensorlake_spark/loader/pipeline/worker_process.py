@@ -21,7 +21,7 @@ from tensorlake_spark.loader.pipeline.batch_making import BatchMaking, FetchedBa
 from tensorlake_spark.loader.pipeline.batch_plan import BatchPlan, PlannedOrder
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.pipeline.shared_batch import send_batch
-from tensorlake_spark.loader.sources.sample_source import SampleSource
+from tensorlake_spark.loader.sources.loader_source import SampleSource
 
 READY, FETCHED, MADE, FAILED, BROKEN = "ready", "fetched", "made", "failed", "broken"
 """What a worker says: it has begun; a batch was read; was made; failed; nothing can be made."""

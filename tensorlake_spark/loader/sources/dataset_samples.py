@@ -23,8 +23,8 @@ from tensorlake_spark.loader.columns.picture_reading import ReadPictures
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.block_cuts import block_starts
 from tensorlake_spark.loader.sources.fetched_parts import FetchedParts, parts_within
+from tensorlake_spark.loader.sources.loader_source import FetchedSamples
 from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
-from tensorlake_spark.loader.sources.sample_source import FetchedSamples
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 
 _KEPT = 3, 8

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.loader.columns.values import Array, Values
-from tensorlake_spark.loader.sources.sample_source import FetchedSamples
+from tensorlake_spark.loader.sources.loader_source import FetchedSamples
 
 
 def parts_within(positions: Array, nbytes: Callable[[Array], int], most: int) -> list[Array]:

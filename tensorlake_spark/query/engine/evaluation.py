@@ -22,8 +22,8 @@ from tensorlake_spark.query.engine.leaf_values import (
     tensor_values,
 )
 from tensorlake_spark.query.engine.shape_values import shape_fields
-from tensorlake_spark.query.functions.crops import SHAPE, boxes_needed
 from tensorlake_spark.query.functions.expressions import evaluate
+from tensorlake_spark.query.functions.needed_parts import SHAPE, boxes_needed
 from tensorlake_spark.query.functions.row_values import gathered
 from tensorlake_spark.query.planning.plan import Computed
 from tensorlake_spark.query.sources.source_columns import (

@@ -13,7 +13,7 @@ from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
 from tensorlake_spark.datasets.types.base import Tiled, Type
 from tensorlake_spark.query.engine.shape_values import stand_ins
-from tensorlake_spark.query.functions.crops import SHAPE
+from tensorlake_spark.query.functions.needed_parts import SHAPE
 from tensorlake_spark.query.functions.row_values import Values, gathered
 from tensorlake_spark.query.sources.source_columns import TensorLeaf
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.loader.columns.picture_reading import is_picture
+from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader import Loader
 from tensorlake_spark.loader.loader_options import LoaderOptions, checked_options
-from tensorlake_spark.loader.selection import Selection
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 from tensorlake_spark.loader.weighing import drawing_weights
 from tensorlake_spark.query.views.view_samples import ViewSamples

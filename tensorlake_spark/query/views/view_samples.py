@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.dataset_samples import DatasetSamples
-from tensorlake_spark.loader.sources.sample_source import FetchedSamples
+from tensorlake_spark.loader.sources.loader_source import FetchedSamples
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 from tensorlake_spark.query.views.view_values import ViewValues
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tensorlake_spark.delta.store.options import (
+from tensorlake_spark.delta.store.store_options import (
     ENDPOINT,
     KEY,
     REGION,

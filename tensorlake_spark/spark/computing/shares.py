@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tensorlake_spark.computing.blocks import fill_blocks, fold_rows, whole_place
 from tensorlake_spark.computing.fold import Fold
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.regions import element_region, region_boxes
-from tensorlake_spark.computing.runner import partials
-from tensorlake_spark.computing.stored import Stored
+from tensorlake_spark.computing.row_blocks import fill_blocks, fold_rows, whole_place
+from tensorlake_spark.computing.thread_runner import partials
 from tensorlake_spark.delta.files import scan
 from tensorlake_spark.delta.files.footer import reading
 from tensorlake_spark.delta.store.storage import Storage

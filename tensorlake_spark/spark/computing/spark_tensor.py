@@ -12,7 +12,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from tensorlake_spark.computing.fold import Fold
 from tensorlake_spark.computing.mapping import Mapped
 from tensorlake_spark.computing.methods import Computing
-from tensorlake_spark.computing.stored import Stored
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.writing_results import write_result
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.snapshot import Snapshot

@@ -23,7 +23,7 @@ from tensorlake_spark.errors import ConcurrentWriteError, TensorExistsError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.row import Totals
-from tensorlake_spark.spark.cluster.runner import run_in
+from tensorlake_spark.spark.cluster.executor_runner import run_in
 from tensorlake_spark.spark.cluster.tasks import cores_of, tasks_of
 from tensorlake_spark.tensor.spec import TensorSpec, check_id
 from tensorlake_spark.writing.options import WriteOptions, new_spec

@@ -13,8 +13,8 @@ from pyspark.sql import functions as f
 
 from tensorlake_spark.computing.fold import Fold
 from tensorlake_spark.computing.mapping import Mapped
-from tensorlake_spark.computing.runner import compute as compute_here
-from tensorlake_spark.computing.stored import Stored
+from tensorlake_spark.computing.operand import Stored
+from tensorlake_spark.computing.thread_runner import compute as compute_here
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.reading.read import check_totals

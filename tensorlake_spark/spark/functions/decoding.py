@@ -23,7 +23,10 @@ from tensorlake_spark.layouts import Layout, layout_of
 from tensorlake_spark.layouts.verification import box_text, boxes
 from tensorlake_spark.spark.functions.slice_predicate import OPEN, select_parts
 from tensorlake_spark.spark.functions.tensor_stacks import check_bytes
-from tensorlake_spark.spark.source.blocks import (
+from tensorlake_spark.spark.source.read.reader import runs_of
+from tensorlake_spark.spark.source.read.sparse_reader import BLOCK_BYTES
+from tensorlake_spark.spark.source.schemas import BLOCKS, arrow_schema, conform
+from tensorlake_spark.spark.source.sparse_blocks import (
     Elements,
     Parts,
     Scattered,
@@ -31,9 +34,6 @@ from tensorlake_spark.spark.source.blocks import (
     block_batch,
     dense_batch,
 )
-from tensorlake_spark.spark.source.read.reader import runs_of
-from tensorlake_spark.spark.source.read.sparse_reader import BLOCK_BYTES
-from tensorlake_spark.spark.source.schemas import BLOCKS, arrow_schema, conform
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_of
 
 Array = np.ndarray[Any, Any]

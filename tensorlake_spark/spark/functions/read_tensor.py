@@ -42,9 +42,9 @@ from tensorlake_spark.spark.cluster.table_versions import newest_version, versio
 from tensorlake_spark.spark.functions.collect_tensor import NOTE
 from tensorlake_spark.spark.functions.decoding import COLUMNS, check_runs, groups
 from tensorlake_spark.spark.functions.slice_predicate import parts_of, rows_sql, select_parts
-from tensorlake_spark.spark.source.blocks import runs_of
 from tensorlake_spark.spark.source.cell_columns import quoted
 from tensorlake_spark.spark.source.schemas import BLOCKS
+from tensorlake_spark.spark.source.sparse_blocks import runs_of
 from tensorlake_spark.tensor.spec import check_id, dtype_name
 
 if TYPE_CHECKING:

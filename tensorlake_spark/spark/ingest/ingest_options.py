@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
 from tensorlake_spark.spark.ingest.sources import has_channels
-from tensorlake_spark.spark.source.options import transaction_of
+from tensorlake_spark.spark.source.source_options import transaction_of
 
 HOW = ("stack", "concat", "each")
 MODES = ("error", "overwrite", "append")

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.spark.cluster.runner import run_in
+from tensorlake_spark.spark.cluster.executor_runner import run_in
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
 from tensorlake_spark.spark.ingest.arrays.array_job import ArrayJob, write_arrays
-from tensorlake_spark.spark.ingest.batches import repeated
 from tensorlake_spark.spark.ingest.ingest_options import IngestOptions
+from tensorlake_spark.spark.ingest.numbered_batches import repeated
 from tensorlake_spark.spark.ingest.outcome import DONE, Outcome, Skipped, bytes_of
 from tensorlake_spark.spark.ingest.records.cell_job import write_cells
 from tensorlake_spark.spark.ingest.records.cell_preparation import CellJob

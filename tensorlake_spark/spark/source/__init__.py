@@ -1,6 +1,6 @@
 """``format("tensor")``. Begin with `data_source`, which routes to ``read`` and ``write``.
 
-`options` are parsed once, `schemas` is what Spark sees; `blocks`, `cell_columns` and `label_columns` serve both halves;
+`source_options` are parsed once, `schemas` is what Spark sees; `sparse_blocks`, `cell_columns` and `label_columns` serve both halves;
 `commit_message` is what tasks tell the driver, `resumption` what they leave for a later run. May import
 ``spark.cluster``, nothing of ``functions`` or ``ingest``.
 """

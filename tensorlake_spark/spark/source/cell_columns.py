@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from pyspark.sql import types as t
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError, did_you_mean
-from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import value_type
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 from tensorlake_spark.tensor.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]

@@ -14,7 +14,6 @@ from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.spark.cluster.s3a import settings_of_session
 from tensorlake_spark.spark.source.label_columns import labelled_schema
-from tensorlake_spark.spark.source.options import ReadOptions, SparkWriteOptions
 from tensorlake_spark.spark.source.read.feature_reader import (
     FeatureReader,
     feature_schema,
@@ -25,8 +24,9 @@ from tensorlake_spark.spark.source.read.pushdown import FilteredReader, Filtered
 from tensorlake_spark.spark.source.read.reader import CatalogReader, TensorReader, selection_of
 from tensorlake_spark.spark.source.read.sparse_reader import SparseReader
 from tensorlake_spark.spark.source.schemas import BLOCKS, CATALOG, cell_schema
+from tensorlake_spark.spark.source.source_options import ReadOptions, SparkWriteOptions
 from tensorlake_spark.spark.source.write.feature_writer import FeatureWriter
-from tensorlake_spark.spark.source.write.writer import TensorWriter
+from tensorlake_spark.spark.source.write.source_writer import TensorWriter
 from tensorlake_spark.tensor.spec import TensorSpec
 
 if TYPE_CHECKING:

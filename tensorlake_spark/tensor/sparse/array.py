@@ -15,7 +15,6 @@ from tensorlake_spark.indexing.key import Indexer, select, select_orthogonal, se
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.ops.elements import nonzero_bits
 from tensorlake_spark.ops.slicing import pick
-from tensorlake_spark.tensor.sparse.arithmetic import Arithmetic
 from tensorlake_spark.tensor.sparse.array_functions import ArrayFunctions
 from tensorlake_spark.tensor.sparse.array_namespace import ArrayNamespaceMethods
 from tensorlake_spark.tensor.sparse.interchange import (
@@ -23,6 +22,7 @@ from tensorlake_spark.tensor.sparse.interchange import (
     array_of_torch,
     is_torch,
 )
+from tensorlake_spark.tensor.sparse.operator_methods import Arithmetic
 from tensorlake_spark.tensor.sparse.product_methods import ProductMethods
 from tensorlake_spark.tensor.sparse.reduction_methods import ReductionMethods
 from tensorlake_spark.tensor.sparse.shape_methods import ShapeMethods

@@ -17,7 +17,7 @@ from tensorlake_spark.computing.operations.block_reductions import (
     reduced_axes,
     reduction,
 )
-from tensorlake_spark.computing.runner import compute, partials
+from tensorlake_spark.computing.thread_runner import compute, partials
 from tensorlake_spark.errors import UnsupportedFunctionError
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.computing.operations.index_searches import NonzeroSearch, better, same, search
-from tensorlake_spark.computing.runner import compute
+from tensorlake_spark.computing.thread_runner import compute
 
 
 @given(st.data(), arrays(), st.sampled_from(("argmax", "argmin")), st.sampled_from(LAYOUTS))

@@ -15,7 +15,7 @@ from stored import forget
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog, catalog_file, footer
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store import sealed_table
+from tensorlake_spark.delta.store import checksummed_table
 from tensorlake_spark.delta.store.storage import Storage
 
 pytestmark = pytest.mark.local_disk
@@ -242,7 +242,7 @@ def kept_ids(lake):
     """Ids in all files of the folder, whatever their names."""
     found = set()
     for path in folder(lake).iterdir():
-        rows = sealed_table.unpack(catalog_file._KIND, catalog_file.CATALOG, path.read_bytes())
+        rows = checksummed_table.unpack(catalog_file._KIND, catalog_file.CATALOG, path.read_bytes())
         found |= {*rows["id"].to_pylist()}
     return found
 

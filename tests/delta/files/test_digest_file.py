@@ -12,7 +12,7 @@ from tensorlake_spark.audit import hashing
 from tensorlake_spark.delta.files import digest_file
 from tensorlake_spark.delta.files.digest_file import LEAVES
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store.sealed_table import checksum
+from tensorlake_spark.delta.store.checksummed_table import checksum
 from tensorlake_spark.delta.store.storage import Storage
 
 pytestmark = pytest.mark.local_disk

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import tensorlake_spark as tl
 from tensorlake_spark.indexing import Box
-from tensorlake_spark.layouts.registry import layout_of
+from tensorlake_spark.layouts.layout_registry import layout_of
 from tensorlake_spark.layouts.sparse.compressed_axes import SPARSE_LINES
 from tensorlake_spark.tensor.spec import TensorSpec
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations import contractions
 from tensorlake_spark.computing.operations.block_reductions import reduction
 from tensorlake_spark.computing.operations.index_searches import search
-from tensorlake_spark.computing.runner import compute
-from tensorlake_spark.computing.stored import Stored
+from tensorlake_spark.computing.thread_runner import compute
 from tensorlake_spark.indexing import select
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.spark.computing.shares import RegionShare, count_of, shares_of

@@ -7,8 +7,8 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.computing.fold import Fold
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.block_reductions import reduction
-from tensorlake_spark.computing.stored import Stored
 from tensorlake_spark.indexing import select
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.spark.computing import tree

@@ -22,7 +22,7 @@ from tensorlake_spark.spark.ingest.arrays.array_slabs import (
     slab_frame,
     tensor_frame,
 )
-from tensorlake_spark.spark.ingest.batches import (
+from tensorlake_spark.spark.ingest.numbered_batches import (
     check_free,
     last_change,
     state,
@@ -32,7 +32,7 @@ from tensorlake_spark.spark.ingest.batches import (
 from tensorlake_spark.spark.ingest.outcome import DONE, PLANNED, REPEATED, Outcome, Plan, Skipped
 from tensorlake_spark.spark.ingest.pieces import Bands, Whole
 from tensorlake_spark.spark.ingest.resume import Resumed, committed, name_of, resumed
-from tensorlake_spark.spark.source.options import SparkWriteOptions, transaction_of
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions, transaction_of
 from tensorlake_spark.spark.source.write.direct_write import save
 from tensorlake_spark.tensor.spec import dtype_of, fill_bytes
 from tensorlake_spark.writing.options import auto_layout, tell_layout

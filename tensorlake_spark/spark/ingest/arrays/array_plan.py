@@ -16,7 +16,7 @@ from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.spark.ingest.arrays.array_discovery import Part
 from tensorlake_spark.spark.ingest.outcome import Plan
-from tensorlake_spark.spark.source.options import SparkWriteOptions
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 from tensorlake_spark.spark.source.write.grouping import usual_block
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_of
 from tensorlake_spark.writing.append import check_append, check_kept

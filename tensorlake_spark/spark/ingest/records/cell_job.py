@@ -12,11 +12,11 @@ from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
-from tensorlake_spark.spark.ingest.batches import check_free, last_change, state
+from tensorlake_spark.spark.ingest.numbered_batches import check_free, last_change, state
 from tensorlake_spark.spark.ingest.outcome import DONE, PLANNED, Outcome, Plan, Skipped
 from tensorlake_spark.spark.ingest.records.cell_preparation import CellJob, Prepared, prepared
-from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import SLABS
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 from tensorlake_spark.spark.source.write.cells import Cells
 from tensorlake_spark.spark.source.write.dense_cells import ChunkBuilder
 from tensorlake_spark.spark.source.write.direct_write import save

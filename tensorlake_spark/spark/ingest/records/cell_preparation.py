@@ -41,7 +41,7 @@ from tensorlake_spark.spark.ingest.records.record_files import (
 )
 from tensorlake_spark.spark.ingest.source_files import is_object, options_of
 from tensorlake_spark.spark.source.cell_columns import value_dtype
-from tensorlake_spark.spark.source.options import SparkWriteOptions
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 from tensorlake_spark.spark.source.write.cells import stays_sparse
 from tensorlake_spark.spark.source.write.grouping import group_cells
 from tensorlake_spark.tensor.labels import Labels, Listed

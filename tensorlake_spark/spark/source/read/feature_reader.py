@@ -14,8 +14,8 @@ from tensorlake_spark.columns.feature_table import FeatureTable
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidSliceError
 from tensorlake_spark.indexing import parse_key
-from tensorlake_spark.spark.source.options import ReadOptions
 from tensorlake_spark.spark.source.schemas import SPARK_TYPES, arrow_schema
+from tensorlake_spark.spark.source.source_options import ReadOptions
 
 _BATCH_BYTES = 8 << 20
 

@@ -24,10 +24,8 @@ from tensorlake_spark.reading.gaps import gaps, stored_boxes, touched_cells
 from tensorlake_spark.reading.read import is_full
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals, corners
-from tensorlake_spark.spark.source import blocks
-from tensorlake_spark.spark.source.blocks import Parts, Scattered
+from tensorlake_spark.spark.source import sparse_blocks
 from tensorlake_spark.spark.source.label_columns import with_labels
-from tensorlake_spark.spark.source.options import ReadOptions
 from tensorlake_spark.spark.source.read.overlapping_rows import filtered
 from tensorlake_spark.spark.source.schemas import (
     arrow_schema,
@@ -35,6 +33,8 @@ from tensorlake_spark.spark.source.schemas import (
     cell_schema,
     conform,
 )
+from tensorlake_spark.spark.source.source_options import ReadOptions
+from tensorlake_spark.spark.source.sparse_blocks import Parts, Scattered
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_name
 
 Array = np.ndarray[Any, Any]
@@ -217,14 +217,14 @@ class TensorReader(DataSourceReader):
         self, lo: Array, hi: Array, rows: pa.RecordBatch | None = None, path: str = ""
     ) -> Iterator[Unread]:
         parts = Parts.of(self.selection, lo, hi)
-        for some in blocks.runs_of(parts.sizes * self.spec.dtype.itemsize, _BATCH_BYTES):
+        for some in sparse_blocks.runs_of(parts.sizes * self.spec.dtype.itemsize, _BATCH_BYTES):
             taken = None if rows is None else rows.slice(some.start, some.stop - some.start)
             yield Unread(parts.take(some), taken, path)
 
     def _decoded(self, unread: Unread) -> tuple[Array, list[Array]]:
         """Return the elements of all blocks one after the other, and each block as a view of them."""
         parts, spec = unread.parts, self.spec
-        data, arrays = blocks.blank(parts, spec.dtype)
+        data, arrays = sparse_blocks.blank(parts, spec.dtype)
         if unread.rows is None:
             data[...] = spec.fill_value
             return data, arrays
@@ -240,7 +240,7 @@ class TensorReader(DataSourceReader):
 
     def _as_blocks(self, unread: Unread) -> Iterator[pa.RecordBatch]:
         data, arrays = self._decoded(unread)
-        yield blocks.dense_batch(data, arrays, unread.parts, self.spec, self.selection)
+        yield sparse_blocks.dense_batch(data, arrays, unread.parts, self.spec, self.selection)
 
 
 def selection_of(spec: TensorSpec, options: ReadOptions) -> Selection:

@@ -21,10 +21,9 @@ from tensorlake_spark.indexing import Selection
 from tensorlake_spark.indexing.coords import unravel
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.sparse.elements import Gathered, unite
+from tensorlake_spark.layouts.sparse.element_keys import Gathered, unite
 from tensorlake_spark.layouts.verification import box_text
 from tensorlake_spark.rows.row import corners
-from tensorlake_spark.spark.source.blocks import Elements, Parts, block_batch, runs_of
 from tensorlake_spark.spark.source.read.overlapping_rows import (
     RowBoxes,
     filtered,
@@ -38,6 +37,7 @@ from tensorlake_spark.spark.source.read.overlapping_rows import (
 )
 from tensorlake_spark.spark.source.read.reader import TensorPartition, TensorReader
 from tensorlake_spark.spark.source.schemas import coordinate_batch
+from tensorlake_spark.spark.source.sparse_blocks import Elements, Parts, block_batch, runs_of
 
 Array = np.ndarray[Any, Any]
 

@@ -28,11 +28,11 @@ from tensorlake_spark.spark.source.cell_columns import (
     values_of,
 )
 from tensorlake_spark.spark.source.commit_message import Written
-from tensorlake_spark.spark.source.options import SparkWriteOptions
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 from tensorlake_spark.spark.source.write.cell_buffer import CellBuffer
 from tensorlake_spark.spark.source.write.conversion import cells_as_chunks
 from tensorlake_spark.spark.source.write.grouping import usual_block
-from tensorlake_spark.spark.source.write.input_form import InputForm, first_place
+from tensorlake_spark.spark.source.write.input_format import InputForm, first_place
 from tensorlake_spark.spark.source.write.uniqueness import check_unique
 from tensorlake_spark.tensor.labels import check_labels
 from tensorlake_spark.tensor.sparse import SparseTensor

@@ -17,13 +17,13 @@ from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.spark.source.commit_message import TensorCommitMessage
-from tensorlake_spark.spark.source.write.input_form import encode_region
+from tensorlake_spark.spark.source.write.input_format import encode_region
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec
+from tensorlake_spark.writing.lake_source import StoredSource
 from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.overlay import Overlay
 from tensorlake_spark.writing.pipeline import put
-from tensorlake_spark.writing.stored_source import StoredSource
 
 NewWriter = Callable[[], FileWriter]
 

@@ -22,8 +22,8 @@ from tensorlake_spark.delta.log.data_file import PART, discard, marked
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import InvalidTensorError, TableNotFoundError
-from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import arrow_schema
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 
 _PART_BYTES = 64 << 20  # what the driver encodes at a time
 

@@ -20,12 +20,12 @@ from tensorlake_spark.layouts import grid_of, layout_of
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.spark.source.commit_message import TensorCommitMessage, Written
-from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import tensors_of
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 from tensorlake_spark.spark.source.write.conversion import slabs_anew
 from tensorlake_spark.spark.source.write.extents import check_disjoint, check_full, extent
 from tensorlake_spark.spark.source.write.grouping import usual_block
-from tensorlake_spark.spark.source.write.input_form import InputForm, encode_region, first_place
+from tensorlake_spark.spark.source.write.input_format import InputForm, encode_region, first_place
 from tensorlake_spark.tensor.labels import check_labels
 from tensorlake_spark.tensor.spec import TensorSpec, check_id, fill_bytes
 from tensorlake_spark.writing.append import check_append, longer_labels

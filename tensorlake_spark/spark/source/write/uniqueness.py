@@ -22,10 +22,9 @@ from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import unravel
 from tensorlake_spark.indexing.selection import box_selection
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.sparse.elements import Gathered
+from tensorlake_spark.layouts.sparse.element_keys import Gathered
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import corners
-from tensorlake_spark.spark.source.blocks import runs_of
 from tensorlake_spark.spark.source.read.overlapping_rows import (
     RowBoxes,
     filtered,
@@ -35,6 +34,7 @@ from tensorlake_spark.spark.source.read.overlapping_rows import (
     regions,
     row_boxes,
 )
+from tensorlake_spark.spark.source.sparse_blocks import runs_of
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.writing.overlay import Overlay
 

@@ -19,9 +19,9 @@ from pyspark.sql.datasource import (
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.spark.source.options import ReadOptions
 from tensorlake_spark.spark.source.read.pushdown import FilteredReader, FilteredSparseReader
 from tensorlake_spark.spark.source.schemas import cell_schema
+from tensorlake_spark.spark.source.source_options import ReadOptions
 
 SETTING = "spark.sql.python.filterPushdown.enabled"
 I0, X = ("i0",), ("x",)

@@ -14,10 +14,10 @@ from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.layouts.testing.laws import DTYPES
-from tensorlake_spark.spark.source.options import ReadOptions
 from tensorlake_spark.spark.source.read import reader
 from tensorlake_spark.spark.source.read.reader import TensorReader
 from tensorlake_spark.spark.source.schemas import BLOCKS
+from tensorlake_spark.spark.source.source_options import ReadOptions
 from tensorlake_spark.tensor.spec import dtype_of
 
 AXES = ("image", "channel", "y", "x")

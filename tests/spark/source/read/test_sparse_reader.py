@@ -17,10 +17,10 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.indexing import parse_key, select
 from tensorlake_spark.layouts.testing.laws import DTYPES
-from tensorlake_spark.spark.source.options import ReadOptions
 from tensorlake_spark.spark.source.read import overlapping_rows as overlap
 from tensorlake_spark.spark.source.read.sparse_reader import SparseReader
 from tensorlake_spark.spark.source.schemas import BLOCKS, cell_schema
+from tensorlake_spark.spark.source.source_options import ReadOptions
 from tensorlake_spark.tensor.spec import dtype_of
 
 LAYOUTS = ("coo", "csr", "csc", "csf", "bsgs")

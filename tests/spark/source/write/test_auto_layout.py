@@ -13,10 +13,10 @@ from writing import files_in_order
 import tensorlake_spark as tl
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
-from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import SLABS, TENSOR, tensor_column
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 from tensorlake_spark.spark.source.write import cells as cells_module
-from tensorlake_spark.spark.source.write.writer import TensorWriter
+from tensorlake_spark.spark.source.write.source_writer import TensorWriter
 
 SHAPE = (40, 30, 20)
 CELLS = "i0 long, i1 long, i2 long, value double"

@@ -6,8 +6,8 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.layouts.quantization.kinds import quantization_of
-from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import TENSOR
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 
 SLABS = f"lo array<bigint>, tensor {TENSOR.simpleString()}"
 

@@ -11,9 +11,9 @@ from writing import check_apart, files_in_order, write_here
 import tensorlake_spark as tl
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.spark import functions as tf
-from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
-from tensorlake_spark.spark.source.write.writer import TensorWriter
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
+from tensorlake_spark.spark.source.write.source_writer import TensorWriter
 
 SLABS = f"lo array<bigint>, tensor {TENSOR.simpleString()}"
 TENSORS = f"id string, tensor {TENSOR.simpleString()}"

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlake_spark.layouts.sparse.blocks import block_sides, gather, widths
+from tensorlake_spark.layouts.sparse.element_blocks import block_sides, gather, widths
 
 
 @given(

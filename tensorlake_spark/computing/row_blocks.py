@@ -15,7 +15,7 @@ from tensorlake_spark.indexing import Selection, place
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.indexing.selection import Points
 from tensorlake_spark.layouts import stored_layout
-from tensorlake_spark.layouts.sparse.elements import Gathered
+from tensorlake_spark.layouts.sparse.element_keys import Gathered
 from tensorlake_spark.layouts.verification import boxes
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.rows.row import Totals

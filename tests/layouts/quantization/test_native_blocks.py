@@ -6,7 +6,7 @@ import pytest
 
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.layouts.quantization.kinds import KEY, quantization_of
-from tensorlake_spark.layouts.quantization.native_form import (
+from tensorlake_spark.layouts.quantization.native_blocks import (
     CODES,
     INTEGERS,
     decode_native,

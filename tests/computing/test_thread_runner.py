@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from computed import array_of, put
 
-from tensorlake_spark.computing import runner
+from tensorlake_spark.computing import thread_runner
 from tensorlake_spark.computing.fold import Fold
 from tensorlake_spark.computing.operations.block_reductions import reduction
 from tensorlake_spark.delta.files import scan
@@ -33,9 +33,9 @@ def test_a_region_of_one_box_touches_only_its_rows(lake, monkeypatch):
     array = np.arange(64.0 * 40).reshape(64, 40) + 1
     ref = lake.write("x", array, block_shape=(4, 40))
     decoded = []
-    fold_rows = runner.fold_rows
+    fold_rows = thread_runner.fold_rows
     monkeypatch.setattr(
-        runner, "fold_rows", lambda *a: decoded.append(fold_rows(*a)) or decoded[-1]
+        thread_runner, "fold_rows", lambda *a: decoded.append(fold_rows(*a)) or decoded[-1]
     )
     assert ref.view[8:12, 3].sum() == array[8:12, 3].sum()
     assert sum(totals.rows for _, totals in decoded) == 1
@@ -51,7 +51,7 @@ def test_blocks_tile_the_selection(lake):
     for key in (np.s_[...], np.s_[1::2, ::-3], np.s_[[5, 0, 5]], np.s_[None, 3]):
         stored = lake.write("x", array, block_shape=(2, 3), mode="overwrite").view[key]._stored
         seen = np.zeros(stored.shape, int)
-        for place, shape in runner.compute(Looking(), stored):
+        for place, shape in thread_runner.compute(Looking(), stored):
             mesh = np.ix_(
                 *(np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in place)
             )
@@ -62,7 +62,7 @@ def test_blocks_tile_the_selection(lake):
 
 def test_neighbouring_rows_are_one_block(lake):
     ref = lake.write("x", np.arange(80).reshape(8, 10), block_shape=(2, 5))
-    assert [shape for _, shape in runner.compute(Looking(), ref._stored)] == [(8, 10)]
+    assert [shape for _, shape in thread_runner.compute(Looking(), ref._stored)] == [(8, 10)]
 
 
 @pytest.mark.parametrize("layout", ["ftsf", "coo"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tensorlake_spark.computing.blocks import _tilings, fill_blocks, oriented, whole_place
+from tensorlake_spark.computing.row_blocks import _tilings, fill_blocks, oriented, whole_place
 from tensorlake_spark.indexing import select
 from tensorlake_spark.tensor.spec import TensorSpec
 

@@ -5,8 +5,8 @@ import inspect
 import numpy as np
 
 import tensorlake_spark as tl
-from tensorlake_spark.datasets.doors import DoorMethods as DatasetDoors
-from tensorlake_spark.lake.doors import DoorMethods
+from tensorlake_spark.datasets.dataset_extensions import DoorMethods as DatasetDoors
+from tensorlake_spark.lake.tensor_extensions import DoorMethods
 
 
 def test_it_takes_what_the_door_of_a_dataset_takes():

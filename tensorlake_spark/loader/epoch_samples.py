@@ -15,7 +15,7 @@ from tensorlake_spark.loader.order.epoch_order import SPLITS, EpochOrder
 from tensorlake_spark.loader.order.loader_state import LoaderState
 from tensorlake_spark.loader.order.sampling import Draw
 from tensorlake_spark.loader.order.sliding_shuffle import MOST_BUFFER
-from tensorlake_spark.loader.sources.sample_source import SampleSource
+from tensorlake_spark.loader.sources.loader_source import SampleSource
 
 Array = np.ndarray[Any, Any]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.layouts.base import grid_of
-from tensorlake_spark.layouts.registry import LAYOUTS
+from tensorlake_spark.layouts.layout import grid_of
+from tensorlake_spark.layouts.layout_registry import LAYOUTS
 from tensorlake_spark.tensor.spec import TensorSpec
 
 FTSF = LAYOUTS["ftsf"]

@@ -13,7 +13,7 @@ from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import Selection
 from tensorlake_spark.indexing.coords import combine, unravel
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.sparse.elements import Gathered
+from tensorlake_spark.layouts.sparse.element_keys import Gathered
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_name
 
 Array = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.spark.cluster.runner import _attempts, run_in
+from tensorlake_spark.spark.cluster.executor_runner import _attempts, run_in
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tensorlake_spark.errors import FormatError, InvalidOptionError, did_you_mean
-from tensorlake_spark.layouts.base import Layout
 from tensorlake_spark.layouts.bsgs import Bsgs
 from tensorlake_spark.layouts.coding.chain import UPGRADE
 from tensorlake_spark.layouts.coo import Coo
@@ -11,6 +10,7 @@ from tensorlake_spark.layouts.csc import Csc
 from tensorlake_spark.layouts.csf import Csf
 from tensorlake_spark.layouts.csr import Csr
 from tensorlake_spark.layouts.ftsf import Ftsf
+from tensorlake_spark.layouts.layout import Layout
 from tensorlake_spark.layouts.window import Window
 from tensorlake_spark.tensor.spec import TensorSpec
 

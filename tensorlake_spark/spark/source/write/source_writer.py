@@ -30,10 +30,10 @@ from tensorlake_spark.errors import (
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.spark.source.cell_columns import has_cells
 from tensorlake_spark.spark.source.commit_message import TensorCommitMessage
-from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import TENSOR
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 from tensorlake_spark.spark.source.write.cells import Cells
-from tensorlake_spark.spark.source.write.input_form import InputForm
+from tensorlake_spark.spark.source.write.input_format import InputForm
 from tensorlake_spark.spark.source.write.slabs import Slabs, Tensors
 from tensorlake_spark.tensor.spec import dtype_name
 from tensorlake_spark.writing.app_transaction import is_repeated

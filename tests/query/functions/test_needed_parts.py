@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from tensorlake_spark.query.functions.crops import (
+from tensorlake_spark.query.functions.expressions import evaluate
+from tensorlake_spark.query.functions.needed_parts import (
     boxes_needed,
     is_tensor_work,
     without_brackets,
 )
-from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.language.parsing import parse
 
 

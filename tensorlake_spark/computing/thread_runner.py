@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.computing.blocks import fill_blocks, fold_rows, whole_place
 from tensorlake_spark.computing.fold import Fold
+from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.regions import element_regions
-from tensorlake_spark.computing.stored import Stored
+from tensorlake_spark.computing.row_blocks import fill_blocks, fold_rows, whole_place
 from tensorlake_spark.delta.files import scan
 from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.ops.elements import Elements

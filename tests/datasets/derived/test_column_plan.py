@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.datasets.derived.chosen_columns import chosen_types, origins_of
+from tensorlake_spark.datasets.derived.column_plan import chosen_types, origins_of
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.errors import InvalidOptionError

@@ -9,7 +9,7 @@ import pytest
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.jobs import ingest
-from tensorlake_spark.jobs.progress import telling
+from tensorlake_spark.jobs.job_progress import telling
 
 
 def slow(number):

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import types as t
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.source.options import SparkWriteOptions
 from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
-from tensorlake_spark.spark.source.write.writer import TensorWriter
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
+from tensorlake_spark.spark.source.write.source_writer import TensorWriter
 
 X = np.arange(6.0).reshape(2, 3)
 SLABS = t.StructType().add("lo", t.ArrayType(t.LongType())).add("tensor", TENSOR)
@@ -143,7 +143,7 @@ def test_a_tensor_that_another_made_since_the_look(tmp_path):
 
 def test_a_table_that_another_made_since_the_look(tmp_path, monkeypatch):
     """Another writer makes table and tensor before this one has made the table."""
-    from tensorlake_spark.spark.source.write import writer as module
+    from tensorlake_spark.spark.source.write import source_writer as module
 
     create = module.create_table
 

@@ -27,7 +27,7 @@ from tensorlake_spark.errors import (
 from tensorlake_spark.indexing import AnySelection, Box, Selection, place
 from tensorlake_spark.indexing.coords import combine, sort_places, unravel
 from tensorlake_spark.kernel_switch import compiled
-from tensorlake_spark.layouts.base import Layout
+from tensorlake_spark.layouts.layout import Layout
 from tensorlake_spark.layouts.quantization.rounded_values import rounded_for
 from tensorlake_spark.layouts.verification import Payload, boxes, checked, integers, naming
 from tensorlake_spark.rows.row import Row, Totals, numbers

@@ -5,8 +5,8 @@ import inspect
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.layouts.base import Layout
-from tensorlake_spark.layouts.registry import LAYOUTS, layout_of
+from tensorlake_spark.layouts.layout import Layout
+from tensorlake_spark.layouts.layout_registry import LAYOUTS, layout_of
 
 
 def test_each_has_the_name_that_it_is_found_by():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader_options import checked_options
-from tensorlake_spark.loader.selection import Selection
 from tensorlake_spark.loader.sources.dataset_samples import DatasetSamples
 
 
