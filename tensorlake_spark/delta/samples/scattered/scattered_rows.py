@@ -63,6 +63,7 @@ class ScatteredRows:
         self._numbers: OrderedDict[tuple[int, str], tuple[Array, Array]] = OrderedDict()
         self._number_bytes = 0
         self._lock = threading.Lock()
+        self._reading = threading.Lock()
 
     # ------------------------------------------------------------------ payloads
 
@@ -223,9 +224,13 @@ class ScatteredRows:
         if not known.all():
             groups_of = np.unique(file.groups_of(rows))
             for group in groups_of[~known[groups_of]].tolist():
-                start, stop = file.starts[group : group + 2].tolist()
-                values[start:stop] = _flat(file.table([group], [leaf.path]), leaf, null)
-                known[group] = True  # two threads may have written the same numbers
+                with (
+                    self._reading
+                ):  # the first batches want the same row groups, each in a thread of its own
+                    if not known[group]:
+                        start, stop = file.starts[group : group + 2].tolist()
+                        values[start:stop] = _flat(file.table([group], [leaf.path]), leaf, null)
+                        known[group] = True
         return values
 
     def _kept_numbers(

@@ -1,5 +1,7 @@
 """Rows that lie far from each other: payloads and numbers in any order, on the disk and in an object store."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,22 @@ def test_numbers_of_a_file_come_row_group_by_row_group(place):
         some = np.array(some)
         assert rows.numbers(stored.leaf(("k",)), some).tolist() == some.tolist()
         assert rows.numbers(stored.leaf(("j",)), some[::-1]).tolist() == (some[::-1] * 7).tolist()
+
+
+def test_threads_that_want_the_same_numbers_read_a_row_group_once(place, monkeypatch):
+    """The first batches of a loader begin together, and lie in the same row groups."""
+    ds = tl.dataset(place, {"x": tl.types.Tensor("uint8", (1 << 20,)), "k": "int32"})
+    count = 9
+    ds.extend({"x": np.ones((count, 1 << 20), np.uint8), "k": np.arange(count)})
+    stored = tl.dataset(place, create=False).parts.stored
+    file, rows, read = stored.files[0], ScatteredRows(stored, 1 << 20), []
+    table = file.table
+    monkeypatch.setattr(
+        file, "table", lambda groups, names: read.extend(groups) or table(groups, names)
+    )
+    everything = np.arange(count)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: rows.numbers(stored.leaf(("k",)), everything), range(8)):
+            assert found.tolist() == everything.tolist()
+    if stored.snapshot.remote is not None:
+        assert sorted(read) == list(range(len(file.starts) - 1))
