@@ -1,18 +1,19 @@
 """Hold every file, row, statistic and total of a table against each other, and mend what needs no guess.
 
 spark-submit jobs/check.py --table URI [--id ID]... [--repair] [--digest FILE]
-spark-submit jobs/check.py --table DATASET [--deep]
+spark-submit jobs/check.py --table DATASET [--deep] [--sources]
 python -m tensorlake_spark check URI
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from tensorlake_spark.audit.check import check
+from tensorlake_spark.audit.check import check, in_short
 from tensorlake_spark.audit.digest import Digest
+from tensorlake_spark.datasets.derived.lineage_check import check_lineage
 from tensorlake_spark.datasets.maintenance.dataset_check import check as check_dataset
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -52,6 +53,11 @@ parser.add_argument(
     help="what lake.digest().save(FILE) wrote, or 64 hexadecimal digits: does it hold what it held then?",
 )
 parser.add_argument("--deep", action="store_true", help="of a dataset: decode its media too")
+parser.add_argument(
+    "--sources",
+    action="store_true",
+    help="of a dataset that was copied or materialised: hold it against what it was made from",
+)
 add_uri(parser)
 job_progress.add_option(parser)
 
@@ -75,8 +81,11 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
             refuse(args, ("id", "repair", "digest"), "lakes, and this table is a dataset")
             with execution("check.py", session, args) as run:
                 report = check_dataset(snapshot, args.deep, run)
+                if args.sources:
+                    found = check_lineage(snapshot, dict(snapshot.storage.options))
+                    report = replace(report, findings=in_short([*report.findings, *found]))
         else:
-            refuse(args, ("deep",), "datasets, and this table is a lake")
+            refuse(args, ("deep", "sources"), "datasets, and this table is a lake")
             snapshot = Snapshot.open(snapshot.storage)
             digest = None if args.digest is None else _digest(args.digest)
             with execution("check.py", session, args) as run:

@@ -34,6 +34,23 @@ def test_a_check_of_a_dataset(ds, run_job):
     }
 
 
+def test_a_check_holds_a_copy_against_its_source(ds, tmp_path, run_job):
+    made = ds.query("SELECT x, label FROM dataset WHERE label = 'cat'").materialize(
+        str(tmp_path / "made")
+    )
+    assert run_job(check, made.uri, "--sources").json["findings"] == []
+    ds.extend({"label": [1], "x": [np.zeros(3)]})
+    done = run_job(check, made.uri, "--sources")
+    assert (done.code, [one["kind"] for one in done.json["findings"]]) == (0, ["source"])
+    made.update("label = 'cat'", {"label": "dog"})
+    done = run_job(check, made.uri, "--sources")
+    assert (done.code, done.json["status"]) == (3, "bad")
+    wrong = {one["place"] for one in done.json["findings"] if one["kind"] == "lineage"}
+    assert wrong == {"column 'label'"}
+    assert run_job(check, made.uri).code == 0
+    assert "says nothing of sources" in str(run_job(check, ds.uri, "--sources").json["findings"])
+
+
 def test_the_command_line_takes_the_table_as_an_argument(ds, lake, capsys):
     lake.write("x", np.ones(3))
     assert main(["check", ds.uri]) == 0
@@ -86,6 +103,7 @@ def test_options_of_datasets_are_not_for_lakes(lake, run_job):
     lake.write("x", np.ones(3))
     for job, given in (
         (check, ("--deep",)),
+        (check, ("--sources",)),
         (purge, ("--sid", "1")),
         (purge, ("--where", "a = 1")),
     ):
