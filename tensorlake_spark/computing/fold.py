@@ -45,6 +45,14 @@ class Fold(ABC, Generic[Partial]):
     def map(self, place: Place, block: Block) -> Partial:
         """Return the partial of one block. The block is not kept: its memory is used again."""
 
+    def add(self, partial: Partial | None, place: Place, block: Block) -> Partial:
+        """Return the partial of what came before, which may be changed for it, and of one more block.
+
+        It is what `map` and `combine` give. A fold that has a way without an array in between takes that.
+        """
+        new = self.map(place, block)
+        return new if partial is None else self.combine(partial, new)
+
     @abstractmethod
     def combine(self, one: Partial, other: Partial) -> Partial:
         """Return the partial of the blocks of both. Either may be changed for it, and is not used again."""

@@ -34,7 +34,11 @@ BLOCK_ELEMENTS = 256 << 10
 
 
 def fold_rows(
-    fold: Fold[Partial], batch: pa.RecordBatch, spec: TensorSpec, selection: Selection
+    fold: Fold[Partial],
+    batch: pa.RecordBatch,
+    spec: TensorSpec,
+    selection: Selection,
+    out: Partial | None = None,
 ) -> tuple[Partial | None, Totals]:
     """Return the partial of a batch of rows, and what was decoded of it.
 
@@ -48,6 +52,8 @@ def fold_rows(
         The tensor.
     selection : Selection
         What is asked for; an index array in it has rank 1.
+    out : optional
+        The partial of rows before these, which goes into the one that is returned, and may be changed for it.
 
     Raises
     ------
@@ -60,11 +66,9 @@ def fold_rows(
     else:
         blocks = dense_blocks(batch, spec, selection)
     totals = Totals()
-    out: Partial | None = None
     for where, block, found in blocks:
         totals += found
-        partial = fold.map(where, block)
-        out = partial if out is None else fold.combine(out, partial)
+        out = fold.add(out, where, block)
     return out, totals
 
 

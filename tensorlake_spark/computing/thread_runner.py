@@ -22,6 +22,9 @@ from tensorlake_spark.rows.row import Totals
 
 Partial = TypeVar("Partial")
 
+_JOB_BYTES = 64 << 20
+"""What a thread reads for one partial: it may be as large as the answer, and takes time to make and to combine."""
+
 
 def compute(fold: Fold[Any], stored: Stored) -> Any:
     """Return the answer of an operation on a selection. No more than a few blocks of it are in memory at a time.
@@ -74,14 +77,13 @@ def _from_rows(fold: Fold[Any], stored: Stored) -> Iterator[Any]:
         out: Any = None
         totals = Totals()
         for batch in batches:
-            partial, found = fold_rows(fold, batch, spec, selection)
+            out, found = fold_rows(fold, batch, spec, selection, out)
             totals += found
-            if partial is not None:
-                out = partial if out is None else fold.combine(out, partial)
         return out, totals
 
     with progress(f"compute {spec.id}", read_plan.n_bytes) as done:
-        for partial, totals in scan.each_piece(snapshot, read_plan, columns, visit, done):
+        found = scan.each_piece(snapshot, read_plan, columns, visit, done, _JOB_BYTES)
+        for partial, totals in found:
             sums += totals
             if partial is not None:
                 yield partial

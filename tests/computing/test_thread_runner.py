@@ -127,3 +127,26 @@ def test_4_gb_are_computed_in_512_mb(tmp_path):
         check=True,
     )
     assert int(done.stdout) <= 512
+
+
+def test_pieces_of_one_file_become_one_partial(lake, monkeypatch):
+    """Of a reduction a thread makes one partial of many pieces, and reports each of them."""
+    array = np.random.default_rng(0).integers(0, 255, (64, 512, 512)).astype("u1")
+    ref = lake.write("x", array, block_shape=(1, 512, 512), codec="raw")
+    stored = ref.view[...]._stored
+    monkeypatch.setattr(scan, "JOB_BYTES", 1 << 20)
+    counts = {}
+    for size in (1 << 20, 1 << 30):
+        monkeypatch.setattr(thread_runner, "_JOB_BYTES", size)
+        fold = reduction(stored, "sum", 0)
+        found = [*thread_runner.partials(fold, stored)]
+        counts[size] = len(found)
+        np.testing.assert_array_equal(fold.finish(fold.combine_all(found)), array.sum(axis=0))
+    assert counts[1 << 30] <= scan.THREADS < counts[1 << 20]
+    done = []
+    plan = scan.plan(stored.snapshot, "x", stored.plain)
+    visited = scan.each_piece(
+        stored.snapshot, plan, ("lo", "hi", "nnz"), lambda b: len([*b]), done.append, 1 << 30
+    )
+    assert sum(visited) >= len(done) > scan.THREADS
+    assert sum(done) > array.nbytes

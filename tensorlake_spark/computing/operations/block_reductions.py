@@ -13,17 +13,24 @@ import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operand import Stored
+from tensorlake_spark.computing.operations.accumulation import accumulate, has_loop
 from tensorlake_spark.computing.operations.element_reductions import ElementReduction
 from tensorlake_spark.computing.operations.reduction_kernels import (
     IntegerMoments,
     Kernel,
     Moments,
     UfuncKernel,
-    holds_moments,
-    narrow,
     square_of,
 )
-from tensorlake_spark.computing.operations.tiles import Tiles, by_slabs, unite, whole
+from tensorlake_spark.computing.operations.state_dtypes import holds_moments, narrow
+from tensorlake_spark.computing.operations.tiles import (
+    State,
+    Tiles,
+    by_slabs,
+    gathered,
+    unite,
+    whole,
+)
 from tensorlake_spark.errors import UnsupportedFunctionError
 from tensorlake_spark.ops.numpy_arguments import axes_of
 
@@ -106,6 +113,19 @@ class BlockReduction(Fold[Tiles]):
         dense = cast("Array", block)
         kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
         return Tiles.of(self._kept, kept, by_slabs(self.kernel.start, dense, self.axes))
+
+    def add(self, partial: Tiles | None, place: Place, block: Block) -> Tiles:
+        dense, loop = cast("Array", block), self.kernel.loop
+        if has_loop(loop, dense, self.axes, self.kernel.blank((0,))):
+            kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
+
+            def into(state: State, here: Place) -> bool:
+                return accumulate(loop, dense, self.axes, state, here)
+
+            found = gathered(partial, self._kept, kept, self.kernel, into)
+            if found is not None:
+                return found
+        return super().add(partial, place, block)
 
     def combine(self, one: Tiles, other: Tiles) -> Tiles:
         return unite(one, other, self.kernel)

@@ -12,11 +12,19 @@ import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operand import Stored
+from tensorlake_spark.computing.operations.accumulation import accumulate, has_loop
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
 from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, tables
 from tensorlake_spark.computing.operations.element_reductions import Cells, kept_places, run_starts
-from tensorlake_spark.computing.operations.reduction_kernels import identity
-from tensorlake_spark.computing.operations.tiles import State, Tiles, by_slabs, unite, whole
+from tensorlake_spark.computing.operations.state_dtypes import identity
+from tensorlake_spark.computing.operations.tiles import (
+    State,
+    Tiles,
+    by_slabs,
+    gathered,
+    unite,
+    whole,
+)
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.ops.elements import Elements, elements_at
 
@@ -91,6 +99,22 @@ class BlockSearch(Fold[Tiles]):
         ]
         at = ravel(np.array(inside, np.int64).reshape(-1, 1), self.shape)[0]
         return np.asarray(block[coords]), np.asarray(at, self._word)
+
+    def add(self, partial: Tiles | None, place: Place, block: Block) -> Tiles:
+        dense, part = cast("Array", block), place[self.axes[0]] if self.axes else None
+        loop = "best" if len(self.axes) == 1 and isinstance(part, slice) else ""
+        if has_loop(loop, dense, self.axes, self.blank((0,))):
+            assert isinstance(part, slice)  # nosec B101 # for mypy
+            kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
+            more = part.start, self.largest
+
+            def into(state: State, here: Place) -> bool:
+                return accumulate(loop, dense, self.axes, state, here, *more)
+
+            found = gathered(partial, self._kept, kept, self, into)
+            if found is not None:
+                return found
+        return super().add(partial, place, block)
 
     def combine(self, one: Tiles, other: Tiles) -> Tiles:
         return unite(one, other, self)

@@ -16,16 +16,23 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.computing.operations.cell_tables import table_sums
+from tensorlake_spark.computing.operations.state_dtypes import identity, narrow
 from tensorlake_spark.computing.operations.tiles import State
 
 Array = np.ndarray[Any, Any]
 Axes = tuple[int, ...]
 
 _LONG_RUN = 16
+_PART = 1 << 14  # elements of an answer that are finished at a time, so that they stay in the cache
 
 
 class Kernel(ABC):
     """How a reduction is computed. It has no state of its own, and can be pickled."""
+
+    @property
+    def loop(self) -> str:
+        """Which loop of `dense_loops` reduces a block into a state, empty where none does."""
+        return ""
 
     @abstractmethod
     def start(self, block: Array, axes: Axes) -> State:
@@ -88,6 +95,15 @@ class UfuncKernel(Kernel):
     prepare: Callable[[Array], Array] | None = None
     after: Callable[[Array, int], Array] | None = None
     held: np.dtype[Any] | None = None
+
+    @property
+    def loop(self) -> str:
+        state = self.held or self.computed
+        if self.ufunc is not np.add or not (state.kind in "iu" or state.char == "d"):
+            return ""
+        if self.prepare is None:
+            return "add"
+        return "add_squares" if self.prepare is square_of else ""
 
     def _prepared(self, values: Array) -> Array:
         return values if self.prepare is None else self.prepare(values)
@@ -190,6 +206,10 @@ class Moments(Kernel):
     is_root: bool = False
 
     @property
+    def loop(self) -> str:
+        return "add_variance" if self.computed.char == "d" else ""
+
+    @property
     def _real(self) -> np.dtype[Any]:
         return np.zeros(0, self.computed).real.dtype
 
@@ -217,7 +237,7 @@ class Moments(Kernel):
         with np.errstate(all="ignore"):
             apart = other_mean - mean
             share = m / np.maximum(n + m, 1)
-            sums += other_sums + _square(apart) * (n * share)
+            sums += other_sums + _times(_square(apart), n * share)
             mean += apart * share
         n += m
 
@@ -255,16 +275,20 @@ class Moments(Kernel):
     def with_zeros(self, state: State, missing: Array) -> State:
         n, mean, sums = state
         with np.errstate(all="ignore"):
-            more = _square(mean) * (n * missing / (n + missing))
+            more = _times(_square(mean), n * missing / (n + missing))
             return n + missing, mean * (n / (n + missing)), sums + more
 
     def finish(self, state: State, count: int) -> Array:
+        self.check(count)
         return self.answer(state[2], count)
+
+    def check(self, count: int) -> None:
+        """Warn as NumPy does where so many elements are too few."""
+        if count <= self.ddof:
+            warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
 
     def answer(self, squares: Array, count: int) -> Array:
         """Return the answer of sums of squares of what elements are apart from their mean."""
-        if count <= self.ddof:
-            warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
         with np.errstate(all="ignore"):
             out = np.true_divide(squares, max(count - self.ddof, 0))
             return np.asarray((np.sqrt(out) if self.is_root else out).astype(self.result))
@@ -284,6 +308,10 @@ class IntegerMoments(Kernel):
 
     moments: Moments
     held: tuple[np.dtype[Any], np.dtype[Any]]
+
+    @property
+    def loop(self) -> str:
+        return "add_moments"
 
     def start(self, block: Array, axes: Axes) -> State:
         sums, squares = self.held
@@ -317,21 +345,17 @@ class IntegerMoments(Kernel):
         return state
 
     def finish(self, state: State, count: int) -> Array:
-        sums, squares = (array.astype(np.int64, copy=False) for array in state)
-        return self.moments.answer((squares * count - sums * sums) / max(1, count), count)
-
-
-def holds_moments(dtype: np.dtype[Any], count: int) -> bool:
-    """Return whether int64 holds what `IntegerMoments` computes of so many elements.
-
-    Examples
-    --------
-    >>> holds_moments(np.dtype("u1"), 1000), holds_moments(np.dtype("i4"), 1000)
-    (True, False)
-    """
-    if dtype.kind not in "iu" or dtype.itemsize > 2:
-        return False
-    return (count << (8 * dtype.itemsize)) ** 2 < 1 << 63
+        self.moments.check(count)
+        sums, squares = (array.reshape(-1) for array in state)
+        out: Array = np.empty(sums.shape, self.moments.result)
+        for at in range(0, len(out), _PART):
+            here = slice(at, at + _PART)
+            total, square = sums[here].astype(np.int64), squares[here].astype(np.int64)
+            square *= count
+            np.multiply(total, total, out=total)
+            square -= total
+            out[here] = self.moments.answer(square / max(1, count), count)
+        return np.asarray(out.reshape(state[0].shape))
 
 
 def square_of(values: Array) -> Array:
@@ -357,6 +381,11 @@ def _square(values: Array) -> Array:
     return np.multiply(values, values)
 
 
+def _times(squares: Array, counts: Array) -> Array:
+    """Return squares so many times. Of none nothing is left, even if they are infinite, as those of 1e200 are."""
+    return np.where(counts == 0, 0, squares * counts)
+
+
 def _run_sums(values: Array, starts: Array, of: Array | None = None) -> Array:
     """Return the sum of each run. Short runs of doubles are counted sooner than they are reduced.
 
@@ -377,38 +406,4 @@ def _sum(values: Array, axes: Axes, dtype: np.dtype[Any]) -> Array:
     return np.asarray(np.add.reduce(values, axis=axes, dtype=dtype))
 
 
-def narrow(dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = None) -> np.dtype[Any]:
-    """Return the narrowest integers that hold a sum of so many integers of a dtype.
-
-    Examples
-    --------
-    >>> narrow(np.dtype("u1"), 200), narrow(np.dtype("i2"), 4, np.dtype("i8"))
-    (dtype('uint16'), dtype('int32'))
-    """
-    widest = np.dtype("i8") if widest is None else widest
-    kind, bits = ("u", 1) if dtype.kind == "b" else (dtype.kind, 8 * dtype.itemsize)
-    needed = bits + max(0, count - 1).bit_length()
-    for itemsize in (2, 4):
-        if needed <= 8 * itemsize and itemsize < widest.itemsize:
-            return np.dtype(f"{kind}{itemsize}")
-    return widest
-
-
 _LOGICAL = (np.logical_or, np.logical_and)
-
-
-def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
-    """Return what changes nothing where it is reduced together with others."""
-    if ufunc in (np.fmin, np.fmax) and dtype.kind in "fc":
-        return np.nan
-    if ufunc not in (np.minimum, np.maximum, np.fmin, np.fmax):
-        return ufunc.identity
-    least = ufunc in (np.maximum, np.fmax)
-    if dtype.kind == "b":
-        return not least
-    if dtype.kind in "iu":
-        return np.iinfo(dtype).min if least else np.iinfo(dtype).max
-    if dtype.kind in "mM":  # the least int64 is NaT
-        return np.array(-(2**63) + 1 if least else 2**63 - 1, np.int64).view(dtype)
-    infinite = -np.inf if least else np.inf
-    return complex(infinite, infinite) if dtype.kind == "c" else infinite

@@ -82,6 +82,42 @@ def unite(one: Tiles, other: Tiles, merger: Merger) -> Tiles:
     return one
 
 
+def gathered(
+    tiles: Tiles | None,
+    shape: tuple[int, ...],
+    place: Place,
+    merger: Merger,
+    reduce: Callable[[State, Place], bool],
+) -> Tiles | None:
+    """Return tiles after a block was reduced straight into their state, None if it could not be; they are as before then.
+
+    Parameters
+    ----------
+    tiles : Tiles, optional
+        Those of blocks before; they may be changed.
+    shape : tuple of int
+        Of the answer.
+    place : tuple of slice or ndarray
+        Where in it the block lies.
+    merger : Merger
+        What knows their states.
+    reduce : callable
+        Takes a state that can be written to, and the block's place in it; returns whether it has reduced the block.
+    """
+    if not all(isinstance(index, slice) for index in place):
+        return None
+    key = _key(shape, place)
+    if tiles is not None and () in tiles.parts:
+        _spread(tiles, merger)
+        return tiles if reduce(tiles.parts[()][1], place) else None
+    lengths = tuple(index.stop - index.start for index in place if isinstance(index, slice))
+    state = merger.blank(lengths)
+    if not reduce(state, tuple(slice(0, n) for n in lengths)):
+        return None
+    new = Tiles(shape, {key: (place, state)}, {key})
+    return new if tiles is None else unite(tiles, new, merger)
+
+
 def whole(tiles: Tiles, merger: Merger) -> State:
     """Return the state of all elements of the answer."""
     _spread(tiles, merger)

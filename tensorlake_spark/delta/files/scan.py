@@ -25,7 +25,9 @@ from tensorlake_spark.threads import IO_THREADS, THREADS, in_order, io_threads
 Array = np.ndarray[Any, Any]
 Result = TypeVar("Result")
 
-_JOB_BYTES = 8 << 20
+JOB_BYTES = 8 << 20
+"""What a thread reads at a time, where the work ends with each piece."""
+
 _REQUEST_BYTES = 1 << 20  # of one request, at least: it takes as long to answer as to transfer this
 _GAP = 256 << 10  # bytes that are read and not needed rather than asking twice
 _BATCH_BYTES = 8 << 20
@@ -111,7 +113,7 @@ def _footers(snapshot: Snapshot, places: list[int]) -> Iterator[tuple[int, Foote
 
 
 def pieces(
-    snapshot: Snapshot, read: ReadPlan, target: int = _JOB_BYTES, adjacent: bool = False
+    snapshot: Snapshot, read: ReadPlan, target: int = JOB_BYTES, adjacent: bool = False
 ) -> list[ScanPiece]:
     """Cut a plan into pieces of about `target` bytes, in storage order.
 
@@ -308,28 +310,41 @@ def each_piece(
     columns: Sequence[str],
     visit: Callable[[Iterator[pa.RecordBatch]], Result],
     progress: Callable[[int], None] | None = None,
+    job_bytes: int = JOB_BYTES,
 ) -> Iterator[Result]:
     """Yield what `visit` makes of the batches of every piece of a plan, in several threads; see `read`.
 
     Only some results wait to be taken: memory does not grow with the plan. They come in storage order, but from an
     object store as they arrive.
+
+    Parameters
+    ----------
+    snapshot, read_plan, columns, visit, progress
+        As for `read`; `visit` takes the batches of a piece.
+    job_bytes : int
+        Of a piece, about, where the table is in a file system: of fewer pieces come fewer results. A batch is
+        small all the same.
     """
     storage = snapshot.storage
     keeps = {file.path: snapshot.kept(file.path) for file in read_plan.files}  # before threads ask
     names = leaves(columns, len(read_plan.selection.shape))
 
-    def work(piece: ScanPiece, data: pa.Buffer | Part | None) -> Result:
-        keep = keeps[piece.path]
-        batches = read_piece(storage, piece, read_plan.predicate.id, names, keep, data)
-        with reading(storage, piece.path):
-            out = visit(batches)
-        if progress is not None:
-            progress(piece.nbytes)
-        return out
+    def batches(
+        some: Sequence[ScanPiece], data: pa.Buffer | Part | None
+    ) -> Iterator[pa.RecordBatch]:
+        for piece in some:
+            keep = keeps[piece.path]
+            yield from read_piece(storage, piece, read_plan.predicate.id, names, keep, data)
+            if progress is not None:
+                progress(piece.nbytes)
+
+    def work(some: Sequence[ScanPiece], data: pa.Buffer | Part | None) -> Result:
+        with reading(storage, some[0].path):
+            return visit(batches(some, data))
 
     remote = snapshot.remote
     if remote is not None:
-        target = max(_REQUEST_BYTES, min(_JOB_BYTES, read_plan.n_bytes // IO_THREADS))
+        target = max(_REQUEST_BYTES, min(JOB_BYTES, read_plan.n_bytes // IO_THREADS))
         jobs = pieces(snapshot, read_plan, target, adjacent=True)
 
         def fetch(piece: ScanPiece) -> Part:
@@ -340,20 +355,35 @@ def each_piece(
                 )
                 return footer.fetch(remote, piece.path, groups, tuple(needed))
 
-        yield from overlapped(jobs, fetch, work)
+        yield from overlapped(jobs, fetch, lambda piece, data: work((piece,), data))
         return
     maps: dict[str, pa.Buffer | None] = {}
     for file in read_plan.files:
         with reading(storage, file.path):
             maps[file.path] = snapshot.maps.map(storage, file.path)
-    jobs = pieces(snapshot, read_plan, _job_bytes(read_plan.n_bytes))
-    if len(jobs) == 1:  # another thread would only be waited for
-        yield work(jobs[0], maps[jobs[0].path])
+    target = _job_bytes(read_plan.n_bytes, job_bytes)
+    runs = _runs(pieces(snapshot, read_plan, min(target, JOB_BYTES)), target)
+    if len(runs) == 1:  # another thread would only be waited for
+        yield work(runs[0], maps[runs[0][0].path])
         return
-    yield from in_order(lambda piece: work(piece, maps[piece.path]), jobs)
+    yield from in_order(lambda some: work(some, maps[some[0].path]), runs)
 
 
-def _job_bytes(total: int) -> int:
+def _runs(some: Sequence[ScanPiece], target: int) -> list[list[ScanPiece]]:
+    """Put neighbouring pieces of a file together up to about a number of bytes."""
+    out: list[list[ScanPiece]] = []
+    size = 0
+    for piece in some:
+        if out and out[-1][0].path == piece.path and size + piece.nbytes <= target:
+            out[-1].append(piece)
+            size += piece.nbytes
+        else:
+            out.append([piece])
+            size = piece.nbytes
+    return out
+
+
+def _job_bytes(total: int, job_bytes: int = JOB_BYTES) -> int:
     """Return how much one thread reads at a time: just enough to keep all threads busy, as each piece costs time."""
-    rounds = -(-total // (THREADS * _JOB_BYTES))
+    rounds = -(-total // (THREADS * job_bytes))
     return max(64 << 10, total // (THREADS * max(1, rounds)) + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -67,22 +66,16 @@ class RowShare:
         """Return the partial of the share, and what was read for it; a few blocks are in memory at a time."""
         out: Partial | None = None
         totals = Totals()
-        for partial, found in self._partials(fold):
-            totals += found
-            if partial is not None:
-                out = partial if out is None else fold.combine(out, partial)
-        return out, totals
-
-    def _partials(self, fold: Fold[Partial]) -> Iterator[tuple[Partial | None, Totals]]:
         columns = scan.leaves(stored_layout(self.spec).columns, self.spec.ndim)
         for piece in self.pieces:
             keep = self.keeps.get(piece.path)
             for batch in scan.read_piece(self.storage, piece, self.spec.id, columns, keep):
                 with reading(self.storage, piece.path):
-                    found = fold_rows(fold, batch, self.spec, self.selection)
-                yield found
+                    both = fold_rows(fold, batch, self.spec, self.selection, out)
+                out, totals = both[0], totals + both[1]
         for box in self.fills:
-            yield fold.map(*fill_blocks(self.spec, self.selection, box.lo, box.hi)), Totals()
+            out = fold.add(out, *fill_blocks(self.spec, self.selection, box.lo, box.hi))
+        return out, totals
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from computed import put
 
 from tensorlake_spark.computing.operations.block_reductions import KERNELS
 from tensorlake_spark.computing.operations.reduction_kernels import (
     IntegerMoments,
-    holds_moments,
     square_of,
 )
 
@@ -37,5 +37,19 @@ def test_runs_of_elements_and_zeros_are_the_block(name, dtype):
 
 def test_moments_of_short_integers_are_exact_while_int64_holds_them():
     assert isinstance(KERNELS["var"](np.dtype("u1"), 1000), IntegerMoments)
-    assert not holds_moments(np.dtype("u2"), 1 << 20)
     assert square_of(np.array([255], np.uint8)).tolist() == [65025]
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "coo"])
+def test_squares_beyond_the_largest_float_are_infinite_and_not_nan(shared, layout):
+    array = np.full((40, 30), 1e200)
+    array[::2] = 0.5e200
+    array[:, 3] = 0
+    ref = put(shared, array, layout)
+    for axis in (0, 1, None):
+        with np.errstate(all="ignore"):
+            wanted = np.var(array, axis=axis)
+            found = ref.var(axis=axis)
+            found = found.todense() if hasattr(found, "todense") else found
+        np.testing.assert_array_equal(np.isinf(found), np.isinf(wanted))
+        assert not np.isnan(found).any()

@@ -1,0 +1,222 @@
+"""Loops that reduce a dense block into a state in one pass, which numba compiles. `accumulation` says what they go over.
+
+An answer is a number of lines, each as long as `length`, at ``places`` in its flat state. The same lines of a flat block
+begin at ``lines``, and what is reduced into them is ``steps`` further on. `add_runs` and its like have one element of
+the answer for a line, and reduce the line itself. Every loop runs without the interpreter lock.
+
+Their other bodies, in NumPy, are in `reduction_kernels` and `index_searches`, and are the oracle of the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import njit
+
+Array = np.ndarray[Any, Any]
+Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+_PART = 2048
+"""Elements of a line that are done at a time, so that their states stay in the cache."""
+
+
+def _compiled(loop: Loop) -> Loop:
+    compiled: Any = njit(nogil=True, cache=True, error_model="numpy")(loop)
+    out: Loop = compiled
+    return out
+
+
+def warm(loop: str, char: str, states: str) -> None:
+    """Have a loop compiled, or loaded from numba's cache, by a block of one element.
+
+    Parameters
+    ----------
+    loop : str
+        Its name.
+    char, states : str
+        ``dtype.char`` of the block, and of each array of the state.
+    """
+    one = np.zeros(1, np.int64)
+    found = [np.zeros(1, of) for of in states]
+    globals()[loop](np.zeros(1, char), one, one, 1, one, *found, *_EXTRA.get(loop, ()))
+
+
+_EXTRA: dict[str, tuple[Any, ...]] = {"best": (0, True)}
+
+
+@_compiled
+def add(block: Array, lines: Array, steps: Array, length: int, places: Array, sums: Array) -> None:
+    """Add lines to sums."""
+    for n in range(lines.size):
+        for at in range(0, length, _PART):
+            count = min(_PART, length - at)
+            total = sums[places[n] + at : places[n] + at + count]
+            for r in range(steps.size):
+                begin = lines[n] + steps[r] + at
+                row = block[begin : begin + count]
+                for k in range(count):
+                    total[k] += total.dtype.type(row[k])
+
+
+@_compiled
+def add_squares(
+    block: Array, lines: Array, steps: Array, length: int, places: Array, squares: Array
+) -> None:
+    """Add the squares of lines to sums of squares."""
+    for n in range(lines.size):
+        for at in range(0, length, _PART):
+            count = min(_PART, length - at)
+            total = squares[places[n] + at : places[n] + at + count]
+            for r in range(steps.size):
+                begin = lines[n] + steps[r] + at
+                row = block[begin : begin + count]
+                for k in range(count):
+                    value = total.dtype.type(row[k])
+                    total[k] += value * value
+
+
+@_compiled
+def add_moments(
+    block: Array, lines: Array, steps: Array, length: int, places: Array, sums: Array, squares: Array
+) -> None:  # fmt: skip
+    """Add lines to sums, and their squares to sums of squares."""
+    for n in range(lines.size):
+        for at in range(0, length, _PART):
+            count = min(_PART, length - at)
+            total = sums[places[n] + at : places[n] + at + count]
+            square = squares[places[n] + at : places[n] + at + count]
+            for r in range(steps.size):
+                begin = lines[n] + steps[r] + at
+                row = block[begin : begin + count]
+                for k in range(count):
+                    total[k] += total.dtype.type(row[k])
+                for k in range(count):
+                    value = square.dtype.type(row[k])
+                    square[k] += value * value
+
+
+@_compiled
+def add_variance(
+    block: Array, lines: Array, steps: Array, length: int, places: Array,
+    counts: Array, means: Array, squares: Array,
+) -> None:  # fmt: skip
+    """Put lines into counts, means and sums of squares of what is apart from them, by Chan's update."""
+    mean, square = np.empty(_PART), np.empty(_PART)
+    many = float(steps.size)
+    for n in range(lines.size):
+        for at in range(0, length, _PART):
+            count = min(_PART, length - at)
+            mean[:count] = 0.0
+            square[:count] = 0.0
+            for r in range(steps.size):
+                begin = lines[n] + steps[r] + at
+                row = block[begin : begin + count]
+                for k in range(count):
+                    mean[k] += row[k]
+            for k in range(count):
+                mean[k] /= many
+            for r in range(steps.size):
+                begin = lines[n] + steps[r] + at
+                row = block[begin : begin + count]
+                for k in range(count):
+                    apart = row[k] - mean[k]
+                    square[k] += apart * apart
+            first = places[n] + at
+            old, middle, sums = (
+                counts[first : first + count],
+                means[first : first + count],
+                squares[first : first + count],
+            )
+            for k in range(count):
+                if old[k] == 0.0:
+                    middle[k] = mean[k]
+                    sums[k] = square[k]
+                else:
+                    apart = mean[k] - middle[k]
+                    share = many / (old[k] + many)
+                    sums[k] += square[k] + apart * apart * (old[k] * share)
+                    middle[k] += apart * share
+                old[k] += many
+
+
+@_compiled
+def best(
+    block: Array, lines: Array, steps: Array, length: int, places: Array,
+    values: Array, at_: Array, first: int, largest: bool,
+) -> None:  # fmt: skip
+    """Take the better elements of lines, and of equal ones those that come first. The first line is number `first`."""
+    for n in range(lines.size):
+        for at in range(0, length, _PART):
+            count = min(_PART, length - at)
+            value = values[places[n] + at : places[n] + at + count]
+            place = at_[places[n] + at : places[n] + at + count]
+            for r in range(steps.size):
+                begin = lines[n] + steps[r] + at
+                row = block[begin : begin + count]
+                here = place.dtype.type(first + r)
+                if largest:
+                    for k in range(count):
+                        new, old = row[k], value[k]
+                        is_nan = new != new
+                        take = (new > old) | (is_nan & (old == old))
+                        equal = (new == old) | (is_nan & (old != old))
+                        take |= equal & (here < place[k])
+                        value[k] = new if take else old
+                        place[k] = here if take else place[k]
+                else:
+                    for k in range(count):
+                        new, old = row[k], value[k]
+                        is_nan = new != new
+                        take = (new < old) | (is_nan & (old == old))
+                        equal = (new == old) | (is_nan & (old != old))
+                        take |= equal & (here < place[k])
+                        value[k] = new if take else old
+                        place[k] = here if take else place[k]
+
+
+@_compiled
+def add_runs(
+    block: Array, lines: Array, steps: Array, length: int, places: Array, sums: Array
+) -> None:
+    """Add the elements of each line, short integers, to the sum that it has."""
+    for n in range(lines.size):
+        total = np.int64(0)
+        for r in range(steps.size):
+            row = block[lines[n] + steps[r] : lines[n] + steps[r] + length]
+            for k in range(length):
+                total += np.int64(row[k])
+        sums[places[n]] += sums.dtype.type(total)
+
+
+@_compiled
+def add_squares_runs(
+    block: Array, lines: Array, steps: Array, length: int, places: Array, squares: Array
+) -> None:
+    """Add the squares of the elements of each line to the sum that it has."""
+    for n in range(lines.size):
+        square = squares.dtype.type(0)
+        for r in range(steps.size):
+            row = block[lines[n] + steps[r] : lines[n] + steps[r] + length]
+            for k in range(length):
+                value = squares.dtype.type(row[k])
+                square += value * value
+        squares[places[n]] += square
+
+
+@_compiled
+def add_moments_runs(
+    block: Array, lines: Array, steps: Array, length: int, places: Array, sums: Array, squares: Array
+) -> None:  # fmt: skip
+    """Add the elements of each line, and their squares, to the two sums that it has."""
+    for n in range(lines.size):
+        total, square = sums.dtype.type(0), squares.dtype.type(0)
+        for r in range(steps.size):
+            row = block[lines[n] + steps[r] : lines[n] + steps[r] + length]
+            for k in range(length):
+                total += sums.dtype.type(row[k])
+                value = squares.dtype.type(row[k])
+                square += value * value
+        sums[places[n]] += total
+        squares[places[n]] += square

@@ -1,0 +1,54 @@
+"""The dtypes of states: which integers hold a sum, and what changes nothing in a dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def narrow(dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = None) -> np.dtype[Any]:
+    """Return the narrowest integers that hold a sum of so many integers of a dtype.
+
+    Examples
+    --------
+    >>> narrow(np.dtype("u1"), 200), narrow(np.dtype("i2"), 4, np.dtype("i8"))
+    (dtype('uint16'), dtype('int32'))
+    """
+    widest = np.dtype("i8") if widest is None else widest
+    kind, bits = ("u", 1) if dtype.kind == "b" else (dtype.kind, 8 * dtype.itemsize)
+    needed = bits + max(0, count - 1).bit_length()
+    for itemsize in (2, 4):
+        if needed <= 8 * itemsize and itemsize < widest.itemsize:
+            return np.dtype(f"{kind}{itemsize}")
+    return widest
+
+
+def holds_moments(dtype: np.dtype[Any], count: int) -> bool:
+    """Return whether int64 holds what `IntegerMoments` computes of so many elements.
+
+    Examples
+    --------
+    >>> holds_moments(np.dtype("u1"), 1000), holds_moments(np.dtype("i4"), 1000)
+    (True, False)
+    """
+    if dtype.kind not in "iu" or dtype.itemsize > 2:
+        return False
+    return (count << (8 * dtype.itemsize)) ** 2 < 1 << 63
+
+
+def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
+    """Return what changes nothing where it is reduced together with others."""
+    if ufunc in (np.fmin, np.fmax) and dtype.kind in "fc":
+        return np.nan
+    if ufunc not in (np.minimum, np.maximum, np.fmin, np.fmax):
+        return ufunc.identity
+    least = ufunc in (np.maximum, np.fmax)
+    if dtype.kind == "b":
+        return not least
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min if least else np.iinfo(dtype).max
+    if dtype.kind in "mM":  # the least int64 is NaT
+        return np.array(-(2**63) + 1 if least else 2**63 - 1, np.int64).view(dtype)
+    infinite = -np.inf if least else np.inf
+    return complex(infinite, infinite) if dtype.kind == "c" else infinite
