@@ -89,9 +89,16 @@ def road(s3: S3Server) -> Iterator[S3Road]:
         yield road
 
 
+@pytest.fixture
+def s3_variables(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment by which this process reaches the server, for one test."""
+    for name, value in s3.options.items():
+        monkeypatch.setenv(name, value)
+
+
 @pytest.fixture(scope="session")
 def s3_environment(s3: S3Server) -> Iterator[None]:
-    """The environment by which every process reaches the server."""
+    """The environment by which every process of a run on the server reaches it, to the end of the run."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in s3.options.items():
             patch.setenv(name, value)

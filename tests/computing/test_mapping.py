@@ -22,6 +22,7 @@ def small_regions(monkeypatch):
     monkeypatch.setattr(regions, "REGION_BYTES", 64)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # NumPy says so of complex NaN
 @given(st.data(), arrays(), st.sampled_from((np.add, np.multiply, np.greater, np.maximum)))
 @times(0.6)
 def test_a_ufunc_is_numpys(shared, data, array, ufunc):

@@ -33,7 +33,7 @@ for batch in loader:
 
 
 @pytest.fixture(scope="module")
-def uri(s3, s3_environment):
+def uri(s3, s3_variables):
     """A dataset of several files; processes find the server by the environment."""
     found = tl.dataset("s3://bucket/loader-resumed", SCHEMA)
     for part in np.array_split(np.arange(COUNT), 7):

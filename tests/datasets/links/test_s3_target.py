@@ -62,7 +62,7 @@ def test_changed_and_gone(put, rules, s3):
         fetch_link(facts.url, facts.size, facts.etag, rules, "sample 7")
 
 
-def test_keys_of_the_environment_serve_too(put, s3_environment):
+def test_keys_of_the_environment_serve_too(put, s3_variables):
     assert describe_link(put(b"data"), LinkRules()).size == 4
 
 
