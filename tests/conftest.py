@@ -89,11 +89,13 @@ def road(s3: S3Server) -> Iterator[S3Road]:
         yield road
 
 
-@pytest.fixture
-def s3_variables(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment by which this process reaches the server, for one test."""
-    for name, value in s3.options.items():
-        monkeypatch.setenv(name, value)
+@pytest.fixture(scope="module")
+def s3_variables(s3: S3Server) -> Iterator[None]:
+    """The environment by which processes reach the server, for the tests of one file."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in s3.options.items():
+            patch.setenv(name, value)
+        yield
 
 
 @pytest.fixture(scope="session")
