@@ -11,6 +11,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,15 +93,19 @@ def road(s3: S3Server) -> Iterator[S3Road]:
 @pytest.fixture(scope="module")
 def s3_variables(s3: S3Server) -> Iterator[None]:
     """The environment by which processes reach the server, for the tests of one file."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in s3.options.items():
-            patch.setenv(name, value)
+    with _known_to_processes(s3):
         yield
 
 
 @pytest.fixture(scope="session")
 def s3_environment(s3: S3Server) -> Iterator[None]:
     """The environment by which every process of a run on the server reaches it, to the end of the run."""
+    with _known_to_processes(s3):
+        yield
+
+
+@contextmanager
+def _known_to_processes(s3: S3Server) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in s3.options.items():
             patch.setenv(name, value)
