@@ -5,14 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from tensorlake_spark.audit import hashing
 from tensorlake_spark.audit.byte_search import Probes, sha256_of
@@ -26,19 +24,15 @@ from tensorlake_spark.audit.receipt import (
     ranges_text,
 )
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files.rewrite import in_file_order, rewrite
-from tensorlake_spark.delta.files.runner import Output, Run, run_here
-from tensorlake_spark.delta.files.writer import FileWriter
+from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.log import actions
-from tensorlake_spark.delta.log.commit import StaleChange, app_of, check_removable
-from tensorlake_spark.delta.log.data_file import DataFile, discard
+from tensorlake_spark.delta.log.commit import app_of, check_removable
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import tags
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.delta.store.paths import path_of
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import (
-    ConcurrentWriteError,
     CorruptDataError,
     InvalidKeyError,
     InvalidOptionError,
@@ -46,13 +40,8 @@ from tensorlake_spark.errors import (
     UnsupportedFeatureError,
 )
 from tensorlake_spark.indexing import format_key, parse_key, select_points, select_simple
-from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.rows.metadata import Meta
-from tensorlake_spark.writing.assignment import assign
-from tensorlake_spark.writing.pipeline import commit_change, recomputed
-from tensorlake_spark.writing.sparse_assignment import assign_elements
-
-_MOST_READ = 4  # what a task reads at the most, in files of the table's size
+from tensorlake_spark.writing.removal import clear_part, remove_tensor
 
 
 def purge(
@@ -66,7 +55,7 @@ def purge(
 ) -> PurgeReceipt:
     """Remove a tensor, or a part of it, for good; see `TensorLake.purge`.
 
-    `run` reads files, and writes anew those of a whole tensor. What the log names is removed and deleted here.
+    `run` reads files, and writes anew those that are replaced. Commits are made here, and files deleted.
     """
     before = Snapshot.open(storage)
     before.check_writable()
@@ -303,62 +292,10 @@ def _has_id(said: Any, tensor_id: str) -> bool:
 
 
 def _remove(snapshot: Snapshot, meta: Meta | None, traces: Traces[Target]) -> Snapshot:
-    """Commit a version without the target; a writer of another tensor that moves files is no hindrance."""
+    """Commit a version without the target."""
     target = traces.target
-    if target.selection is not None:
-        assert meta is not None  # nosec B101 # for mypy
-        sparse = stored_layout(meta.spec).is_sparse
-        put = assign_elements if sparse else assign
-        nothing = np.zeros((), meta.spec.dtype) if sparse else meta.spec.fill_value
-        return put(snapshot, meta, target.selection, nothing)
-
-    def drop(now: Snapshot) -> Snapshot:
-        removes = traces.held_by(now)  # no listing of the folder: whoever is slow here never wins
-        made: list[DataFile] = []
-        try:
-            work = partial(_rest, now, target.tensor_id)
-            for _, output in traces.run(work, _shares(now, removes, traces.held)):
-                made += output.files
-            with FileWriter.into(now) as writer:
-                return commit_change(now, target.tensor_id, writer, removes, "purge", None, made)
-        except BaseException:
-            discard(now.storage, [file.path for file in made])
-            raise
-
-    try:
-        return recomputed(snapshot, target.tensor_id, drop)
-    except StaleChange as stale:
-        raise ConcurrentWriteError(
-            f"{stale}; nothing was purged, run it again if it still holds"
-        ) from stale
-
-
-def _shares(
-    snapshot: Snapshot, paths: Sequence[str], held: Mapping[str, int]
-) -> list[tuple[str, ...]]:
-    """Cut files that are written anew into runs of neighbours: what is left of a run makes about a file."""
-    files, target = snapshot.files, snapshot.file_bytes
-    out: list[list[str]] = []
-    read = left = 0
-    for path in in_file_order(snapshot, paths):
-        place = snapshot.places[path]
-        size, rows = int(files.size[place]), max(1, int(files.rows[place]))
-        rest = size * max(0, rows - held[path]) // rows
-        if not out or read + size > target * _MOST_READ or left + rest > target:
-            out.append([])
-            read = left = 0
-        out[-1].append(path)
-        read, left = read + size, left + rest
-    return [tuple(share) for share in out]
-
-
-def _rest(snapshot: Snapshot, tensor_id: str, paths: Sequence[str]) -> Output:
-    """Write the rows of some files anew that are not a tensor's."""
-
-    def edit(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(pc.not_equal(batch.column("id"), tensor_id))
-
-    with FileWriter.into(snapshot) as writer:
-        for path in paths:
-            rewrite(snapshot, path, writer, edit)
-        return Output(tuple(writer.finish()))
+    if target.selection is None:
+        # No listing of the folder: whoever is slow here never wins.
+        return remove_tensor(snapshot, target.tensor_id, traces.held_by, traces.held, traces.run)
+    assert meta is not None  # nosec B101 # for mypy
+    return clear_part(snapshot, meta, target.selection, traces.run)

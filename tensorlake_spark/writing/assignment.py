@@ -62,7 +62,10 @@ def assign(snapshot: Snapshot, meta: Meta, selection: AnySelection, values: Any)
     ConcurrentWriteError
         If another writer changed the tensor since `snapshot`.
     """
-    return commit_assignment(snapshot, meta, selection, assignment(meta, selection, values))
+    change = assignment(meta, selection, values)
+    return commit_assignment(
+        snapshot, meta.spec, selection, lambda now: assign_to(now, meta, change)
+    )
 
 
 def assignment(meta: Meta, selection: AnySelection, values: Any) -> Rewrite:
@@ -130,10 +133,13 @@ def check_kind(spec: TensorSpec, dtype: np.dtype[Any]) -> None:
 
 
 def commit_assignment(
-    snapshot: Snapshot, meta: Meta, selection: AnySelection, change: Rewrite
+    snapshot: Snapshot,
+    spec: TensorSpec,
+    selection: AnySelection,
+    change: Callable[[Snapshot], Snapshot],
 ) -> Snapshot:
-    """Commit an assignment, if the tensor has not changed since `snapshot`."""
-    spec, app = meta.spec, app_of(meta.spec.id)
+    """Commit an assignment, if the tensor has not changed since `snapshot`; `change` takes a version, and commits."""
+    app = app_of(spec.id)
     stale = ConcurrentWriteError(
         f"tensor {spec.id!r} changed after version {snapshot.version}, which this reference shows; nothing "
         "was committed, take a new reference with lake[id] and assign again"
@@ -145,7 +151,7 @@ def commit_assignment(
     if selection.is_empty:
         return newest
     try:
-        return recomputed(newest, spec.id, lambda now: assign_to(now, meta, change))
+        return recomputed(newest, spec.id, change)
     except StaleChange as error:
         raise stale from error
 
@@ -157,6 +163,25 @@ def assign_to(snapshot: Snapshot, meta: Meta, change: Rewrite) -> Snapshot:
         removes, totals = change(snapshot, writer, seqs)
         writer.add_meta([meta.spec], [next(seqs)], [totals])
         return commit_change(snapshot, meta.spec.id, writer, removes, "assign", None)
+
+
+def hit_files(snapshot: Snapshot, spec: TensorSpec, selection: AnySelection) -> list[str]:
+    """Return the files that hold a row of a dense tensor with a selected element."""
+    return _hit_files(_stored_boxes(snapshot, spec, touched_cells(spec, selection)), selection)
+
+
+def clear_rows(
+    snapshot: Snapshot,
+    spec: TensorSpec,
+    selection: AnySelection,
+    paths: Sequence[str],
+    writer: FileWriter,
+    seqs: Iterator[int],  # not asked: every row keeps its place
+) -> Totals:
+    """Write files anew with the fill value in what is selected; return what came minus what went."""
+    merge = _Merge(spec, selection, np.broadcast_to(spec.fill_value, selection.storage_shape))
+    rewrite_files(snapshot, spec, paths, writer, merge.edit)
+    return merge.written - merge.replaced
 
 
 def _assign_rows(

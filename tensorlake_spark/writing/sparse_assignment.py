@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from tensorlake_spark.tensor.sparse import SparseTensor, sparse_of
 from tensorlake_spark.tensor.spec import TensorSpec, converted
 from tensorlake_spark.writing.assignment import (
     Rewrite,
+    assign_to,
     check_kind,
     commit_assignment,
     fitting,
@@ -30,6 +31,9 @@ from tensorlake_spark.writing.assignment import (
 Array = np.ndarray[Any, Any]
 
 Corners = tuple[tuple[int, ...], tuple[int, ...]]
+
+IsTouched = Callable[[Array, Array], Array]
+"""Takes the lower and upper corners of rows, returns which of them are written anew."""
 
 _DENSE_CELLS = 1 << 27
 """So many elements may be assigned from an array, or from a scalar that is not zero."""
@@ -55,7 +59,9 @@ def assign_elements(
         If another writer changed the tensor since `snapshot`.
     """
     change = element_assignment(meta, selection, values)
-    return commit_assignment(snapshot, meta, selection, change)
+    return commit_assignment(
+        snapshot, meta.spec, selection, lambda now: assign_to(now, meta, change)
+    )
 
 
 def element_assignment(meta: Meta, selection: AnySelection, values: Any) -> Rewrite:
@@ -74,7 +80,10 @@ def element_assignment(meta: Meta, selection: AnySelection, values: Any) -> Rewr
     def change(
         snapshot: Snapshot, writer: FileWriter, seqs: Iterator[int]
     ) -> tuple[list[str], Totals]:
-        return _replace(snapshot, meta, selection, new, writer, seqs)
+        touched, paths = _touched(snapshot, spec, selection)
+        is_touched = _one_of(touched)
+        totals = _replace(snapshot, spec, selection, new, is_touched, paths, writer, seqs)
+        return paths, meta.totals + totals
 
     return change
 
@@ -119,38 +128,61 @@ def _given(spec: TensorSpec, selection: AnySelection, values: Any) -> SparseTens
     return SparseTensor.from_dense(stretched)
 
 
-def _replace(
+def hit_files(snapshot: Snapshot, spec: TensorSpec, selection: AnySelection) -> list[str]:
+    """Return the files that hold a row of a sparse tensor which a selection touches."""
+    return _touched(snapshot, spec, selection)[1]
+
+
+def clear_rows(
     snapshot: Snapshot,
-    meta: Meta,
+    spec: TensorSpec,
     selection: AnySelection,
-    new: SparseTensor,
+    paths: Sequence[str],
     writer: FileWriter,
     seqs: Iterator[int],
-) -> tuple[list[str], Totals]:
-    """Write the touched rows anew; return the files they were in, and the totals afterwards."""
-    spec, layout = meta.spec, stored_layout(meta.spec)
+) -> Totals:
+    """Write files anew without the elements that are selected; return what came minus what went."""
+    is_touched: IsTouched = selection.hits
+    if _may_share(spec):
+        is_touched = _one_of(_touched(snapshot, spec, selection)[0])
+    none = np.zeros((spec.ndim, 0), np.int64)
+    new = SparseTensor._trusted(none, np.zeros(0, spec.dtype), spec.shape)
+    return _replace(snapshot, spec, selection, new, is_touched, paths, writer, seqs)
+
+
+def _replace(
+    snapshot: Snapshot,
+    spec: TensorSpec,
+    selection: AnySelection,
+    new: SparseTensor,
+    is_touched: IsTouched,
+    paths: Sequence[str],
+    writer: FileWriter,
+    seqs: Iterator[int],
+) -> Totals:
+    """Write files anew with other elements where a selection is; return what came minus what went."""
+    layout = stored_layout(spec)
     whole = select(..., spec.shape)
-    touched, removes = _touched(snapshot, spec, selection)
     gathered = layout.new_result(spec, whole, False)
-    totals = meta.totals
+    change = Totals()
     replaced: list[pa.RecordBatch] = []
 
     def edit(batch: pa.RecordBatch) -> pa.RecordBatch:
-        nonlocal totals
+        nonlocal change
         ours = np.asarray(pc.equal(batch.column("id"), spec.id))
         data = ours & (np.asarray(batch.column("nnz")) > 0)
         places = np.flatnonzero(data)
         lo, hi = corners(batch.take(pa.array(places)), spec.ndim)
-        hit = places[[row in touched for row in _rows(lo, hi)]]
+        hit = places[is_touched(lo, hi)]
         if len(hit):
             rows = batch.take(pa.array(hit))
-            totals -= layout.decode(rows, spec, whole, gathered)
+            change -= layout.decode(rows, spec, whole, gathered)
             replaced.append(rows.select(batch.schema.names[len(SCHEMA) :]))
         gone = ours & ~data  # superseded by the metadata row of this commit
         gone[hit] = True
         return batch.filter(pa.array(~gone))
 
-    rewrite_files(snapshot, spec, removes, writer, edit)
+    rewrite_files(snapshot, spec, paths, writer, edit)
     old = layout.finish(spec, whole, gathered)
     stays = np.ones(old.nnz, bool)
     stays[locate(selection, old.coords)[0]] = False
@@ -159,8 +191,8 @@ def _replace(
     merged = SparseTensor(coords, np.concatenate([old.values[stays], new.values]), spec.shape)
     for row in layout.encode(merged, (0,) * spec.ndim, spec):
         writer.add(spec, next(seqs), row)
-        totals += Totals(1, row.nnz, row.nbytes)
-    return removes, totals
+        change += Totals(1, row.nnz, row.nbytes)
+    return change
 
 
 def shared_extras(replaced: Sequence[pa.RecordBatch]) -> dict[str, pa.Scalar]:
@@ -179,6 +211,20 @@ def _rows(lo: Array, hi: Array) -> list[Corners]:
     return [(tuple(a), tuple(b)) for a, b in zip(lo.tolist(), hi.tolist(), strict=True)]
 
 
+def _one_of(touched: Collection[Corners]) -> IsTouched:
+    """Return what says which rows have one of some boxes."""
+
+    def is_touched(lo: Array, hi: Array) -> Array:
+        return np.array([row in touched for row in _rows(lo, hi)], bool)
+
+    return is_touched
+
+
+def _may_share(spec: TensorSpec) -> bool:
+    """Whether two rows of a tensor may store the same element."""
+    return bool(spec.params.get("duplicates", "error") != "error")
+
+
 def _touched(
     snapshot: Snapshot, spec: TensorSpec, selection: AnySelection
 ) -> tuple[set[Corners], list[str]]:
@@ -187,7 +233,7 @@ def _touched(
     Where rows share elements, those that share with a touched one are touched too: what is written anew
     comes after them, and the last one may count.
     """
-    shared = spec.params.get("duplicates", "error") != "error"
+    shared = _may_share(spec)
     stored = boxes(snapshot, spec.id, select(..., spec.shape) if shared else selection)
     lo = np.concatenate([a for _, a, _ in stored] or [np.zeros((0, spec.ndim), np.int64)])
     hi = np.concatenate([b for _, _, b in stored] or [np.zeros((0, spec.ndim), np.int64)])

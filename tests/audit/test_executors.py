@@ -162,7 +162,43 @@ def test_what_executors_purge_is_gone_and_the_rest_stays(full, spark, x):
     assert lake.check().findings == ()
 
 
-def test_a_file_that_vanishes_before_it_is_written_anew_stops_the_purge(full, spark):
+def test_a_part_is_purged_by_as_many_tasks_as_there_are_files(full, twice, x):
+    """The same receipt, and the same rows in the newest version."""
+    deltalake.DeltaTable(full.uri).alter.set_table_properties({"delta.targetFileSize": "1"})
+    tasks = []
+
+    def work(storage, run):
+        def counted(work, some, sizes=None):
+            if sizes is None:
+                tasks.append(len(some))
+            return run(work, some, sizes)
+
+        receipts = [
+            purged("a", ":, 3:5", None, True, False)(storage, counted),
+            purged("s", None, np.array([[0, 0, 4], [0, 7, 2]]), True, False)(storage, counted),
+        ]
+        forget()
+        lake = tl.open(storage.uri)
+        assert lake.check().findings == ()
+        want = np.concatenate([x, x[:4] + 1, x[4:8] + 1, x[8:] + 1])
+        want[:, 3:5] = 0
+        np.testing.assert_array_equal(lake["a"][:], want)
+        np.testing.assert_array_equal(lake["b"][:], -x)
+        assert lake["s"].nnz == 84
+        return {"receipts": receipts, "uri": storage.uri}
+
+    found = twice(work)
+    for one in found:
+        for receipt in one["receipts"]:
+            assert receipt.pop("table") == one["uri"]
+            assert receipt["verified"], receipt["reason"]
+    same(found)
+    assert tasks == tasks[:2] * 2
+    assert tasks[0] > 2
+
+
+@pytest.mark.parametrize("region", [None, ":, 3:5"])
+def test_a_file_that_vanishes_before_it_is_written_anew_stops_the_purge(full, spark, region):
     """Nothing is committed, and what other tasks have written is taken away."""
     deltalake.DeltaTable(full.uri).alter.set_table_properties({"delta.targetFileSize": "1"})
     version, there = tl.open(full.uri).version, {*Path(full.uri).glob("*.parquet")}
@@ -171,14 +207,14 @@ def test_a_file_that_vanishes_before_it_is_written_anew_stops_the_purge(full, sp
     def vanishing(work, tasks, sizes=None):
         def do(task):
             if sizes is None and task == last:
-                Path(full.uri, task[0]).unlink()
+                Path(full.uri, task[1][0]).unlink()
             return work(task)
 
         last = tasks[-1] if len(tasks) else None
         return run(do, tasks, sizes)
 
     with pytest.raises(tl.MissingDataError, match="is in the Delta log but not there"):
-        purge(Storage(full.uri), "a", None, None, True, False, vanishing)
+        purge(Storage(full.uri), "a", region, None, True, False, vanishing)
     assert tl.open(full.uri).version == version
     assert {*Path(full.uri).glob("*.parquet")} < there
 

@@ -25,6 +25,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.staging import Staging
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch
+from tensorlake_spark.writing import removal
 
 
 @pytest.fixture
@@ -441,7 +442,7 @@ def test_writers_of_other_tensors_are_no_hindrance(lake, x):
 @pytest.mark.local_disk
 def test_files_of_writers_beside_it_are_not_said_to_be_its_own(lake, x, monkeypatch):
     fill(lake, x)
-    commit = purging.commit_change
+    commit = removal.commit_change
 
     def amid(*arguments):
         tl.open(lake.uri).write("c", x[:1])
@@ -449,7 +450,7 @@ def test_files_of_writers_beside_it_are_not_said_to_be_its_own(lake, x, monkeypa
         tl.open(lake.uri).write("d", x[:1])
         return done.newer()
 
-    monkeypatch.setattr(purging, "commit_change", amid)
+    monkeypatch.setattr(removal, "commit_change", amid)
     receipt = lake.purge("a", now=True)
     assert receipt.version_after == receipt.version_before + 3
     (file,) = receipt.written
@@ -459,13 +460,13 @@ def test_files_of_writers_beside_it_are_not_said_to_be_its_own(lake, x, monkeypa
 
 def test_a_writer_of_the_same_tensor_is_told(lake, x, monkeypatch):
     fill(lake, x)
-    commit = purging.commit_change
+    commit = removal.commit_change
 
     def late(*arguments):
         tl.open(lake.uri).write("a", x[:1], mode="append")
         return commit(*arguments)
 
-    monkeypatch.setattr(purging, "commit_change", late)
+    monkeypatch.setattr(removal, "commit_change", late)
     with pytest.raises(tl.ConcurrentWriteError, match="nothing was purged"):
         lake.purge("a", now=True)
     assert lake["a"].shape == (13, 400)
