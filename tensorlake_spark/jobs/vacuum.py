@@ -23,17 +23,18 @@ from tensorlake_spark.jobs.command import (
     table_parser,
 )
 from tensorlake_spark.jobs.config import parse
-from tensorlake_spark.jobs.execution import NOTE, execution
+from tensorlake_spark.jobs.execution import execution
 from tensorlake_spark.upkeep.vacuum import check_retention, vacuum
 
 _NOTES = """
 The table is a lake or a dataset; of a dataset the tables inside its folder go with it. The retention is the table's own, a week if it says nothing. Versions that are older can no longer be read, but for
-those that have a tag. With 0 hours files of writers that are at work now are deleted too: stop them first.
+those that have a tag. One request to S3 deletes a thousand files, so one process does it; under spark-submit executors
+delete only where the table has deletion vectors, or another table in its folder. With 0 hours files of writers that are at work now are deleted too: stop them first.
 
 """
 
 parser = table_parser(
-    "vacuum.py", __doc__.splitlines()[0], f"{_NOTES}{NOTE}\n{EXIT_CODES.format(third='')}"
+    "vacuum.py", __doc__.splitlines()[0], f"{_NOTES}{EXIT_CODES.format(third='')}"
 )
 parser.add_argument(
     "--retention-hours",

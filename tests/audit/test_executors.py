@@ -226,6 +226,8 @@ def test_a_vacuum_deletes_the_same(twice):
         assert sorted(planned) == sorted(gone)
         left = {p.name for p in Path(storage.uri).glob("*.parquet")}
         assert left == set(Snapshot.open(storage).files.path)
+        ends = deltalake.DeltaTable(storage.uri).history(2)
+        assert [end["operation"] for end in ends] == ["VACUUM END", "VACUUM START"]
         return sorted(gone)
 
     here, there = twice(work)

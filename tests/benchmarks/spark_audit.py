@@ -1,4 +1,4 @@
-"""What keeps a table right, by executors: a check, a purge and a vacuum of tables of large files."""
+"""What keeps a table right, by executors: a check, purges and a vacuum of tables of large files."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tensorlake_spark.upkeep.vacuum import vacuum
 from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.source import source_of
 
-NAMES = ("check", "purge", "vacuum")
+NAMES = ("check", "purge", "purge of a part", "vacuum")
 ROW_BYTES = 1 << 20
 ROWS = 32
 """Of each of two tensors in a file."""
 ORPHANS = 20_000
 WARM, WARM_FILES = 3, 4
-"""Rounds on a small table: of two executors each does half of the tasks, and so is warm later."""
+"""Rounds on a small table, with so many files for each worker: every one has done as much before it is measured."""
 
 
 def large_files(table: Path, files: int) -> None:
@@ -90,9 +90,10 @@ def audit(spark: Any, folder: Path, count: int, files: int, repeat: int = 2) -> 
     That is the driver's and its busiest worker's: what the job takes at the least where each has a core.
     Small tables come first, for warmth.
     """
-    for name, size in (("warm", WARM_FILES), ("large", files)):
-        if not (folder / name).exists():
-            large_files(folder / name, size)
+    warm, large = folder / f"warm-{count}", folder / "large"
+    for table, size in ((warm, WARM_FILES * count), (large, files)):
+        if not table.exists():
+            large_files(table, size)
     run = run_in(spark)
     place = folder / f"copy-{count}"
     orphans = 0
@@ -103,7 +104,13 @@ def audit(spark: Any, folder: Path, count: int, files: int, repeat: int = 2) -> 
             raise AssertionError(str(report))
 
     def do_purge(storage: Storage) -> None:
-        receipt = purge(storage, "gone", None, None, True, False, run)
+        purged(storage, None)
+
+    def do_purge_part(storage: Storage) -> None:
+        purged(storage, np.s_[:, : ROW_BYTES // 2])
+
+    def purged(storage: Storage, region: Any) -> None:
+        receipt = purge(storage, "gone", region, None, True, False, run)
         if not receipt.verified or not receipt.deleted:
             raise AssertionError(str(receipt))
 
@@ -112,12 +119,12 @@ def audit(spark: Any, folder: Path, count: int, files: int, repeat: int = 2) -> 
             raise AssertionError("other files than the orphans were deleted")
 
     found: dict[str, float] = {}
-    for name, work in zip(NAMES, (do_check, do_purge, do_vacuum), strict=True):
+    jobs = (do_check, do_purge, do_purge_part, do_vacuum)
+    for name, work in zip(NAMES, jobs, strict=True):
         times, ways = [], []
         for number in range(WARM + repeat):
-            table = folder / ("large" if number >= WARM else "warm")
             orphans = ORPHANS if name == "vacuum" else 0
-            storage = with_orphans(table, place, orphans)
+            storage = with_orphans(large if number >= WARM else warm, place, orphans)
             driver, workers = processor_time()
             start = time.perf_counter()
             work(storage)
