@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log import history, tags
 from tensorlake_spark.delta.log.commit import app_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TableNotFoundError
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.lake.table import Table
@@ -17,7 +19,77 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Versions(Table):
+class Tagging(ABC):
+    """A table, of tensors or of samples, whose versions can have names."""
+
+    _storage: Storage
+
+    @abstractmethod
+    def _check_writable(self) -> None:
+        """Raise InvalidOptionError if nothing can be written here."""
+
+    def _look_anew(self) -> None:  # noqa: B027
+        """Show the version that a change of tags has made; a lake looks whenever it is asked."""
+
+    def tag(self, name: str, version: int | str | None = None, *, replace: bool = False) -> int:
+        """Give a version a name. You can open the version by it, and `vacuum` keeps its files.
+
+        A tag does not keep the log: a version can be opened for ``delta.logRetentionDuration``, 30 days by
+        default.
+
+        Parameters
+        ----------
+        name : str
+            The tag: any text that could be an id, but not a number.
+        version : int or str, optional
+            A version or another tag. By default the newest version.
+        replace : bool
+            Whether to move a tag that names another version.
+
+        Returns
+        -------
+        int
+            The version that has the name now.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the name is not valid or is taken, or if the log does not have that version.
+        ConcurrentWriteError
+            If another writer changed the same tag meanwhile; nothing is committed then.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> lake = tl.open(tempfile.mkdtemp())
+        >>> ref = lake.write("x", np.arange(3))
+        >>> lake.tag("paper")
+        1
+        >>> ref[:] = 0
+        >>> tl.open(lake.uri, version="paper")["x"][...].tolist()
+        [0, 1, 2]
+        """
+        self._check_writable()
+        found = tags.tag(self._storage, name, version, replace)
+        self._look_anew()
+        return found
+
+    def untag(self, name: str) -> None:
+        """Remove a tag. Its version is then like any other.
+
+        Raises
+        ------
+        InvalidOptionError
+            If there is no such tag.
+        ConcurrentWriteError
+            If another writer changed the same tag meanwhile.
+        """
+        self._check_writable()
+        tags.untag(self._storage, name)
+        self._look_anew()
+
+
+class Versions(Table, Tagging):
     """A table that has a past."""
 
     def history(self, id: str | None = None, limit: int | None = None) -> pd.DataFrame:  # noqa: A002
@@ -104,47 +176,6 @@ class Versions(Table):
         self._check_writable()
         return self._ref(restore.restore(self._storage, id, version), id)
 
-    def tag(self, name: str, version: int | str | None = None, *, replace: bool = False) -> int:
-        """Give a version a name. You can open the version by it, and `vacuum` keeps its files.
-
-        A tag does not keep the log: a version can be opened for ``delta.logRetentionDuration``, 30 days by
-        default.
-
-        Parameters
-        ----------
-        name : str
-            The tag: any text that could be an id, but not a number.
-        version : int or str, optional
-            A version or another tag. By default the newest version.
-        replace : bool
-            Whether to move a tag that names another version.
-
-        Returns
-        -------
-        int
-            The version that has the name now.
-
-        Raises
-        ------
-        InvalidOptionError
-            If the name is not valid or is taken, or if the log does not have that version.
-        ConcurrentWriteError
-            If another writer changed the same tag meanwhile; nothing is committed then.
-
-        Examples
-        --------
-        >>> import tempfile, numpy as np, tensorlake_spark as tl
-        >>> lake = tl.open(tempfile.mkdtemp())
-        >>> ref = lake.write("x", np.arange(3))
-        >>> lake.tag("paper")
-        1
-        >>> ref[:] = 0
-        >>> tl.open(lake.uri, version="paper")["x"][...].tolist()
-        [0, 1, 2]
-        """
-        self._check_writable()
-        return tags.tag(self._storage, name, version, replace)
-
     def tags(self) -> dict[str, int]:
         """Return the tags of the table and the versions that they name.
 
@@ -154,16 +185,3 @@ class Versions(Table):
             If there is no table yet.
         """
         return tags.tags(Snapshot.open(self._storage))
-
-    def untag(self, name: str) -> None:
-        """Remove a tag. Its version is then like any other.
-
-        Raises
-        ------
-        InvalidOptionError
-            If there is no such tag.
-        ConcurrentWriteError
-            If another writer changed the same tag meanwhile.
-        """
-        self._check_writable()
-        tags.untag(self._storage, name)

@@ -15,6 +15,7 @@ from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
 from tensorlake_spark.delta.log import history, tags
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.lake.versions import Tagging
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tensorlake_spark.audit.receipt import PurgeReceipt
 
 
-class MaintenanceMethods(DatasetTable):
+class MaintenanceMethods(DatasetTable, Tagging):
     """A dataset that has a past, and is kept in order."""
 
     def history(self, limit: int | None = None) -> pd.DataFrame:
@@ -53,49 +54,11 @@ class MaintenanceMethods(DatasetTable):
         out: pd.DataFrame = found.drop(columns="tensors")
         return out
 
-    def tag(self, name: str, version: int | str | None = None, *, replace: bool = False) -> int:
-        """Give a version a name. You can open the version by it, and `vacuum` keeps its files.
-
-        Parameters
-        ----------
-        name : str
-            The tag: any text that could be an id, but not a number.
-        version : int or str, optional
-            A version or another tag. By default the newest version.
-        replace : bool
-            Whether to move a tag that names another version.
-
-        Returns
-        -------
-        int
-            The version that has the name now.
-
-        Raises
-        ------
-        InvalidOptionError
-            If the name is not valid or is taken, or if the log does not have that version.
-        ConcurrentWriteError
-            If another writer changed the same tag meanwhile; nothing is committed then.
-        """
-        self._check_writable()
-        found = tags.tag(self._storage, name, version, replace)
-        self.refresh()
-        return found
-
     def tags(self) -> dict[str, int]:
         """Return the tags of the dataset and the versions that they name."""
         return tags.tags(self.stored.snapshot)
 
-    def untag(self, name: str) -> None:
-        """Remove a tag. Its version is then like any other.
-
-        Raises
-        ------
-        InvalidOptionError
-            If there is no such tag.
-        """
-        self._check_writable()
-        tags.untag(self._storage, name)
+    def _look_anew(self) -> None:
         self.refresh()
 
     def restore(self, version: int | str) -> None:
