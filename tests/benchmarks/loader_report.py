@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loader_media import RAW
-from reporting import settings, yes
-from sample_report import Verdict, best
+from verdicts import Verdict, best, must_table, page
 
 OURS = ("tensorlake", "tensorlake global")
 BOUNDS = ("memory", "memory stacked", "fromfile", "fromfile batches")
@@ -77,29 +76,6 @@ def verdicts(report: dict[str, Any]) -> list[str]:
     return must_table(rows)
 
 
-def must_table(rows: list[Verdict]) -> list[str]:
-    """Return verdicts as a table.
-
-    Examples
-    --------
-    >>> must_table([Verdict("rate", 3.0, 2.0, "lance", 1.2, at_least=True)])[-2]
-    '| rate | 1.5 | >= 1.2 | 3 | lance 2 | yes |'
-    """
-    if not rows:
-        return []
-    lines = [
-        "| what | ratio or figure | must be | ours | peer | met |",
-        "|---|---|---|---|---|---|",
-    ]
-    for v in rows:
-        peer = "" if v.theirs is None else f"{v.peer} {v.theirs:,.4g}"
-        bound = f"{'>=' if v.at_least else '<='} {v.must:g}"
-        lines.append(
-            f"| {v.what} | {v.value:.3g} | {bound} | {v.ours:,.4g} | {peer} | {yes(v.met)} |"
-        )
-    return ["### What must be", "", *lines, ""]
-
-
 def part(name: str, found: dict[str, Any]) -> list[str]:
     """Return the lines of one part."""
     failed = [f"- {what} failed: {said[:300]}" for what, said in found.get("errors", {}).items()]
@@ -128,25 +104,13 @@ def part(name: str, found: dict[str, Any]) -> list[str]:
 
 def text(report: dict[str, Any]) -> str:
     """Return the whole report as Markdown."""
-    lines = [
-        f"Date {report['date']}, {report['cpus']} CPUs ({report['machine']}), Python {report['python']}; "
-        f"median of {report['repeat']} fresh processes for every figure.",
-        "",
-        "Packages: " + ", ".join(f"{k} {v}" for k, v in report["versions"].items()) + ".",
-        "",
-        *settings(report),
-        "",
-        f"Command: `{report['command']}`",
-        "",
-        *verdicts(report),
-    ]
-    for name, found in report["parts"].items():
-        lines += part(name, found)
-    lines += [
+    return page(
+        report,
+        verdicts(report),
+        part,
         "Files are in the page cache, as far as they fit. Batches of 64; one byte in 4 KiB of each is looked at. The rate "
         "is that of the second epoch of a process, so that workers are there already and modules are imported. Processor "
         "time and peak are those of the process itself: workers of a DataLoader are not in them. `memory` and `fromfile` "
         "are no loaders: the first decodes the same bytes from memory on all cores, the second reads the same arrays "
         "from files by numpy.fromfile.",
-    ]
-    return "\n".join(lines) + "\n"
+    )

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loader_report import must_table
-from reporting import settings
-from sample_report import Verdict
+from verdicts import Verdict, must_table, page
 
 OURS = "tensorlake"
 
@@ -96,23 +94,11 @@ def part(name: str, found: dict[str, Any]) -> list[str]:
 
 def text(report: dict[str, Any]) -> str:
     """Return the whole report as Markdown."""
-    lines = [
-        f"Date {report['date']}, {report['cpus']} CPUs ({report['machine']}), Python {report['python']}; "
-        f"median of {report['repeat']} fresh processes for every figure.",
-        "",
-        "Packages: " + ", ".join(f"{k} {v}" for k, v in report["versions"].items()) + ".",
-        "",
-        *settings(report),
-        "",
-        f"Command: `{report['command']}`",
-        "",
-        *verdicts(report),
-    ]
-    for name, found in report["parts"].items():
-        lines += part(name, found)
-    lines += [
+    return page(
+        report,
+        verdicts(report),
+        part,
         "Files are in the page cache. A figure is the median of a process's answers after the first, in ms where nothing "
         "else is said; `_first` opens what is asked, too. `bytes` is what the plan of the query reads, as a share of the "
         "images that are chosen and of all boxes. In Spark all is asked in one session, in turns.",
-    ]
-    return "\n".join(lines) + "\n"
+    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from reporting import settings, yes
 from sample_engines import STORES
+from verdicts import Verdict, best, must_table, page
 
 OURS = ("tensorlake", "tensorlake apart")
 LANCE = ("lance", "lance 2.0")
@@ -26,62 +26,6 @@ COLUMNS = {
     "update": ("update s", "{:.3f}"),
     "update_share": ("rewritten", "{:.3%}"),
 }
-
-
-class Verdict(NamedTuple):
-    """One figure that must be as the issue says.
-
-    Attributes
-    ----------
-    what : str
-    ours : float
-    theirs : float or None
-        The peer's; None where the bound is on our figure.
-    peer : str
-    must : float
-        The bound of the ratio, or of the figure.
-    at_least : bool
-        Whether it is the least, not the most.
-    """
-
-    what: str
-    ours: float
-    theirs: float | None
-    peer: str
-    must: float
-    at_least: bool = False
-
-    @property
-    def value(self) -> float:
-        """What is bounded: the ratio to the peer, or the figure.
-
-        Examples
-        --------
-        >>> Verdict("scan", 300.0, 100.0, "lance", 1.0, at_least=True).value
-        3.0
-        """
-        return self.ours if self.theirs is None else self.ours / self.theirs
-
-    @property
-    def met(self) -> bool:
-        """Whether it is as it must be."""
-        return self.value >= self.must if self.at_least else self.value <= self.must
-
-
-def best(found: dict[str, Any], figure: str, names: Sequence[str], most: bool) -> tuple[str, float]:
-    """Return the store with the best figure of some, and the figure; KeyError where none of them has it.
-
-    Examples
-    --------
-    >>> best({"medians": {"a": {"scan": 2.0}, "b": {"scan": 3.0}}}, "scan", ["a", "b", "c"], most=True)
-    ('b', 3.0)
-    """
-    have = {n: found["medians"].get(n, {}).get(figure) for n in names}
-    known = {n: value for n, value in have.items() if value is not None}
-    if not known:
-        raise KeyError(figure)
-    name = (max if most else min)(known, key=known.__getitem__)
-    return name, known[name]
 
 
 def of_kind(kind: str, found: dict[str, Any]) -> list[Verdict]:
@@ -127,16 +71,7 @@ def verdicts(report: dict[str, Any]) -> list[str]:
     ]
     for found in report["parts"].values():
         rows += [Verdict(*row) for row in found.get("verdicts", ())]
-    if not rows:
-        return []
-    lines = ["| what | ratio or figure | must be | ours | peer | |", "|---|---|---|---|---|---|"]
-    for v in rows:
-        peer = "" if v.theirs is None else f"{v.peer} {v.theirs:,.4g}"
-        bound = f"{'>=' if v.at_least else '<='} {v.must:g}"
-        lines.append(
-            f"| {v.what} | {v.value:.3g} | {bound} | {v.ours:,.4g} | {peer} | {yes(v.met)} |"
-        )
-    return ["### What must be", "", *lines, ""]
+    return must_table(rows)
 
 
 def part(name: str, found: dict[str, Any]) -> list[str]:
@@ -157,24 +92,12 @@ def part(name: str, found: dict[str, Any]) -> list[str]:
 
 def text(report: dict[str, Any]) -> str:
     """Return the whole report as Markdown."""
-    lines = [
-        f"Date {report['date']}, {report['cpus']} CPUs ({report['machine']}), Python {report['python']}; "
-        f"median of {report['repeat']} fresh processes for every figure.",
-        "",
-        "Packages: " + ", ".join(f"{k} {v}" for k, v in report["versions"].items()) + ".",
-        "",
-        *settings(report),
-        "",
-        f"Command: `{report['command']}`",
-        "",
-        *verdicts(report),
-    ]
-    for name, found in report["parts"].items():
-        lines += part(name, found)
-    lines += [
+    return page(
+        report,
+        verdicts(report),
+        part,
         "Files are in the page cache. Ingest: from bytes in memory to a table that another process can read. One sample, "
         "scan: undecoded; of a scan one byte in 4 KiB is looked at. What is read for the labels is counted by the system "
         "calls of opening and the first read; a file that is mapped into memory is not in it. Rewritten: files that an "
         "update of 1 % of the labels made or changed, as a share of the media. A dash: the store has no such thing.",
-    ]
-    return "\n".join(lines) + "\n"
+    )

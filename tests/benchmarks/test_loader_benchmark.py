@@ -26,6 +26,7 @@ MODULES = (
     "sample_report",
     "sample_engines",
     "reporting",
+    "verdicts",
     "harness",
 )
 

@@ -19,6 +19,7 @@ MODULES = (
     "sample_media",
     "sample_report",
     "reporting",
+    "verdicts",
     "harness",
 )
 
