@@ -11,7 +11,7 @@ from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.ops.elements import Elements, elements_at
 from tensorlake_spark.ops.lookup import look_up
-from tensorlake_spark.ops.numpy_arguments import axes_of
+from tensorlake_spark.ops.numpy_arguments import axes_of, is_axis_of_scalar
 
 Array = np.ndarray[Any, Any]
 
@@ -64,8 +64,7 @@ class Groups:
         counted: bool = True,
     ) -> None:
         self.dtype = x.dtype
-        # NumPy lets a scalar have one axis to reduce.
-        no_axis = x.ndim == 0 and axis in (0, -1)
+        no_axis = is_axis_of_scalar(axis, x.ndim)
         self._reduced = sorted(axes_of(None if no_axis else axis, x.ndim))
         self._kept = [k for k in range(x.ndim) if k not in self._reduced]
         self.shape = tuple(x.shape[k] for k in self._kept)

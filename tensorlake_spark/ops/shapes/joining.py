@@ -104,7 +104,7 @@ def concatenate(
     dtype = np.concatenate(empty, dtype=dtype, casting=casting).dtype
     length = sum(x.shape[axis] for x in tensors)
     shape = check_shape((*first.shape[:axis], length, *first.shape[axis + 1 :]))
-    values = np.concatenate([x.values for x in tensors]).astype(dtype, copy=False)
+    values = np.concatenate([x.values for x in tensors], dtype=dtype, casting="unsafe")
     if not axis and all(x._coords is not None for x in tensors):
         coords, before = np.concatenate([x.coords for x in tensors], axis=1), 0
         for x, end in zip(tensors, np.cumsum([x.nnz for x in tensors]), strict=True):

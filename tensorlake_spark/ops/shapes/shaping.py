@@ -22,7 +22,7 @@ from tensorlake_spark.errors import (
 from tensorlake_spark.indexing.coords import check_shape, sort_places
 from tensorlake_spark.ops import broadcasting
 from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
-from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of
+from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of, is_axis_of_scalar
 
 Array = np.ndarray[Any, Any]
 
@@ -164,7 +164,7 @@ def squeeze(x: Elements, axis: Any = None) -> Elements:
     >>> squeeze(Elements._trusted(np.array([[2], [0]]), np.array([5]), (3, 1))).shape
     (3,)
     """
-    if axis is None:
+    if axis is None or is_axis_of_scalar(axis, x.ndim):
         gone = tuple(k for k, n in enumerate(x.shape) if n == 1)
     else:
         gone = axes_of(axis, x.ndim)
