@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from tensorlake_spark.indexing import Box
 from tensorlake_spark.ops.elements import Elements
 
 Array = np.ndarray[Any, Any]
@@ -64,9 +66,52 @@ class Fold(ABC, Generic[Partial]):
         The answer is an array, a scalar, `Elements`, or a tuple of these.
         """
 
+    @property
+    def answer_shape(self) -> tuple[int, ...] | None:
+        """Shape of the answer, None where no part of it can be computed without the rest."""
+        return None
+
+    def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
+        """Return what a box of the answer takes of the selection, as a key, and the fold of it that gives the box."""
+        raise NotImplementedError
+
     def combine_all(self, partials: Iterable[Partial]) -> Partial | None:
         """Return the partial of all blocks, None if there are none."""
         out: Partial | None = None
         for partial in partials:
             out = partial if out is None else self.combine(out, partial)
         return out
+
+
+class AxesFold(Fold[Partial]):
+    """A fold over some axes of a selection, which go, or stay with length 1. It is a dataclass with these attributes.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the selection.
+    axes : tuple of int
+        Those that are reduced, ascending.
+    keepdims : bool
+        Whether they stay, with length 1.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    keepdims: bool
+
+    @property
+    def answer_shape(self) -> tuple[int, ...]:
+        if self.keepdims:
+            return tuple(1 if k in self.axes else n for k, n in enumerate(self.shape))
+        return tuple(n for k, n in enumerate(self.shape) if k not in self.axes)
+
+    def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
+        sides = [*box.slices()]
+        if not self.keepdims:
+            for k in self.axes:
+                sides.insert(k, slice(None))
+        key = tuple(slice(None) if k in self.axes else side for k, side in enumerate(sides))
+        fold: Any = self
+        lengths = (n if k in self.axes else len(range(n)[key[k]]) for k, n in enumerate(self.shape))
+        return key, replace(fold, shape=tuple(lengths))

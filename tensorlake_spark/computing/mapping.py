@@ -12,6 +12,7 @@ from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.regions import region_boxes
 from tensorlake_spark.errors import UnsupportedFunctionError
 from tensorlake_spark.indexing import Box
+from tensorlake_spark.ops.broadcasting import broadcast_shapes
 from tensorlake_spark.ops.elements import Elements, canonical
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.writing.source import bands
@@ -55,14 +56,16 @@ class Mapped:
             If the ufunc has more than one result, or a core dimension.
         DenseResultError
             If it would make zeros of a sparse tensor non-zero.
-        TypeError, ValueError
-            NumPy's own, for dtypes or shapes that do not go together.
+        InvalidTensorError
+            If shapes do not broadcast.
+        TypeError
+            NumPy's own, for dtypes that do not go together.
         """
         if ufunc.nout != 1 or ufunc.signature is not None:
             raise UnsupportedFunctionError(
                 f"np.{ufunc.__name__} of a stored tensor is not there: only ufuncs with one result, element by element"
             )
-        shape = np.broadcast_shapes(*(np.shape(x) if np.isscalar(x) else x.shape for x in operands))
+        shape = broadcast_shapes(*(np.shape(x) if np.isscalar(x) else x.shape for x in operands))
         alike = [_like(x) for x in operands]
         if not any(isinstance(x, np.ndarray) and x.ndim for x in alike):
             tried = ufunc(*alike, **options)

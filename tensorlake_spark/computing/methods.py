@@ -15,6 +15,7 @@ from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations import contractions
 from tensorlake_spark.computing.operations.block_reductions import norm_axes, reduction
 from tensorlake_spark.computing.operations.index_searches import NonzeroSearch, search
+from tensorlake_spark.computing.result_stream import stream_of
 from tensorlake_spark.computing.thread_runner import compute
 from tensorlake_spark.errors import InvalidOptionError, UnsupportedFunctionError
 from tensorlake_spark.ops.elements import Elements
@@ -41,9 +42,9 @@ class Computing(ABC):
     def _written(self, tensor_id: str, source: Source, layout: str) -> Any:
         """Write a new tensor, by one commit, and return a reference to it."""
 
-    def _folded(self, fold: Fold[Any]) -> Any:
-        """Return the answer of a fold: here by threads of this process."""
-        return compute(fold, self._stored)
+    def _folded(self, fold: Fold[Any], stored: Stored) -> Any:
+        """Return the answer of a fold of a selection: here by threads of this process."""
+        return compute(fold, stored)
 
     def _gathered(self, mapped: Mapped) -> Any:
         """Return an elementwise result in memory: here computed by this process."""
@@ -223,7 +224,9 @@ class Computing(ABC):
         return self._computed(NonzeroSearch(self._stored.shape, stacked=True), into)
 
     def tensordot(self, other: Any, axes: Any = 2, into: str | None = None) -> Any:
-        """Return the product with an array, summed over pairs of axes, as `numpy.tensordot`. It is an array.
+        """Return the product with an array or a sparse tensor, summed over pairs of axes, as `numpy.tensordot`.
+
+        It is sparse where both are, or where nothing is summed with a sparse one; else it is an array.
 
         Raises
         ------
@@ -240,7 +243,7 @@ class Computing(ABC):
         return self._computed(contractions.tensordot(self._stored, _in_memory(other), axes), into)
 
     def dot(self, other: Any, into: str | None = None) -> Any:
-        """Return the product with an array over the last axis, as `numpy.dot`; see `tensordot`."""
+        """Return the product with an array or a sparse tensor over the last axis, as `numpy.dot`; see `tensordot`."""
         return self._computed(contractions.dot(self._stored, _in_memory(other)), into)
 
     def ttv(self, vectors: Any, axis: Any = None, into: str | None = None) -> Any:
@@ -309,7 +312,11 @@ class Computing(ABC):
 
     def _computed(self, fold: Fold[Any], into: str | None) -> Any:
         _check_into(into)
-        found = self._folded(fold)
+        stored = self._stored
+        stream = None if into is None else stream_of(fold, stored, self._folded)
+        if into is not None and stream is not None:
+            return self._written(into, stream, "bsgs" if stream.is_sparse else "ftsf")
+        found = self._folded(fold, stored)
         if isinstance(found, Elements):
             found = SparseTensor._trusted(found.coords, found.values, found.shape)
         return (
@@ -386,7 +393,8 @@ class Computing(ABC):
 
 def _turned(name: str, array: Any, given: dict[str, Any]) -> Any:
     """Return the product of an array with a stored tensor, by that of the tensor with the array."""
-    array, stored = np.asarray(array), given["b"]
+    array = array if isinstance(array, SparseTensor) else np.asarray(array)
+    stored = given["b"]
     ndim = len(stored._stored.shape)
     if name == "dot":
         axes: Any = ([-1], [max(ndim - 2, 0)]) if array.ndim and ndim else 0

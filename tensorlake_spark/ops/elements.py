@@ -137,7 +137,9 @@ class Elements:
             return type(result)(self._wrapped(r) for r in result)
         if not isinstance(result, Elements) or isinstance(result, type(self)):
             return result
-        return self._trusted(result._coords, result._values, result._shape, result._places)
+        out = self._trusted(result._coords, result._values, result._shape, result._places)
+        out._cached = result._cached
+        return out
 
 
 def _locked(array: Array) -> Array:
@@ -238,6 +240,22 @@ def without_zeros(elements: Elements) -> Elements:
         return found
     elements._cached["canonical"] = True
     return elements
+
+
+def known_canonical(
+    coords: Array | None, values: Array, shape: tuple[int, ...], places: Array | None = None
+) -> Elements:
+    """Return elements of which none is zero, so that nobody has to look for zeros again.
+
+    Examples
+    --------
+    >>> x = known_canonical(np.array([[2]]), np.array([7]), (3,))
+    >>> without_zeros(x) is x
+    True
+    """
+    out = Elements._trusted(coords, values, shape, places)
+    out._cached["canonical"] = True
+    return out
 
 
 def nonzero_bits(array: Array) -> Array:

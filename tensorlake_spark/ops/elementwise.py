@@ -20,7 +20,14 @@ from tensorlake_spark.ops.broadcasting import (
     repeated,
     values_at,
 )
-from tensorlake_spark.ops.elements import Elements, elements_at, nonzero, nonzero_elements
+from tensorlake_spark.ops.csr_matrix import cells_of, split_matrix
+from tensorlake_spark.ops.elements import (
+    Elements,
+    elements_at,
+    known_canonical,
+    nonzero,
+    nonzero_elements,
+)
 from tensorlake_spark.ops.lookup import look_up
 
 Array = np.ndarray[Any, Any]
@@ -367,11 +374,15 @@ def _is_compiled(ufunc: np.ufunc, a: Elements, b: Elements) -> bool:
 
 
 def _compiled(name: str, a: Elements, b: Elements) -> Elements:
-    """Return a function of two tensors by SciPy, for which they are matrices of one row: columns are places."""
+    """Return a function of two tensors by SciPy: as matrices, or with one row, whose columns are places."""
+    pair = [split_matrix(x, 1) if x.ndim == 2 else None for x in (a, b)]
+    if pair[0] is not None and pair[1] is not None:
+        found = getattr(pair[0], name)(pair[1])
+        return known_canonical(cells_of(found)[0], found.data, a.shape)  # SciPy leaves zeros out
     first, second = map(_one_row, (a, b))
     found = getattr(first, name)(second)
     places = found.indices.astype(np.int64, copy=False)
-    return elements_at(places, found.data, a.shape)
+    return known_canonical(None, found.data, a.shape, places)
 
 
 def _one_row(x: Elements) -> Any:

@@ -55,6 +55,17 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
     return found
 
 
+def is_axis_of_scalar(axis: Any, ndim: int) -> bool:
+    """Return whether this is the one axis that NumPy lets a scalar have where it reduces.
+
+    Examples
+    --------
+    >>> is_axis_of_scalar(-1, 0), is_axis_of_scalar(1, 0), is_axis_of_scalar(0, 2)
+    (True, False, False)
+    """
+    return ndim == 0 and isinstance(axis, (int, np.integer)) and axis in (0, -1)
+
+
 def refuse_out(out: Any) -> None:
     """Raise UnsupportedFunctionError if there is an array to write to.
 

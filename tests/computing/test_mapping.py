@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tensorlake_spark.computing import regions
 from tensorlake_spark.computing.mapping import Mapped
+from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.writing import source
 
@@ -68,7 +69,7 @@ def test_an_interrupted_result_leaves_nothing(lake, small_regions, monkeypatch):
 
 def test_dtypes_and_shapes_that_do_not_go_together_are_refused(lake):
     ref = lake.write("x", np.ones((3, 4)))
-    with pytest.raises(ValueError, match="broadcast"):
+    with pytest.raises(InvalidTensorError, match="do not broadcast"):
         ref.view + np.ones(3)
     with pytest.raises(TypeError):
         np.bitwise_and(ref, 1)

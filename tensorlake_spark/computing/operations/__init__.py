@@ -2,6 +2,6 @@
 
 `reduction_kernels` are what a reduction computes, in the dtypes of `state_dtypes`; `block_reductions` fold them over
 dense tensors, `element_reductions` over sparse ones, through `cell_tables`. `index_searches` look for positions,
-`contractions` multiply with arrays. `tiles` are the partial of a dense answer; `accumulation` reduces dense blocks
+`contractions` multiply with arrays, `sparse_contractions` with sparse tensors. `tiles` are the partial of a dense answer; `accumulation` reduces dense blocks
 straight into it, by `dense_loops`, which numba compiles. May import `fold` and `operand` of ``computing``, and below.
 """

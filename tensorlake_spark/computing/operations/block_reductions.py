@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.fold import AxesFold, Block, Fold, Place
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.accumulation import accumulate, has_loop
 from tensorlake_spark.computing.operations.element_reductions import ElementReduction
@@ -31,7 +31,7 @@ from tensorlake_spark.computing.operations.tiles import (
     unite,
     whole,
 )
-from tensorlake_spark.errors import UnsupportedFunctionError
+from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.ops.numpy_arguments import axes_of
 
 Array = np.ndarray[Any, Any]
@@ -86,7 +86,7 @@ def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class BlockReduction(Fold[Tiles]):
+class BlockReduction(AxesFold[Tiles]):
     """A reduction of a dense tensor: the partial is the tiles of the answer that blocks lie over.
 
     Attributes
@@ -306,7 +306,7 @@ def norm_axes(axis: Any, order: Any, ndim: int) -> tuple[Any, Any]:
     if several == 2 and order in (None, "fro", "f"):
         return axis, None
     if several > 2 or several == 0 or (several == 1 and isinstance(order, str)):
-        raise ValueError(
+        raise InvalidTensorError(
             f"ord={order!r} and axis={axis!r}: a norm is of one axis, or of two with ord=None or 'fro'"
         )
     raise UnsupportedFunctionError(

@@ -1,11 +1,11 @@
-"""Products with arrays in memory: tensordot, dot, and those of tensor decompositions, as one fold."""
+"""Products with what is in memory: tensordot, dot, and those of tensor decompositions, as one fold."""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,11 @@ from tensorlake_spark.computing.operations.element_reductions import (
     run_starts,
 )
 from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
+from tensorlake_spark.computing.operations.sparse_contractions import SparseContraction
 from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
-from tensorlake_spark.indexing.coords import ravel, sort_places
+from tensorlake_spark.indexing import Box
+from tensorlake_spark.indexing.coords import check_shape, ravel, sort_places
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of
 
@@ -86,6 +88,21 @@ class Contraction(Fold[Any]):
         out = np.asarray(out, self.dtype).reshape(shape)
         return out[()] if not out.ndim else out
 
+    @property
+    def answer_shape(self) -> tuple[int, ...]:
+        lengths = self._lengths
+        return tuple(lengths[k] for k in self.axes)
+
+    def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
+        sides = dict(zip(self.axes, box.slices(), strict=True))
+        key = tuple(sides.get(k, slice(None)) for k in range(len(self.shape)))
+        operands = tuple(
+            (array[tuple(sides.get(k, slice(None)) for k in numbers)], numbers)
+            for array, numbers in self.operands
+        )
+        shape = tuple(len(range(n)[side]) for n, side in zip(self.shape, key, strict=True))
+        return key, replace(self, shape=shape, operands=operands)
+
     def _cells(self, block: Elements) -> Cells:
         """Return the products of elements, summed for each cell of the axes of theirs that stay."""
         step = max(1, _AT_ONCE // max(1, math.prod(self._lengths[k] for k in self._new)))
@@ -146,15 +163,16 @@ class Contraction(Fold[Any]):
         return ElementReduction(self._adding, self.shape, ())
 
 
-def tensordot(stored: Stored, other: Any, axes: Any = 2) -> Contraction:
-    """Return the fold of `numpy.tensordot` with an array.
+def tensordot(stored: Stored, other: Any, axes: Any = 2) -> Fold[Any]:
+    """Return the fold of `numpy.tensordot` with an array, or with a sparse tensor.
 
     Raises
     ------
     InvalidTensorError
         If the lengths of paired axes differ. AxisError if there is no such axis.
     """
-    array, ndim = _array("tensordot", other), len(stored.shape)
+    array = other if isinstance(other, Elements) else np.asarray(other)
+    ndim = len(stored.shape)
     if not isinstance(axes, (tuple, list)):
         count = operator.index(axes)
         pairs: Any = range(ndim - count, ndim), range(count)
@@ -173,20 +191,25 @@ def tensordot(stored: Stored, other: Any, axes: Any = 2) -> Contraction:
     for a, b in zip(mine, theirs, strict=True):
         numbers[b] = a
     kept = [k for k in range(ndim) if k not in mine]
+    if isinstance(array, Elements):
+        check_shape([*(stored.shape[k] for k in kept), *np.delete(array.shape, theirs).tolist()])
+        dtype = np.result_type(stored.dtype, array.dtype)
+        is_sparse = stored.is_sparse or not mine
+        return SparseContraction(stored.shape, dtype, array, tuple(numbers), is_sparse)
     return _contraction(
         stored, [(array, tuple(numbers))], [*kept, *(k for k in numbers if k >= ndim)]
     )
 
 
-def dot(stored: Stored, other: Any) -> Contraction:
-    """Return the fold of `numpy.dot`: over the last axis, and the last but one of an array.
+def dot(stored: Stored, other: Any) -> Fold[Any]:
+    """Return the fold of `numpy.dot`: over the last axis, and the last but one of the other.
 
     Raises
     ------
     InvalidTensorError
         If their lengths differ.
     """
-    array = _array("dot", other)
+    array = other if isinstance(other, Elements) else np.asarray(other)
     if not array.ndim or not stored.shape:
         return tensordot(stored, array, 0)
     return tensordot(stored, array, ([-1], [max(array.ndim - 2, 0)]))

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.fold import AxesFold, Block, Place
 from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, tables
 from tensorlake_spark.computing.operations.reduction_kernels import Kernel
 from tensorlake_spark.indexing.coords import ravel, sort_places
@@ -53,7 +53,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class ElementReduction(Fold[Cells]):
+class ElementReduction(AxesFold[Cells]):
     """A reduction of a sparse tensor; zeros that are not stored are counted once, at the end.
 
     Attributes are those of `BlockReduction`.

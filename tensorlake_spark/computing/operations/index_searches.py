@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.fold import AxesFold, Block, Fold, Place
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.accumulation import accumulate, has_loop
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
@@ -53,7 +53,7 @@ def search(stored: Stored, name: str, axis: int | None = None, keepdims: bool = 
 
 
 @dataclass(frozen=True)
-class BlockSearch(Fold[Tiles]):
+class BlockSearch(AxesFold[Tiles]):
     """The first largest or smallest element of a dense tensor: states are values and their places.
 
     Attributes
@@ -165,7 +165,7 @@ class BlockSearch(Fold[Tiles]):
 
 
 @dataclass(frozen=True)
-class ElementSearch(Fold[Cells]):
+class ElementSearch(AxesFold[Cells]):
     """The first largest or smallest element of a sparse tensor.
 
     Parts of the partial have cells, places in them, and values, sorted by the first two. Of a cell that has a better

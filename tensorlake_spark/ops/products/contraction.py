@@ -14,8 +14,17 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
-from tensorlake_spark.indexing.coords import check_shape, combine, ravel, unravel
+from tensorlake_spark.indexing.coords import check_shape, combine, unravel
 from tensorlake_spark.kernel_switch import compiled
+from tensorlake_spark.ops.csr_matrix import (
+    ROOMY,
+    SCIPY_DTYPES,
+    cells_of,
+    csr_of,
+    kept_matrix,
+    keys_of,
+    lengths_of,
+)
 from tensorlake_spark.ops.elements import Elements, canonical
 from tensorlake_spark.ops.numpy_arguments import axes_of
 
@@ -26,9 +35,6 @@ Label = int | str
 _LOOPS = "tensorlake_spark.ops.products.product_loops"
 _COMPILED = np.typecodes["AllInteger"] + "fdFD"
 _SHORT = 16 << 10  # bytes below which NumPy is as fast as a call of a compiled loop
-_ROOMY = 4  # an index space of so many times the elements gets no pointer for each index
-SCIPY_DTYPES = "?" + np.typecodes["AllInteger"] + "fdgFDG"
-"""Characters of the dtypes that SciPy has matrices of."""
 
 
 def operand(value: Any) -> Operand:
@@ -145,7 +151,7 @@ def to_csr(x: Elements, rows: int | Iterable[int] = 0) -> Any:
         raise InvalidTensorError(
             f"scipy.sparse has no matrices of dtype {x.dtype}; convert it with .astype(...)"
         )
-    return _matrix(x, axes, tuple(k for k in range(x.ndim) if k not in axes))
+    return kept_matrix(x, axes, tuple(k for k in range(x.ndim) if k not in axes))
 
 
 def same_lengths(
@@ -185,7 +191,7 @@ def _only(x: Operand, axes: Sequence[int]) -> Operand:
     """Return a tensor without the other axes, which have length 1."""
     if len(axes) == x.ndim:
         return x
-    shape = tuple(_lengths(x, axes))
+    shape = tuple(lengths_of(x, axes))
     if not isinstance(x, Elements):
         return x.reshape(shape)
     return Elements._trusted(x.coords[list(axes)], x.values, shape, x._places)
@@ -267,8 +273,8 @@ def _dense_product(x: Elements, rows: list[int], inner: list[int], dense: Array)
     """Return a tensor as a matrix times a dense one, dense."""
     vectors = dense[:, 0] if dense.shape[1] == 1 else dense
     if dense.shape[1] == 1 and [*inner, *rows] == list(range(x.ndim)):  # its transpose is sorted
-        return np.asarray(_matrix(x, inner, rows).T @ vectors)
-    matrix = _matrix(x, rows, inner)
+        return np.asarray(kept_matrix(x, inner, rows).T @ vectors)
+    matrix = kept_matrix(x, rows, inner)
     loops = loops_for("spmm", dense.dtype, x.values.nbytes) if dense.shape[1] > 1 else None
     if loops is None or matrix.dtype != dense.dtype:
         return np.asarray(matrix @ vectors)
@@ -291,14 +297,14 @@ def _sparse_product(
         )
     if not cols and set(rows) <= set(inner):
         return _matched(a, rows, inner, b, across, shape)
-    heads, tails = _lengths(a, rows), _lengths(b, cols)
-    cells = math.prod(heads), math.prod(_lengths(a, inner)), math.prod(tails)
-    if max(cells) <= _ROOMY * (a.nnz + b.nnz):
-        found, values = _matrix_product(_matrix(a, rows, inner), _matrix(b, across, cols))
+    heads, tails = lengths_of(a, rows), lengths_of(b, cols)
+    cells = math.prod(heads), math.prod(lengths_of(a, inner)), math.prod(tails)
+    if max(cells) <= ROOMY * (a.nnz + b.nnz):
+        found, values = _matrix_product(kept_matrix(a, rows, inner), kept_matrix(b, across, cols))
     else:
-        of_row, row = np.unique(_keys(a, rows), return_inverse=True)
-        of_col, col = np.unique(_keys(b, cols), return_inverse=True)
-        both = np.concatenate((_keys(a, inner), _keys(b, across)))
+        of_row, row = np.unique(keys_of(a, rows), return_inverse=True)
+        of_col, col = np.unique(keys_of(b, cols), return_inverse=True)
+        both = np.concatenate((keys_of(a, inner), keys_of(b, across)))
         of_inner, between = np.unique(both, return_inverse=True)
         n = len(of_inner)
         found, values = _matrix_product(
@@ -321,14 +327,6 @@ def _matrix_product(a: Any, b: Any) -> tuple[Array, Array]:
     """Return the product of two matrices: rows and columns, shape (2, n), in C order, and values."""
     # By columns, and then by rows: that sorts in linear time.
     return cells_of((a.tocsc() @ b.tocsc()).tocsr())
-
-
-def cells_of(matrix: Any) -> tuple[Array, Array]:
-    """Return rows and columns, shape (2, n), and values of a matrix of SciPy with sorted rows."""
-    cells = np.empty((2, matrix.nnz), np.int64)
-    cells[0] = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    cells[1] = matrix.indices
-    return cells, matrix.data
 
 
 def loops_for(loop: str, dtype: np.dtype[Any], nbytes: int) -> Any:
@@ -357,7 +355,7 @@ def _matched(
     shape: tuple[int, ...],
 ) -> Elements:
     """Return the product of two tensors that have all axes in common, summed over those that are not rows."""
-    keys = _keys(a, inner), _keys(b, across)
+    keys = keys_of(a, inner), keys_of(b, across)
     loops = loops_for("matches", np.dtype(np.int64), keys[0].nbytes + keys[1].nbytes)
     if loops is not None and inner == across == list(range(a.ndim)):
         mine, yours = loops.matches(*keys)
@@ -368,42 +366,3 @@ def _matched(
         return canonical(a.coords[rows][:, mine], values, shape, "sum")
     total = combine(values, np.zeros(min(1, len(values)), np.int64), "sum")
     return canonical(np.empty((0, len(total)), np.int64), total, ())
-
-
-def _lengths(x: Operand, axes: Iterable[int]) -> list[int]:
-    return [x.shape[axis] for axis in axes]
-
-
-def _keys(x: Elements, axes: Sequence[int]) -> Array:
-    """Return the place of every element among the cells of some axes."""
-    return x.coords[axes[0]] if len(axes) == 1 else ravel(x.coords[list(axes)], _lengths(x, axes))
-
-
-def _matrix(x: Elements, rows: Sequence[int], cols: Sequence[int]) -> Any:
-    """Return the matrix of some axes and others, which is kept; an axis may be in both."""
-    key = "csr", tuple(rows), tuple(cols)
-    if key not in x._cached:
-        shape = math.prod(_lengths(x, rows)), math.prod(_lengths(x, cols))
-        order = [*rows, *(axis for axis in cols if axis not in rows)]
-        is_sorted = order == list(range(x.ndim))
-        x._cached[key] = csr_of(_keys(x, rows), _keys(x, cols), x.values, shape, is_sorted)
-    return x._cached[key]
-
-
-def csr_of(rows: Array, cols: Array, values: Array, shape: tuple[int, int], is_sorted: bool) -> Any:
-    """Return a read-only matrix of SciPy; ``is_sorted`` if rows ascend, and columns in each of them."""
-    from scipy import sparse
-
-    # Half the memory, where the numbers fit.
-    word = np.int32 if max(*shape, len(values)) < 1 << 31 else np.int64
-    cols = cols.astype(word, copy=False)
-    if is_sorted:
-        ends = np.zeros(shape[0] + 1, word)
-        np.cumsum(np.bincount(rows, minlength=shape[0]), out=ends[1:])
-        out = sparse.csr_array((values, cols, ends), shape)
-        out.has_canonical_format = True
-    else:
-        out = sparse.coo_array((values, (rows.astype(word, copy=False), cols)), shape).tocsr()
-    for array in (out.data, out.indices, out.indptr):
-        array.flags.writeable = False
-    return out

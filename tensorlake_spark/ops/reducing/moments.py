@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
-from tensorlake_spark.ops.elements import Elements, without_zeros
+from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
 from tensorlake_spark.ops.numpy_arguments import axes_of, refuse_out
 from tensorlake_spark.ops.reducing import reductions
 from tensorlake_spark.ops.reducing.groups import Groups
@@ -44,7 +44,7 @@ def mean(
     np.float64(4.0)
     """
     refuse_out(out)
-    groups = Groups(x, axis, keepdims, where)
+    groups = _groups(x, axis, keepdims, where)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         empty = np.mean(np.zeros(1, x.dtype), dtype=dtype)
@@ -72,7 +72,8 @@ def nanmean(
     if x.dtype.kind not in "fc":
         return mean(x, axis, dtype, out, keepdims, where=where)
     refuse_out(out)
-    groups = Groups(x, axis, keepdims, where)
+    np.nanmean(np.ones(1, x.dtype), dtype=dtype)  # which refuses dtypes
+    groups = _groups(x, axis, keepdims, where)
     valid, lengths, _ = _valid(groups)
     found = _mean(groups, np.where(valid, groups.values, 0), lengths, _between(x.dtype, dtype))
     _warn("Mean of empty slice", lengths)
@@ -249,8 +250,7 @@ def _matrix_norm(x: Elements, order: Any, axes: tuple[int, ...], keepdims: bool)
         return reductions.sum(found, axes, keepdims=keepdims)
     if order == 2 and x.ndim == 2:
         found = _largest_singular_value(x)
-        coords = np.zeros((2, 1), np.int64)
-        return Elements._trusted(coords, found[None], (1, 1)) if keepdims else found
+        return elements_at(np.zeros(1, np.int64), found[None], (1, 1)) if keepdims else found
     if order in ("nuc", 2, -2):
         raise UnsupportedFunctionError(
             f"the norm {order!r} needs all singular values of dense matrices; "
@@ -266,12 +266,18 @@ def _largest_singular_value(x: Elements) -> Any:
     from scipy.sparse import coo_array
     from scipy.sparse.linalg import svds
 
+    np.linalg.norm(np.zeros((1, 1), x.dtype), 2)  # which refuses halves
+    x = without_zeros(x)
     if not x.nnz or min(x.shape) == 1:
         return norm(x)
     values = x.values.astype(np.promote_types(x.dtype, np.float32), copy=False)
     if not np.isfinite(values).all():
         return values.real.dtype.type(np.nan)
     matrix = coo_array((values, tuple(x.coords)), x.shape).tocsr()
+    if min(x.shape) == 2:  # too small for an iteration
+        tall = matrix if matrix.shape[1] == 2 else matrix.T
+        square: Any = (tall.conj().T @ tall).toarray()
+        return np.sqrt(np.linalg.eigvalsh(square)[-1]).astype(x.values.real.dtype)
     # Always from the same vector, so that the same tensor has the same norm.
     start = np.random.default_rng(0).standard_normal(min(x.shape)).astype(values.dtype)
     found: Any = svds(matrix, k=1, return_singular_vectors=False, v0=start)
@@ -298,30 +304,42 @@ def _var(
         if ddof:
             raise InvalidTensorError("ddof and correction mean the same; give one of them")
         ddof = correction
-    groups = Groups(x, axis, keepdims, where)
-    result_dtype = np.var(np.zeros(1, x.dtype), dtype=dtype).dtype
+    skip_nan = skip_nan and x.dtype.kind in "fc"
+    groups = _groups(x, axis, keepdims, where)
+    result_dtype = (np.nanvar if skip_nan else np.var)(np.ones(2, x.dtype), dtype=dtype).dtype
+    if root and (groups.shape or keepdims):
+        np.sqrt(np.ones(1, result_dtype), out=np.ones(1, result_dtype))  # it refuses integers
     between = _between(x.dtype, dtype)
-    values = groups.values.astype(between, copy=False)
-    counts, lengths = groups.counts, groups.length
+    values, counts, lengths = groups.values, groups.counts, groups.length
     with np.errstate(all="ignore"):
-        if skip_nan and x.dtype.kind in "fc":
+        if skip_nan:
             valid, lengths, counts = _valid(groups)
-            center = _mean(groups, np.where(valid, values, 0), lengths, between)
-            apart = np.where(valid, values - groups.spread(center), 0)
-        else:
-            center = _mean(groups, values, lengths, between)
-            apart = values - groups.spread(center)
+            values = np.where(valid, values, values.dtype.type(0))
+        # NumPy cuts the mean to integers if these are asked for, and not the elements that it is taken from.
+        center = _mean(groups, values, lengths, between).astype(between, copy=False)
+        apart = values - groups.spread(center)
+        if skip_nan:
+            apart = np.where(valid, apart, apart.dtype.type(0)).astype(x.dtype, copy=False)
         holes = lengths - counts
-        apart_all = groups.reduce(np.add, _squares(apart))
+        apart_all = groups.reduce(np.add, _squares(apart).astype(between, copy=False))
         # What is not stored is as far from the mean as zero is.
-        apart_all = apart_all + np.where(holes > 0, holes * _squares(center), 0)
+        far = x.dtype.type(0) - center
+        far = _squares(far.astype(x.dtype) if skip_nan else far).astype(between, copy=False)
+        apart_all = (apart_all + np.where(holes > 0, holes * far, 0)).astype(between, copy=False)
         freedom = np.maximum(lengths - ddof, 0)
         found = np.true_divide(apart_all, freedom)
         if skip_nan:
             found = np.where(lengths - ddof <= 0, np.nan, found)
-        found = np.sqrt(found) if root else found
+        found = np.sqrt(found.astype(result_dtype, copy=False)) if root else found
     _warn("Degrees of freedom <= 0 for slice", freedom)
     return _finished(groups, found, result_dtype, groups.length - ddof > 0)
+
+
+def _groups(x: Elements, axis: Any, keepdims: bool, where: Any) -> Groups:
+    """Return the groups of a tensor. A scalar has no axis here, though it has one in a sum, as in NumPy."""
+    if where is True:
+        axes_of(axis, x.ndim)
+    return Groups(x, axis, keepdims, where)
 
 
 def _between(dtype: np.dtype[Any], wanted: Any) -> np.dtype[Any]:

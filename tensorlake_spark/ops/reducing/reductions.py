@@ -285,6 +285,8 @@ def total(groups: Groups, values: Array, dtype: Any) -> Array:
     is_small = dtype.itemsize <= 2 and dtype.kind not in "iub"
     if dtype.kind == "b":
         return groups.reduce(np.add, values.astype(bool), np.int64).astype(bool)
+    if is_small:  # each number is a half, before they are added up
+        values = values.astype(dtype, copy=False)
     return groups.reduce(np.add, values, np.float32 if is_small else dtype).astype(
         dtype, copy=False
     )

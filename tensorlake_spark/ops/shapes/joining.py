@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorlake_spark.errors import DenseResultError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape, sort_places, unravel
-from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
+from tensorlake_spark.ops.elements import Elements, elements_at, known_canonical, without_zeros
 from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.numpy_arguments import axis_of, refuse_out
 from tensorlake_spark.ops.reducing.index_reductions import nonzero
@@ -84,7 +84,7 @@ def concatenate(
     [[1, 2]]
     """
     refuse_out(out)
-    tensors = [elements_of(x) for x in arrays]
+    tensors = [without_zeros(elements_of(x)) for x in arrays]
     if not tensors:
         raise InvalidTensorError("need at least one tensor to concatenate")
     if axis is None:
@@ -104,12 +104,14 @@ def concatenate(
     dtype = np.concatenate(empty, dtype=dtype, casting=casting).dtype
     length = sum(x.shape[axis] for x in tensors)
     shape = check_shape((*first.shape[:axis], length, *first.shape[axis + 1 :]))
-    values = np.concatenate([x.values for x in tensors]).astype(dtype, copy=False)
+    values = np.concatenate([x.values for x in tensors], dtype=dtype, casting="unsafe")
     if not axis and all(x._coords is not None for x in tensors):
         coords, before = np.concatenate([x.coords for x in tensors], axis=1), 0
         for x, end in zip(tensors, np.cumsum([x.nnz for x in tensors]), strict=True):
             coords[0, end - x.nnz : end] += before
             before += x.shape[0]
+        if all(x.dtype == dtype for x in tensors):  # else a value may have become zero
+            return known_canonical(coords, values, shape)
         return without_zeros(Elements._trusted(coords, values, shape))
     inner = math.prod(first.shape[axis + 1 :])
     places, before = [], 0

@@ -21,8 +21,9 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.indexing.coords import check_shape, sort_places
 from tensorlake_spark.ops import broadcasting
-from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
-from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of
+from tensorlake_spark.ops.csr_matrix import cells_of, split_matrix
+from tensorlake_spark.ops.elements import Elements, elements_at, known_canonical, without_zeros
+from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of, is_axis_of_scalar
 
 Array = np.ndarray[Any, Any]
 
@@ -97,7 +98,21 @@ def transpose(x: Elements, axes: Any = None) -> Elements:
         raise AxisError(f"axes {axes} do not match a tensor of {x.ndim} axes; name each once")
     if axes == tuple(range(x.ndim)):
         return without_zeros(x)
-    return arranged([x.coords[k] for k in axes], x.values, tuple(x.shape[k] for k in axes))
+    shape = tuple(x.shape[k] for k in axes)
+    lead = axes.index(0)
+    if axes == (
+        *range(x.ndim - lead, x.ndim),
+        *range(x.ndim - lead),
+    ):  # a matrix, if axes are grouped
+        x = without_zeros(x)
+        matrix = split_matrix(x, x.ndim - lead)
+        if matrix is not None:  # which SciPy turns by counting
+            cells, values = cells_of(matrix.T.tocsr())
+            if x.ndim == 2:
+                return known_canonical(cells, values, shape)
+            places = cells[0] * matrix.shape[0] + cells[1]
+            return known_canonical(None, values, shape, places)
+    return arranged([x.coords[k] for k in axes], x.values, shape)
 
 
 def matrix_transpose(x: Elements) -> Elements:
@@ -164,7 +179,7 @@ def squeeze(x: Elements, axis: Any = None) -> Elements:
     >>> squeeze(Elements._trusted(np.array([[2], [0]]), np.array([5]), (3, 1))).shape
     (3,)
     """
-    if axis is None:
+    if axis is None or is_axis_of_scalar(axis, x.ndim):
         gone = tuple(k for k, n in enumerate(x.shape) if n == 1)
     else:
         gone = axes_of(axis, x.ndim)

@@ -153,8 +153,8 @@ class SparkTensor(Computing, NDArrayOperatorsMixin):
     def _stored(self) -> Stored:
         return self._of
 
-    def _folded(self, fold: Fold[Any]) -> Any:
-        return tree.compute(self._session, fold, self._of)
+    def _folded(self, fold: Fold[Any], stored: Stored) -> Any:
+        return tree.compute(self._session, fold, stored)
 
     def _gathered(self, mapped: Mapped) -> Any:
         return tree.gather(self._session, mapped)

@@ -105,3 +105,10 @@ def test_the_extreme_of_a_huge_tensor():
     assert x.argmax() == 2**61 + 7
     assert x.argmin() == 5 * 2**31 + 7
     assert x.first_index((">=", 0)) == 0
+
+
+def test_a_scalar_has_one_axis_to_search():
+    x = tl.SparseTensor.from_dense(np.array(7))
+    assert x.argmax(axis=0) == x.argmin(axis=-1) == 0
+    with pytest.raises(tl.AxisError):
+        x.argmax(axis=1)

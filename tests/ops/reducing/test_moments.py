@@ -115,3 +115,39 @@ def test_norms_that_are_none_say_so():
 def test_a_mean_that_is_given_is_refused():
     with pytest.raises(TypeError, match="mean="):
         np.var(tl.SparseTensor([[1]], [2.0], (3,)), mean=0)
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd", "mean", "nanmean"])
+@pytest.mark.parametrize("of", ["int16", "uint64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("wanted", ["bool", "int8", "uint8", "int64", "float32", "complex128"])
+@pytest.mark.parametrize("axis", [None, 0])
+def test_a_dtype_for_sums_is_taken_or_refused_as_by_numpy(name, of, wanted, axis):
+    dense = np.array([[4, 3, 0, 1], [2, 5, 3, 5], [0, 1, 0, 4]]).astype(of)
+    x, function = tl.SparseTensor.from_dense(dense), getattr(np, name)
+    options = {"axis": axis, "dtype": wanted}
+    check_like_numpy(lambda: function(x, **options), lambda: function(dense, **options), rough=10)
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std", "nanmean", "nanvar", "nanstd"])
+def test_a_scalar_has_no_axis_for_a_mean(name):
+    x = tl.SparseTensor.from_dense(np.array(2.0))
+    with pytest.raises(tl.AxisError):
+        getattr(np, name)(x, axis=0)
+
+
+def test_more_degrees_of_freedom_than_integers_are_infinite():
+    dense = np.array([[5, 0], [-4, 0], [0, 0]])
+    with pytest.warns(RuntimeWarning, match="Degrees"):
+        found = np.nanvar(tl.SparseTensor.from_dense(dense), axis=0, ddof=3)
+    np.testing.assert_array_equal(found.todense(), [np.inf, np.nan])
+
+
+def test_the_largest_singular_value_of_small_zero_and_half_matrices():
+    for dense in (np.zeros((4, 3)), np.array([[0, -3], [4 + 3j, 0], [4, 1j]]), np.eye(2, 9)):
+        x = tl.SparseTensor.from_dense(dense)
+        np.testing.assert_allclose(x.norm(2), np.linalg.norm(dense, 2), atol=1e-12)
+    stored_zeros = tl.SparseTensor([[0, 2], [1, 0]], [0, 0], (4, 3))
+    assert stored_zeros.norm(2) == 0
+    assert stored_zeros.norm(2, keepdims=True).nnz == 0
+    with pytest.raises(TypeError, match="float16"):
+        tl.SparseTensor.from_dense(np.eye(2, dtype=np.float16)).norm(2)

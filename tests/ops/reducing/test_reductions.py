@@ -105,3 +105,11 @@ def test_nan_alone_is_warned_about():
     x = tl.SparseTensor([[0, 1]], [np.nan, np.nan], (2,))
     with pytest.warns(RuntimeWarning, match="All-NaN"):
         assert np.isnan(np.nanmin(x))
+
+
+def test_numbers_become_halves_before_they_are_added_up():
+    dense = np.array([[10**9, -(10**9)], [3, 4]])
+    x = tl.SparseTensor.from_dense(dense)
+    with np.errstate(all="ignore"):
+        wanted = dense.sum(axis=1, dtype=np.float16)
+        np.testing.assert_array_equal(x.sum(axis=1, dtype=np.float16).todense(), wanted)

@@ -106,3 +106,10 @@ def test_another_shape_shares_the_values():
     x = tl.SparseTensor([[0, 1], [1, 0]], [5.0, 7.0], (2, 2))
     assert np.shares_memory(x.reshape(4).values, x.values)
     assert x.reshape(2, 2).coords is x.coords
+
+
+def test_a_scalar_has_one_axis_to_squeeze():
+    x = tl.SparseTensor.from_dense(np.array(7))
+    assert np.squeeze(x, 0).shape == np.squeeze(x, -1).shape == ()
+    with pytest.raises(tl.AxisError):
+        np.squeeze(x, 1)

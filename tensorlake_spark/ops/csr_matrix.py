@@ -1,0 +1,116 @@
+"""A tensor as a matrix of SciPy: some axes form its rows, others its columns. It is kept on the tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.indexing.coords import ravel
+from tensorlake_spark.ops.elements import Elements
+
+Array = np.ndarray[Any, Any]
+
+SCIPY_DTYPES = "?" + np.typecodes["AllInteger"] + "fdgFDG"
+"""Characters of the dtypes that SciPy has matrices of."""
+
+ROOMY = 4
+"""An index space of more than so many times the elements gets no pointer for each index."""
+
+_AT_ONCE = 1 << 16  # elements whose rows are counted together
+_MANY = 1 << 12  # elements below which making a matrix costs more than it saves
+
+
+def kept_matrix(x: Elements, rows: Sequence[int], cols: Sequence[int]) -> Any:
+    """Return the matrix of some axes and others, which is kept; an axis may be in both.
+
+    Examples
+    --------
+    >>> x = Elements._trusted(np.array([[0, 2], [1, 0]]), np.array([5, 7]), (3, 2))
+    >>> kept_matrix(x, (1,), (0,)).toarray().tolist()
+    [[0, 0, 7], [5, 0, 0]]
+    """
+    key = "csr", tuple(rows), tuple(cols)
+    if key not in x._cached:
+        shape = math.prod(lengths_of(x, rows)), math.prod(lengths_of(x, cols))
+        order = [*rows, *(axis for axis in cols if axis not in rows)]
+        is_sorted = order == list(range(x.ndim))
+        x._cached[key] = csr_of(keys_of(x, rows), keys_of(x, cols), x.values, shape, is_sorted)
+    return x._cached[key]
+
+
+def split_matrix(x: Elements, lead: int) -> Any:
+    """Return the matrix whose rows are the first axes and whose columns are the others; None where it does not pay.
+
+    It does not for few elements, for many more rows or columns than elements, and for dtypes that SciPy lacks.
+
+    Examples
+    --------
+    >>> split_matrix(Elements._trusted(np.array([[0], [1]]), np.array([5]), (3, 2)), 1) is None
+    True
+    """
+    sides = math.prod(x.shape[:lead]), math.prod(x.shape[lead:])
+    if x.nnz < _MANY or max(sides) > ROOMY * x.nnz or x.dtype.char not in SCIPY_DTYPES:
+        return None
+    return kept_matrix(x, range(lead), range(lead, x.ndim))
+
+
+def cells_of(matrix: Any) -> tuple[Array, Array]:
+    """Return rows and columns, shape (2, n), and values of a matrix of SciPy with sorted rows."""
+    cells = np.empty((2, matrix.nnz), np.int64)
+    ends, counts = matrix.indptr, np.diff(matrix.indptr)
+    first = 0
+    while first < matrix.shape[0]:  # some rows at a time: their numbers stay in the cache
+        most = min(int(ends[first]) + _AT_ONCE, len(matrix.data))
+        last = int(np.searchsorted(ends, ends.dtype.type(most)))
+        last = min(max(last, first + 1), matrix.shape[0])
+        cells[0, ends[first] : ends[last]] = np.repeat(np.arange(first, last), counts[first:last])
+        first = last
+    cells[1] = matrix.indices
+    return cells, matrix.data
+
+
+def run_sums(values: Array, starts: Array) -> Array:
+    """Return the sums of runs of numbers, many of them short, sooner than ``np.add.reduceat`` does.
+
+    Examples
+    --------
+    >>> run_sums(np.array([1.0, 2.0, 4.0]), np.array([0, 2]))
+    array([3., 4.])
+    """
+    from scipy.sparse import csr_array
+
+    ends = np.append(starts, len(values))
+    runs = csr_array((values, np.zeros(len(values), ends.dtype), ends), (len(starts), 1))
+    return np.asarray(runs @ np.ones(1, values.dtype))
+
+
+def lengths_of(x: Any, axes: Iterable[int]) -> list[int]:
+    """Return the lengths of some axes."""
+    return [x.shape[axis] for axis in axes]
+
+
+def keys_of(x: Elements, axes: Sequence[int]) -> Array:
+    """Return the place of every element among the cells of some axes."""
+    return x.coords[axes[0]] if len(axes) == 1 else ravel(x.coords[list(axes)], lengths_of(x, axes))
+
+
+def csr_of(rows: Array, cols: Array, values: Array, shape: tuple[int, int], is_sorted: bool) -> Any:
+    """Return a read-only matrix of SciPy; ``is_sorted`` if rows ascend, and columns in each of them."""
+    from scipy import sparse
+
+    # Half the memory, where the numbers fit.
+    word = np.int32 if max(*shape, len(values)) < 1 << 31 else np.int64
+    cols = cols.astype(word, copy=False)
+    if is_sorted:
+        ends = np.zeros(shape[0] + 1, word)
+        np.cumsum(np.bincount(rows, minlength=shape[0]), out=ends[1:])
+        out = sparse.csr_array((values, cols, ends), shape)
+        out.has_canonical_format = True
+    else:
+        out = sparse.coo_array((values, (rows.astype(word, copy=False), cols)), shape).tocsr()
+    for array in (out.data, out.indices, out.indptr):
+        array.flags.writeable = False
+    return out
