@@ -83,7 +83,9 @@ class PictureReading:
 
     def _sizes(self, positions: Array) -> list[Array | None]:
         """Return heights, widths and channels; of a null anything."""
-        if self._size is not None and self._kind.file_format() != "raw":  # there a null may have tiles
+        if (
+            self._size is not None and self._kind.file_format() != "raw"
+        ):  # there a null may have tiles
             return [np.full(len(positions), number) for number in self._size]
         return [self._column.numbers(name, positions) for name in _SIZES]
 
