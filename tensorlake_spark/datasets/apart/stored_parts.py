@@ -244,6 +244,14 @@ class StoredParts:
 
     # ------------------------------------------------------------------ both
 
+    def give_back_pages(self) -> None:
+        """Give back the mapped pages of all tables: what was read of them is not needed again soon."""
+        with self._lock:
+            tables = [table.snapshot for table in self._columns.values() if table is not None]
+            lake = [] if self._lake is None else [self._lake]
+        for snapshot in (self.stored.snapshot, *tables, *lake):
+            snapshot.maps.give_back()
+
     def _open(self, folder: str, kind: str) -> Snapshot | None:
         """Return the version of an inner table that belongs to the samples, None where it has none."""
         snapshot = self.stored.snapshot

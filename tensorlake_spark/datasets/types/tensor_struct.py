@@ -11,12 +11,18 @@ import pyarrow as pa
 
 from tensorlake_spark.datasets.types.base import MAX_BYTES, Array, Place, Tiled, field_of, is_valid
 from tensorlake_spark.errors import CorruptDataError, UnsupportedDtypeError
+from tensorlake_spark.rows.row import payloads
 from tensorlake_spark.tensor.spec import dtype_name, dtype_of
 
 FIELDS = (("dtype", pa.string()), ("shape", pa.list_(pa.int64())), ("data", pa.binary()))
 
 TENSOR = pa.struct([pa.field(name, kind) for name, kind in FIELDS])
 """What Spark calls TENSOR."""
+
+
+_LARGE = 4 << 10
+"""Bytes of a value from which on it is copied by itself: Arrow copies all values of a column at once, into memory of its
+own, and then they have to be copied again."""
 
 
 def struct_of(parts: Sequence[Array | Tiled | None], dtype: str, place: Place) -> pa.StructArray:
@@ -173,7 +179,7 @@ class Structs:
             raise CorruptDataError(
                 f"the data of a sample are not whole elements of {dtype}; its table was changed by others"
             )
-        flat = _native(np.array(whole).view(dtype.newbyteorder("<")), dtype)
+        flat = _native(_own(whole).view(dtype.newbyteorder("<")), dtype)
         starts = ((ends - ends[0]) // size).tolist()
         alike = self._common_shape()
         if alike is not None and self.given.all() and math.prod(alike) * self.count == flat.size:
@@ -215,8 +221,8 @@ class Structs:
             raise CorruptDataError(
                 f"not every sample is {dtype} of shape {shape}; its table was changed by others"
             )
-        flat = raw[ends[0] : ends[-1]].view(dtype.newbyteorder("<"))
-        return np.array(_native(flat, dtype)).reshape(self.count, *shape)
+        flat = _own(raw[ends[0] : ends[-1]]).view(dtype.newbyteorder("<"))
+        return _native(flat, dtype).reshape(self.count, *shape)
 
     def _common_shape(self) -> tuple[int, ...] | None:
         """Return the shape of all samples, None if they differ."""
@@ -230,12 +236,34 @@ class Structs:
 
 def bytes_of(array: pa.Array) -> tuple[Array, Array, Array]:
     """Return the bytes of a binary column, where each value begins and ends, and which are not null."""
+    if array.type == pa.binary_view() and (found := _large_bytes(array)) is not None:
+        return found
     wide = array.cast(pa.large_binary())
     raw = np.frombuffer(wide.buffers()[2] or b"", np.uint8)
     if not len(wide):
         return raw[:0], np.zeros(1, np.int64), np.zeros(0, bool)
     ends = np.frombuffer(wide.buffers()[1], np.int64)
     return raw, ends[wide.offset : wide.offset + len(wide) + 1], is_valid(wide)
+
+
+def _large_bytes(array: pa.Array) -> tuple[Array, Array, Array] | None:
+    """Return what `bytes_of` does, copied once into memory of its own; None where values are too small for that."""
+    valid = is_valid(array)
+    values = payloads(array, range(len(array)))
+    ends = np.zeros(len(array) + 1, np.int64)
+    np.cumsum([0 if value is None else len(value) for value in values], out=ends[1:])
+    if ends[-1] < _LARGE * len(array):
+        return None
+    raw = np.empty(ends[-1], np.uint8)
+    for value, start, stop in zip(values, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        if stop > start:
+            raw[start:stop] = np.frombuffer(value, np.uint8)
+    return raw, ends, valid
+
+
+def _own(part: Array) -> Array:
+    """Return bytes that nobody else has: a copy, unless they were copied by `bytes_of`."""
+    return part if part.base is not None and part.base.flags.owndata else np.array(part)
 
 
 def name_of(dtype: Any) -> str:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 
 import pyarrow as pa
 
+from tensorlake_spark.delta.store.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.storage import Storage
 
 _KEEP = 256 << 20
@@ -62,3 +63,10 @@ class MappedFiles:
                 while sum(buffer.size for _, buffer in self._maps.values()) > self._most:
                     self._maps.popitem(last=False)
         return mapped
+
+    def give_back(self) -> None:
+        """Give back the pages of all maps: they stay mapped, and no longer count as memory of the process."""
+        with self._lock:
+            buffers = [buffer for _, buffer in self._maps.values()]
+        for buffer in buffers:
+            give_back_pages(buffer.address, buffer.size)

@@ -60,11 +60,12 @@ class PictureReading:
         self._column = StoredColumn(parts, name, rows)
         self._plain = PlainReading(parts, (name,))
         self.n_random = 0 if transform is None else transform.n_random
-        self._stacks = transform is not None or _is_uniform(parts, name)
+        self._size = _only_size(parts, name)
+        self._stacks = transform is not None or self._size is not None
 
     def read(self, positions: Array) -> ReadPictures | pa.Table:
         files = self._column.payloads(positions)
-        numbers = [self._column.numbers(name, positions) for name in _SIZES]
+        numbers = self._sizes(positions)
         crcs = self._column.numbers("crc", positions, -1)
         if files is None or crcs is None or any(found is None for found in numbers):
             array = self._column.array(positions)
@@ -79,6 +80,14 @@ class PictureReading:
         if facts.format == "raw" and any(f is None and h for f, h in zip(files, heights.tolist())):
             return self._plain.read(positions)  # some are tiles, which lie elsewhere
         return ReadPictures(files, facts)
+
+    def _sizes(self, positions: Array) -> list[Array | None]:
+        """Return heights, widths and channels; of a null anything."""
+        if (
+            self._size is not None and self._kind.file_format() != "raw"
+        ):  # there a null may have tiles
+            return [np.full(len(positions), number) for number in self._size]
+        return [self._column.numbers(name, positions) for name in _SIZES]
 
     def nbytes(self, read: ReadPictures | pa.Table) -> int:
         if not isinstance(read, ReadPictures):
@@ -155,10 +164,11 @@ def _applied(transform: ImageTransform, found: Values, random: Array) -> Values:
     return np.stack(images) if len(shapes) == 1 and None not in shapes else images
 
 
-def _is_uniform(parts: StoredParts, name: str) -> bool:
-    """Whether the log says that all images have one size."""
+def _only_size(parts: StoredParts, name: str) -> list[int] | None:
+    """Return the height, width and channels that all images have by the log, None where it says no such thing."""
     table = parts.table_of(name) if parts.is_apart(name) else parts.stored
     if table is None:
-        return False
+        return None
     path = ".".join(parts.path_of(name))
-    return all(table.only_value(f"{path}.{field}") for field in ("height", "width", "channels"))
+    found = [table.only_value(f"{path}.{field}") for field in _SIZES]
+    return None if None in found else found

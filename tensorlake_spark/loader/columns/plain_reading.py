@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 _MEDIA_TIMES = 16
 """Sound and other media take up to so many times their bytes when they are decoded."""
+
+_AT_ONCE = 8 << 20
+"""Bytes of large samples that are decoded at once. Then the pages of the files that they came from are given back."""
 
 
 class PlainReading:
@@ -47,19 +51,21 @@ class PlainReading:
         return read_table(self._parts, self.names, positions[sorted_order(positions)[0]], views)
 
     def nbytes(self, read: pa.Table) -> int:
-        return sum(self._nbytes(name, whole(column_of(read, name))) for name in self.names)
+        return sum(int(self._each(name, whole(column_of(read, name))).sum()) for name in self.names)
 
-    def _nbytes(self, name: str, array: pa.Array) -> int:
+    def _each(self, name: str, array: pa.Array) -> Array:
+        """Return the bytes of each value when it is decoded, about."""
         kind = None if name == SID else self._parts.schema[name]
         if isinstance(kind, Image):
             pixels = field_numbers(array, "height") * field_numbers(array, "width")
             channels = np.maximum(1, field_numbers(array, "channels"))
-            return int((pixels * channels).sum()) * dtype_of(kind.dtype).itemsize
+            return pixels * channels * dtype_of(kind.dtype).itemsize
         if isinstance(kind, ArrayType):
             shapes = field_of(array, "shape").to_pylist()
-            count: int = sum(math.prod(shape or [0]) for shape in shapes)
-            return count * dtype_of(kind.fixed()[0]).itemsize
-        return int(array.nbytes) * (1 if pa.types.is_primitive(array.type) else _MEDIA_TIMES)
+            counts = np.array([math.prod(shape or [0]) for shape in shapes], np.int64)
+            return counts * dtype_of(kind.fixed()[0]).itemsize
+        nbytes = int(array.nbytes) * (1 if pa.types.is_primitive(array.type) else _MEDIA_TIMES)
+        return np.full(len(array), -(-nbytes // max(1, len(array))), np.int64)
 
     def values(
         self, read: pa.Table, positions: Array, draws: Array | None, buffers: BatchBuffers
@@ -71,7 +77,22 @@ class PlainReading:
             if name == SID:
                 out[name] = np.asarray(array)[back]
                 continue
-            found = values_of(self._parts, name, array, positions[order])
+            found = self._decoded(name, array, positions[order])
             is_array = isinstance(found, np.ndarray)
             out[name] = found[back] if is_array else [found[place] for place in back.tolist()]
         return out
+
+    def _decoded(self, name: str, array: pa.Array, positions: Array) -> Any:
+        """Return the values of a column; of large ones few at a time, and the pages that they lie on are given back."""
+        steps = np.cumsum(self._each(name, array)) // _AT_ONCE
+        cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(array)]
+        if len(cuts) == 2 and steps[-1] == 0:
+            return values_of(self._parts, name, array, positions)
+        parts = []
+        for start, stop in pairwise(cuts):
+            some = array.slice(start, stop - start)
+            parts.append(values_of(self._parts, name, some, positions[start:stop]))
+            self._parts.give_back_pages()
+        if all(isinstance(part, np.ndarray) for part in parts):
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return [value for part in parts for value in part]

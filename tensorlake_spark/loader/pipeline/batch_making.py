@@ -66,6 +66,11 @@ class FetchedBatch:
         """Bytes that it takes until then, in copies of what was read."""
         return 0 if self.samples is None else self.samples.raw_nbytes
 
+    @property
+    def waited(self) -> bool:
+        """Whether a store may have been waited for: all but what was kept, where that is counted."""
+        return self.samples is None or self.samples.misses > 0 or not self.samples.hits
+
 
 class BatchMaking:
     """Makes the batches of an epoch for one rank.

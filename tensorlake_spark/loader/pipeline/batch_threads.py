@@ -23,9 +23,17 @@ class Fetched(Protocol):
     def raw_nbytes(self) -> int:
         """Bytes that it takes until then; 0 where files are mapped."""
 
+    @property
+    def waited(self) -> bool:
+        """Whether a store may have been waited for."""
+
 
 _RAW = 4
 """What was read and waits may take one in so many bytes of the memory of batches."""
+
+_WAITS_STAY = 16
+"""So many batches after one for which a store was asked, others are still fetched beside those that are made. Later
+nobody waits for a store: what is fetched then only takes processors from what is made."""
 
 _PATIENCE = 1.0  # seconds for a thread that waits for a store; it is a daemon, and ends by itself
 
@@ -34,6 +42,7 @@ class _Failure:
     """What a fetch raised, in the place of what it should have fetched."""
 
     nbytes = raw_nbytes = 0
+    waited = True
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -48,7 +57,8 @@ class BatchThreads(Generic[Raw, Made]):
 
     Each thread takes what is late: a batch that was fetched is made if fewer threads than `makers` do so already,
     the lowest number first; otherwise another one is fetched. Memory is given to batches in the order of their
-    numbers, so that the one which is wanted next never waits for a later one.
+    numbers, so that the one which is wanted next never waits for a later one. Threads beyond the makers wait for stores:
+    where nothing comes from a store, they rest.
 
     Parameters
     ----------
@@ -77,7 +87,7 @@ class BatchThreads(Generic[Raw, Made]):
     Examples
     --------
     >>> class Text(str):
-    ...     nbytes, raw_nbytes = 10, 0
+    ...     nbytes, raw_nbytes, waited = 10, 0, False
     >>> with BatchThreads(range(3), lambda k: Text(k), lambda k, text: text * 2, 2, 2, 100, 4, LoaderStats()) as batches:
     ...     list(batches)
     ['00', '11', '22']
@@ -109,6 +119,7 @@ class BatchThreads(Generic[Raw, Made]):
         self._used = 0
         self._held = 0
         self._raw = self._fetching = self._last_raw = 0
+        self._since_store = 0  # batches that were fetched since a store was asked
         self._fetched: list[tuple[int, Any]] = []
         self._admitted: dict[int, int] = {}
         self._results: dict[int, Any] = {}
@@ -188,15 +199,17 @@ class BatchThreads(Generic[Raw, Made]):
         try:
             found = self._fetch(self._numbers[place])
             raw: int = found.raw_nbytes
+            waited: bool = found.waited
             _ = found.nbytes  # worked out here, where an error has a place to go
         except BaseException as error:  # handed to who takes the batch
-            found, raw = _Failure(error), 0
+            found, raw, waited = _Failure(error), 0, True
         self._stats.add(fetch_seconds=time.perf_counter() - began)
         with self._lock:
             self._fetching -= 1
             if not self._stopped:
                 self._last_raw = max(self._last_raw, raw)
                 self._raw += raw
+                self._since_store = 0 if waited else self._since_store + 1
                 heapq.heappush(self._fetched, (place, found))
 
     def _make_one(self, place: int, raw: Any) -> None:
@@ -249,6 +262,8 @@ class BatchThreads(Generic[Raw, Made]):
     def _may_fetch(self) -> bool:
         """Whether there is a batch to fetch, and memory for what is read."""
         if self._to_fetch >= min(len(self._numbers), self._taken + self._ahead):
+            return False
+        if self._making >= self._makers and self._since_store >= _WAITS_STAY:
             return False
         raw = self._raw + (self._fetching + 1) * self._last_raw
         return raw <= self._memory // _RAW or self._to_fetch == self._to_admit

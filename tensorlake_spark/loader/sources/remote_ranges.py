@@ -24,10 +24,11 @@ _WIDER = 10_000
 
 @dataclass(eq=False, slots=True)
 class _Range:
-    """A range that is kept, or on its way; `asked` once a store was asked for it."""
+    """A range that is kept, or on its way; `asked` once a store was asked for it, `buffer` once it is there."""
 
     nbytes: int
     data: Future[pa.Buffer] = field(default_factory=Future)
+    buffer: pa.Buffer | None = None
     holders: int = 0
     asked: bool = False
 
@@ -104,13 +105,15 @@ class RemoteRanges:
             self._evict()
         try:
             for one, _ in found:
-                one.data.result()
+                if one.buffer is None:
+                    one.data.result()
             misses = sum(is_new and one.asked for one, is_new in found)
             yield Held(len(found) - misses, misses)
         finally:
             with self._change:
                 for one, _ in found:
                     self._let_go(one)
+                self._change.notify_all()
                 self._evict()
 
     def read(self, remote: KeptRemote, name: str, start: int, nbytes: int) -> pa.Buffer:
@@ -119,9 +122,9 @@ class RemoteRanges:
         with self._change:
             key = self._around(key)
             one = self._kept.get(key)
-            if one is not None and one.data.done():
+            if one is not None and one.buffer is not None:
                 self._kept.move_to_end(key)
-                return one.data.result().slice(start - key[2], nbytes)
+                return one.buffer.slice(start - key[2], nbytes)
             is_new = one is None
             if one is None:
                 one = self._added(key)
@@ -135,6 +138,7 @@ class RemoteRanges:
         finally:
             with self._change:
                 self._let_go(one)
+                self._change.notify_all()
                 self._evict()
 
     # ------------------------------------------------------------------ under the lock
@@ -165,7 +169,8 @@ class RemoteRanges:
             one = self._added(key)
             data = None if self._cache is None else self._cache.known(key)
             if data is not None:
-                one.data.set_result(pa.py_buffer(data))
+                one.buffer = pa.py_buffer(data)
+                one.data.set_result(one.buffer)
             else:
                 # Under the lock: a thread of the pool may wait for it as soon as others see it.
                 io_threads().submit(self._fetch, one, key, remote)
@@ -195,7 +200,6 @@ class RemoteRanges:
         one.holders -= 1
         if not one.holders:
             self._held -= one.nbytes
-            self._change.notify_all()
 
     def _evict(self) -> None:
         """Forget what was used longest ago while there is too much."""
@@ -215,7 +219,8 @@ class RemoteRanges:
 
         try:
             data = ask() if self._cache is None else self._cache.get(key, ask)
-            one.data.set_result(pa.py_buffer(data))
+            one.buffer = pa.py_buffer(data)
+            one.data.set_result(one.buffer)
         except BaseException as error:  # handed to who waits; the next one asks again
             with self._change:
                 if self._kept.get(key) is one:

@@ -34,6 +34,47 @@ def test_columns_as_other_readers_give_them_are_read():
     )
 
 
+@pytest.mark.parametrize("size", [3, 5_000])
+def test_views_are_read_into_memory_of_their_own(size):
+    """Large values are copied one by one, small ones by Arrow; nulls and samples without elements are among them."""
+    stack = np.arange(4 * size, dtype="i4").reshape(4, size)
+    given = [stack[0], None, stack[1], stack[0, :0], stack[2]]
+    column = struct_of(given, "int32", PLACE)
+    fields = [column.field(name) for name in ("dtype", "shape")]
+    viewed = pa.StructArray.from_arrays(
+        [*fields, column.field("data").cast(pa.binary_view())],
+        ["dtype", "shape", "data"],
+        mask=column.is_null(),
+    )
+    for start in (0, 2):
+        found = Structs(viewed.slice(start)).arrays()
+        for one, other in zip(found, given[start:], strict=True):
+            np.testing.assert_array_equal(one, other)
+        found[-1][...] = 0
+        assert Structs(viewed).arrays()[4][-1] == stack[2, -1]
+    whole = Structs(viewed.slice(4)).stack((size,), stack.dtype)
+    assert whole.flags.writeable
+    np.testing.assert_array_equal(whole, stack[2:3])
+
+
+def test_large_views_are_copied_once():
+    stack = np.zeros((4, 1 << 20), "u1")
+    column = struct_of([*stack], "uint8", PLACE)
+    fields = [
+        column.field("dtype"),
+        column.field("shape"),
+        column.field("data").cast(pa.binary_view()),
+    ]
+    viewed = pa.StructArray.from_arrays(fields, ["dtype", "shape", "data"])
+    pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        assert len(Structs(viewed).arrays()) == 4
+    finally:
+        pa.set_memory_pool(before)
+    assert pool.max_memory() < stack.nbytes // 4
+
+
 def test_more_than_arrow_counts_is_refused_before_it_is_copied(monkeypatch):
     monkeypatch.setattr(tensor_struct, "MAX_BYTES", 100)
     for given in (np.zeros((2, 13), "f4"), np.zeros((2, 13), "f4")):

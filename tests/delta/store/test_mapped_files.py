@@ -48,3 +48,11 @@ def test_files_that_were_read_long_ago_are_let_go(storage):
     assert maps.map(storage, "a") is not first
     maps = MappedFiles(50)
     assert maps.map(storage, "b") is not maps.map(storage, "b"), "too large to be kept"
+
+
+def test_pages_are_given_back_and_the_maps_stay(storage):
+    maps = MappedFiles()
+    before = maps.map(storage, "a")
+    maps.give_back()
+    assert maps.map(storage, "a") is before
+    assert before.to_pybytes() == b"a" * 100

@@ -1,5 +1,7 @@
 """Columns of each kind, read for a batch in any order; the dataset itself is the oracle."""
 
+import sys
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -105,3 +107,23 @@ def test_a_label_that_was_updated(tmp_path):
     ds = make_dataset(tmp_path)
     ds.update([0, 11], {"label": [1, 0]})
     check(ds)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory as Linux counts it")
+@pytest.mark.parametrize("tiles", [{}, {"tile_bytes": 1 << 20}])
+def test_pages_of_large_samples_do_not_stay(tmp_path, tiles):
+    """What ragged arrays were copied from is mapped: rows and tiles would count as memory beside the batches."""
+    ds = tl.dataset(str(tmp_path), {"x": tl.types.Tensor("uint8", (None,))}, **tiles)
+    noise = np.random.default_rng(0).integers(0, 256, 8 << 20, np.uint8)
+    ds.extend({"x": noise[n:]} for n in range(6))
+    ds = tl.dataset(str(tmp_path), create=False)
+
+    def mapped_now():
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) << 10 for line in status if line.startswith("RssFile"))
+
+    before = mapped_now()
+    for batch in ds.loader(6):
+        for n, x in enumerate(batch["x"]):
+            assert np.array_equal(x, noise[n:])
+    assert mapped_now() < before + (24 << 20)

@@ -13,6 +13,7 @@ from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 
 class Piece:
     raw_nbytes = 0
+    waited = True
 
     def __init__(self, number, nbytes=1):
         self.number, self.nbytes = number, nbytes
@@ -205,3 +206,31 @@ def test_what_cannot_say_its_size_is_an_error():
     batches = BatchThreads(range(3), str, str, 1, 1, 100, 4, LoaderStats())
     with batches, pytest.raises(AttributeError, match="nbytes"):
         next(iter(batches))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_threads_beyond_the_makers_fetch_only_while_a_store_is_waited_for(waits):
+    """What is kept costs only processor time: a thread that fetches it beside the makers would slow these down."""
+    begun, making = [], threading.Event()
+
+    class Kept(Piece):
+        waited = waits
+
+    def fetch(number):
+        begun.append(number)
+        return Kept(number)
+
+    def make(number, piece):
+        if number == 40:
+            making.wait(10)
+        return number
+
+    with batches(100, fetch, make, threads=6, makers=1, memory=10**6, ahead=30) as found:
+        taken = iter(found)
+        assert [next(taken) for _ in range(40)] == list(range(40))
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end and len(begun) < 71:
+            time.sleep(0.01)
+        assert (len(begun) > 60) == waits
+        making.set()
+        assert list(taken) == list(range(40, 100))

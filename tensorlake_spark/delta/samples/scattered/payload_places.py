@@ -107,6 +107,11 @@ class PayloadPlaces:
         return runs
 
     def _read_run(self, file: int, path: str, run: list[int], rows: Array) -> None:
+        if (
+            len(run) == 1
+            and os.preadv(file, [rows[run[0]]], self.starts[run[0]]) == self.lengths[run[0]]
+        ):
+            return
         begin = end = self.starts[run[0]]
         parts: list[Any] = []
         for place in run:

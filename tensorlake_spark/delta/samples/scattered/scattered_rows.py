@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
-from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.delta.samples.scattered.payload_places import PayloadPlaces
+from tensorlake_spark.delta.samples.scattered.payload_spans import PayloadSpans
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import reaching
 
@@ -26,15 +26,6 @@ _FILE_BYTES = 16 << 20
 
 _SPAN_BYTES = 32 << 20
 """Bytes of the places of payloads that are kept."""
-
-
-class _Span(NamedTuple):
-    """Where a column chunk lies in its file, and where each value begins in it, with its length."""
-
-    start: int
-    nbytes: int
-    starts: Array
-    lengths: Array
 
 
 class ScatteredRows:
@@ -56,10 +47,10 @@ class ScatteredRows:
         self._stored = stored
         self._most = most
         self._is_remote = stored.snapshot.remote is not None
-        self._chunks: OrderedDict[tuple[int, int, str], tuple[Any, Array, Array]] = OrderedDict()
-        self._chunk_bytes = 0
-        self._spans: OrderedDict[tuple[int, int, str], _Span] = OrderedDict()
+        self._spans: OrderedDict[tuple[int, str], PayloadSpans] = OrderedDict()
         self._span_bytes = 0
+        self._region_bytes = 0
+        self._turn = 0
         self._numbers: OrderedDict[tuple[int, str], tuple[Array, Array]] = OrderedDict()
         self._number_bytes = 0
         self._lock = threading.Lock()
@@ -75,61 +66,28 @@ class ScatteredRows:
         list of (memoryview or None), or None
             None if a row group has them in another form, as other writers leave them.
         """
-        out: list[Any] = []
-        met: dict[tuple[int, int], tuple[Any, Array, Array] | None] = {}
-        numbers, rows = (part.tolist() for part in self._stored.locate(positions))
-        files = {number: self._stored.files[number] for number in dict.fromkeys(numbers)}
+        numbers, rows = self._stored.locate(positions)
+        out: list[Any] = [None] * len(positions)
         with reaching(self._stored.snapshot.storage):
-            for number, row in zip(numbers, rows):
-                file = files[number]
-                group, place = file.place_of(row)
-                if (number, group) not in met:
-                    met[number, group] = self._chunk(number, file, group, leaf)
-                known = met[number, group]
-                if known is None:
+            for number, here in _by_file(numbers):
+                some = rows[here]
+                found = self._known(number, leaf, some, True)
+                if found is None:
                     return None
-                data, starts, lengths = known
-                start, length = int(starts[place]), int(lengths[place])
-                value = None if length < 0 else data[start : start + length]
-                # Of what is remote a copy, or a whole row group would stay in memory for a few of its values.
-                out.append(bytes(value) if self._is_remote and value is not None else value)
+                spans, groups = found
+                regions = self._regions((number, leaf.path), spans, groups)
+                places = zip(
+                    here.tolist(),
+                    groups.tolist(),
+                    spans.starts[some].tolist(),
+                    spans.lengths[some].tolist(),
+                )
+                for place, group, start, length in places:
+                    if length >= 0:
+                        value = regions[group][start : start + length]
+                        # Of what is remote a copy, or a whole row group would stay in memory for a few of its values.
+                        out[place] = bytes(value) if self._is_remote else value
         return out
-
-    def _chunk(
-        self, number: int, file: SampleFile, group: int, leaf: LeafColumn
-    ) -> tuple[Any, Array, Array] | None:
-        """Return the bytes of a column chunk, and where each value lies in them."""
-        if self._is_remote:  # what is remote is kept, and counted, where it is fetched
-            span = self._span(number, file, group, leaf)
-            return span and (file.read(span.start, span.nbytes), span.starts, span.lengths)
-        key = (number, group, leaf.path)
-        with self._lock:
-            found = self._chunks.get(key)
-            if found is not None:
-                self._chunks.move_to_end(key)
-                return found
-        chunk = file.chunk(group, leaf)
-        if chunk is None:
-            return None
-        region = file.region(chunk)
-        starts, lengths, _ = file.spans(group, leaf, chunk, region)
-        found = memoryview(region).cast("B"), starts, lengths
-        self._keep(key, found)
-        return found
-
-    def _keep(self, key: tuple[int, int, str], found: tuple[Any, Array, Array]) -> None:
-        with self._lock:
-            if key in self._chunks:
-                return
-            self._chunks[key] = found
-            self._chunk_bytes += len(found[0])
-            gone = []
-            while self._chunk_bytes > self._most and len(self._chunks) > 1:
-                gone.append(self._chunks.popitem(last=False))
-                self._chunk_bytes -= len(gone[-1][1][0])
-        for (number, group, path), (data, _, _) in gone:
-            file = self._stored.files[number]
-            file.give_back(file.start_of(group, path), len(data))
 
     def places(self, leaf: LeafColumn, positions: Array) -> PayloadPlaces | None:
         """Return where payloads lie in local files, in the order of `positions`; nothing stays mapped for it.
@@ -141,46 +99,87 @@ class ScatteredRows:
         """
         if self._is_remote:
             return None
-        starts, lengths = [], []
         numbers, rows = self._stored.locate(positions)
-        files = {number: self._stored.files[number] for number in dict.fromkeys(numbers.tolist())}
+        starts, lengths = np.empty((2, len(positions)), np.int64)
+        paths: dict[int, str] = {}
         with reaching(self._stored.snapshot.storage):
-            for number, row in zip(numbers.tolist(), rows.tolist()):
-                file = files[number]
-                group, place = file.place_of(row)
-                known = self._span(number, file, group, leaf)
-                if known is None or known.lengths[place] < 0:
+            for number, here in _by_file(numbers):
+                found = self._known(number, leaf, rows[here], False)
+                if found is None:
                     return None
-                starts.append(known.start + int(known.starts[place]))
-                lengths.append(int(known.lengths[place]))
-        paths = self._stored.files.paths
-        chosen = {number: paths[number] for number in dict.fromkeys(numbers.tolist())}
-        return PayloadPlaces(self._stored.snapshot.storage, chosen, numbers, starts, lengths)
-
-    def _span(self, number: int, file: SampleFile, group: int, leaf: LeafColumn) -> _Span | None:
-        """Return where a column chunk lies, and each value in it; None if Arrow has to read it."""
-        key = (number, group, leaf.path)
-        with self._lock:
-            found = self._spans.get(key)
-            if found is not None:
-                self._spans.move_to_end(key)
-                return found
-        chunk = file.chunk(group, leaf)
-        if chunk is None:
+                spans, groups = found
+                starts[here] = spans.firsts[groups] + spans.starts[rows[here]]
+                lengths[here] = spans.lengths[rows[here]]
+                paths[number] = self._stored.files.paths[number]
+        if (lengths < 0).any():
             return None
-        region = file.region(chunk)
-        starts, lengths, _ = file.spans(group, leaf, chunk, region)
-        found = _Span(int(chunk.data_page_offset), len(region), starts, lengths)
-        if not self._is_remote:
-            file.give_back(found.start, found.nbytes)
+        storage = self._stored.snapshot.storage
+        return PayloadPlaces(storage, paths, numbers, starts.tolist(), lengths.tolist())
+
+    def _known(
+        self, number: int, leaf: LeafColumn, rows: Array, keeps_pages: bool
+    ) -> tuple[PayloadSpans, Array] | None:
+        """Return what is known of a file with the places of some rows, and the row group of each of them."""
+        key = (number, leaf.path)
         with self._lock:
-            if key not in self._spans:
-                self._spans[key] = found
-                self._span_bytes += starts.nbytes + lengths.nbytes
-                while self._span_bytes > _SPAN_BYTES and len(self._spans) > 1:
-                    gone = self._spans.popitem(last=False)[1]
-                    self._span_bytes -= gone.starts.nbytes + gone.lengths.nbytes
+            spans = self._spans.get(key)
+            if spans is not None:
+                self._spans.move_to_end(key)
+        if spans is None:
+            spans = self._kept_spans(key, PayloadSpans(self._stored.files[number], leaf))
+        groups = spans.file.groups_of(rows)
+        return (spans, groups) if spans.learn(groups, keeps_pages) else None
+
+    def _kept_spans(self, key: tuple[int, str], spans: PayloadSpans) -> PayloadSpans:
+        """Keep what is known of a file, or return what another thread has kept meanwhile."""
+        with self._lock:
+            if key in self._spans:
+                return self._spans[key]
+            self._spans[key] = spans
+            self._span_bytes += spans.nbytes
+            while self._span_bytes > _SPAN_BYTES and len(self._spans) > 1:
+                gone = self._spans.popitem(last=False)[1]
+                self._span_bytes -= gone.nbytes
+                for group in np.flatnonzero(gone.used).tolist():
+                    self._region_bytes -= gone.give_back(group)
+        return spans
+
+    def _regions(
+        self, key: tuple[int, str], spans: PayloadSpans, groups: Array
+    ) -> dict[int, memoryview]:
+        """Return the bytes of row groups by their numbers; of a local file they stay in use within `most`."""
+        out = {group: spans.regions[group] for group in dict.fromkeys(groups.tolist())}
+        new = {group: spans.region(group) for group, region in out.items() if region is None}
+        found = {group: new[group] if region is None else region for group, region in out.items()}
+        if self._is_remote:  # what is remote is kept, and counted, where it is fetched
+            return found
+        with self._lock:
+            if self._spans.get(key) is not spans:  # forgotten meanwhile
+                return found
+            for group, region in new.items():
+                if spans.regions[group] is None:
+                    spans.regions[group] = region
+                    self._region_bytes += len(region)
+            self._turn += 1
+            spans.used[[*found]] = self._turn
+            if self._region_bytes > self._most:
+                self._give_back()
         return found
+
+    def _give_back(self) -> None:
+        """Give back the regions that were asked for longest ago; those of the last call stay."""
+        old = [
+            (turn, spans, group)
+            for spans in self._spans.values()
+            for group, turn in zip(
+                np.flatnonzero(spans.used).tolist(), spans.used[spans.used > 0].tolist()
+            )
+            if turn < self._turn
+        ]
+        for _, spans, group in sorted(old, key=lambda one: one[0]):
+            if self._region_bytes <= self._most - self._most // 8:
+                return
+            self._region_bytes -= spans.give_back(group)
 
     # ------------------------------------------------------------------ numbers
 
@@ -195,8 +194,7 @@ class ScatteredRows:
         numbers, rows = self._stored.locate(positions)
         out = np.empty(len(positions), np.int64)
         with reaching(self._stored.snapshot.storage):
-            for number in dict.fromkeys(numbers.tolist()):
-                here = np.flatnonzero(numbers == number)
+            for number, here in _by_file(numbers):
                 column = self._column(number, rows[here], leaf, null)
                 if column is None:
                     return None
@@ -245,6 +243,14 @@ class ScatteredRows:
             while self._number_bytes > _NUMBER_BYTES and len(self._numbers) > 1:
                 self._number_bytes -= self._numbers.popitem(last=False)[1][0].nbytes
         return found
+
+
+def _by_file(numbers: Array) -> list[tuple[int, Array]]:
+    """Return the numbers of files, each once, with the places that it has among them."""
+    met = dict.fromkeys(numbers.tolist())
+    if len(met) == 1:
+        return [(number, np.arange(len(numbers))) for number in met]
+    return [(number, np.flatnonzero(numbers == number)) for number in met]
 
 
 def _flat(table: pa.Table, leaf: LeafColumn, null: int) -> Array:
