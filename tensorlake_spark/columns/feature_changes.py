@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.columns.feature_parts import whole
 from tensorlake_spark.columns.feature_set import (
     AXES,
     BLOCK,
@@ -36,7 +37,9 @@ Array = np.ndarray[Any, Any]
 SAVING = 0.2
 """What a codec must save of the bytes of new features."""
 
-_NULL_CODEC = "zstd"
+NULL_CODEC = "zstd"
+NULL_MARK = {MARK: {"null": True}}
+"""How the tensor of what is null is coded, and its attributes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,27 +66,36 @@ class FeatureChange:
     verify: bool
     done: Callable[[int], None]
 
-    def write(self, table: pa.Table, codec: str) -> None:
-        """Write a table anew; what was there is gone."""
+    def clear(self, schema: pa.Schema) -> None:
+        """Delete what is there, before a table of a schema is written.
+
+        Raises
+        ------
+        TensorExistsError
+            If a tensor that is not one of features has the name of one of the table's.
+        """
         for dtype in self.found.groups if self.found else ():
             self._delete(dtype)
-        by_dtype = split(table)
-        for dtype in by_dtype:
+        for dtype in split(schema.empty_table()):
             for name in (tensor_id(self.table, dtype), null_id(self.table, dtype)):
                 if self.changes.find(name) is not None:
                     raise TensorExistsError(
                         f"tensor {name!r} exists in {self.changes.storage.uri} and is not one of features; choose "
                         "another name for the features, or delete it"
                     )
-        for dtype, places in by_dtype.items():
+
+    def write(self, table: pa.Table, codec: str) -> None:
+        """Write a table anew; what was there is gone."""
+        self.clear(table.schema)
+        for dtype, places in split(table).items():
             self._write_group(table, dtype, places, 0, codec)
 
     def append(self, table: pa.Table) -> None:
         """Add rows to all features; those that are deprecated and not in the table are null there."""
         assert self.found is not None  # nosec B101 # for mypy
-        table = _fitted(table, self.found)
+        table = fitted(table, self.found)
         for group in self.found.groups.values():
-            columns = [_whole(table.column(name)) for name in group.names]
+            columns = [whole(table.column(name)) for name in group.names]
             self._put(tensor_id(self.table, group.dtype), Columns(columns, group.dtype), 0)
             self._put_nulls(group, columns, (self.found.rows, 0), 0)
 
@@ -113,7 +125,7 @@ class FeatureChange:
             columns, names = _columns(table, places)
             mark = mark_of(
                 [*group.places.tolist(), *(found.next_place + k for k in places)],
-                {**group.meanings, **_meanings(table, places)},
+                {**group.meanings, **meanings_of(table, places)},
                 group.deprecated,
             )
             data = Columns(columns, dtype)
@@ -182,11 +194,11 @@ class FeatureChange:
     ) -> None:
         """Write the tensor of a dtype that the table has not had."""
         columns, names = _columns(table, places)
-        mark = mark_of((first + k for k in places), _meanings(table, places), ())
+        mark = mark_of((first + k for k in places), meanings_of(table, places), ())
         data = Columns(columns, dtype)
         self._put(tensor_id(self.table, dtype), data, 0, codec, mark, {AXES[1]: names})
         if any(column.null_count for column in columns):
-            self._put(null_id(self.table, dtype), Nulls(columns), 0, _NULL_CODEC, _NULL_MARK)
+            self._put(null_id(self.table, dtype), Nulls(columns), 0, NULL_CODEC, NULL_MARK)
 
     def _put_nulls(
         self, group: FeatureGroup, columns: list[pa.Array], before: tuple[int, int], axis: int
@@ -196,7 +208,7 @@ class FeatureChange:
         if group.nulls is not None:
             self._put(name, Nulls(columns), axis)
         elif any(column.null_count for column in columns):
-            self._put(name, Nulls(columns, before), axis, _NULL_CODEC, _NULL_MARK)
+            self._put(name, Nulls(columns, before), axis, NULL_CODEC, NULL_MARK)
 
     def _put(
         self,
@@ -251,9 +263,6 @@ def choose_codec(sample: Array) -> str:
     return name if len(encode(block, codec_of(name))[1]) <= (1 - SAVING) * block.nbytes else "raw"
 
 
-_NULL_MARK = {MARK: {"null": True}}
-
-
 def split(table: pa.Table) -> dict[str, list[int]]:
     """Return by dtype which columns of a table its tensor holds."""
     out: dict[str, list[int]] = {}
@@ -265,20 +274,17 @@ def split(table: pa.Table) -> dict[str, list[int]]:
 def _columns(table: pa.Table, places: Sequence[int]) -> tuple[list[pa.Array], list[str]]:
     """Return some columns of a table whose columns are in one piece, and their names."""
     names = table.column_names  # a list that pyarrow makes anew each time
-    return [_whole(table.column(k)) for k in places], [names[k] for k in places]
+    return [whole(table.column(k)) for k in places], [names[k] for k in places]
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
-
-
-def _meanings(table: pa.Table, places: Sequence[int]) -> dict[str, str]:
+def meanings_of(table: pa.Table, places: Sequence[int]) -> dict[str, str]:
+    """Return for some columns of a table what integers mean, by name."""
     fields = [*table.schema]
     found = {fields[k].name: meaning_of(fields[k].type) for k in places}
     return {name: text for name, text in found.items() if text is not None}
 
 
-def _fitted(table: pa.Table, found: FeatureSet) -> pa.Table:
+def fitted(table: pa.Table, found: FeatureSet) -> pa.Table:
     """Return the columns of a table for all features, in any order.
 
     Raises
@@ -309,4 +315,4 @@ def _fitted(table: pa.Table, found: FeatureSet) -> pa.Table:
     columns = {name: table.column(name) for name in table.column_names}
     for name in want.keys() - have:
         columns[name] = pa.chunked_array([pa.nulls(table.num_rows, want[name])])
-    return pa.table({name: _whole(columns[name]) for name in want})
+    return pa.table({name: whole(columns[name]) for name in want})

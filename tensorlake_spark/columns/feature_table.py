@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+import pyarrow as pa
 
 from tensorlake_spark.columns.access_log import order_of
 from tensorlake_spark.columns.feature_changes import FeatureChange
+from tensorlake_spark.columns.feature_encoding import append_elsewhere, write_elsewhere
 from tensorlake_spark.columns.feature_input import table_of
+from tensorlake_spark.columns.feature_parts import RowsElsewhere
 from tensorlake_spark.columns.feature_reads import FeatureReads, checked_names, set_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import (
@@ -54,9 +59,10 @@ class FeatureTable(FeatureReads):
 
         Parameters
         ----------
-        table : pyarrow.Table or pandas.DataFrame
+        table : pyarrow.Table, pandas.DataFrame, or a DataFrame of Spark
             A column for each feature, of booleans, integers, floats, times or dates, nulls allowed. The index of a
-            DataFrame is left out.
+            DataFrame of pandas is left out. The rows of a DataFrame of Spark are encoded and written by executors, in
+            the order of its partitions; only what they wrote comes to this process.
         mode : {"error", "overwrite"}
             What to do if there is a table of this name. `append` and `add` continue one.
         codec : str
@@ -78,17 +84,20 @@ class FeatureTable(FeatureReads):
                 f"mode={mode!r} is not a mode of writing features; known are 'error' and 'overwrite', and .append(table) "
                 "adds rows"
             )
-        given = table_of(table)
+        with self._rows_of(table) as given:
 
-        def change(now: FeatureChange) -> None:
-            if now.found is not None and mode == "error":
-                raise TensorExistsError(
-                    f"features {self._name!r} exist in {self._storage.uri}; write with mode='overwrite', add rows with "
-                    ".append(table), or features with .add(table)"
-                )
-            now.write(given, codec)
+            def change(now: FeatureChange) -> None:
+                if now.found is not None and mode == "error":
+                    raise TensorExistsError(
+                        f"features {self._name!r} exist in {self._storage.uri}; write with mode='overwrite', add rows "
+                        "with .append(table), or features with .add(table)"
+                    )
+                if isinstance(given, pa.Table):
+                    now.write(given, codec)
+                else:
+                    write_elsewhere(now, given, codec)
 
-        return self._change("write", given.nbytes, change, transaction)
+            return self._change("write", _nbytes(given), change, transaction)
 
     def append(self, table: Any, *, transaction: tuple[str, int] | None = None) -> FeatureTable:
         """Add rows to all features, in one commit.
@@ -97,9 +106,9 @@ class FeatureTable(FeatureReads):
 
         Parameters
         ----------
-        table : pyarrow.Table or pandas.DataFrame
-            A column for each feature, in any order and of the same types. Deprecated features may be left out;
-            they are null then.
+        table : pyarrow.Table, pandas.DataFrame, or a DataFrame of Spark
+            A column for each feature, in any order and of the same types; columns of Spark, which has fewer types,
+            are cast. Deprecated features may be left out; they are null then.
         transaction : (str, int), optional
             Name and number of a batch, as in `write`.
 
@@ -110,16 +119,32 @@ class FeatureTable(FeatureReads):
         TensorNotFoundError
             If there is no such table.
         """
-        given = table_of(table)
-        for attempt in range(APPENDS):
-            try:
-                return self._change(
-                    "append", given.nbytes, lambda now: now.append(given), transaction, True
-                )
-            except ConcurrentWriteError:
-                if attempt == APPENDS - 1:
-                    raise
+        with self._rows_of(table) as given:
+
+            def change(now: FeatureChange) -> None:
+                if isinstance(given, pa.Table):
+                    now.append(given)
+                else:
+                    append_elsewhere(now, given)
+
+            for attempt in range(APPENDS):
+                try:
+                    return self._change("append", _nbytes(given), change, transaction, True)
+                except ConcurrentWriteError:
+                    if attempt == APPENDS - 1:
+                        raise
         raise AssertionError("the last attempt returns or raises")
+
+    @contextmanager
+    def _rows_of(self, data: Any) -> Iterator[pa.Table | RowsElsewhere]:
+        """Take rows as an Arrow table; those of a DataFrame of Spark stay where they are, and its executors encode."""
+        if type(data).__module__.startswith("pyspark."):
+            from tensorlake_spark.spark.frames.feature_frame import FrameRows
+
+            with FrameRows.of(data, self._storage) as rows:
+                yield rows
+        else:
+            yield table_of(data)
 
     def write_parts(
         self,
@@ -302,3 +327,8 @@ class FeatureTable(FeatureReads):
         self._show(snapshot)
         self._snapshot, self._set = snapshot, set_of(snapshot, self._name)
         return self
+
+
+def _nbytes(given: pa.Table | RowsElsewhere) -> int | None:
+    """Return the bytes of rows, where they are known."""
+    return int(given.nbytes) if isinstance(given, pa.Table) else None
