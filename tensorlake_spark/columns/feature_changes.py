@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.columns.feature_cut import cut, unchanged
 from tensorlake_spark.columns.feature_parts import whole
 from tensorlake_spark.columns.feature_set import (
     AXES,
@@ -26,6 +27,7 @@ from tensorlake_spark.errors import InvalidTensorError, TensorExistsError, did_y
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.coding.codec import codec_of, encode
 from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.tensor.labels import labels_of
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.writing import write
 from tensorlake_spark.writing.options import WriteOptions
@@ -144,7 +146,7 @@ class FeatureChange:
             self._describe(group.meta, mark)
 
     def drop(self, names: Collection[str]) -> None:
-        """Write the tensors that have the features anew, without them."""
+        """Take features out of the tensors that have them."""
         for group, chosen in self._groups_of(names):
             keep = np.array([k for k, n in enumerate(group.names) if n not in chosen], np.int64)
             self._keep(group, keep)
@@ -169,9 +171,9 @@ class FeatureChange:
         ]
 
     def _keep(self, group: FeatureGroup, columns: Array) -> None:
-        """Write the tensor of a dtype anew with some of its features."""
-        self._delete(group.dtype)
+        """Give the tensor of a dtype some of its features; the blocks before the first that moves stay as they are."""
         if not len(columns):
+            self._delete(group.dtype)
             return
         names = [group.names[k] for k in columns.tolist()]
         kept = {*names}
@@ -181,13 +183,21 @@ class FeatureChange:
             if meta is None:
                 continue
             assert self.changes.base is not None  # nosec B101 # for mypy
-            data = StoredColumns(self.changes.base, meta, columns, self.verify)
-            is_values = meta is group.meta
-            self._put(
-                meta.spec.id, data, 0, meta.spec.codec,
-                {**meta.spec.attrs, **(mark if is_values else {})},
-                {AXES[1]: names} if is_values else {},
-            )  # fmt: skip
+            attrs = {**meta.spec.attrs, **(mark if meta is group.meta else {})}
+
+            def labels(some: Sequence[str], is_values: bool = meta is group.meta) -> dict[str, Any]:
+                return {AXES[1]: some} if is_values else {}
+
+            stay = unchanged(meta.spec, columns)
+            if stay:
+                listed = {axis: labels_of(some) for axis, some in labels(names[:stay]).items()}
+                cut(self.changes, meta, stay, attrs=attrs, labels=listed)
+            else:
+                self._delete_tensor(meta.spec.id)
+            if stay < len(columns):
+                data = StoredColumns(self.changes.base, meta, columns[stay:], self.verify)
+                codec = "auto" if stay else meta.spec.codec
+                self._put(meta.spec.id, data, int(stay > 0), codec, attrs, labels(names[stay:]))
 
     def _write_group(
         self, table: pa.Table, dtype: str, places: list[int], first: int, codec: str = "auto"
@@ -239,8 +249,11 @@ class FeatureChange:
 
     def _delete(self, dtype: str) -> None:
         for name in (tensor_id(self.table, dtype), null_id(self.table, dtype)):
-            if self.changes.find(name) is not None:
-                write.delete_from(self.changes.changing(None, name), name)
+            self._delete_tensor(name)
+
+    def _delete_tensor(self, name: str) -> None:
+        if self.changes.find(name) is not None:
+            write.delete_from(self.changes.changing(None, name), name)
 
 
 def choose_codec(sample: Array) -> str:

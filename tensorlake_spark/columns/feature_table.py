@@ -27,8 +27,8 @@ from tensorlake_spark.writing.app_transaction import check_transaction, is_repea
 from tensorlake_spark.writing.transaction_commit import commit_all, say_repeated
 from tensorlake_spark.writing.uncommitted import Uncommitted
 
-APPENDS = 20
-"""How often an append is made anew because another writer was faster."""
+ATTEMPTS = 20
+"""How often a change is made anew because another writer was faster."""
 
 
 class FeatureTable(FeatureReads):
@@ -127,13 +127,7 @@ class FeatureTable(FeatureReads):
                 else:
                     append_elsewhere(now, given)
 
-            for attempt in range(APPENDS):
-                try:
-                    return self._change("append", _nbytes(given), change, transaction, True)
-                except ConcurrentWriteError:
-                    if attempt == APPENDS - 1:
-                        raise
-        raise AssertionError("the last attempt returns or raises")
+            return self._change_anew("append", _nbytes(given), change, transaction)
 
     @contextmanager
     def _rows_of(self, data: Any) -> Iterator[pa.Table | RowsElsewhere]:
@@ -242,9 +236,11 @@ class FeatureTable(FeatureReads):
         return self._change("deprecate", None, lambda now: now.deprecate(given, hidden), None, True)
 
     def drop(self, names: Sequence[str]) -> FeatureTable:
-        """Remove features, in one commit. The tensors of their dtypes are written anew without them.
+        """Remove features, in one commit.
 
-        Old versions keep them until `TensorLake.vacuum`. When the last feature is dropped, the table is gone.
+        Blocks before the first that loses a feature stay as they are, and so do files that hold nothing else. Those
+        behind it are written anew. So features that were added last are dropped without writing the others. Old
+        versions keep what is dropped until `TensorLake.vacuum`. When the last feature is dropped, the table is gone.
 
         Parameters
         ----------
@@ -257,12 +253,12 @@ class FeatureTable(FeatureReads):
             If there is no feature of a name.
         """
         given = checked_names(names)
-        return self._change("drop", None, lambda now: now.drop(given), None, True)
+        return self._change_anew("drop", None, lambda now: now.drop(given))
 
     def reorder(self, order: Sequence[str] | None = None) -> FeatureTable:
         """Lay features beside each other, so that a read of them takes fewer blocks; in one commit.
 
-        The tensors of the dtypes whose order changes are written anew. Names, places in the table and values stay.
+        Blocks from the first whose features move on are written anew. Names, places in the table and values stay.
 
         Parameters
         ----------
@@ -288,7 +284,7 @@ class FeatureTable(FeatureReads):
         else:
             given = checked_names(order)
             found.pick(given)
-        return self._change("reorder", None, lambda now: now.reorder(given), None, True)
+        return self._change_anew("reorder", None, lambda now: now.reorder(given))
 
     def _change(
         self,
@@ -322,6 +318,21 @@ class FeatureTable(FeatureReads):
             raise
         after = commit_all(changes, transaction)
         return self._at(Snapshot.newest(self._storage) if after is None else after)
+
+    def _change_anew(
+        self,
+        what: str,
+        nbytes: int | None,
+        make: Callable[[FeatureChange], None],
+        transaction: tuple[str, int] | None = None,
+    ) -> FeatureTable:
+        """Make a change of a table that is there; anew where another writer was faster."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._change(what, nbytes, make, transaction, True)
+            except ConcurrentWriteError:
+                continue
+        return self._change(what, nbytes, make, transaction, True)
 
     def _at(self, snapshot: Snapshot) -> FeatureTable:
         self._show(snapshot)
