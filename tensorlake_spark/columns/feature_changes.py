@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.columns.feature_cut import cut, unchanged
+from tensorlake_spark.columns.feature_parts import whole
 from tensorlake_spark.columns.feature_set import (
     AXES,
     BLOCK,
@@ -25,6 +27,7 @@ from tensorlake_spark.errors import InvalidTensorError, TensorExistsError, did_y
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.coding.codec import codec_of, encode
 from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.tensor.labels import labels_of
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.writing import write
 from tensorlake_spark.writing.options import WriteOptions
@@ -36,7 +39,9 @@ Array = np.ndarray[Any, Any]
 SAVING = 0.2
 """What a codec must save of the bytes of new features."""
 
-_NULL_CODEC = "zstd"
+NULL_CODEC = "zstd"
+NULL_MARK = {MARK: {"null": True}}
+"""How the tensor of what is null is coded, and its attributes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,27 +68,36 @@ class FeatureChange:
     verify: bool
     done: Callable[[int], None]
 
-    def write(self, table: pa.Table, codec: str) -> None:
-        """Write a table anew; what was there is gone."""
+    def clear(self, schema: pa.Schema) -> None:
+        """Delete what is there, before a table of a schema is written.
+
+        Raises
+        ------
+        TensorExistsError
+            If a tensor that is not one of features has the name of one of the table's.
+        """
         for dtype in self.found.groups if self.found else ():
             self._delete(dtype)
-        by_dtype = split(table)
-        for dtype in by_dtype:
+        for dtype in split(schema.empty_table()):
             for name in (tensor_id(self.table, dtype), null_id(self.table, dtype)):
                 if self.changes.find(name) is not None:
                     raise TensorExistsError(
                         f"tensor {name!r} exists in {self.changes.storage.uri} and is not one of features; choose "
                         "another name for the features, or delete it"
                     )
-        for dtype, places in by_dtype.items():
+
+    def write(self, table: pa.Table, codec: str) -> None:
+        """Write a table anew; what was there is gone."""
+        self.clear(table.schema)
+        for dtype, places in split(table).items():
             self._write_group(table, dtype, places, 0, codec)
 
     def append(self, table: pa.Table) -> None:
         """Add rows to all features; those that are deprecated and not in the table are null there."""
         assert self.found is not None  # nosec B101 # for mypy
-        table = _fitted(table, self.found)
+        table = fitted(table, self.found)
         for group in self.found.groups.values():
-            columns = [_whole(table.column(name)) for name in group.names]
+            columns = [whole(table.column(name)) for name in group.names]
             self._put(tensor_id(self.table, group.dtype), Columns(columns, group.dtype), 0)
             self._put_nulls(group, columns, (self.found.rows, 0), 0)
 
@@ -113,7 +127,7 @@ class FeatureChange:
             columns, names = _columns(table, places)
             mark = mark_of(
                 [*group.places.tolist(), *(found.next_place + k for k in places)],
-                {**group.meanings, **_meanings(table, places)},
+                {**group.meanings, **meanings_of(table, places)},
                 group.deprecated,
             )
             data = Columns(columns, dtype)
@@ -132,7 +146,7 @@ class FeatureChange:
             self._describe(group.meta, mark)
 
     def drop(self, names: Collection[str]) -> None:
-        """Write the tensors that have the features anew, without them."""
+        """Take features out of the tensors that have them."""
         for group, chosen in self._groups_of(names):
             keep = np.array([k for k, n in enumerate(group.names) if n not in chosen], np.int64)
             self._keep(group, keep)
@@ -157,9 +171,9 @@ class FeatureChange:
         ]
 
     def _keep(self, group: FeatureGroup, columns: Array) -> None:
-        """Write the tensor of a dtype anew with some of its features."""
-        self._delete(group.dtype)
+        """Give the tensor of a dtype some of its features; the blocks before the first that moves stay as they are."""
         if not len(columns):
+            self._delete(group.dtype)
             return
         names = [group.names[k] for k in columns.tolist()]
         kept = {*names}
@@ -169,24 +183,32 @@ class FeatureChange:
             if meta is None:
                 continue
             assert self.changes.base is not None  # nosec B101 # for mypy
-            data = StoredColumns(self.changes.base, meta, columns, self.verify)
-            is_values = meta is group.meta
-            self._put(
-                meta.spec.id, data, 0, meta.spec.codec,
-                {**meta.spec.attrs, **(mark if is_values else {})},
-                {AXES[1]: names} if is_values else {},
-            )  # fmt: skip
+            attrs = {**meta.spec.attrs, **(mark if meta is group.meta else {})}
+
+            def labels(some: Sequence[str], is_values: bool = meta is group.meta) -> dict[str, Any]:
+                return {AXES[1]: some} if is_values else {}
+
+            stay = unchanged(meta.spec, columns)
+            if stay:
+                listed = {axis: labels_of(some) for axis, some in labels(names[:stay]).items()}
+                cut(self.changes, meta, stay, attrs=attrs, labels=listed)
+            else:
+                self._delete_tensor(meta.spec.id)
+            if stay < len(columns):
+                data = StoredColumns(self.changes.base, meta, columns[stay:], self.verify)
+                codec = "auto" if stay else meta.spec.codec
+                self._put(meta.spec.id, data, int(stay > 0), codec, attrs, labels(names[stay:]))
 
     def _write_group(
         self, table: pa.Table, dtype: str, places: list[int], first: int, codec: str = "auto"
     ) -> None:
         """Write the tensor of a dtype that the table has not had."""
         columns, names = _columns(table, places)
-        mark = mark_of((first + k for k in places), _meanings(table, places), ())
+        mark = mark_of((first + k for k in places), meanings_of(table, places), ())
         data = Columns(columns, dtype)
         self._put(tensor_id(self.table, dtype), data, 0, codec, mark, {AXES[1]: names})
         if any(column.null_count for column in columns):
-            self._put(null_id(self.table, dtype), Nulls(columns), 0, _NULL_CODEC, _NULL_MARK)
+            self._put(null_id(self.table, dtype), Nulls(columns), 0, NULL_CODEC, NULL_MARK)
 
     def _put_nulls(
         self, group: FeatureGroup, columns: list[pa.Array], before: tuple[int, int], axis: int
@@ -196,7 +218,7 @@ class FeatureChange:
         if group.nulls is not None:
             self._put(name, Nulls(columns), axis)
         elif any(column.null_count for column in columns):
-            self._put(name, Nulls(columns, before), axis, _NULL_CODEC, _NULL_MARK)
+            self._put(name, Nulls(columns, before), axis, NULL_CODEC, NULL_MARK)
 
     def _put(
         self,
@@ -227,8 +249,11 @@ class FeatureChange:
 
     def _delete(self, dtype: str) -> None:
         for name in (tensor_id(self.table, dtype), null_id(self.table, dtype)):
-            if self.changes.find(name) is not None:
-                write.delete_from(self.changes.changing(None, name), name)
+            self._delete_tensor(name)
+
+    def _delete_tensor(self, name: str) -> None:
+        if self.changes.find(name) is not None:
+            write.delete_from(self.changes.changing(None, name), name)
 
 
 def choose_codec(sample: Array) -> str:
@@ -251,9 +276,6 @@ def choose_codec(sample: Array) -> str:
     return name if len(encode(block, codec_of(name))[1]) <= (1 - SAVING) * block.nbytes else "raw"
 
 
-_NULL_MARK = {MARK: {"null": True}}
-
-
 def split(table: pa.Table) -> dict[str, list[int]]:
     """Return by dtype which columns of a table its tensor holds."""
     out: dict[str, list[int]] = {}
@@ -265,20 +287,17 @@ def split(table: pa.Table) -> dict[str, list[int]]:
 def _columns(table: pa.Table, places: Sequence[int]) -> tuple[list[pa.Array], list[str]]:
     """Return some columns of a table whose columns are in one piece, and their names."""
     names = table.column_names  # a list that pyarrow makes anew each time
-    return [_whole(table.column(k)) for k in places], [names[k] for k in places]
+    return [whole(table.column(k)) for k in places], [names[k] for k in places]
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
-
-
-def _meanings(table: pa.Table, places: Sequence[int]) -> dict[str, str]:
+def meanings_of(table: pa.Table, places: Sequence[int]) -> dict[str, str]:
+    """Return for some columns of a table what integers mean, by name."""
     fields = [*table.schema]
     found = {fields[k].name: meaning_of(fields[k].type) for k in places}
     return {name: text for name, text in found.items() if text is not None}
 
 
-def _fitted(table: pa.Table, found: FeatureSet) -> pa.Table:
+def fitted(table: pa.Table, found: FeatureSet) -> pa.Table:
     """Return the columns of a table for all features, in any order.
 
     Raises
@@ -309,4 +328,4 @@ def _fitted(table: pa.Table, found: FeatureSet) -> pa.Table:
     columns = {name: table.column(name) for name in table.column_names}
     for name in want.keys() - have:
         columns[name] = pa.chunked_array([pa.nulls(table.num_rows, want[name])])
-    return pa.table({name: _whole(columns[name]) for name in want})
+    return pa.table({name: whole(columns[name]) for name in want})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,35 @@ def table_of(data: Any) -> pa.Table:
     for field in data.schema:
         dtype_of_type(field.name, field.type)
     return data.combine_chunks()
+
+
+def cast_to(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return a table with the types of the features that it continues: Spark has fewer of them.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        What is written.
+    types : mapping of str to pyarrow.DataType
+        The features' types by name; another column keeps its own.
+
+    Raises
+    ------
+    InvalidTensorError
+        If a value does not fit the type of its feature.
+    """
+    for place, field in enumerate(table.schema):
+        kind = types.get(field.name, field.type)
+        if field.type != kind:
+            try:
+                column = table.column(place).cast(kind)
+            except pa.ArrowException as error:
+                raise InvalidTensorError(
+                    f"column {field.name!r} of type {field.type} does not fit the feature, which has {kind}: {error}; "
+                    "cast the column before the write"
+                ) from error
+            table = table.set_column(place, field.name, column)
+    return table
 
 
 def _check_names(names: Sequence[Any]) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+import pyarrow as pa
 
 from tensorlake_spark.columns.access_log import order_of
 from tensorlake_spark.columns.feature_changes import FeatureChange
+from tensorlake_spark.columns.feature_encoding import append_elsewhere, write_elsewhere
 from tensorlake_spark.columns.feature_input import table_of
+from tensorlake_spark.columns.feature_parts import RowsElsewhere
 from tensorlake_spark.columns.feature_reads import FeatureReads, checked_names, set_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import (
@@ -22,8 +27,8 @@ from tensorlake_spark.writing.app_transaction import check_transaction, is_repea
 from tensorlake_spark.writing.transaction_commit import commit_all, say_repeated
 from tensorlake_spark.writing.uncommitted import Uncommitted
 
-APPENDS = 20
-"""How often an append is made anew because another writer was faster."""
+ATTEMPTS = 20
+"""How often a change is made anew because another writer was faster."""
 
 
 class FeatureTable(FeatureReads):
@@ -54,9 +59,10 @@ class FeatureTable(FeatureReads):
 
         Parameters
         ----------
-        table : pyarrow.Table or pandas.DataFrame
+        table : pyarrow.Table, pandas.DataFrame, or a DataFrame of Spark
             A column for each feature, of booleans, integers, floats, times or dates, nulls allowed. The index of a
-            DataFrame is left out.
+            DataFrame of pandas is left out. The rows of a DataFrame of Spark are encoded and written by executors, in
+            the order of its partitions; only what they wrote comes to this process.
         mode : {"error", "overwrite"}
             What to do if there is a table of this name. `append` and `add` continue one.
         codec : str
@@ -78,17 +84,20 @@ class FeatureTable(FeatureReads):
                 f"mode={mode!r} is not a mode of writing features; known are 'error' and 'overwrite', and .append(table) "
                 "adds rows"
             )
-        given = table_of(table)
+        with self._rows_of(table) as given:
 
-        def change(now: FeatureChange) -> None:
-            if now.found is not None and mode == "error":
-                raise TensorExistsError(
-                    f"features {self._name!r} exist in {self._storage.uri}; write with mode='overwrite', add rows with "
-                    ".append(table), or features with .add(table)"
-                )
-            now.write(given, codec)
+            def change(now: FeatureChange) -> None:
+                if now.found is not None and mode == "error":
+                    raise TensorExistsError(
+                        f"features {self._name!r} exist in {self._storage.uri}; write with mode='overwrite', add rows "
+                        "with .append(table), or features with .add(table)"
+                    )
+                if isinstance(given, pa.Table):
+                    now.write(given, codec)
+                else:
+                    write_elsewhere(now, given, codec)
 
-        return self._change("write", given.nbytes, change, transaction)
+            return self._change("write", _nbytes(given), change, transaction)
 
     def append(self, table: Any, *, transaction: tuple[str, int] | None = None) -> FeatureTable:
         """Add rows to all features, in one commit.
@@ -97,9 +106,9 @@ class FeatureTable(FeatureReads):
 
         Parameters
         ----------
-        table : pyarrow.Table or pandas.DataFrame
-            A column for each feature, in any order and of the same types. Deprecated features may be left out;
-            they are null then.
+        table : pyarrow.Table, pandas.DataFrame, or a DataFrame of Spark
+            A column for each feature, in any order and of the same types; columns of Spark, which has fewer types,
+            are cast. Deprecated features may be left out; they are null then.
         transaction : (str, int), optional
             Name and number of a batch, as in `write`.
 
@@ -110,16 +119,26 @@ class FeatureTable(FeatureReads):
         TensorNotFoundError
             If there is no such table.
         """
-        given = table_of(table)
-        for attempt in range(APPENDS):
-            try:
-                return self._change(
-                    "append", given.nbytes, lambda now: now.append(given), transaction, True
-                )
-            except ConcurrentWriteError:
-                if attempt == APPENDS - 1:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+        with self._rows_of(table) as given:
+
+            def change(now: FeatureChange) -> None:
+                if isinstance(given, pa.Table):
+                    now.append(given)
+                else:
+                    append_elsewhere(now, given)
+
+            return self._change_anew("append", _nbytes(given), change, transaction)
+
+    @contextmanager
+    def _rows_of(self, data: Any) -> Iterator[pa.Table | RowsElsewhere]:
+        """Take rows as an Arrow table; those of a DataFrame of Spark stay where they are, and its executors encode."""
+        if type(data).__module__.startswith("pyspark."):
+            from tensorlake_spark.spark.frames.feature_frame import FrameRows
+
+            with FrameRows.of(data, self._storage) as rows:
+                yield rows
+        else:
+            yield table_of(data)
 
     def write_parts(
         self,
@@ -217,9 +236,11 @@ class FeatureTable(FeatureReads):
         return self._change("deprecate", None, lambda now: now.deprecate(given, hidden), None, True)
 
     def drop(self, names: Sequence[str]) -> FeatureTable:
-        """Remove features, in one commit. The tensors of their dtypes are written anew without them.
+        """Remove features, in one commit.
 
-        Old versions keep them until `TensorLake.vacuum`. When the last feature is dropped, the table is gone.
+        Blocks before the first that loses a feature stay as they are, and so do files that hold nothing else. Those
+        behind it are written anew. So features that were added last are dropped without writing the others. Old
+        versions keep what is dropped until `TensorLake.vacuum`. When the last feature is dropped, the table is gone.
 
         Parameters
         ----------
@@ -232,12 +253,12 @@ class FeatureTable(FeatureReads):
             If there is no feature of a name.
         """
         given = checked_names(names)
-        return self._change("drop", None, lambda now: now.drop(given), None, True)
+        return self._change_anew("drop", None, lambda now: now.drop(given))
 
     def reorder(self, order: Sequence[str] | None = None) -> FeatureTable:
         """Lay features beside each other, so that a read of them takes fewer blocks; in one commit.
 
-        The tensors of the dtypes whose order changes are written anew. Names, places in the table and values stay.
+        Blocks from the first whose features move on are written anew. Names, places in the table and values stay.
 
         Parameters
         ----------
@@ -263,7 +284,7 @@ class FeatureTable(FeatureReads):
         else:
             given = checked_names(order)
             found.pick(given)
-        return self._change("reorder", None, lambda now: now.reorder(given), None, True)
+        return self._change_anew("reorder", None, lambda now: now.reorder(given))
 
     def _change(
         self,
@@ -298,7 +319,27 @@ class FeatureTable(FeatureReads):
         after = commit_all(changes, transaction)
         return self._at(Snapshot.newest(self._storage) if after is None else after)
 
+    def _change_anew(
+        self,
+        what: str,
+        nbytes: int | None,
+        make: Callable[[FeatureChange], None],
+        transaction: tuple[str, int] | None = None,
+    ) -> FeatureTable:
+        """Make a change of a table that is there; anew where another writer was faster."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._change(what, nbytes, make, transaction, True)
+            except ConcurrentWriteError:
+                continue
+        return self._change(what, nbytes, make, transaction, True)
+
     def _at(self, snapshot: Snapshot) -> FeatureTable:
         self._show(snapshot)
         self._snapshot, self._set = snapshot, set_of(snapshot, self._name)
         return self
+
+
+def _nbytes(given: pa.Table | RowsElsewhere) -> int | None:
+    """Return the bytes of rows, where they are known."""
+    return int(given.nbytes) if isinstance(given, pa.Table) else None

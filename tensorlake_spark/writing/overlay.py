@@ -23,7 +23,7 @@ from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.live_files import LEAST, MOST, Array, Files
 from tensorlake_spark.delta.log.properties import ROW_GROUP_BYTES
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.delta.store.storage import Storage, open_here
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.metadata import Meta, meta_row, read_meta
 from tensorlake_spark.rows.row import Row, Totals, data_batch, in_order, is_data
@@ -74,12 +74,19 @@ class HeldFiles(Storage):
     def open_parquet(self, name: str, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
         """Open a data file, wherever it is."""
         if name in self.held:
-            return pq.ParquetFile(pa.BufferReader(self.held[name]), metadata=metadata)
+            return open_here(pa.BufferReader(self.held[name]), metadata)
         return Storage.open_parquet(self, name, metadata)
 
     def map_file(self, name: str) -> pa.Buffer | None:
         """Return a data file as one buffer, None where it is in a store that cannot map."""
         return self.held[name] if name in self.held else Storage.map_file(self, name)
+
+    def read_tail(self, name: str, nbytes: int) -> pa.Buffer:
+        """Return the last bytes of a data file, all of it if it is shorter."""
+        held = self.held.get(name)
+        if held is None:
+            return Storage.read_tail(self, name, nbytes)
+        return held.slice(max(0, held.size - nbytes))
 
     def delete(self, name: str) -> None:
         """Forget a file in memory."""

@@ -16,7 +16,7 @@ from tensorlake_spark.delta.files.payload import PayloadViews, plain_column, sto
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.time_travel import FILES_KEPT
 from tensorlake_spark.delta.store.ranges import Part, PartFile, Remote, joined
-from tensorlake_spark.delta.store.storage import Storage, is_refusal, refusal
+from tensorlake_spark.delta.store.storage import Storage, is_refusal, open_here, refusal
 from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
 from tensorlake_spark.rows.row import PAYLOAD, SCHEMA
 from tensorlake_spark.tensor.spec import STORED_AXES
@@ -183,7 +183,7 @@ class Footer:
 
     def open_part(self, part: Part) -> pq.ParquetFile:
         """Open a part of the file, to read row groups that are in it."""
-        return pq.ParquetFile(PartFile(part), metadata=self.metadata)
+        return open_here(PartFile(part), self.metadata)
 
     def payload(self, file: pa.Buffer | Part, group: int, column: str) -> PayloadViews | None:
         """Return where the payloads of a row group lie in a file, None if Arrow has to read them."""

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.store.parquet_output import END, MAGIC, SEAL
-from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.delta.store.storage import Storage, open_here
 from tensorlake_spark.errors import CorruptDataError
 
-_TAIL = 64 << 10  # read at once from the end of a file that cannot be mapped
+_TAIL = 64 << 10  # read at once from the end of a file
 
 
 def read_footer(
@@ -32,7 +32,7 @@ def read_footer(
     name : str
         The file's path in the table.
     read_tail : callable, optional
-        Returns so many of the file's last bytes, or more, for a file that cannot be mapped.
+        Returns so many of the file's last bytes, or more.
 
     Raises
     ------
@@ -40,17 +40,16 @@ def read_footer(
         If it was changed, or the file was cut short.
     """
     read_tail = read_tail or partial(storage.read_tail, name)
-    whole = storage.map_file(name)
-    tail = whole if whole is not None else read_tail(_TAIL)
+    tail = read_tail(_TAIL)
     needed = _footer_start(tail)
-    if whole is None and needed < 0:
+    if needed < 0:
         tail = read_tail(tail.size - needed)
         needed = _footer_start(tail)
     if needed >= 0:
         magic, crc = SEAL.unpack(tail.slice(needed, SEAL.size).to_pybytes())
         if magic == MAGIC and zlib.crc32(tail.slice(needed + SEAL.size)) != crc:
             raise CorruptDataError("the footer of the file fails its checksum")
-    return pq.ParquetFile(pa.BufferReader(tail)).metadata
+    return open_here(pa.BufferReader(tail)).metadata
 
 
 def _footer_start(tail: pa.Buffer) -> int:

@@ -16,7 +16,7 @@ from tensorlake_spark.delta.files.footer import Footer, footer_at, footer_of, pl
 from tensorlake_spark.delta.files.payload import over
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.ranges import Part, overlapped
-from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.delta.store.storage import Storage, open_here
 from tensorlake_spark.indexing import AnySelection, FilePlan, Predicate, ReadPlan
 from tensorlake_spark.rows.row import PAYLOAD, bools, is_text, numbers
 from tensorlake_spark.tensor.spec import STORED_AXES
@@ -246,6 +246,8 @@ def _read_groups(
     def open_file() -> pq.ParquetFile:
         if isinstance(mapped, Part):
             return footer.open_part(mapped)
+        if mapped is not None:
+            return open_here(pa.BufferReader(mapped), footer.metadata)
         return storage.open_parquet(path, footer.metadata)
 
     if views:

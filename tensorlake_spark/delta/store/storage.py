@@ -150,7 +150,7 @@ class Storage:
         """Open a data file; with its footer at hand nothing is read until a row group is."""
         if self.is_local:
             # Given the path, Arrow would first find out which file system it lies on.
-            return pq.ParquetFile(pa.memory_map(f"{self.uri}/{inside(name)}"), metadata=metadata)
+            return open_here(pa.memory_map(f"{self.uri}/{inside(name)}"), metadata)
         return pq.ParquetFile(self.open_input(name), metadata=metadata, pre_buffer=True)
 
     def map_file(self, name: str) -> pa.Buffer | None:
@@ -167,6 +167,11 @@ class Storage:
 
     def read_tail(self, name: str, nbytes: int) -> pa.Buffer:
         """Return the last bytes of a data file, all of it if it is shorter."""
+        if self.is_local:
+            with open(f"{self.uri}/{inside(name)}", "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - nbytes))
+                return pa.py_buffer(file.read())
         with self.open_input(name) as file:
             size = file.size()
             return pa.py_buffer(file.read_at(min(size, nbytes), max(0, size - nbytes)))
@@ -219,6 +224,14 @@ class Storage:
         """Return what the store says of each file, also of one that is not there."""
         filesystem, base = self.place
         return list(filesystem.get_file_info([f"{base}/{inside(name)}" for name in names]))
+
+
+def open_here(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """Open a Parquet file whose bytes are mapped, or in memory.
+
+    To read ahead would only hand them over to other threads, which a small read waits for.
+    """
+    return pq.ParquetFile(source, metadata=metadata, pre_buffer=False)
 
 
 @contextmanager

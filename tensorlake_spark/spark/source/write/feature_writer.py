@@ -15,13 +15,13 @@ from pyspark import TaskContext
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from tensorlake_spark.columns.feature_input import table_of
+from tensorlake_spark.columns.feature_input import cast_to, table_of
 from tensorlake_spark.columns.feature_set import BLOCK
 from tensorlake_spark.columns.feature_table import FeatureTable
 from tensorlake_spark.delta.log.data_file import PART, discard, marked
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
-from tensorlake_spark.errors import InvalidTensorError, TableNotFoundError
+from tensorlake_spark.errors import TableNotFoundError
 from tensorlake_spark.spark.source.schemas import arrow_schema
 from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 
@@ -70,12 +70,12 @@ class FeatureWriter(DataSourceArrowWriter):
         parts = [m for m in messages if isinstance(m, FeatureCommitMessage)]
         paths = [m.path for m in sorted(parts, key=lambda m: m.partition)]
         features = self._features()
-        wanted = None
+        wanted: dict[str, pa.DataType] = {}
         if not self.overwrite and features.exists:
             wanted = {
                 name: features.type_of(name) for name in self.schema.names if name in features
             }
-        tables = (_as_stored(table, wanted) for table in _parts(self.options.storage, self.schema, paths))  # fmt: skip
+        tables = (cast_to(table, wanted) for table in _parts(self.options.storage, self.schema, paths))  # fmt: skip
         try:
             features.write_parts(
                 tables,
@@ -107,25 +107,3 @@ def _parts(storage: Storage, schema: pa.Schema, paths: Sequence[str]) -> Iterato
                     waiting = table.slice(whole).to_batches()
                     rows, size = rows - whole, sum(rest.nbytes for rest in waiting)
     yield pa.Table.from_batches(waiting, schema)
-
-
-def _as_stored(table: pa.Table, wanted: dict[str, pa.DataType] | None) -> pa.Table:
-    """Return a table with the types of the features that it continues: Spark has fewer of them.
-
-    Raises
-    ------
-    InvalidTensorError
-        If a value does not fit the type of its feature.
-    """
-    for place, name in enumerate(table.column_names if wanted else ()):
-        kind = wanted.get(name) if wanted else None
-        if kind is not None and table.schema.field(place).type != kind:
-            try:
-                column = table.column(place).cast(kind)
-            except pa.ArrowException as error:
-                raise InvalidTensorError(
-                    f"column {name!r} of type {table.schema.field(place).type} does not fit the feature, which has "
-                    f"{kind}: {error}; cast the column before the write"
-                ) from error
-            table = table.set_column(place, name, column)
-    return table

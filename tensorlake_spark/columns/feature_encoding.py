@@ -1,0 +1,144 @@
+"""Changes of a table of features whose rows others encode: what the tensors become, and where all parts end up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tensorlake_spark.columns.feature_changes import (
+    NULL_CODEC,
+    NULL_MARK,
+    FeatureChange,
+    choose_codec,
+    fitted,
+    meanings_of,
+    split,
+)
+from tensorlake_spark.columns.feature_parts import Continued, PartEncoding, RowsElsewhere, whole
+from tensorlake_spark.columns.feature_set import AXES, BLOCK, mark_of, null_id, tensor_id
+from tensorlake_spark.columns.feature_values import Columns
+from tensorlake_spark.indexing import Grid
+from tensorlake_spark.layouts import grid_of
+from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.writing.options import WriteOptions, new_spec
+from tensorlake_spark.writing.pipeline import commit_change, writer_of
+
+Array = np.ndarray[Any, Any]
+
+
+def write_elsewhere(change: FeatureChange, rows: RowsElsewhere, codec: str) -> None:
+    """Write a table anew from rows that others encode; what was there is gone."""
+    rows.prepare(None)
+    change.clear(rows.schema)
+    table = rows.schema.empty_table()
+    tensors = []
+    for dtype, places in split(table).items():
+        names = [table.column_names[k] for k in places]
+        mark = mark_of(places, meanings_of(table, places), ())
+        name = tensor_id(change.table, dtype)
+        tensors.append(_new(rows, name, dtype, names, codec, mark, {AXES[1]: names}))
+        if rows.with_nulls.intersection(names):
+            tensors.append(_new_nulls(change, rows, dtype, names, 0))
+    _encode(change, rows, tensors)
+
+
+def append_elsewhere(change: FeatureChange, rows: RowsElsewhere) -> None:
+    """Add rows that others encode to all features, with the types that these have."""
+    found = change.found
+    assert found is not None  # nosec B101 # for mypy
+    typed = pa.schema([(f.name, found.types.get(f.name, f.type)) for f in rows.schema])
+    rows.prepare(fitted(typed.empty_table(), found).schema)
+    tensors = []
+    for group in found.groups.values():
+        tensors.append(_continued(group.meta, group.names, rows.rows, False))
+        if group.nulls is not None:
+            tensors.append(_continued(group.nulls, group.names, rows.rows, True))
+        elif rows.with_nulls.intersection(group.names):
+            tensors.append(_new_nulls(change, rows, group.dtype, group.names, found.rows))
+    _encode(change, rows, tensors)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sampled:
+    """An array of which only a sample is here."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    values: Array
+    nbytes: None = None
+
+    def density(self) -> float:
+        """Return what is not asked of dense chunks."""
+        return 1.0
+
+    def sample(self, block: Sequence[int]) -> Array:
+        """Return the sample."""
+        return self.values
+
+    def regions(self, block: Sequence[int]) -> Any:
+        """Return nothing: the values are elsewhere."""
+        return iter(())
+
+
+def _new(
+    rows: RowsElsewhere,
+    name: str,
+    dtype: str,
+    names: Sequence[str],
+    codec: str,
+    attrs: dict[str, Any],
+    labels: dict[str, Any],
+) -> Continued:
+    """Return a new tensor of values."""
+    middle = max(0, (len(names) - BLOCK[1]) // 2)
+    some = rows.sample(names[middle : middle + BLOCK[1]])
+    sample = Columns([whole(column) for column in some.columns], dtype)[:, :]
+    source = _Sampled((rows.rows, len(names)), np.dtype(dtype), sample)
+    options = WriteOptions(
+        layout="ftsf", block_shape=BLOCK, codec=choose_codec(sample) if codec == "auto" else codec,
+        attrs=attrs, axes=AXES, labels=labels,
+    )  # fmt: skip
+    return Continued(new_spec(name, source, options), tuple(names), False, 0, 0)
+
+
+def _new_nulls(
+    change: FeatureChange, rows: RowsElsewhere, dtype: str, names: Sequence[str], before: int
+) -> Continued:
+    """Return a new tensor of what is null; its first rows, which are there before, have no null."""
+    shape = (before + rows.rows, len(names))
+    source = _Sampled(shape, np.dtype(bool), np.zeros((0, 0), bool))
+    options = WriteOptions(
+        layout="ftsf", block_shape=BLOCK, codec=NULL_CODEC, attrs=NULL_MARK, axes=AXES
+    )
+    spec = new_spec(null_id(change.table, dtype), source, options)
+    grid = Grid((before, len(names)), BLOCK).extend(0, rows.rows)
+    return Continued(replace(spec, segments=grid.segments), tuple(names), True, before, 0)
+
+
+def _continued(meta: Meta, names: Sequence[str], rows: int, is_null: bool) -> Continued:
+    """Return a tensor that gets so many rows more."""
+    grid = grid_of(meta.spec).extend(0, rows)
+    spec = replace(meta.spec, shape=grid.shape, segments=grid.segments)
+    first = meta.spec.shape[0]
+    return Continued(spec, tuple(names), is_null, first, meta.seq + 1, meta.totals)
+
+
+def _encode(change: FeatureChange, rows: RowsElsewhere, tensors: Sequence[Continued]) -> None:
+    """Have the rows encoded, and let the change have what came of it."""
+    changes = change.changes
+    tensors = sorted(tensors, key=lambda tensor: tensor.spec.id)
+    encoding = PartEncoding(changes.storage, changes.file_bytes, changes.schema, tuple(tensors))
+    parts = [*rows.encode(encoding.without_names())]
+    files = [file for part in parts for file in part.files]
+    for place, tensor in enumerate(tensors):
+        meta = tensor.after(part.totals[place] for part in parts)
+        view = changes.changing(None, meta.spec.id)
+        with writer_of(view, meta.spec) as writer:
+            writer.add_meta([meta.spec], [meta.seq], [meta.totals])
+            commit_change(view, meta.spec.id, writer, [], "append", None, adds=files)
+        files = []  # the first tensor's change brought the files of all
+        change.done(sum(part.totals[place].nbytes for part in parts))
