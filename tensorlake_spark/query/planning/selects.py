@@ -20,6 +20,7 @@ from tensorlake_spark.query.planning.tensor_work import (
     kind_of,
     lazy_of,
 )
+from tensorlake_spark.query.sources.dataset_source import DatasetSource
 from tensorlake_spark.query.sources.source_columns import (
     CollectedLeaf,
     ItemLeaf,
@@ -44,6 +45,7 @@ class SelectPlanner(SelectSteps):
         self._read_items()
         where = self._clause("where", False)
         conditions = [*moved, *(conjuncts(where.this) if where is not None else [])]
+        self._tell_sources(conditions[len(moved) :])
         self._read_clauses()
         self.grouped = self._is_grouped()
         self._check_aggregates()
@@ -69,6 +71,13 @@ class SelectPlanner(SelectSteps):
                 "join the tables",
             )  # fmt: skip
         return relation
+
+    def _tell_sources(self, conditions: list[Any]) -> None:
+        """Let datasets know what is asked of their stored columns; EXPAND BY needs samples beside those, too."""
+        for table in self.scope.tables:
+            if isinstance(table.source, DatasetSource):
+                said = conditions if self.node.args.get("expand") is None else []
+                table.source.say(said, table.alias, self.parameters)
 
     def _final(self, nearest: bool) -> Relation:
         """Return what DuckDB does at the end, with the keys of tensors that are not computed yet."""

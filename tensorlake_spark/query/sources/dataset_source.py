@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.query.sources.duckdb_tables import Session, duckdb_type, quoted
+from tensorlake_spark.query.sources.row_groups import Span, needed_groups, spans
 from tensorlake_spark.query.sources.source_columns import (
     Lazy,
     Named,
@@ -45,12 +46,15 @@ class DatasetSource:
         What it has under which name.
     used : set of str
         The columns that a query needs, by the names that DuckDB has for them; empty until a query is planned.
+    uses : list of sequence of Span
+        For each SELECT on it, what that says of stored columns.
     """
 
     def __init__(self, name: str, data: Dataset) -> None:
         self.name = name
         self.dataset = pinned(data)
         self.used: set[str] = set()
+        self.uses: list[Sequence[Span]] = []
         self._paths: dict[str, tuple[Parts, pa.DataType]] = {SID: ((SID,), pa.int64())}
         self._present: dict[str, Parts] = {}
         self.columns: dict[Parts, Named] = {(SID,): Named(SID, Stored(("", SID)), False)}
@@ -100,6 +104,14 @@ class DatasetSource:
     def presence(self, column: str) -> str | None:
         """Return the column of DuckDB that is null where a tensor is, None if DuckDB does not have it."""
         return f"{column}?" if column in self._present else None
+
+    def say(self, conditions: Iterable[Any], alias: str, parameters: Mapping[str, Any]) -> None:
+        """Take in the conditions of a SELECT that reads it under an alias: all of them are true of what is wanted."""
+        self.uses.append(spans(conditions, alias, self._paths, parameters))
+
+    def groups(self, stored: StoredSamples) -> dict[int, list[int]] | None:
+        """Return the row groups that the query may need, by the numbers of their files; None for all."""
+        return needed_groups(stored, self.uses)
 
     # ------------------------------------------------------------------ DuckDB
 
@@ -170,9 +182,11 @@ class DatasetSource:
         return f"({path} IS NULL)" if name.endswith("?") else path
 
     def _table(self, stored: StoredSamples, wanted: list[str]) -> pa.Table:
-        """Return what is used of a table in an object store: its chunks are asked for at once."""
+        """Return what is used of a table in an object store, of the row groups that are needed."""
         paths = [self._path(name) for name in wanted]
-        found = stored.rows(paths, np.arange(len(stored)))
+        needed = self.groups(stored)
+        positions = np.arange(len(stored)) if needed is None else _positions(stored, needed)
+        found = stored.rows(paths, positions)
         columns = [_column_at(found, path) for path in paths]
         columns = [
             column.is_null() if name.endswith("?") else column
@@ -215,6 +229,19 @@ def _deleted(stored: StoredSamples, base: str, paths: list[str]) -> pa.Table:
         places.append(gone)
         files += [os.path.join(base, path)] * len(gone)
     return pa.table({"path": pa.array(files, pa.string()), "place": np.concatenate(places)})
+
+
+def _positions(
+    stored: StoredSamples, groups: Mapping[int, Sequence[int]]
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the positions of the samples in some row groups, in order."""
+    found = [np.zeros(0, np.int64)]
+    for number, some in groups.items():
+        starts = stored.files[number].starts
+        rows = np.concatenate([np.arange(starts[g], starts[g + 1]) for g in some])
+        found.append(stored.positions_at(number, rows))
+    positions = np.sort(np.concatenate(found))
+    return positions[positions >= 0]
 
 
 def _column_at(table: pa.Table, path: Parts) -> pa.ChunkedArray:

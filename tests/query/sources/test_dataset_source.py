@@ -117,6 +117,12 @@ def test_an_object_store(tmp_path, s3):
     assert view.sids.tolist() == [4]
     assert view["x"][0].tolist() == [0, 1, 2, 3]
     assert ds.query("SELECT sum(n) AS s FROM dataset VERSION 1")[0]["s"] == 15
+    ds.extend({"n": range(6, 9), "x": [np.arange(i) for i in range(3)], "g/k": range(6, 9)})
+    late = ds.query("SELECT n, x FROM dataset WHERE g.k >= 7")
+    assert late.sids.tolist() == [7, 8]
+    assert late["x"][1].tolist() == [0, 1]
+    (scalars,) = late.explain().scalars
+    assert (scalars.row_groups, scalars.row_groups_needed) == (2, 1)
 
 
 def test_a_source_stays_at_its_version(tmp_path):
