@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tensorlake_spark.datasets.types.scalars import Scalar
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.planning.joins import from_clause
@@ -176,6 +177,10 @@ class SelectPlanner(SelectSteps):
         lengths = {}
         for name, one in named.items():
             output = relation.outputs[name]
+            if isinstance(output, Stored) and isinstance(output.type, Scalar):
+                raise self.planner.mistake(
+                    one, f"UNGROUP BY names {name!r:.80}, which is a value a row, not an array"
+                )
             lazy = output if isinstance(output, Lazy) else _stored_lazy(output)
             length = exp.Anonymous(
                 this="shape", expressions=[lazy.node.copy(), exp.Literal.number(0)]

@@ -151,23 +151,26 @@ class DatasetSource:
             yield f"SELECT {columns} LIMIT 0"
             return
         base = stored.snapshot.storage.uri
-        runs: list[tuple[tuple[bool, ...], bool, list[str]]] = []
+        runs: list[tuple[tuple[bool, ...], bool, tuple[bool, ...], list[str]]] = []
         needed = {name: stored.under([self._path(name)]) for name in wanted}
+        known = {name: stored.without_nan(leaves) for name, leaves in needed.items()}
         for number, path in enumerate(stored.files.paths):
             file = stored.files[number]
             here = tuple(all(file.has(leaf) for leaf in needed[name]) for name in wanted)
+            nans = tuple(not known[name][number] and self._is_floating(name) for name in wanted)
             marked = stored.is_marked(number)
-            if not runs or runs[-1][:2] != (here, marked):
-                runs.append((here, marked, []))
-            runs[-1][2].append(path)
-        for number, (here, marked, paths) in enumerate(runs):
+            if not runs or runs[-1][:3] != (here, marked, nans):
+                runs.append((here, marked, nans, []))
+            runs[-1][3].append(path)
+        for number, (here, marked, nans, paths) in enumerate(runs):
             columns = ", ".join(
-                f"{self._expression(name) if there else f'NULL::{self._duck(name)}'} AS {quoted(name)}"
-                for name, there in zip(wanted, here, strict=True)
+                f"{self._expression(name, nan) if there else f'NULL::{self._duck(name)}'} AS {quoted(name)}"
+                for name, there, nan in zip(wanted, here, nans, strict=True)
             )
             files = ", ".join(text(os.path.join(base, path)) for path in paths)
             if not marked:
-                yield f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false) AS p"  # nosec B608 # quoted
+                counted = ", file_row_number=true" * any(nans)
+                yield f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false{counted}) AS p"  # nosec B608 # quoted
                 continue
             gone = f"{self.name}_gone_{number}"
             session.register(gone, _deleted(stored, base, paths))
@@ -177,8 +180,15 @@ class DatasetSource:
                 "p.file_row_number = g.place"
             )
 
-    def _expression(self, name: str) -> str:
+    def _is_floating(self, name: str) -> bool:
+        return not name.endswith("?") and pa.types.is_floating(self._paths[name][1])
+
+    def _expression(self, name: str, may_be_nan: bool = False) -> str:
         path = "p." + ".".join(quoted(part) for part in self._path(name))
+        if (
+            may_be_nan
+        ):  # DuckDB believes bounds of Parquet, which say nothing of NaN: it must not see them
+            return f"CASE WHEN p.file_row_number < 0 THEN 'nan'::{self._duck(name)} ELSE {path} END"
         return f"({path} IS NULL)" if name.endswith("?") else path
 
     def _table(self, stored: StoredSamples, wanted: list[str]) -> pa.Table:

@@ -104,6 +104,25 @@ def test_order_is_that_of_samples_whatever_files_say(tmp_path):
     assert ds.query("SELECT n FROM dataset WHERE n > 2").sids.tolist() == [1, 3, 4, 5]
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_nan_is_found_whatever_bounds_say(tmp_path, kind):
+    ds = tl.dataset(str(tmp_path / "ds"), {"f": kind, "n": "int32"})
+    ds.extend({"f": [0.0, np.nan, -0.0, None], "n": range(4)})
+    ds.extend({"f": [10.0, 20.0], "n": [4, 5]})
+
+    def sids(condition):
+        return ds.query(f"SELECT n FROM dataset WHERE {condition}").sids.tolist()
+
+    for gone in ([], [3]):
+        if gone:
+            ds.delete(gone)  # its file has a mark for it
+        assert sids("isnan(f)") == [1]
+        assert sids("NOT isnan(f)") == [0, 2, 4, 5]
+        assert sids("f > 15") == [1, 5]  # NaN is above all numbers, as Spark has it
+        assert sids("f <= 15") == [0, 2, 4]
+        assert np.signbit(ds.query("SELECT f FROM dataset WHERE n = 2")["f"]).tolist() == [True]
+
+
 def test_an_object_store(tmp_path, s3):
     uri = "s3://bucket/queries/ds"
     ds = tl.dataset(
