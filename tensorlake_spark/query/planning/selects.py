@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
-from tensorlake_spark.datasets.types.scalars import Scalar
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.planning.joins import from_clause
@@ -177,7 +177,8 @@ class SelectPlanner(SelectSteps):
         lengths = {}
         for name, one in named.items():
             output = relation.outputs[name]
-            if isinstance(output, Stored) and isinstance(output.type, Scalar):
+            kind = output.type if isinstance(output, Stored) else None
+            if kind is not None and not pa.types.is_nested(kind.storage()):
                 raise self.planner.mistake(
                     one, f"UNGROUP BY names {name!r:.80}, which is a value a row, not an array"
                 )
