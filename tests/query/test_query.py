@@ -250,6 +250,11 @@ def test_ungroup_by_gives_a_row_for_each_element(shapes):
     assert np.array_equal(np.stack(back["emb"]), shapes.vectors[order])
 
 
+def test_a_number_cannot_be_split(shapes):
+    with pytest.raises(tl.InvalidQueryError, match="'labels', which is a value a row"):
+        shapes.ds.query("SELECT labels FROM dataset UNGROUP BY labels")
+
+
 def test_versions_of_a_dataset_side_by_side(tmp_path):
     ds = tl.dataset(str(tmp_path / "ds"), {"x": types.Tensor("int32", (2,)), "n": "int32"})
     ds.extend({"x": [[1, 2], [3, 4]], "n": [1, 2]})

@@ -393,7 +393,7 @@ class StoredSamples:
         """
         format_, (filesystem, base) = pads.ParquetFileFormat(), self.snapshot.storage.place
         leaves = self.under(needed)
-        guarantees, without_nan = self._guarantees(leaves), self._without_nan(leaves)
+        guarantees, without_nan = self._guarantees(leaves), self.without_nan(leaves)
         for number, path in enumerate(self.files.paths):
             asked = where if ordered is None or not without_nan[number] else ordered
             fragment = format_.make_fragment(f"{base}/{path}", filesystem, guarantees[number])
@@ -403,7 +403,7 @@ class StoredSamples:
                 if groups:
                     yield number, groups
 
-    def _without_nan(self, leaves: Sequence[LeafColumn]) -> Array:
+    def without_nan(self, leaves: Sequence[LeafColumn]) -> Array:
         """Return for each file whether the log says that its columns have no NaN: ours have bounds only then."""
         actions = self.snapshot.file_actions
         places = self._log_order

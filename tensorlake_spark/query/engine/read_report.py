@@ -31,8 +31,12 @@ class ScalarRead:
         Its version.
     columns : tuple of str
         The columns.
-    files, rows, bytes : int
-        All that it has of these columns; DuckDB leaves out row groups that its conditions rule out.
+    files, rows : int
+        All that it has.
+    bytes : int
+        Of these columns in the row groups that are needed.
+    row_groups, row_groups_needed : int
+        All of a dataset, and those that conditions on stored columns do not rule out.
     """
 
     name: str
@@ -42,6 +46,8 @@ class ScalarRead:
     files: int
     rows: int
     bytes: int
+    row_groups: int = 0
+    row_groups_needed: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class ReadReport:
 
     @property
     def scalar_bytes(self) -> int:
-        """Bytes of the stored columns."""
+        """Bytes of the stored columns, in the row groups that are needed."""
         return sum(one.bytes for one in self.scalars)
 
     @property
@@ -109,8 +115,11 @@ class ReadReport:
         for one in self.scalars:
             version = "" if one.version is None else f", version {one.version}"
             lines.append(f"source     {one.name}: {one.uri}{version}")
+            groups = f"{one.row_groups_needed} of {one.row_groups} row groups, " * bool(
+                one.row_groups
+            )
             lines.append(
-                f"  scalars  {', '.join(one.columns) or 'none'}: {one.files} files, {one.rows} rows, "
+                f"  scalars  {', '.join(one.columns) or 'none'}: {one.files} files, {one.rows} rows, {groups}"
                 f"{size_text(one.bytes)}"
             )
         lines += [f"SQL        {sql}" for sql in self.statements]
@@ -164,11 +173,15 @@ def report_of(plan: Plan, run: PlanRun, table: pa.Table) -> ReadReport:
 def _scalars(plan: Plan) -> list[ScalarRead]:
     out = []
     for name, source in plan.sources.items():
-        files, nbytes = len(source.files()), 0
+        files, nbytes, groups, needed = len(source.files()), 0, 0, 0
         if isinstance(source, DatasetSource) and source.stored is not None:
             leaves = [leaf.path for leaf in source.leaves(source.stored)]
-            for file in source.stored.files:
-                nbytes += file.bytes_of(range(file.metadata.num_row_groups), leaves)
+            kept = source.groups(source.stored)
+            for number, file in enumerate(source.stored.files):
+                every = range(file.metadata.num_row_groups)
+                here = every if kept is None else kept.get(number, [])
+                nbytes += file.bytes_of(here, leaves)
+                groups, needed = groups + len(every), needed + len(here)
             files = len(source.stored.files)
         out.append(
             ScalarRead(
@@ -179,6 +192,8 @@ def _scalars(plan: Plan) -> list[ScalarRead]:
                 files,
                 len(source),
                 nbytes,
+                groups,
+                needed,
             )
         )
     return out

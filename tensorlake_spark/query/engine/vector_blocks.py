@@ -108,7 +108,8 @@ class VectorBlock:
         with np.errstate(all="ignore"):
             for vectors in self._matrices(self._pages, buffer):
                 here = slice(at, at + len(vectors))
-                np.matmul(vectors, vector, out=values[here])
+                # Not a matrix product: OpenBLAS would share it among threads, and lets one caller do that at a time.
+                np.vecdot(vectors, vector, out=values[here])
                 if known is None:
                     np.vecdot(vectors, vectors, out=norms[here])
                 at = here.stop

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tensorlake_spark.errors import did_you_mean
@@ -20,6 +21,7 @@ from tensorlake_spark.query.planning.tensor_work import (
     kind_of,
     lazy_of,
 )
+from tensorlake_spark.query.sources.dataset_source import DatasetSource
 from tensorlake_spark.query.sources.source_columns import (
     CollectedLeaf,
     ItemLeaf,
@@ -44,6 +46,7 @@ class SelectPlanner(SelectSteps):
         self._read_items()
         where = self._clause("where", False)
         conditions = [*moved, *(conjuncts(where.this) if where is not None else [])]
+        self._tell_sources(conditions[len(moved) :])
         self._read_clauses()
         self.grouped = self._is_grouped()
         self._check_aggregates()
@@ -69,6 +72,13 @@ class SelectPlanner(SelectSteps):
                 "join the tables",
             )  # fmt: skip
         return relation
+
+    def _tell_sources(self, conditions: list[Any]) -> None:
+        """Let datasets know what is asked of their stored columns; EXPAND BY needs samples beside those, too."""
+        for table in self.scope.tables:
+            if isinstance(table.source, DatasetSource):
+                said = conditions if self.node.args.get("expand") is None else []
+                table.source.say(said, table.alias, self.parameters)
 
     def _final(self, nearest: bool) -> Relation:
         """Return what DuckDB does at the end, with the keys of tensors that are not computed yet."""
@@ -167,6 +177,11 @@ class SelectPlanner(SelectSteps):
         lengths = {}
         for name, one in named.items():
             output = relation.outputs[name]
+            kind = output.type if isinstance(output, Stored) else None
+            if kind is not None and not pa.types.is_nested(kind.storage()):
+                raise self.planner.mistake(
+                    one, f"UNGROUP BY names {name!r:.80}, which is a value a row, not an array"
+                )
             lazy = output if isinstance(output, Lazy) else _stored_lazy(output)
             length = exp.Anonymous(
                 this="shape", expressions=[lazy.node.copy(), exp.Literal.number(0)]

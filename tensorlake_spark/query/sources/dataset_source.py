@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.query.sources.duckdb_tables import Session, duckdb_type, quoted
+from tensorlake_spark.query.sources.row_groups import Span, needed_groups, spans
 from tensorlake_spark.query.sources.source_columns import (
     Lazy,
     Named,
@@ -45,12 +46,15 @@ class DatasetSource:
         What it has under which name.
     used : set of str
         The columns that a query needs, by the names that DuckDB has for them; empty until a query is planned.
+    uses : list of sequence of Span
+        For each SELECT on it, what that says of stored columns.
     """
 
     def __init__(self, name: str, data: Dataset) -> None:
         self.name = name
         self.dataset = pinned(data)
         self.used: set[str] = set()
+        self.uses: list[Sequence[Span]] = []
         self._paths: dict[str, tuple[Parts, pa.DataType]] = {SID: ((SID,), pa.int64())}
         self._present: dict[str, Parts] = {}
         self.columns: dict[Parts, Named] = {(SID,): Named(SID, Stored(("", SID)), False)}
@@ -101,6 +105,14 @@ class DatasetSource:
         """Return the column of DuckDB that is null where a tensor is, None if DuckDB does not have it."""
         return f"{column}?" if column in self._present else None
 
+    def say(self, conditions: Iterable[Any], alias: str, parameters: Mapping[str, Any]) -> None:
+        """Take in the conditions of a SELECT that reads it under an alias: all of them are true of what is wanted."""
+        self.uses.append(spans(conditions, alias, self._paths, parameters))
+
+    def groups(self, stored: StoredSamples) -> dict[int, list[int]] | None:
+        """Return the row groups that the query may need, by the numbers of their files; None for all."""
+        return needed_groups(stored, self.uses)
+
     # ------------------------------------------------------------------ DuckDB
 
     def attach(self, session: Session) -> None:
@@ -139,23 +151,26 @@ class DatasetSource:
             yield f"SELECT {columns} LIMIT 0"
             return
         base = stored.snapshot.storage.uri
-        runs: list[tuple[tuple[bool, ...], bool, list[str]]] = []
+        runs: list[tuple[tuple[bool, ...], bool, tuple[bool, ...], list[str]]] = []
         needed = {name: stored.under([self._path(name)]) for name in wanted}
+        known = {name: stored.without_nan(leaves) for name, leaves in needed.items()}
         for number, path in enumerate(stored.files.paths):
             file = stored.files[number]
             here = tuple(all(file.has(leaf) for leaf in needed[name]) for name in wanted)
+            nans = tuple(not known[name][number] and self._is_floating(name) for name in wanted)
             marked = stored.is_marked(number)
-            if not runs or runs[-1][:2] != (here, marked):
-                runs.append((here, marked, []))
-            runs[-1][2].append(path)
-        for number, (here, marked, paths) in enumerate(runs):
+            if not runs or runs[-1][:3] != (here, marked, nans):
+                runs.append((here, marked, nans, []))
+            runs[-1][3].append(path)
+        for number, (here, marked, nans, paths) in enumerate(runs):
             columns = ", ".join(
-                f"{self._expression(name) if there else f'NULL::{self._duck(name)}'} AS {quoted(name)}"
-                for name, there in zip(wanted, here, strict=True)
+                f"{self._expression(name, nan) if there else f'NULL::{self._duck(name)}'} AS {quoted(name)}"
+                for name, there, nan in zip(wanted, here, nans, strict=True)
             )
             files = ", ".join(text(os.path.join(base, path)) for path in paths)
             if not marked:
-                yield f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false) AS p"  # nosec B608 # quoted
+                counted = ", file_row_number=true" * any(nans)
+                yield f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false{counted}) AS p"  # nosec B608 # quoted
                 continue
             gone = f"{self.name}_gone_{number}"
             session.register(gone, _deleted(stored, base, paths))
@@ -165,14 +180,23 @@ class DatasetSource:
                 "p.file_row_number = g.place"
             )
 
-    def _expression(self, name: str) -> str:
+    def _is_floating(self, name: str) -> bool:
+        return not name.endswith("?") and pa.types.is_floating(self._paths[name][1])
+
+    def _expression(self, name: str, may_be_nan: bool = False) -> str:
         path = "p." + ".".join(quoted(part) for part in self._path(name))
+        if (
+            may_be_nan
+        ):  # DuckDB believes bounds of Parquet, which say nothing of NaN: it must not see them
+            return f"CASE WHEN p.file_row_number < 0 THEN 'nan'::{self._duck(name)} ELSE {path} END"
         return f"({path} IS NULL)" if name.endswith("?") else path
 
     def _table(self, stored: StoredSamples, wanted: list[str]) -> pa.Table:
-        """Return what is used of a table in an object store: its chunks are asked for at once."""
+        """Return what is used of a table in an object store, of the row groups that are needed."""
         paths = [self._path(name) for name in wanted]
-        found = stored.rows(paths, np.arange(len(stored)))
+        needed = self.groups(stored)
+        positions = np.arange(len(stored)) if needed is None else _positions(stored, needed)
+        found = stored.rows(paths, positions)
         columns = [_column_at(found, path) for path in paths]
         columns = [
             column.is_null() if name.endswith("?") else column
@@ -215,6 +239,19 @@ def _deleted(stored: StoredSamples, base: str, paths: list[str]) -> pa.Table:
         places.append(gone)
         files += [os.path.join(base, path)] * len(gone)
     return pa.table({"path": pa.array(files, pa.string()), "place": np.concatenate(places)})
+
+
+def _positions(
+    stored: StoredSamples, groups: Mapping[int, Sequence[int]]
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the positions of the samples in some row groups, in order."""
+    found = [np.zeros(0, np.int64)]
+    for number, some in groups.items():
+        starts = stored.files[number].starts
+        rows = np.concatenate([np.arange(starts[g], starts[g + 1]) for g in some])
+        found.append(stored.positions_at(number, rows))
+    positions = np.sort(np.concatenate(found))
+    return positions[positions >= 0]
 
 
 def _column_at(table: pa.Table, path: Parts) -> pa.ChunkedArray:

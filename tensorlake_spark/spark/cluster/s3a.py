@@ -42,6 +42,8 @@ _CENTRAL = "s3.amazonaws.com"  # Hadoop's word for "the one of the region"
 _SAFE_LOG_STORE = "io.delta.storage.S3DynamoDBLogStore"
 _LOCAL_LOG_STORE = "io.delta.storage.LocalLogStore"  # Delta's own, if none is set
 
+_SCHEMES = ("s3", "s3a", "s3n")
+
 # Options that go together: where a user gives one of them, none is taken from elsewhere.
 _GROUPS = (
     ("access_key_id", "secret_access_key", "session_token", "token", "skip_signature", "profile"),
@@ -193,7 +195,7 @@ def completed(options: Mapping[str, str], settings: Mapping[str, str], uri: str)
     {'AWS_ACCESS_KEY_ID': 'k', 'AWS_REGION': 'eu'}
     """
     parts = urlsplit(uri)
-    if parts.scheme not in ("s3", "s3a", "s3n"):
+    if parts.scheme not in _SCHEMES:
         return dict(options)
     own = f"bucket.{parts.netloc}."
     here = {k: v for k, v in settings.items() if not k.startswith("bucket.")}
@@ -203,6 +205,18 @@ def completed(options: Mapping[str, str], settings: Mapping[str, str], uri: str)
     found = _from_hadoop(here)
     kept = {k: v for k, v in found.items() if k.lower().removeprefix("aws_") not in taken}
     return {**kept, **options}
+
+
+def options_in_session(
+    session: SparkSession, options: Mapping[str, str] | None, uri: str
+) -> dict[str, str]:
+    """Return the options of a store, and what they leave open as a session's settings have it; see `completed`.
+
+    The settings are asked for only where they matter: to fetch all of them takes longer than to plan a query.
+    """
+    if urlsplit(uri).scheme not in _SCHEMES:
+        return dict(options or {})
+    return completed(options or {}, settings_of_session(session), uri)
 
 
 def _from_hadoop(settings: Mapping[str, str]) -> dict[str, str]:

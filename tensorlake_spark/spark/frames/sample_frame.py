@@ -26,7 +26,7 @@ from tensorlake_spark.spark.cluster.arguments import (
     TEXT,
     takes,
 )
-from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session, to_hadoop
+from tensorlake_spark.spark.cluster.s3a import options_in_session, to_hadoop
 from tensorlake_spark.spark.frames.image_columns import check_on_error
 from tensorlake_spark.spark.frames.sample_decoding import ColumnDecoding, is_decoded, is_tensor
 from tensorlake_spark.spark.frames.spark_condition import spark_condition
@@ -99,17 +99,43 @@ def samples(
         frame.select("sid", tensor_mean("image"), "label")
     """
     check_on_error("samples", on_error)
-    options = completed(storage_options or {}, settings_of_session(session), str(uri))
+    options = options_in_session(session, storage_options, str(uri))
     storage = Storage(str(uri), options)
     snapshot = Snapshot.open(storage, version, kind=SAMPLES)
     schema = SampleSchema.from_arrow(snapshot.schema)
     chosen = chosen_columns(schema, columns, storage.uri)
+    condition = None if where is None else spark_condition(where, schema, snapshot.schema)
+    flat = flat_samples(session, snapshot, chosen, condition, on_error)
+    return flat.select(SID, *_grouped(chosen))
+
+
+def flat_samples(
+    session: SparkSession,
+    snapshot: Snapshot,
+    names: Sequence[str],
+    condition: str | None = None,
+    on_error: str = "raise",
+) -> DataFrame:
+    """Return columns of a version of a dataset with ``sid`` first; those of groups have ``/`` in their names.
+
+    Parameters
+    ----------
+    session, on_error
+        As for `samples`.
+    snapshot : Snapshot
+        The version.
+    names : sequence of str
+        The columns.
+    condition : str, optional
+        Which samples.
+    """
+    storage, schema = snapshot.storage, SampleSchema.from_arrow(snapshot.schema)
     frame = delta_frame(session, storage, snapshot.version)
-    if where is not None:
-        frame = frame.where(spark_condition(where, schema, snapshot.schema))
+    if condition is not None:
+        frame = frame.where(condition)
     has_tiles = pinned(snapshot, TENSORS_FOLDER) is not None
     made = {}
-    for name in chosen:
+    for name in names:
         stored, kind = _stored(name), schema[name]
         if is_decoded(kind) or kind.apart or (has_tiles and is_tileable(kind)):
             decoding = ColumnDecoding(storage, snapshot.version, name, kind, on_error)
@@ -117,8 +143,7 @@ def samples(
             stored = decoding_udf(decoding, type_)(stored, f.col(SID))
         made[name] = stored
     # Spark runs functions on groups one by one; a group's struct is put together after them.
-    flat = frame.select(SID, *(made[name].alias(name) for name in chosen))
-    return flat.select(SID, *_grouped(chosen))
+    return frame.select(SID, *(made[name].alias(name) for name in names))
 
 
 def chosen_columns(schema: SampleSchema, columns: Sequence[str] | None, uri: str) -> list[str]:

@@ -7,23 +7,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Window
-from pyspark.sql import functions as f
 from sqlglot import exp
 
-from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError, did_you_mean
-from tensorlake_spark.query.language.clauses import ARRANGE, SAMPLE_BY
+from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.language.mistakes import mistake
 from tensorlake_spark.query.language.parsing import parse
+from tensorlake_spark.spark.queries.clause_frames import ClauseFrames
 from tensorlake_spark.spark.queries.spark_sources import SparkSource, source_of
-from tensorlake_spark.spark.queries.spark_sql import SparkPrinter, Table, taken_clauses
+from tensorlake_spark.spark.queries.spark_sql import Table
 from tensorlake_spark.spark.queries.tensor_udf import TensorWork, as_udf
-from tensorlake_spark.spark.source.cell_columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_ROW = "__row"
 
 
 def query(
@@ -39,8 +34,8 @@ def query(
     """Return the rows of a query as a DataFrame: the same language as `tensorlake_spark.query`, computed by executors.
 
     What is about scalars is Spark SQL, which reaches the files; parts on tensors are Arrow UDFs around the package's
-    functions, and those of `register_function` under the same names. Tensors are the struct TENSOR. ``EXPAND BY`` and
-    ``UNGROUP BY`` are not done by Spark. Strings, dates and aggregates are what Spark makes of them.
+    functions, and those of `register_function` under the same names. Tensors are the struct TENSOR. Strings, dates and
+    aggregates are what Spark makes of them.
 
     Parameters
     ----------
@@ -63,8 +58,6 @@ def query(
         If it is no query, or names what is not there.
     InvalidOptionError
         If a source is nothing that is read.
-    UnsupportedFeatureError
-        If it has a clause that Spark does not do.
 
     Examples
     --------
@@ -72,23 +65,17 @@ def query(
 
         query(spark, "SELECT label, avg(array_mean(image)) AS mean FROM ds GROUP BY label", ds="s3://bucket/coco")
     """
-    tree = parse(sql)
     given = dict(parameters or {})
     run = _Run(session, sql, given, sources, storage_options)
-    clauses = taken_clauses(tree)
-    limit = None
-    hidden: list[str] = []
-    if clauses:
-        limit = _limit_of(tree, clauses)
-        for number, one in enumerate(_keys(clauses)):
-            hidden.append(f"__key{number}")
-            tree.append("expressions", exp.alias_(one.copy(), hidden[-1], quoted=True))
+    printer = ClauseFrames(
+        sql, given, run.table_of, run.function_of,
+        frame_of=session.sql, view_of=run.view_of, seed=seed,
+    )  # fmt: skip
     try:
-        text = SparkPrinter(sql, given, run.table_of, run.function_of).printed(tree)
-        frame = session.sql(text)
+        frame: DataFrame = printer.frame(parse(sql))
+        return frame
     finally:
         run.forget()
-    return _done(frame, clauses, hidden, limit, seed) if clauses else frame
 
 
 class _Run:
@@ -107,6 +94,7 @@ class _Run:
         self._options = options
         self._mark = f"tl_{uuid.uuid4().hex[:12]}"
         self._views: dict[Any, tuple[SparkSource, str]] = {}
+        self._frames: list[str] = []
         self._functions: list[str] = []
 
     def table_of(self, node: Any) -> tuple[Table, str]:
@@ -145,66 +133,19 @@ class _Run:
         self._functions.append(name)
         return name
 
+    def view_of(self, frame: DataFrame) -> str:
+        """Register a DataFrame as a temporary view, and return its name."""
+        name = f"{self._mark}_v{len(self._frames)}"
+        frame.createOrReplaceTempView(name)
+        self._frames.append(name)
+        return name
+
     def forget(self) -> None:
         """Drop views and functions; Spark Connect makes its plans later, so there they stay."""
         if ".connect." in type(self._session).__module__:
             return
         with suppress(Exception):  # the query's own error is what matters
-            for _, view in self._views.values():
+            for view in (*(view for _, view in self._views.values()), *self._frames):
                 self._session.catalog.dropTempView(view)
             for name in self._functions:
                 self._session.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
-
-
-def _limit_of(tree: Any, clauses: Mapping[str, Any]) -> int | None:
-    """Take the LIMIT off a query that draws its rows, and return it."""
-    if SAMPLE_BY not in clauses:
-        return None
-    limit = tree.args.get("limit")
-    found = None if limit is None else limit.expression
-    if not isinstance(found, exp.Literal) or not found.is_int:
-        raise InvalidQueryError("SAMPLE BY needs a LIMIT that is a number: how many rows are drawn")
-    tree.set("limit", None)
-    return int(found.this)
-
-
-def _keys(clauses: Mapping[str, Any]) -> list[Any]:
-    out = [clauses[SAMPLE_BY].this] if SAMPLE_BY in clauses else []
-    return out + (list(clauses[ARRANGE].expressions) if ARRANGE in clauses else [])
-
-
-def _done(
-    frame: DataFrame, clauses: Mapping[str, Any], hidden: list[str], limit: int | None, seed: int
-) -> DataFrame:
-    """Return the rows drawn, and then arranged."""
-    names = [quoted(name) for name in frame.columns if name not in hidden]
-    left = list(hidden)
-    if SAMPLE_BY in clauses:
-        weight = f.col(left.pop(0)).cast("double")
-        replace = clauses[SAMPLE_BY].args.get("replace")
-        if replace is not None and replace.this:
-            frame = _drawn_again(frame, weight, limit or 0, seed)
-        else:
-            # The rows with the least arrival times of clocks that tick at the rate of their weights.
-            frame = frame.where(weight > 0).orderBy(-f.log(f.rand(seed)) / weight).limit(limit or 0)
-    if ARRANGE in clauses:
-        numbered = frame.withColumn(_ROW, f.monotonically_increasing_id())
-        first = f.min(_ROW).over(Window.partitionBy(*left))
-        frame = numbered.withColumn("__first", first).orderBy("__first", _ROW)
-    return frame.select(*names)
-
-
-def _drawn_again(frame: DataFrame, weight: Any, count: int, seed: int) -> DataFrame:
-    """Return rows that are drawn by their weights, each as often as it comes."""
-    session = frame.sparkSession
-    some = frame.where(weight > 0).withColumn(_ROW, f.monotonically_increasing_id())
-    so_far = Window.orderBy(_ROW)
-    ends = some.withColumn("__end", f.sum(weight).over(so_far)).withColumn(
-        "__start", f.col("__end") - weight
-    )
-    total = frame.agg(f.sum(f.when(weight > 0, weight))).first()
-    if total is None or not total[0]:
-        raise InvalidOptionError("SAMPLE BY has no weight above 0, so nothing can be drawn")
-    draws = session.range(count).select((f.rand(seed) * total[0]).alias("__draw"))
-    inside = (f.col("__draw") >= f.col("__start")) & (f.col("__draw") < f.col("__end"))
-    return ends.join(draws, inside).drop(_ROW)

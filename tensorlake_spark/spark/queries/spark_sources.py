@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as f
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
 from tensorlake_spark.datasets.dataset import Dataset
@@ -19,11 +20,10 @@ from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFoundError
-from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session
+from tensorlake_spark.spark.cluster.s3a import options_in_session
 from tensorlake_spark.spark.frames.sample_decoding import is_tensor
-from tensorlake_spark.spark.frames.sample_frame import delta_frame, samples, spark_place
+from tensorlake_spark.spark.frames.sample_frame import delta_frame, flat_samples, spark_place
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind
-from tensorlake_spark.spark.source.cell_columns import quoted
 from tensorlake_spark.spark.source.schemas import TENSOR
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def source_of(
     if isinstance(given, Dataset):
         options = given._storage.options if options is None else options
         version = given.version if not asked else version
-        return _dataset(session, given.uri, version, timestamp, options)
+        storage = Storage(given.uri, options_in_session(session, options, given.uri))
+        return _dataset(session, Snapshot.open(storage, version, timestamp, SAMPLES))
     if type(given).__module__.startswith("pandas.") and not asked:
         given = session.createDataFrame(given)
     if hasattr(given, "sparkSession") and not asked:
@@ -93,8 +94,7 @@ def source_of(
             f"source {name}={type(given).__name__} is not a Dataset, a DataFrame, or the place of a table"
         )
     place = os.fspath(given)
-    found = completed(options or {}, settings_of_session(session), place)
-    storage = Storage(place, found)
+    storage = Storage(place, options_in_session(session, options, place))
     if not asked and _is_parquet(storage):
         return _parquet(session, storage)
     try:
@@ -112,30 +112,21 @@ def source_of(
         )
         return SparkSource(frame, _kinds(frame.schema))
     if snapshot.kind == SAMPLES:
-        return _dataset(session, place, snapshot.version, None, found)
+        return _dataset(session, snapshot)
     frame = delta_frame(session, storage, snapshot.version)
     return SparkSource(frame, _kinds(frame.schema))
 
 
-def _dataset(
-    session: SparkSession,
-    uri: str,
-    version: int | str | None,
-    timestamp: str | None,
-    options: Mapping[str, str] | None,
-) -> SparkSource:
-    found = completed(options or {}, settings_of_session(session), uri)
-    snapshot = Snapshot.open(Storage(uri, found), version, timestamp, SAMPLES)
+def _dataset(session: SparkSession, snapshot: Snapshot) -> SparkSource:
     schema = SampleSchema.from_arrow(snapshot.schema)
-    frame = samples(session, uri, version=snapshot.version, storage_options=found)
-    flat = [f.col(".".join(map(quoted, name.split("/")))).alias(name) for name in schema]
     kinds = {
         name: Kind(ARRAY, _ndim(kind), getattr(kind, "form", None))
         if is_tensor(kind)
         else Kind(SCALAR)
         for name, kind in schema.items()
     }
-    return SparkSource(frame.select(SID, *flat), {SID: Kind(SCALAR), **kinds}, frozenset([SID]))
+    frame = flat_samples(session, snapshot, list(schema))
+    return SparkSource(frame, {SID: Kind(SCALAR), **kinds}, frozenset([SID]))
 
 
 def _ndim(kind: Any) -> int | None:
@@ -172,5 +163,31 @@ def _is_parquet(storage: Storage) -> bool:
 def _parquet(session: SparkSession, storage: Storage) -> SparkSource:
     if storage.is_local and not os.path.exists(storage.uri):
         raise TableNotFoundError(f"there is no table and no Parquet file at {storage.uri}")
-    frame = session.read.parquet(spark_place(storage.uri))
+    reader = session.read
+    known = plain_schema(storage.uri) if storage.is_local else None
+    if known is not None:
+        reader = reader.schema(known)
+    frame = reader.parquet(spark_place(storage.uri))
     return SparkSource(frame, _kinds(frame.schema))
+
+
+_PLAIN = {
+    pa.bool_(): t.BooleanType(), pa.int32(): t.IntegerType(), pa.int64(): t.LongType(),
+    pa.float32(): t.FloatType(), pa.float64(): t.DoubleType(), pa.string(): t.StringType(),
+}  # fmt: skip
+
+
+def plain_schema(path: str) -> t.StructType | None:
+    """Return the columns of one Parquet file as Spark would find them, None where only Spark knows.
+
+    Spark starts a job to look into a file; that takes longer than to plan a query.
+    """
+    if not os.path.isfile(path):
+        return None
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError):
+        return None  # Spark says what is wrong
+    if any(field.type not in _PLAIN for field in schema):
+        return None
+    return t.StructType([t.StructField(field.name, _PLAIN[field.type]) for field in schema])

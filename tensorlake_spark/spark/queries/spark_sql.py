@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from tensorlake_spark.errors import InvalidQueryError, UnsupportedFeatureError, did_you_mean
+from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import name_of
-from tensorlake_spark.query.language.clauses import ARRANGE, CLAUSES, EXPAND, SAMPLE_BY, UNGROUP
 from tensorlake_spark.query.language.mistakes import mistake
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind, kind_of
 
@@ -62,6 +61,7 @@ class SparkPrinter:
     table_of: Callable[[Any], tuple[Table, str]]
     function_of: Callable[[Any, str], str]
     ctes: dict[str, Table] = field(default_factory=dict)
+    cte_nodes: dict[str, Any] = field(default_factory=dict)
 
     def printed(self, tree: Any) -> str:
         """Return the SQL of a tree, which is changed by it."""
@@ -72,15 +72,11 @@ class SparkPrinter:
 
     def _query(self, node: Any, outer: list[dict[str, Table]]) -> Table:
         """Rewrite a query, and return its columns."""
-        for key in CLAUSES:
-            if node.args.get(key) is not None:
-                raise UnsupportedFeatureError(
-                    f"{key.replace('_by', '').upper()} BY inside another query is not done by Spark; ds.query does it"
-                )
-        known = dict(self.ctes)
+        known, nodes = dict(self.ctes), dict(self.cte_nodes)
         holder = node.args.get("with_") or node.args.get("with")
         for cte in holder.expressions if holder is not None else ():
             self.ctes[cte.alias.casefold()] = self._query(cte.this, outer)
+            self.cte_nodes[cte.alias] = cte.this
         if isinstance(node, exp.SetOperation):
             found = self._query(node.this, outer)
             self._query(node.expression, outer)
@@ -91,7 +87,7 @@ class SparkPrinter:
             found = self._query(node.this, outer)
         else:
             found = self._select(node, outer)
-        self.ctes = known
+        self.ctes, self.cte_nodes = known, nodes
         return found
 
     def _select(self, node: Any, outer: list[dict[str, Table]]) -> Table:
@@ -344,24 +340,3 @@ def _dialect() -> Any:
     from tensorlake_spark.query.language.dialect import TensorDialect
 
     return TensorDialect
-
-
-def taken_clauses(tree: Any) -> dict[str, Any]:
-    """Take TQL's clauses off the outermost query, and return those that are done with the DataFrame.
-
-    Raises
-    ------
-    UnsupportedFeatureError
-        If one of them is not done by Spark.
-    """
-    for key in (EXPAND, UNGROUP):
-        if tree.args.get(key) is not None:
-            raise UnsupportedFeatureError(
-                f"{key.upper()} BY is not done by Spark; ds.query and tl.query do it"
-            )
-    found = {key: tree.args[key] for key in (ARRANGE, SAMPLE_BY) if tree.args.get(key) is not None}
-    for key in found:
-        tree.set(key, None)
-    if found and not isinstance(tree, exp.Select):
-        raise InvalidQueryError("ARRANGE BY and SAMPLE BY belong to a SELECT, not to a UNION")
-    return found

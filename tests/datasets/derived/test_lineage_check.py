@@ -59,6 +59,28 @@ def test_samples_that_are_not_those_of_the_source(few, made):
     assert found(few, "lineage") == []
 
 
+def test_large_samples_are_compared_by_their_tiles(tmp_path):
+    rng = np.random.default_rng(0)
+    large = [rng.integers(0, 256, (300, 200), np.uint8) for _ in range(3)]
+    ds = tl.dataset(
+        tmp_path / "large", {"x": tl.types.Tensor("uint8", (None, None))}, tile_bytes=16 << 10
+    )
+    ds.extend({"x": [*large, large[0][:5, :5]]})
+    for number, new in enumerate(
+        (
+            ds.copy(tmp_path / "copy", [2, 0, 3]),
+            ds.query("SELECT x FROM dataset WHERE sid <> 1").materialize(tmp_path / "view"),
+        )
+    ):
+        assert found(new, "lineage") == []
+        other = new["x"][0].copy()
+        other[-1, -1] ^= 1
+        new.update(int(new.sids[0]), {"x": other})
+        (one,) = found(new, "lineage")
+        assert one.place == "column 'x', sample 0"
+        assert f"sample {[2, 0][number]} " in one.text
+
+
 def test_what_is_added_later_has_no_source(few):
     few.extend({"label": [5, 6]})
     few.add_column("more", "int32")

@@ -104,6 +104,25 @@ def test_order_is_that_of_samples_whatever_files_say(tmp_path):
     assert ds.query("SELECT n FROM dataset WHERE n > 2").sids.tolist() == [1, 3, 4, 5]
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_nan_is_found_whatever_bounds_say(tmp_path, kind):
+    ds = tl.dataset(str(tmp_path / "ds"), {"f": kind, "n": "int32"})
+    ds.extend({"f": [0.0, np.nan, -0.0, None], "n": range(4)})
+    ds.extend({"f": [10.0, 20.0], "n": [4, 5]})
+
+    def sids(condition):
+        return ds.query(f"SELECT n FROM dataset WHERE {condition}").sids.tolist()
+
+    for gone in ([], [3]):
+        if gone:
+            ds.delete(gone)  # its file has a mark for it
+        assert sids("isnan(f)") == [1]
+        assert sids("NOT isnan(f)") == [0, 2, 4, 5]
+        assert sids("f > 15") == [1, 5]  # NaN is above all numbers, as Spark has it
+        assert sids("f <= 15") == [0, 2, 4]
+        assert np.signbit(ds.query("SELECT f FROM dataset WHERE n = 2")["f"]).tolist() == [True]
+
+
 def test_an_object_store(tmp_path, s3):
     uri = "s3://bucket/queries/ds"
     ds = tl.dataset(
@@ -117,6 +136,12 @@ def test_an_object_store(tmp_path, s3):
     assert view.sids.tolist() == [4]
     assert view["x"][0].tolist() == [0, 1, 2, 3]
     assert ds.query("SELECT sum(n) AS s FROM dataset VERSION 1")[0]["s"] == 15
+    ds.extend({"n": range(6, 9), "x": [np.arange(i) for i in range(3)], "g/k": range(6, 9)})
+    late = ds.query("SELECT n, x FROM dataset WHERE g.k >= 7")
+    assert late.sids.tolist() == [7, 8]
+    assert late["x"][1].tolist() == [0, 1]
+    (scalars,) = late.explain().scalars
+    assert (scalars.row_groups, scalars.row_groups_needed) == (2, 1)
 
 
 def test_a_source_stays_at_its_version(tmp_path):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError, UnsupportedFeatureError
+from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError
 from tensorlake_spark.query.user_functions import unregister_function
 from tensorlake_spark.spark import query
 from tensorlake_spark.spark.source.schemas import tensors_of
@@ -134,12 +134,52 @@ def test_arranged_and_drawn(spark, ds):
     assert len({row.sid for row in once}) == 8
 
 
+CLAUSES = [
+    "SELECT label, w FROM ds ORDER BY sid LIMIT 9 ARRANGE BY label",
+    "SELECT label, w FROM ds ORDER BY sid LIMIT :n OFFSET 2 ARRANGE BY label",
+    "SELECT sid, label FROM ds WHERE label = 3 EXPAND BY 1, 2",
+    "SELECT sid, x FROM ds AS d WHERE d.label = 1 AND array_mean(image) > 0 EXPAND BY 2, 2 OVERLAP TRUE",
+    "SELECT sid FROM ds WHERE sid IN (0, 15) EXPAND BY 1, 0 ORDER BY sid DESC",
+    "SELECT label, x FROM ds ORDER BY sid UNGROUP BY x",
+    "SELECT image[:, 0] AS rows, shape(image) AS s, sid FROM ds WHERE sid < 5 ORDER BY sid UNGROUP BY rows",
+    "SELECT q.label, q.w FROM (SELECT label, w, sid FROM ds ORDER BY sid ARRANGE BY label) AS q",
+    "SELECT count(*) AS n FROM (SELECT x AS v FROM ds UNGROUP BY v) AS q",
+    "WITH a AS (SELECT sid AS s, x FROM ds WHERE label > 0), b AS (SELECT s, x[:2] AS y FROM a UNGROUP BY y) "
+    "SELECT s, y FROM b ORDER BY s",
+    "SELECT sid FROM ds WHERE sid IN (SELECT sid FROM ds WHERE sid = 7 EXPAND BY 1, 1) ORDER BY sid",
+    "SELECT label FROM ds WHERE sid < 6 UNION ALL SELECT label FROM ds WHERE sid > 8 ORDER BY label ARRANGE BY label",
+]
+
+
+@pytest.mark.parametrize("sql", CLAUSES)
+def test_clauses_of_tql_give_the_same_rows(spark, ds, sql):
+    is_ordered = "OVERLAP" not in sql and "count" not in sql
+    assert same(spark, sql, is_ordered, parameters={"n": 6}, ds=ds)
+
+
+def test_some_rows_are_drawn_in_a_query_in_another(spark, ds):
+    sql = "SELECT count(*) AS n, min(label) AS low FROM (SELECT label FROM ds SAMPLE BY label LIMIT 7) AS q"
+    assert same(spark, sql, ds=ds) == [{"n": [7.0], "low": [1.0]}]
+
+
+def test_columns_of_unequal_lengths_cannot_be_split_together(spark, ds):
+    sql = "SELECT x, x[:2] AS y FROM ds UNGROUP BY x, y"
+    with pytest.raises(InvalidQueryError, match="elements"):
+        list(tl.query(sql, ds=ds))
+    with pytest.raises(Exception, match="different numbers of elements in a row: x, y"):
+        query(spark, sql, ds=ds).collect()
+
+
 def test_versions_and_other_sources(spark, ds, tmp_path):
     names = pd.DataFrame({"label": [0, 1, 2], "name": ["a", "b", "c"]})
     sql = "SELECT name, array_sum(x) AS s FROM ds JOIN names USING (label) WHERE x IS NOT NULL"
     same(spark, sql, ds=ds, names=names)
     pa_path = tmp_path / "names.parquet"
     names.to_parquet(pa_path)
+    same(spark, sql, ds=ds.uri, names=str(pa_path))
+    names.assign(when=pd.Timestamp("2026-01-31")).to_parquet(
+        pa_path
+    )  # a type that only Spark reads
     same(spark, sql, ds=ds.uri, names=str(pa_path))
     both = "SELECT n.sid AS s FROM ds VERSION 1 AS n LEFT JOIN ds AS m ON n.sid = m.sid WHERE m.sid IS NULL"
     assert [row.s for row in query(spark, both, ds=ds).collect()] == [2]
@@ -160,9 +200,9 @@ def test_functions_of_the_user(spark, ds):
     [
         ("SELECT lable FROM ds", InvalidQueryError, "did you mean 'label'"),
         ("SELECT label FROM dss", InvalidQueryError, "did you mean 'ds'"),
-        ("SELECT label FROM ds UNGROUP BY x", UnsupportedFeatureError, "UNGROUP BY"),
-        ("SELECT label FROM ds EXPAND BY 1, 1", UnsupportedFeatureError, "EXPAND BY"),
-        ("SELECT q.label FROM (SELECT label FROM ds ARRANGE BY label) AS q", UnsupportedFeatureError, "ARRANGE"),
+        ("SELECT label FROM ds UNGROUP BY x", InvalidQueryError, "not selected"),
+        ("SELECT label FROM ds UNGROUP BY label", InvalidQueryError, "not an array"),
+        ("SELECT a.label FROM ds a JOIN ds b ON a.sid = b.sid EXPAND BY 1, 1", InvalidQueryError, "one dataset"),
         ("SELECT label FROM ds SAMPLE BY label", InvalidQueryError, "LIMIT"),
         ("DROP TABLE ds", InvalidQueryError, "begins with SELECT"),
         ("SELECT label FROM ds VERSION 99", InvalidOptionError, "99"),

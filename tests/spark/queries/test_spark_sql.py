@@ -2,10 +2,10 @@
 
 import pytest
 
-from tensorlake_spark.errors import InvalidQueryError, UnsupportedFeatureError
+from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.spark.queries.result_kinds import Kind
-from tensorlake_spark.spark.queries.spark_sql import SparkPrinter, Table, taken_clauses
+from tensorlake_spark.spark.queries.spark_sql import SparkPrinter, Table
 
 COLUMNS = {
     "sid": Kind("scalar"),
@@ -53,14 +53,9 @@ def test_inner_queries():
     assert text.endswith("FROM q ORDER BY `top` NULLS LAST")
 
 
-def test_what_is_not_there_or_not_done():
+def test_what_is_not_there():
     with pytest.raises(InvalidQueryError, match="no column 'm'"):
         printed("SELECT m FROM d")
-    for clause in ("EXPAND BY 1, 1", "UNGROUP BY x"):
-        with pytest.raises(UnsupportedFeatureError, match=r"ds\.query"):
-            taken_clauses(parse(f"SELECT x FROM d {clause}"))
-    with pytest.raises(UnsupportedFeatureError, match="inside another query"):
-        printed("SELECT q.n FROM (SELECT n FROM d ARRANGE BY n) AS q")
 
 
 def test_parameters_are_literals_and_no_text_of_the_query():
