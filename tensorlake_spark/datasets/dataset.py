@@ -21,7 +21,12 @@ from tensorlake_spark.datasets.interchange.hugging_face_files import is_hugging_
 from tensorlake_spark.datasets.interchange.interchange_methods import InterchangeMethods
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.samples.appending import append, count_of
-from tensorlake_spark.datasets.samples.sample_input import as_columns, batches_of, check_plain
+from tensorlake_spark.datasets.samples.sample_input import (
+    as_columns,
+    batches_of,
+    check_plain,
+    file_columns,
+)
 from tensorlake_spark.datasets.samples.sample_plan import SamplePlan, plan
 from tensorlake_spark.datasets.samples.sample_reading import read_table, runs_of
 from tensorlake_spark.datasets.samples.sample_selection import select_samples
@@ -250,7 +255,8 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
             samples, schema = _with_schema(samples)
         samples = with_files(samples, schema)
         snapshot = self._created(schema)
-        batches = self._with_facts(batches_of(samples, list(schema)), schema)
+        given = batches_of(samples, list(schema), file_columns(schema))
+        batches = self._with_facts(given, schema)
         self._show(
             append(self._storage, snapshot, schema, batches, "extend", transaction=transaction)
         )
