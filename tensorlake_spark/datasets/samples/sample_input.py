@@ -156,7 +156,7 @@ def _leaves(
             yield name, value
         elif name in groups and isinstance(value, Mapping):
             yield from _leaves(value, f"{name}/", names, groups)
-        elif name in groups and pa.types.is_struct(getattr(value, "type", None)):  # of Arrow
+        elif name in groups and isinstance(getattr(value, "type", None), pa.StructType):  # of Arrow
             fields = {field.name: pc.struct_field(value, field.name) for field in value.type}
             yield from _leaves(fields, f"{name}/", names, groups)
         else:
@@ -212,6 +212,7 @@ def _gathered(
         if not batch:
             return
         given = dict.fromkeys(name for one in batch for name in one)
+        given = given or dict.fromkeys(names[:1])  # samples of nulls are samples
         columns = [{name: [one.get(name) for one in batch] for name in given}]
         del batch, sample, one
         yield columns.pop()  # nothing here keeps the samples while they are written

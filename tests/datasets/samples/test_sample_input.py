@@ -15,6 +15,8 @@ import tensorlake_spark as tl
 from tensorlake_spark.datasets.samples import sample_input
 from tensorlake_spark.datasets.samples.sample_input import batches_of, file_columns, nbytes_of
 
+NOT_NULL = tl.types.Text(nullable=False)
+
 
 def joined(batches, name):
     return [one for batch in batches for one in list(batch[name])]
@@ -39,6 +41,23 @@ def test_large_columns_are_taken_in_small_batches():
     counts = [len(batch["data"]) for batch in batches_of({"data": blobs}, ["data"])]
     assert sum(counts) == 200
     assert max(counts[1:]) <= sample_input.BATCH_BYTES >> 20
+
+
+def test_samples_without_any_value_are_samples(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"a": tl.types.Image(apart=True), "b": "int32"})
+    ds.append({})
+    ds.extend([{}, {}])
+    assert (len(ds), ds[2]) == (3, {"a": None, "b": None})
+    must = tl.dataset(tmp_path / "must", {"a": tl.types.as_type("int32"), "b": NOT_NULL})
+    with pytest.raises(tl.InvalidSampleError, match=r"column 'b', sample 0.*null"):
+        must.append({})
+
+
+@pytest.mark.parametrize("value", [5, None, "text", np.zeros(3), [1]])
+def test_a_group_that_is_no_group(tmp_path, value):
+    ds = tl.dataset(tmp_path / "ds", {"g/x": "int32"})
+    with pytest.raises(tl.InvalidSampleError, match=r"no column 'g'.*'g/x'"):
+        ds.append({"g": value})
 
 
 @pytest.fixture
