@@ -17,10 +17,16 @@ from tensorlake_spark.datasets.column import Column
 from tensorlake_spark.datasets.dataset_extensions import DoorMethods
 from tensorlake_spark.datasets.derived.derived_methods import DerivedMethods
 from tensorlake_spark.datasets.derived.lineage import is_unfinished
+from tensorlake_spark.datasets.interchange.hugging_face_files import is_hugging_face, with_files
 from tensorlake_spark.datasets.interchange.interchange_methods import InterchangeMethods
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.samples.appending import append, count_of
-from tensorlake_spark.datasets.samples.sample_input import as_columns, batches_of, check_plain
+from tensorlake_spark.datasets.samples.sample_input import (
+    as_columns,
+    batches_of,
+    check_plain,
+    file_columns,
+)
 from tensorlake_spark.datasets.samples.sample_plan import SamplePlan, plan
 from tensorlake_spark.datasets.samples.sample_reading import read_table, runs_of
 from tensorlake_spark.datasets.samples.sample_selection import select_samples
@@ -227,8 +233,9 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         ----------
         samples : mapping, pandas.DataFrame, pyarrow.Table, other table of Arrow, or iterable of mappings
             A mapping has the columns by name, each with a value a sample. A table of Polars is taken, a result of
-            DuckDB, and a reader of record batches. What comes one by one, or batch by batch, is streamed:
-            memory is bounded whatever its length.
+            DuckDB, a reader of record batches, and a dataset of Hugging Face, whose files are stored as they are
+            where they have the column's format. What comes one by one, or batch by batch, is streamed: memory is
+            bounded whatever its length.
         transaction : (str, int), optional
             An application and a number that it counts up: a batch that was committed before changes nothing.
 
@@ -246,8 +253,10 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         schema = self.schema
         if self._stored is None:
             samples, schema = _with_schema(samples)
+        samples = with_files(samples, schema)
         snapshot = self._created(schema)
-        batches = self._with_facts(batches_of(samples, list(schema)), schema)
+        given = batches_of(samples, list(schema), file_columns(schema))
+        batches = self._with_facts(given, schema)
         self._show(
             append(self._storage, snapshot, schema, batches, "extend", transaction=transaction)
         )
@@ -374,6 +383,8 @@ def _series(values: Any, kind: Type, index: Any) -> Any:
 def _with_schema(samples: Any) -> tuple[Any, SampleSchema]:
     """Return samples, of which the first were looked at, and a schema that fits those."""
     check_plain(samples)
+    if is_hugging_face(samples):  # it may be gone through again
+        return samples, SampleSchema.infer(list(islice(with_files(samples, None), _LOOKED_AT)))
     samples = as_columns(samples)
     if isinstance(samples, pa.RecordBatchReader):
         first = next(samples, pa.RecordBatch.from_pylist([], samples.schema))

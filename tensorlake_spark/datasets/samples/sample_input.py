@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -11,6 +13,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.datasets.types.media.images import Picture
+from tensorlake_spark.datasets.types.media.recordings import Audio, Dicom, Video
+from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
+from tensorlake_spark.datasets.types.tensors import ArrayType
 from tensorlake_spark.errors import InvalidSampleError, InvalidSampleTypeError, did_you_mean
 
 Columns = dict[str, Any]  # for each name a list, an ndarray or an Arrow array
@@ -22,7 +29,20 @@ BATCH_BYTES = 4 << 20
 """Bytes of samples that are taken at a time, about: memory of this size is used again, and not asked for anew."""
 
 
-def batches_of(samples: Any, names: Sequence[str]) -> Iterator[Columns]:
+def file_columns(schema: Mapping[str, Type]) -> frozenset[str]:
+    """Return the columns that take paths of files, whose samples have the size of the file and not of its name."""
+    return frozenset(name for name, kind in schema.items() if _takes_paths(kind))
+
+
+def _takes_paths(kind: Type) -> bool:
+    if isinstance(kind, SequenceType):
+        return _takes_paths(kind.of)
+    return isinstance(kind, (Picture, Audio, Video, Dicom, ArrayType))
+
+
+def batches_of(
+    samples: Any, names: Sequence[str], files: Collection[str] = ()
+) -> Iterator[Columns]:
     """Yield samples as batches of columns.
 
     Parameters
@@ -31,6 +51,8 @@ def batches_of(samples: Any, names: Sequence[str]) -> Iterator[Columns]:
         A mapping has the columns by name, each with a value a sample; groups may be mappings in it.
     names : sequence of str
         The columns that the dataset has; a column that is not given is null.
+    files : collection of str
+        Those of them in which a text is the path of a file.
 
     Raises
     ------
@@ -43,7 +65,7 @@ def batches_of(samples: Any, names: Sequence[str]) -> Iterator[Columns]:
     samples = as_columns(samples)
     if isinstance(samples, pa.RecordBatchReader):
         for batch in samples:
-            yield from batches_of(batch, names)
+            yield from batches_of(batch, names, files)
         return
     if isinstance(samples, Mapping):
         columns = flat(samples, names)
@@ -53,14 +75,14 @@ def batches_of(samples: Any, names: Sequence[str]) -> Iterator[Columns]:
             raise InvalidSampleError(
                 f"the columns have unequal lengths: {said}; give each of them one value a sample"
             )
-        yield from _slices(columns, next(iter(counts.values()), 0))
+        yield from _slices(columns, next(iter(counts.values()), 0), files)
         return
     if isinstance(samples, (str, bytes)) or not isinstance(samples, Iterable):
         raise InvalidSampleTypeError(
             f"samples are a mapping of columns, a list or an iterator of mappings, a pyarrow.Table or a "
             f"pandas.DataFrame, not {type(samples).__name__}"
         )
-    yield from _gathered(samples, names)
+    yield from _gathered(samples, names, files)
 
 
 def as_columns(samples: Any) -> Any:
@@ -134,7 +156,7 @@ def _leaves(
             yield name, value
         elif name in groups and isinstance(value, Mapping):
             yield from _leaves(value, f"{name}/", names, groups)
-        elif name in groups and pa.types.is_struct(getattr(value, "type", None)):  # of Arrow
+        elif name in groups and isinstance(getattr(value, "type", None), pa.StructType):  # of Arrow
             fields = {field.name: pc.struct_field(value, field.name) for field in value.type}
             yield from _leaves(fields, f"{name}/", names, groups)
         else:
@@ -153,19 +175,24 @@ def _length(name: str, column: Any) -> int:
     return len(column)
 
 
-def _slices(columns: Columns, count: int) -> Iterator[Columns]:
+def _slices(columns: Columns, count: int, files: Collection[str]) -> Iterator[Columns]:
     """Yield slices of columns; how many samples go into one follows from the bytes of the last."""
     start, rows = 0, min(64, BATCH_ROWS)
     while start < count:
         batch = {name: column[start : start + rows] for name, column in columns.items()}
-        yield batch
         taken = min(rows, count - start)
+        nbytes = sum(nbytes_of(column, name in files) for name, column in batch.items())
+        if nbytes > 2 * BATCH_BYTES and taken > 1:  # larger ones than those before
+            rows = taken // 2
+            continue
+        yield batch
         start += taken
-        each = max(1, sum(nbytes_of(column) for column in batch.values()) // taken)
-        rows = max(1, min(BATCH_BYTES // each, BATCH_ROWS * 16))
+        rows = max(1, min(BATCH_BYTES // max(1, nbytes // taken), BATCH_ROWS * 16))
 
 
-def _gathered(samples: Iterable[Any], names: Sequence[str]) -> Iterator[Columns]:
+def _gathered(
+    samples: Iterable[Any], names: Sequence[str], files: Collection[str]
+) -> Iterator[Columns]:
     """Yield batches of samples that come one by one."""
     rest, number = iter(samples), 0
     while True:
@@ -179,19 +206,27 @@ def _gathered(samples: Iterable[Any], names: Sequence[str]) -> Iterator[Columns]
             one = flat(sample, names)
             batch.append(one)
             number += 1
-            nbytes += sum(nbytes_of(value) for value in one.values())
+            nbytes += sum(nbytes_of(value, name in files) for name, value in one.items())
             if nbytes >= BATCH_BYTES:
                 break
         if not batch:
             return
         given = dict.fromkeys(name for one in batch for name in one)
+        given = given or dict.fromkeys(names[:1])  # samples of nulls are samples
         columns = [{name: [one.get(name) for one in batch] for name in given}]
         del batch, sample, one
         yield columns.pop()  # nothing here keeps the samples while they are written
 
 
-def nbytes_of(value: Any) -> int:
-    """Return about how many bytes a value has.
+def nbytes_of(value: Any, is_file: bool = False) -> int:
+    """Return about how many bytes a value has; of a file those that will be read.
+
+    Parameters
+    ----------
+    value : object
+        A sample, or many of them.
+    is_file : bool
+        Whether a text is the path of a file.
 
     Examples
     --------
@@ -199,17 +234,34 @@ def nbytes_of(value: Any) -> int:
     13
     """
     if isinstance(value, (bytes, bytearray, str)):
-        return len(value)
+        return _file_bytes(value) if is_file and isinstance(value, str) else len(value)
     if isinstance(value, (list, tuple)):
         if {*map(type, value)} <= {bytes}:  # media, of which there are many
             return sum(map(len, value))
-        return sum(map(nbytes_of, value))
+        return sum(nbytes_of(one, is_file) for one in value)
     if isinstance(value, np.ndarray) and value.dtype == object:
-        return sum(map(nbytes_of, value.tolist()))
+        return sum(nbytes_of(one, is_file) for one in value.tolist())
+    if isinstance(value, dict):  # the bytes of a file, or its path
+        return sum(nbytes_of(one, is_file) for one in value.values())
+    if isinstance(value, os.PathLike) or hasattr(value, "read"):
+        return _file_bytes(value)
+    if is_file and getattr(value, "type", None) == pa.string():  # paths of Arrow
+        return nbytes_of(value.to_pylist(), True)
     found = getattr(value, "nbytes", None)
     if found is not None:
         return int(found)
     size = getattr(value, "size", None)  # of a PIL image
     if isinstance(size, tuple) and len(size) == 2:
         return int(size[0]) * int(size[1]) * 4
+    return 8
+
+
+def _file_bytes(file: Any) -> int:
+    """Return the bytes of a file by its path, or of one that is open; a few where nobody can tell."""
+    with suppress(OSError, ValueError, AttributeError):
+        if isinstance(file, (str, os.PathLike)):
+            return os.stat(file).st_size
+        if hasattr(file, "getbuffer"):
+            return int(file.getbuffer().nbytes)
+        return os.fstat(file.fileno()).st_size
     return 8

@@ -63,7 +63,7 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
 }  # fmt: skip
 
 
-def parse_where(text: Any, schema: SampleSchema, table: pa.Schema, apart: bool = True) -> Where:
+def parse_where(text: Any, schema: SampleSchema, table: pa.Schema) -> Where:
     """Return what a text of SQL says about samples.
 
     Parameters
@@ -75,8 +75,6 @@ def parse_where(text: Any, schema: SampleSchema, table: pa.Schema, apart: bool =
         The types of the columns: names of a ClassLabel are compared as its numbers.
     table : pyarrow.Schema
         The columns as they are stored.
-    apart : bool
-        Whether columns that are kept apart may be asked.
 
     Raises
     ------
@@ -94,7 +92,7 @@ def parse_where(text: Any, schema: SampleSchema, table: pa.Schema, apart: bool =
             f"where={text!r:.80} is {type(text).__name__}; it is a text of SQL, such as \"label = 'cat'\""
         )
     _check_size(text)
-    reader = _Reader(text, schema, table, apart)
+    reader = _Reader(text, schema, table)
     try:
         # As a condition: a column may be called "show", which begins a statement.
         tree = sqlglot.parse_one(text, into=exp.Condition, dialect=SampleConditions)
@@ -151,11 +149,10 @@ def _unparsed(text: str, error: ParseError) -> str:
 class _Reader:
     """Turns a tree of sqlglot into expressions, and notes the columns that it meets."""
 
-    def __init__(self, text: str, schema: SampleSchema, table: pa.Schema, apart: bool) -> None:
+    def __init__(self, text: str, schema: SampleSchema, table: pa.Schema) -> None:
         self.text = text
         self.schema = schema
         self.table = table
-        self.takes_apart = apart
         self.needed: list[Parts] = []
         self.apart: dict[str, tuple[str, Parts]] = {}  # that are asked, see `Beside`
         self.operations = 0
@@ -165,7 +162,7 @@ class _Reader:
         alone: list[Condition] = []
         others: list[Condition] = []
         needed: tuple[list[Parts], list[Parts]] = [], []
-        for part in _flat(tree, exp.And):
+        for part in parts_of(tree, exp.And):
             self.needed, known = [], len(self.apart)
             condition = self.condition(part, False)
             is_apart = len(self.apart) > known
@@ -190,7 +187,7 @@ class _Reader:
             node = node.this
         if isinstance(node, (exp.And, exp.Or)):
             every = isinstance(node, exp.And) is not negated
-            parts = [self.condition(part, negated) for part in _flat(node, type(node))]
+            parts = [self.condition(part, negated) for part in parts_of(node, type(node))]
             return comparisons.joined(parts, every)
         try:
             return self._leaf(node, negated)
@@ -335,12 +332,6 @@ class _Reader:
                 have = f"; there are {', '.join(names[:30])}" if names else ", it has no fields"
                 raise self._error(node, f"{where_} {part!r:.80}{did_you_mean(part, names)}{have}")
             found.append(field.name)
-            if self._is_apart(tuple(found)) and not self.takes_apart:
-                why = (
-                    f"column {'/'.join(found)!r} is kept apart, and only columns beside the sid can be asked here; "
-                    "ask the dataset in Python, or DataFrame.where after samples"
-                )
-                raise self._error(node, why)
             fields = list(field.type) if pa.types.is_struct(field.type) else []
         return tuple(found)
 
@@ -352,7 +343,7 @@ class _Reader:
         )
 
 
-def _flat(node: Any, kind: type[exp.Expression]) -> Iterator[Any]:
+def parts_of(node: Any, kind: type[exp.Expression]) -> Iterator[Any]:
     """Yield the parts of a chain of AND, or of OR, in order."""
     todo = [node]
     while todo:

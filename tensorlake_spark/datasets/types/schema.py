@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -137,8 +138,13 @@ class SampleSchema(Mapping[str, Type]):
         sid : bool
             Whether it has the column of sample numbers.
         """
+        whole = self._whole  # each batch of an ingestion asks for it
+        return whole if sid else whole.remove(0)
+
+    @cached_property
+    def _whole(self) -> pa.Schema:
         fields = [_field(name, inner) for name, inner in _tree(self._types).items()]
-        return pa.schema([pa.field(SID, pa.int64(), False), *fields] if sid else fields)
+        return pa.schema([pa.field(SID, pa.int64(), False), *fields])
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema) -> SampleSchema:

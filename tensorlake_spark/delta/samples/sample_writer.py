@@ -35,6 +35,10 @@ GROUPS_AT_ONCE = 4
 WAITING = 16 << 20
 """Bytes of samples that may wait to be written, about."""
 
+_PAGE_ROWS = 64, 1024
+"""Rows after which Arrow looks at the size of a page: the least, and the most where samples are small."""
+
+_PAGE_BYTES = 1 << 20  # of these rows, about
 
 _UNEVEN = 1.25  # of the bytes of a row group, that it may have where all are of as many rows
 
@@ -143,7 +147,7 @@ class SampleWriter:
         ends = np.concatenate([[0], *sizes]).cumsum()
         self._pending, self._pending_bytes = [], 0
         if self._file is None:
-            self._file = self._opened()
+            self._file = self._opened(int(ends[-1]) // (len(ends) - 1))
         rows = pa.concat_tables(pieces)
         for part, most in _groups(rows, ends, self.row_group_bytes):
             self._file.write(part, most)
@@ -153,7 +157,9 @@ class SampleWriter:
         if self._written >= self.file_bytes:
             self._close()
 
-    def _opened(self) -> ParquetOutput:
+    def _opened(self, row_bytes: int) -> ParquetOutput:
+        """Open a new file for rows of about so many bytes."""
+        least, most = _PAGE_ROWS
         self._bounds, self._written = FileBounds(self._leaves), 0
         packed = [leaf.path for leaf in self._leaves if not leaf.is_payload]
         return ParquetOutput(
@@ -165,8 +171,7 @@ class SampleWriter:
             # Numbers are smaller without one, once they are packed.
             use_dictionary=[leaf.path for leaf in self._leaves if pa.types.is_string(leaf.type)],
             write_statistics=[leaf.path for leaf in self._leaves if leaf.is_bounded],
-            # Page size is looked at only after this many rows; a sample may be megabytes.
-            write_batch_size=64,
+            write_batch_size=min(max(least, _PAGE_BYTES // max(1, row_bytes)), most),
         )
 
     def _close(self) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+from tensorlake_spark.datasets.samples.where import parse_where
 from tensorlake_spark.datasets.types.base import Tiled, Type
 from tensorlake_spark.datasets.types.media.images import Picture
 from tensorlake_spark.datasets.types.media.recordings import Audio, Dicom
@@ -141,6 +142,34 @@ class ColumnDecoding:
 
     def _parts(self) -> StoredParts:
         return _opened(self.storage.uri, tuple(self.storage.options.items()), self.version)
+
+
+@dataclass(frozen=True)
+class ApartCondition:
+    """What a condition says of samples by columns that are kept apart.
+
+    Attributes
+    ----------
+    storage : Storage
+        The dataset.
+    version : int
+        Which one.
+    where : str
+        The condition; parts of an ``AND`` that ask no such column are not looked at.
+    """
+
+    storage: Storage
+    version: int
+    where: str
+
+    def __call__(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        """Yield whether it is true, for batches of sids."""
+        parts = _opened(self.storage.uri, tuple(self.storage.options.items()), self.version)
+        beside = parse_where(self.where, parts.schema, parts.stored.schema).beside
+        assert beside is not None  # nosec B101 # for mypy
+        for sids in batches:
+            positions = parts.stored.positions_of(sids.to_numpy())
+            yield pa.array(np.isin(positions, beside.among(parts, positions)))
 
 
 @lru_cache(maxsize=2)

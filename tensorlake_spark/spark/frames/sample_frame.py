@@ -28,7 +28,12 @@ from tensorlake_spark.spark.cluster.arguments import (
 )
 from tensorlake_spark.spark.cluster.s3a import options_in_session, to_hadoop
 from tensorlake_spark.spark.frames.image_columns import check_on_error
-from tensorlake_spark.spark.frames.sample_decoding import ColumnDecoding, is_decoded, is_tensor
+from tensorlake_spark.spark.frames.sample_decoding import (
+    ApartCondition,
+    ColumnDecoding,
+    is_decoded,
+    is_tensor,
+)
 from tensorlake_spark.spark.frames.spark_condition import spark_condition
 from tensorlake_spark.spark.source.cell_columns import quoted
 from tensorlake_spark.spark.source.schemas import TENSOR
@@ -73,7 +78,8 @@ def samples(
         Names of columns, with ``/`` between groups; a group's name stands for all in it. All where None.
     where : str, optional
         SQL on scalar columns and the fields of media, as for `Dataset.to_arrow`:
-        ``"image.height > 512 AND label = 'cat'"``. It reaches files and row groups.
+        ``"image.height > 512 AND label = 'cat'"``. It reaches files and row groups. What it asks of a column that is
+        kept apart, executors look up for the samples that the rest of an ``AND`` has left.
     version : int or str, optional
         A version of the dataset, or a tag. By default the newest.
     on_error : str
@@ -104,8 +110,7 @@ def samples(
     snapshot = Snapshot.open(storage, version, kind=SAMPLES)
     schema = SampleSchema.from_arrow(snapshot.schema)
     chosen = chosen_columns(schema, columns, storage.uri)
-    condition = None if where is None else spark_condition(where, schema, snapshot.schema)
-    flat = flat_samples(session, snapshot, chosen, condition, on_error)
+    flat = flat_samples(session, snapshot, chosen, where, on_error)
     return flat.select(SID, *_grouped(chosen))
 
 
@@ -113,7 +118,7 @@ def flat_samples(
     session: SparkSession,
     snapshot: Snapshot,
     names: Sequence[str],
-    condition: str | None = None,
+    where: str | None = None,
     on_error: str = "raise",
 ) -> DataFrame:
     """Return columns of a version of a dataset with ``sid`` first; those of groups have ``/`` in their names.
@@ -126,13 +131,16 @@ def flat_samples(
         The version.
     names : sequence of str
         The columns.
-    condition : str, optional
-        Which samples.
+    where : str, optional
+        Which samples, as for `samples`.
     """
     storage, schema = snapshot.storage, SampleSchema.from_arrow(snapshot.schema)
     frame = delta_frame(session, storage, snapshot.version)
-    if condition is not None:
+    if where is not None:
+        condition, asks_apart = spark_condition(where, schema, snapshot.schema)
         frame = frame.where(condition)
+        if asks_apart:
+            frame = frame.where(_matching(storage, snapshot.version, where))
     has_tiles = pinned(snapshot, TENSORS_FOLDER) is not None
     made = {}
     for name in names:
@@ -219,6 +227,18 @@ def decoding_udf(decoding: ColumnDecoding, kind: t.DataType) -> Any:
 
     spark: Any = f  # whose own type hints leave it out
     return spark.arrow_udf(decoded, kind)
+
+
+def _matching(storage: Storage, version: int, where: str) -> Column:
+    """Return whether the parts of a condition are true that ask columns which are kept apart."""
+    condition = ApartCondition(storage, version, where)
+
+    def matching(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        return condition(batches)
+
+    spark: Any = f
+    found: Column = spark.arrow_udf(matching, t.BooleanType())(f.col(SID))
+    return found
 
 
 def _grouped(names: Sequence[str], prefix: str = "") -> list[Column]:

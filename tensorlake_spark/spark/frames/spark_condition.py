@@ -8,7 +8,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from tensorlake_spark.datasets.samples.where import SampleConditions, parse_where
+from tensorlake_spark.datasets.samples.where import SampleConditions, parse_where, parts_of
 from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.spark.source.cell_columns import quoted
@@ -16,8 +16,8 @@ from tensorlake_spark.spark.source.cell_columns import quoted
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between)
 
 
-def spark_condition(text: str, schema: SampleSchema, table: pa.Schema) -> str:
-    """Return a condition on samples as SQL of Spark.
+def spark_condition(text: str, schema: SampleSchema, table: pa.Schema) -> tuple[str, bool]:
+    """Return a condition on samples as SQL of Spark, as far as the table itself can be asked.
 
     Parameters
     ----------
@@ -28,26 +28,47 @@ def spark_condition(text: str, schema: SampleSchema, table: pa.Schema) -> str:
     table : pyarrow.Schema
         As they are stored.
 
+    Returns
+    -------
+    sql : str
+        Of an AND those parts that ask no column that is kept apart; ``TRUE`` where there is none.
+    asks_apart : bool
+        Whether there are other parts, which executors have to look at: `sample_decoding.ApartCondition`.
+
     Raises
     ------
     InvalidOptionError
-        If it is no such condition, or asks a column that is kept apart.
+        If it is no such condition.
 
     Examples
     --------
-    >>> schema = SampleSchema({"label": ClassLabel(["cat", "dog"]), "training/score": "float32"})
+    >>> from tensorlake_spark.datasets.types.texts import Text
+    >>> columns = {"label": ClassLabel(["cat", "dog"]), "training/score": "float32", "note": Text(apart=True)}
+    >>> schema = SampleSchema(columns)
     >>> spark_condition("label = 'dog' AND training.score > 0.5", schema, schema.to_arrow())
-    '`label` = 1 AND `training`.`score` > 0.5'
+    ('`label` = 1 AND `training`.`score` > 0.5', False)
+    >>> spark_condition("note LIKE 'a%' AND label = 'cat'", schema, schema.to_arrow())
+    ('`label` = 0', True)
     """
-    parse_where(text, schema, table, apart=False)  # it raises; what is left is printed
+    asks_apart = parse_where(text, schema, table).beside is not None  # raises for a mistake
     tree: Any = sqlglot.parse_one(text, into=exp.Condition, dialect=SampleConditions)
+    if asks_apart:
+        alone = [part for part in parts_of(tree, exp.And) if not _asks_apart(part, schema)]
+        tree = exp.and_(*alone) if alone else exp.true()
     for node in list(tree.find_all(*_COMPARED)):
         labels = [_label(one, schema) for one in node.iter_expressions()]
         names = next((label.names for label in labels if label is not None), None) or ()
         for literal in list(node.iter_expressions()) if names else []:
             if isinstance(literal, exp.Literal) and literal.is_string:
                 literal.replace(exp.Literal.number(names.index(literal.this)))
-    return str(tree.transform(_in_backticks).sql(dialect="spark"))
+    return str(tree.transform(_in_backticks).sql(dialect="spark")), asks_apart
+
+
+def _asks_apart(part: Any, schema: SampleSchema) -> bool:
+    """Whether a part of a condition asks a column that is kept apart, or a field of one."""
+    apart = [f"{name}/".casefold() for name, kind in schema.items() if kind.apart]
+    asked = [f"{'/'.join(_names(node))}/".casefold() for node in part.find_all(exp.Column, exp.Dot)]
+    return any(name.startswith(column) for name in asked for column in apart)
 
 
 def _names(node: Any) -> list[str]:

@@ -1,5 +1,7 @@
 """What users give becomes batches that are bounded."""
 
+import io
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -11,7 +13,9 @@ from hypothesis import strategies as st
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.samples import sample_input
-from tensorlake_spark.datasets.samples.sample_input import batches_of, nbytes_of
+from tensorlake_spark.datasets.samples.sample_input import batches_of, file_columns, nbytes_of
+
+NOT_NULL = tl.types.Text(nullable=False)
 
 
 def joined(batches, name):
@@ -37,6 +41,67 @@ def test_large_columns_are_taken_in_small_batches():
     counts = [len(batch["data"]) for batch in batches_of({"data": blobs}, ["data"])]
     assert sum(counts) == 200
     assert max(counts[1:]) <= sample_input.BATCH_BYTES >> 20
+
+
+def test_samples_without_any_value_are_samples(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"a": tl.types.Image(apart=True), "b": "int32"})
+    ds.append({})
+    ds.extend([{}, {}])
+    assert (len(ds), ds[2]) == (3, {"a": None, "b": None})
+    must = tl.dataset(tmp_path / "must", {"a": tl.types.as_type("int32"), "b": NOT_NULL})
+    with pytest.raises(tl.InvalidSampleError, match=r"column 'b', sample 0.*null"):
+        must.append({})
+
+
+@pytest.mark.parametrize("value", [5, None, "text", np.zeros(3), [1]])
+def test_a_group_that_is_no_group(tmp_path, value):
+    ds = tl.dataset(tmp_path / "ds", {"g/x": "int32"})
+    with pytest.raises(tl.InvalidSampleError, match=r"no column 'g'.*'g/x'"):
+        ds.append({"g": value})
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Six files of 100 bytes."""
+    paths = [tmp_path / str(number) for number in range(6)]
+    for path in paths:
+        path.write_bytes(bytes(100))
+    return paths
+
+
+def test_files_count_with_their_bytes(files, monkeypatch):
+    """A path is short, and the file that is read for it need not be."""
+    monkeypatch.setattr(sample_input, "BATCH_BYTES", 150)
+    texts = [str(path) for path in files]
+    ways = [files, texts, [{"path": path} for path in texts], [{"bytes": bytes(100)}] * 6]
+    for given_ in [*ways, [io.BytesIO(bytes(100)) for _ in range(6)]]:
+        found = [*batches_of(({"x": one} for one in given_), ["x"], ["x"])]
+        assert [len(batch["x"]) for batch in found] == [2, 2, 2]
+        assert joined(found, "x") == given_
+    for column in (files, texts, pa.array(texts)):
+        found = [*batches_of({"x": column}, ["x"], ["x"])]
+        assert [len(batch["x"]) for batch in found] == [3, 1, 1, 1]
+    with open(files[0], "rb") as file:
+        assert nbytes_of(file) == 100
+
+
+def test_columns_that_take_paths():
+    kinds = {
+        "image": tl.types.Image(),
+        "sounds": tl.types.Sequence(tl.types.Audio()),
+        "scan": tl.types.Tensor("uint8"),
+        "text": tl.types.Text(),
+        "link": tl.types.Link(tl.types.Image()),
+    }
+    assert file_columns(kinds) == {"image", "sounds", "scan"}
+
+
+def test_a_slice_whose_samples_are_larger_is_taken_in_parts(monkeypatch):
+    monkeypatch.setattr(sample_input, "BATCH_BYTES", 100)
+    blobs = [b"x"] * 90 + [bytes(90)] * 8
+    found = [*batches_of({"x": blobs}, ["x"])]
+    assert joined(found, "x") == blobs
+    assert max(sum(map(len, batch["x"])) for batch in found) <= 200
 
 
 def test_a_sample_without_a_column_has_none():

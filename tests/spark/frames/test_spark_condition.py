@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import numpy as np
 import pytest
 
 import tensorlake_spark as tl
@@ -54,12 +55,62 @@ def test_spark_finds_what_python_finds(spark, ds, where):
     assert sorted(row.day for row in found) == wanted
 
 
-def test_mistakes_and_apart_columns_are_named(ds):
+APART_CONDITIONS = (
+    "image.height > 6",
+    "image.height > 6 AND label = 'dog'",
+    "label <> 'cat' AND (image.height < 6 OR day = DATE '2026-01-05')",
+    "NOT (image.width = 3 OR image IS NULL) AND training.score >= 0.2",
+    "training.note LIKE 'n%1' AND image.height < 100",
+)
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory):
+    """The same samples with columns apart, in two files."""
+    columns = {
+        **COLUMNS,
+        "image": tl.types.Image("png", apart=True),
+        "training/note": tl.types.Text(apart=True),
+    }
+    ds = tl.dataset(str(tmp_path_factory.mktemp("apart") / "ds"), columns)
+    for start in (0, 6):
+        numbers = range(start, start + 6)
+        ds.extend(
+            {
+                "label": [n % 3 for n in numbers],
+                "caption": [f"s{n}" for n in numbers],
+                "day": [dt.date(2026, 1, 1 + n) for n in numbers],
+                "training/score": [n / 10 for n in numbers],
+                "image": [
+                    None if n == 8 else np.zeros((1 + n, 3 + n % 2, 3), np.uint8) for n in numbers
+                ],
+                "training/note": [f"n{n}" for n in numbers],
+            }
+        )
+    return ds
+
+
+@pytest.mark.parametrize("where", APART_CONDITIONS)
+def test_columns_that_are_kept_apart_are_asked_too(spark, apart, where):
+    wanted = apart.to_arrow(["day"], where=where).column("day").to_pylist()
+    assert 0 < len(wanted) < 12
+    found = samples(spark, apart.uri, ["day"], where=where).collect()
+    assert sorted(row.day for row in found) == wanted
+
+
+def test_what_the_table_can_be_asked_reaches_spark(apart):
+    table = apart.stored.schema
+    both = spark_condition("image.height > 6 AND label = 'dog'", apart.schema, table)
+    assert both == ("`label` = 1", True)
+    alone = spark_condition("image.height > 6 OR label = 'dog'", apart.schema, table)
+    assert alone == ("TRUE", True)
+    with pytest.raises(InvalidOptionError, match=r"'image' has no field 'hight'.*'height'"):
+        spark_condition("image.hight > 6", apart.schema, table)
+
+
+def test_mistakes_are_named(ds):
     table = ds.schema.to_arrow()
     with pytest.raises(InvalidOptionError, match=r"no column 'lable'.*'label'"):
         spark_condition("lable = 1", ds.schema, table)
     with pytest.raises(InvalidOptionError, match="bird"):
         spark_condition("label = 'bird'", ds.schema, table)
-    schema = type(ds.schema)({"image": tl.types.Image("png", apart=True)})
-    with pytest.raises(InvalidOptionError, match="kept apart"):
-        spark_condition("image.height > 5", schema, schema.to_arrow())

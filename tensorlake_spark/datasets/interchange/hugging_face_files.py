@@ -1,0 +1,101 @@
+"""Samples of Hugging Face's `datasets` with their files as they are, in the place of what the library decodes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.datasets.types.media.image_headers import format_of
+from tensorlake_spark.datasets.types.media.images import Image
+from tensorlake_spark.datasets.types.media.recordings import (
+    Audio,
+    Video,
+    sound_format,
+    video_format,
+)
+
+
+def is_hugging_face(samples: Any) -> bool:
+    """Return whether something is a dataset of Hugging Face, streamed or not."""
+    hf = sys.modules.get("datasets")  # who has one has imported it
+    return hf is not None and isinstance(samples, (hf.Dataset, hf.IterableDataset))
+
+
+def with_files(samples: Any, schema: Mapping[str, Type] | None) -> Any:
+    """Return samples in which images, sounds and videos are bytes, where a column keeps these bytes as they are.
+
+    Others are decoded by the library, as it does without this: files of another format than the column has, images
+    that it has to convert, and all of a dataset that has a format or a transform of its own.
+
+    Parameters
+    ----------
+    samples : object
+        As a user gave them; what is no dataset of Hugging Face is returned as it is.
+    schema : mapping of str to Type, or None
+        The columns. None where they are to be guessed: then all known formats are kept.
+
+    Returns
+    -------
+    iterable of dict, or `samples`
+    """
+    if not is_hugging_face(samples) or _is_formatted(samples):
+        return samples
+    features = {name: one for name, one in (samples.features or {}).items() if _is_file(one)}
+    takes = {
+        name: found
+        for name, feature in features.items()
+        if (found := _taker(feature, None if schema is None else schema.get(name), schema is None))
+    }
+    for name in takes:
+        samples = samples.cast_column(name, dataclasses.replace(features[name], decode=False))
+    return _read(samples, features, takes) if takes else samples
+
+
+def _read(
+    samples: Any, features: Mapping[str, Any], takes: Mapping[str, Callable[[bytes], bool]]
+) -> Iterator[dict[str, Any]]:
+    for sample in samples:
+        for name, takes_it in takes.items():
+            if sample.get(name) is not None:
+                sample[name] = _value(sample[name], features[name], takes_it)
+        yield sample
+
+
+def _value(file: dict[str, Any], feature: Any, takes: Callable[[bytes], bool]) -> Any:
+    data, path = file.get("bytes"), file.get("path")
+    if data is None and path is not None and os.path.isfile(path):
+        data = Path(path).read_bytes()
+    return data if data is not None and takes(data) else feature.decode_example(file)
+
+
+def _is_formatted(samples: Any) -> bool:
+    said = getattr(samples, "format", None)  # of one that is not streamed
+    kind = said["type"] if isinstance(said, Mapping) else getattr(samples, "_formatting", None)
+    return kind is not None
+
+
+def _is_file(feature: Any) -> bool:
+    hf = sys.modules["datasets"]
+    if not isinstance(feature, (hf.Image, hf.Audio, hf.Video)) or not feature.decode:
+        return False
+    # Whether the library changes more than the form of what the file has.
+    return all(getattr(feature, name, None) is None for name in ("mode", "sampling_rate"))
+
+
+def _taker(feature: Any, kind: Type | None, guessed: bool) -> Callable[[bytes], bool] | None:
+    """Return what says whether a column keeps a file as it is; None where it keeps none."""
+    hf = sys.modules["datasets"]
+    if isinstance(feature, hf.Image) and (guessed or type(kind) is Image):
+        wanted = {kind.format} if isinstance(kind, Image) else {"jpeg", "png", "webp"}
+        return lambda data: format_of(data) in wanted
+    if isinstance(feature, hf.Audio) and (guessed or isinstance(kind, Audio)):
+        wanted = {kind.format} if isinstance(kind, Audio) else {"wav", "flac", "mp3"}
+        return lambda data: sound_format(data) in wanted
+    if isinstance(feature, hf.Video) and (guessed or isinstance(kind, Video)):
+        return lambda data: video_format(data) is not None
+    return None

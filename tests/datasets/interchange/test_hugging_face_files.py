@@ -1,0 +1,121 @@
+"""Datasets of Hugging Face at the door: their files are stored as they are."""
+
+import io
+import wave
+
+import datasets
+import numpy as np
+import PIL.Image
+import pytest
+
+import tensorlake_spark as tl
+
+
+def image_file(form, size=(6, 5), mode="RGB", seed=0):
+    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), np.uint8)
+    stream = io.BytesIO()
+    PIL.Image.fromarray(pixels).convert(mode).save(stream, form)
+    return stream.getvalue()
+
+
+def sound_file():
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(np.arange(40, dtype="<i2").tobytes())
+    return stream.getvalue()
+
+
+JPEGS = [image_file("JPEG", seed=n) for n in range(4)]
+
+
+def made(files, label=(0, 1, 1, 0), **options):
+    features = datasets.Features(
+        {"image": datasets.Image(**options), "label": datasets.ClassLabel(names=["a", "b"])}
+    )
+    rows = {"image": [f and {"bytes": f, "path": None} for f in files], "label": label}
+    return datasets.Dataset.from_dict(rows, features)
+
+
+@pytest.fixture
+def ds(tmp_path):
+    columns = {"image": tl.types.Image("jpeg"), "label": tl.types.ClassLabel(["a", "b"])}
+    return tl.dataset(tmp_path / "ds", columns)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_files_of_the_columns_format_are_stored_as_they_are(ds, streamed):
+    found = made([*JPEGS[:3], None])
+    ds.extend(found.to_iterable_dataset() if streamed else found)
+    assert [ds["image"].encoded(n) for n in range(3)] == JPEGS[:3]
+    assert ds["image"][3] is None
+    assert ds["label"][:].tolist() == [0, 1, 1, 0]
+    assert found.features["image"].decode, "what the user has is not changed"
+
+
+def test_files_on_disk_are_read(ds, tmp_path):
+    (tmp_path / "one.jpg").write_bytes(JPEGS[0])
+    found = datasets.Dataset.from_dict({"image": [str(tmp_path / "one.jpg")]})
+    ds.extend(found.cast_column("image", datasets.Image()))
+    assert ds["image"].encoded(0) == JPEGS[0]
+
+
+def test_other_files_are_decoded_and_encoded(ds):
+    png = image_file("PNG", seed=7)
+    ds.extend(made([JPEGS[0], png, JPEGS[1], JPEGS[2]]))
+    assert [ds["image"].encoded(n) == f for n, f in enumerate([JPEGS[0], png, JPEGS[1]])] == [
+        True,
+        False,
+        True,
+    ]
+    assert ds["image"][1].shape == (5, 6, 3)
+
+
+def test_what_the_library_converts_is_what_it_gives(ds):
+    ds.extend(made(JPEGS, mode="L"))
+    assert ds["image"][0].shape == (5, 6)
+    ds.extend(made(JPEGS).with_format("numpy"))
+    assert ds["image"].encoded(4) != JPEGS[0]
+    assert ds["image"][4].shape == (5, 6, 3)
+
+
+def test_masks_keep_their_meaning(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"image": tl.types.BinaryMask()})
+    mask = image_file("PNG", mode="1")
+    ds.extend(made([mask] * 4).remove_columns("label"))
+    wanted = np.asarray(PIL.Image.open(io.BytesIO(mask)))
+    np.testing.assert_array_equal(ds["image"][0], wanted)
+
+
+def test_columns_are_guessed_from_the_files(tmp_path):
+    ds = tl.dataset(tmp_path / "webp")
+    files = [image_file("WEBP", seed=n) for n in range(4)]
+    ds.extend(made(files))
+    assert str(ds.schema["image"]) == "Image('webp')"
+    assert [ds["image"].encoded(n) for n in range(4)] == files
+
+
+def test_sounds_need_no_decoder(tmp_path):
+    sound = sound_file()
+    stored = {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}
+    rows = {"sound": [{"bytes": sound, "path": None}]}  # to make a sound the library needs PyTorch
+    found = datasets.Dataset.from_dict(rows, datasets.Features({"sound": stored}))
+    found = found.cast_column("sound", datasets.Audio())
+    for name, schema in (("given", {"sound": tl.types.Audio("wav")}), ("guessed", None)):
+        ds = tl.dataset(tmp_path / name, schema)
+        ds.extend(found)
+        assert ds["sound"].encoded(0) == sound
+
+
+def test_there_and_back(ds, tmp_path):
+    ds.extend({"image": JPEGS, "label": [0, 1, 1, 0]})
+    other = tl.dataset(tmp_path / "other", dict(ds.schema))
+    other.extend(ds.to_hf(cache_dir=str(tmp_path / "cache")))
+    assert [other["image"].encoded(n) for n in range(4)] == JPEGS
+    assert other["label"][:].tolist() == [0, 1, 1, 0]
+
+
+def test_a_truncated_file_is_named(ds):
+    with pytest.raises(tl.InvalidSampleError, match=r"sample 1.*truncated"):
+        ds.extend(made([JPEGS[0], JPEGS[1][:-9], None, None]))
+    assert len(ds) == 0
