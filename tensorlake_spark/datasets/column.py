@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Column:
-    """A column of a dataset; lazy: it reads what it is indexed by.
+    """A column of a dataset. Nothing is read before you index it.
 
     Attributes
     ----------

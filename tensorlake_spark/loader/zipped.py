@@ -96,9 +96,9 @@ def zip(*refs: TensorRef, **named: TensorRef) -> Zipped:  # noqa: A001 - tl.zip
     Parameters
     ----------
     *refs : TensorRef
-        Their names in batches are their ids.
+        Tensors that are called by their ids in batches.
     **named : TensorRef
-        By the names that batches have.
+        Tensors that are called by these names in batches.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def zip(*refs: TensorRef, **named: TensorRef) -> Zipped:  # noqa: A001 - tl.zip
     Raises
     ------
     InvalidOptionError
-        If there is none, one is no `TensorRef`, or two have one name.
+        If there is no tensor, an argument is not a `TensorRef`, or two tensors have the same name.
 
     Examples
     --------

@@ -34,10 +34,10 @@ _SHOWN = 10
 
 
 class View:
-    """Rows of a query, in an order. `query` makes it.
+    """The result of a query: rows in an order. `query` makes it.
 
-    The SQL on scalars, and conditions on tensors, run when the first row is asked for. Tensors that are selected are
-    read and computed when they are taken out.
+    The SQL on scalars and the conditions on tensors run when you first use the rows. Selected tensors are read and
+    computed when you take them out.
 
     Examples
     --------
@@ -63,12 +63,12 @@ class View:
 
     @property
     def text(self) -> str:
-        """The query."""
+        """The text of the query."""
         return self._plan.text
 
     @property
     def sources(self) -> dict[str, tuple[str, int | None]]:
-        """What the query reads, by its names there: the place, and the version."""
+        """The tables that the query reads, by their names in it: path or URL, and version."""
         return {
             self._plan.names[name]: (source.uri, source.version)
             for name, source in self._plan.sources.items()
@@ -76,14 +76,14 @@ class View:
 
     @property
     def names(self) -> list[str]:
-        """The columns, in order."""
+        """The names of the columns, in order."""
         return list(self._plan.result.outputs)
 
     @property
     def types(self) -> dict[str, Type]:
-        """The type of each column: that of the dataset it comes from, or one that fits what is computed.
+        """The type of each column: that of the dataset that it comes from, or one that fits computed values.
 
-        Of computed columns the first values are looked at.
+        The type of a computed column is guessed from its first values.
         """
         return {
             name: self._type(name, output) for name, output in self._plan.result.outputs.items()
@@ -91,13 +91,13 @@ class View:
 
     @property
     def dataset(self) -> Dataset | None:
-        """The dataset, at its version, if every row is one of its samples; else None."""
+        """The dataset, at its version, if every row of the view is one of its samples; None otherwise."""
         leaf = self._key()
         return None if leaf is None else leaf[0].dataset
 
     @property
     def sids(self) -> Array | None:
-        """The numbers of the samples, in the order of the view; None if a row is not one sample of one dataset."""
+        """The sids of the samples, in the order of the view; None if a row is not one sample of one dataset."""
         leaf = self._key()
         if leaf is None:
             return None
@@ -124,9 +124,9 @@ class View:
         return int(self._table.num_rows)
 
     def explain(self) -> ReadReport:
-        """Return what the query reads: files and bytes, the SQL for scalars, and the expressions on tensors.
+        """Return a report of what the query reads: files, bytes, SQL for scalars, and expressions on tensors.
 
-        The scalars are read for it, and what conditions need of tensors; selected tensors are not.
+        To make it, scalars and the tensors in conditions are read. Selected tensors are not.
 
         Returns
         -------
@@ -162,9 +162,9 @@ class View:
         Parameters
         ----------
         columns : sequence of str, optional
-            Names; all where None.
+            Names; all by default.
         rows : int, optional
-            Rows of a batch; by default as many as take about 16 MB.
+            How many rows a batch has; by default as many as take about 16 MB.
 
         Raises
         ------
@@ -225,7 +225,18 @@ class View:
         Parameters
         ----------
         columns : sequence of str, optional
-            Names; all where None.
+            Names; all by default.
+
+        Returns
+        -------
+        pyarrow.Table
+
+        Raises
+        ------
+        InvalidQueryError
+            If a value cannot be computed; it names the sample.
+        UnknownLabelError
+            If there is no such column.
         """
         names, outputs = self._checked(columns), self._plan.result.outputs
         kinds = {
@@ -247,7 +258,35 @@ class View:
         return pa.table(columns_, names=names)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return columns as a DataFrame: values are what types decode, and what is computed."""
+        """Return columns as a DataFrame of decoded and computed values. Its index has the `sids`, if there are any.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Names; all by default. Media are decoded into memory, so name only the columns that you need.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        InvalidQueryError
+            If a value cannot be computed; it names the sample.
+        UnknownLabelError
+            If there is no such column.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": "int32"})
+        >>> ds.extend({"label": [0, 2, 1]})
+        >>> ds.query("SELECT label FROM dataset WHERE label > 0 ORDER BY label").to_pandas()
+             label
+        sid
+        2        1
+        1        2
+        """
         names = self._checked(columns)
         parts: dict[str, list[Any]] = {name: [] for name in names}
         for batch in self.batches(names):
@@ -262,7 +301,7 @@ class View:
         return frame if index is None else frame.set_axis(index, axis=0)
 
     def dataset_columns(self, names: Sequence[str]) -> dict[str, str]:
-        """Return which columns are tensors of `dataset` as they are stored, and their names there."""
+        """Return the columns that are stored tensors of `dataset`, and their names there."""
         outputs = self._plan.result.outputs
         bare = {n: o.bare for n in self._checked(names) if isinstance(o := outputs[n], Lazy)}
         key = self._key()
@@ -275,12 +314,24 @@ class View:
     def loader(
         self, batch_size: int, columns: Sequence[str] | None = None, **options: Any
     ) -> Loader:
-        """Return batches of the rows for training, in the order of the view where nothing shuffles.
+        """Return batches of the rows for training, in the order of the view if you do not shuffle.
 
         Parameters
         ----------
         batch_size, columns, **options
-            As `Dataset.loader` takes them; names are those of the view's columns.
+            As in `Dataset.loader`, with the names of the view's columns.
+
+        Returns
+        -------
+        Loader
+            Its ``len`` is the number of batches.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the value of an option is not valid, or the view has no rows.
+        UnknownLabelError
+            If there is no such column.
 
         Examples
         --------
@@ -303,7 +354,7 @@ class View:
         seed: int = 0,
         **sources: Any,
     ) -> View:
-        """Return the view of a query on this one, which is called ``dataset`` there; see `query.query`."""
+        """Return the view of a query on this view. In the query, it is called ``dataset``; see `query.query`."""
         from tensorlake_spark.query.query import query
 
         return query(sql, parameters=parameters, seed=seed, **{"dataset": self, **sources})
@@ -318,25 +369,25 @@ class View:
         storage_options: Mapping[str, str] | None = None,
         row_group_bytes: int | None = None,
     ) -> Dataset:
-        """Make a dataset of the view: a sample a row, in the view's order, with the sids 0, 1, 2, ...
+        """Make a dataset of the view: a sample for each row, in the order of the view, with the sids 0, 1, 2, ...
 
-        Tensors and media that are columns of datasets keep their bytes; what links lead to is copied in; the other
-        columns are what the query computes. The samples become visible by one commit, and the new dataset says where
-        they came from: `Dataset.lineage`.
+        Tensors and media of datasets are copied as they are stored, and the files of links are copied in. The other
+        columns are computed. The samples become visible in one commit. `Dataset.lineage` of the new dataset says where
+        they came from.
 
         Parameters
         ----------
         uri : str
             A place without a table. A name without a slash is a folder beside the view's dataset.
         workers : int or SparkSession, optional
-            How many threads copy and compute, or whose executors.
+            A number of threads, or a Spark session whose executors copy and compute.
         types : mapping of str to Type, optional
-            Columns that get another type: those that are copied are then decoded and encoded anew, and those that are
-            computed have not to be guessed from their first values.
+            New types of columns. A stored column is then decoded and encoded anew. The type of a computed column is no
+            longer guessed from its first values.
         links : str
             ``"fetch"``, or ``"keep"`` for links as they are.
         storage_options : mapping, optional
-            Of the new dataset's store; by default those of the view's dataset.
+            For the store of the new dataset; by default those of the view's dataset.
         row_group_bytes : int, optional
             Target size of a row group, 2 MiB by default.
 
@@ -348,7 +399,7 @@ class View:
         Raises
         ------
         InvalidOptionError
-            If there is a table at the place, or a column has a name, or values, that no dataset takes.
+            If there is a table at the place, or a dataset cannot have a column with this name or these values.
         InvalidSampleError
             If a computed value does not fit its type: name one in `types`.
 
@@ -368,7 +419,7 @@ class View:
         )
 
     def as_source(self, name: str) -> TableSource:
-        """Return the view as what another query reads."""
+        """Return the view as a source of another query."""
         outputs = dict(self._plan.result.outputs)
         self.sids  # noqa: B018 # they are in the table from here on
         table = self._table

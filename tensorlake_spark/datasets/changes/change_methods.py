@@ -52,13 +52,13 @@ class ChangeMethods(DatasetTable):
         samples : int, sequence or array of int, or str
             Sids, or a condition such as ``"label = 'cat' AND image.height > 512"``.
         values : mapping of str to object
-            For each column one value a sample, as a list or an array, or one value for all. What is not a list,
-            and an array that the column takes as a value, is one value.
+            For each column, a list or an array with one value for each sample, or one value for all samples. An array
+            that is itself a value of the column is one value for all.
 
         Returns
         -------
         int
-            How many samples were meant.
+            How many samples were changed.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class ChangeMethods(DatasetTable):
         return len(sids)
 
     def delete(self, samples: Any) -> int:
-        """Take samples out; their sids are not given again, and older versions have them still.
+        """Remove samples from the new version. Their sids are not used again; older versions still have the samples.
 
         Parameters
         ----------
@@ -128,12 +128,13 @@ class ChangeMethods(DatasetTable):
         type : Type or dtype
             What it holds.
         values : sequence, array, or object, optional
-            One value a sample, or one for all. Without any the samples are null there, and only the log is written.
+            One value for each sample, or one value for all. If they are left out, the new column is null, and only the
+            log is written.
 
         Raises
         ------
         InvalidOptionError
-            If there is such a column, or the name or the type is none.
+            If there is such a column already, or the name or the type is not valid.
         InvalidSampleError
             If a value does not fit, or there are too few or too many.
         """
@@ -149,7 +150,7 @@ class ChangeMethods(DatasetTable):
         self._show(column_changes.add_column(self.stored, name, kind, values))
 
     def drop_column(self, name: str) -> None:
-        """Take a column out. All data files are written again, so that its bytes are gone with the old versions.
+        """Remove a column. All data files are written again, so its bytes are gone as soon as the old versions are.
 
         Raises
         ------
@@ -178,7 +179,7 @@ class ChangeMethods(DatasetTable):
             self._show(column_changes.rename_column(self.stored, old, new))
 
     def materialize(self, columns: Sequence[str]) -> None:
-        """Copy what links point to into the dataset: the columns become those of the type that they led to.
+        """Copy the files that links lead to into the dataset. A column of ``Link(Image())`` becomes one of ``Image()``.
 
         All data files are written again, in one commit.
 
@@ -192,9 +193,9 @@ class ChangeMethods(DatasetTable):
         InvalidOptionError
             If a column has no links.
         ChangedLinkError
-            If a target is not what it was when the link was stored; the message names the sample.
+            If a file has changed since its link was stored; the message names the sample.
         ForbiddenLinkError
-            If a link is of http, and `allow_http` of `dataset` does not name its host.
+            If the rules of the dataset, such as `allow_http`, do not allow a link.
         InvalidSampleError
             If a target is not of the type.
         """
