@@ -72,6 +72,13 @@ class FeatureTable(FeatureReads):
             If a name is there twice, or no tensor holds the type of a column.
         ConcurrentWriteError
             If another writer was faster; nothing is committed then.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> features.write(pa.table({"age": [31, None]})).read().to_pylist()
+        [{'age': 31}, {'age': None}]
         """
         if mode not in ("error", "overwrite"):
             raise InvalidOptionError(
@@ -109,6 +116,14 @@ class FeatureTable(FeatureReads):
             If a feature is missing, a column is new, or a type differs.
         TensorNotFoundError
             If there is no such table.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> _ = features.write(pa.table({"age": [31, None], "score": [0.5, 0.25]}))
+        >>> len(features.append(pa.table({"score": [1.0], "age": [54]})))
+        3
         """
         given = table_of(table)
         for attempt in range(APPENDS):
@@ -148,6 +163,14 @@ class FeatureTable(FeatureReads):
             If there are no tables, or one does not fit.
         ConcurrentWriteError
             If another writer was faster; nothing is committed then.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> parts = (pa.table({"age": range(k, k + 4096)}) for k in (0, 4096))
+        >>> len(features.write_parts(parts))
+        8192
         """
         if mode not in ("append", "overwrite"):
             raise InvalidOptionError(
@@ -190,6 +213,14 @@ class FeatureTable(FeatureReads):
             If a name exists already, or the number of rows differs.
         TensorNotFoundError
             If there is no such table.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> _ = features.write(pa.table({"age": [31, None], "score": [0.5, 0.25]}))
+        >>> features.add(pa.table({"clicks": [3, 1]})).names
+        ['age', 'score', 'clicks']
         """
         given = table_of(table)
         return self._change(
@@ -212,6 +243,14 @@ class FeatureTable(FeatureReads):
         ------
         UnknownLabelError
             If there is no feature of a name.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> _ = features.write(pa.table({"age": [31, None], "score": [0.5, 0.25]}))
+        >>> features.deprecate(["age"]).names, features.deprecated
+        (['score'], ['age'])
         """
         given = checked_names(names)
         return self._change("deprecate", None, lambda now: now.deprecate(given, hidden), None, True)
@@ -230,6 +269,14 @@ class FeatureTable(FeatureReads):
         ------
         UnknownLabelError
             If there is no feature of a name.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> _ = features.write(pa.table({"age": [31, None], "score": [0.5, 0.25]}))
+        >>> features.drop(["age"]).names
+        ['score']
         """
         given = checked_names(names)
         return self._change("drop", None, lambda now: now.drop(given), None, True)
@@ -251,6 +298,14 @@ class FeatureTable(FeatureReads):
             If no order is given and no read was counted.
         UnknownLabelError
             If there is no feature of a name.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> _ = features.write(pa.table({"age": [31, None], "score": [0.5, 0.25]}))
+        >>> features.reorder(["score"]).names  # only the place in blocks has changed
+        ['age', 'score']
         """
         found = self._found()
         if order is None:

@@ -224,6 +224,15 @@ class DoorMethods:
         ------
         InvalidOptionError
             If there is no such view, or a version that it reads no longer exists.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.save_view("large", ds.query("SELECT * FROM dataset WHERE size > 3"))
+        >>> ds.view("large").sids.tolist()
+        [1, 2]
         """
         from tensorlake_spark.query.views.kept_view import reopened
 

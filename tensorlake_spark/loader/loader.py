@@ -171,7 +171,18 @@ class Loader:
         return self._state.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next iteration be this epoch, counted from 0."""
+        """Let the next iteration be this epoch, counted from 0.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": "int64"})
+        >>> ds.extend({"x": np.arange(6)})
+        >>> loader = ds.loader(4, shuffle=True)
+        >>> loader.set_epoch(3)
+        >>> loader.epoch
+        3
+        """
         self._state = replace(self._start, epoch=whole("epoch", epoch, 0))
         self._resumes = False
 
@@ -179,6 +190,18 @@ class Loader:
         """Return where the loader is, as a few integers and short texts. A batch counts as soon as it was delivered.
 
         The state of any one rank is enough for all ranks. You may go on with another number of ranks and workers.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": "int64"})
+        >>> ds.extend({"x": np.arange(6)})
+        >>> loader = ds.loader(4)
+        >>> _ = next(iter(loader))
+        >>> again = ds.loader(4)
+        >>> again.load_state_dict(loader.state_dict())
+        >>> [batch["x"].tolist() for batch in again]
+        [[4, 5]]
         """
         return self._state.to_dict()
 

@@ -172,6 +172,15 @@ class View:
             If a value cannot be computed; it names the sample.
         UnknownLabelError
             If there is no such column.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> view = ds.query("SELECT size FROM dataset")
+        >>> [batch["size"].tolist() for batch in view.batches(rows=2)]
+        [[3, 4], [5]]
         """
         names = self._checked(columns)
         table = self._table
@@ -237,6 +246,14 @@ class View:
             If a value cannot be computed; it names the sample.
         UnknownLabelError
             If there is no such column.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.query("SELECT size * 2 AS twice FROM dataset").to_arrow()["twice"].to_pylist()
+        [6, 8, 10]
         """
         names, outputs = self._checked(columns), self._plan.result.outputs
         kinds = {
@@ -354,7 +371,17 @@ class View:
         seed: int = 0,
         **sources: Any,
     ) -> View:
-        """Return the view of a query on this view. In the query, it is called ``dataset``; see `query.query`."""
+        """Return the view of a query on this view. In the query, it is called ``dataset``; see `query.query`.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> view = ds.query("SELECT size * 2 AS twice FROM dataset")
+        >>> view.query("SELECT max(twice) AS top FROM dataset")["top"].tolist()
+        [10]
+        """
         from tensorlake_spark.query.query import query
 
         return query(sql, parameters=parameters, seed=seed, **{"dataset": self, **sources})

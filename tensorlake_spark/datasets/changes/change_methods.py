@@ -111,6 +111,14 @@ class ChangeMethods(DatasetTable):
             If there is no sample of a sid.
         ConcurrentWriteError
             If another writer changed one of these samples since the version that is shown.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": tl.types.ClassLabel(["cat", "dog"]), "size": "int32"})
+        >>> ds.extend({"label": ["dog", "cat", "dog"], "size": [3, 4, 5]})
+        >>> ds.delete("label = 'dog'"), ds.sids.tolist()
+        (2, [1])
         """
         self._check_writable()
         sids = np.unique(sids_of(self, samples)[0])
@@ -137,6 +145,15 @@ class ChangeMethods(DatasetTable):
             If there is such a column already, or the name or the type is not valid.
         InvalidSampleError
             If a value does not fit, or there are too few or too many.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.add_column("checked", "bool", False)
+        >>> ds[0]
+        {'size': 3, 'checked': False}
         """
         self._check_writable()
         kind = as_type(type)
@@ -158,6 +175,15 @@ class ChangeMethods(DatasetTable):
             If there is no such column; it is a KeyError.
         InvalidOptionError
             If it is the only one.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": tl.types.ClassLabel(["cat", "dog"]), "size": "int32"})
+        >>> ds.extend({"label": ["dog", "cat", "dog"], "size": [3, 4, 5]})
+        >>> ds.drop_column("label")
+        >>> list(ds.schema)
+        ['size']
         """
         self._check_writable()
         self._check_column(name)
@@ -172,6 +198,15 @@ class ChangeMethods(DatasetTable):
             If there is no such column; it is a KeyError.
         InvalidOptionError
             If the new name is taken, or impossible.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.rename_column("size", "facts/size")
+        >>> list(ds.schema)
+        ['facts/size']
         """
         self._check_writable()
         self._check_column(old)
@@ -198,6 +233,18 @@ class ChangeMethods(DatasetTable):
             If the rules of the dataset, such as `allow_http`, do not allow a link.
         InvalidSampleError
             If a target is not of the type.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, numpy as np, tensorlake_spark as tl
+        >>> photo, file = tl.types.Image("png"), pathlib.Path(tempfile.mkdtemp()) / "photo.png"
+        >>> _ = file.write_bytes(photo.encode([np.zeros((2, 3, 3), "u1")], "photo")[0]["data"].as_py())
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"photo": tl.types.Link(photo)})
+        >>> ds.append({"photo": file})
+        >>> ds.materialize(["photo"])
+        >>> file.unlink()
+        >>> ds["photo"][0].shape
+        (2, 3, 3)
         """
         self._check_writable()
         if isinstance(columns, str):

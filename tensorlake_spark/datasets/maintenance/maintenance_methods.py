@@ -47,6 +47,14 @@ class MaintenanceMethods(DatasetTable):
         ------
         InvalidOptionError
             If `limit` is negative, or no whole number.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.history()["operation"].iloc[0]
+        'extend'
         """
         history.check_limit(limit)
         found = history.history(self.stored.snapshot, None, limit)
@@ -76,6 +84,17 @@ class MaintenanceMethods(DatasetTable):
             If the name is not valid or is taken, or if the log does not have that version.
         ConcurrentWriteError
             If another writer changed the same tag meanwhile; nothing is committed then.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.tag("paper")
+        1
+        >>> _ = ds.delete(0)
+        >>> len(tl.dataset(ds.uri, version="paper"))
+        3
         """
         self._check_writable()
         found = tags.tag(self._storage, name, version, replace)
@@ -116,6 +135,17 @@ class MaintenanceMethods(DatasetTable):
             If a vacuum deleted files of that version; nothing is committed then.
         ConcurrentWriteError
             If other writers won every attempt.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> before = ds.version
+        >>> _ = ds.delete(0)
+        >>> ds.restore(before)
+        >>> len(ds)
+        3
         """
         self._check_writable()
         self._show(restore(self._storage, version))
@@ -142,6 +172,16 @@ class MaintenanceMethods(DatasetTable):
             If `order` does not name each sample once, or `file_bytes` is not a number of bytes.
         ConcurrentWriteError
             If other writers won every attempt; nothing is lost then.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> for size in range(3):
+        ...     ds.append({"size": size})  # each makes a small file
+        >>> ds.optimize()
+        >>> ds["size"][:].tolist()
+        [0, 1, 2]
         """
         self._check_writable()
         self._show(optimize(self._storage, order, file_bytes))
@@ -168,6 +208,15 @@ class MaintenanceMethods(DatasetTable):
         ------
         InvalidOptionError
             If `retention_hours` is not a number of hours.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> _ = ds.update("size > 3", {"size": 0})
+        >>> len(ds.vacuum(0, dry_run=True))  # the file that was replaced
+        1
         """
         self._check_writable()
         found = vacuum(self._storage, retention_hours, dry_run)

@@ -163,6 +163,14 @@ class DatasetTable:
         ------
         InvalidOptionError
             If it is not such a condition; the message shows the place, and what is allowed.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.positions_where("size > 3").tolist()
+        [1, 2]
         """
         found = self.parsed(where)
         return np.zeros(0, np.int64) if self._parts is None else found.positions(self._parts)

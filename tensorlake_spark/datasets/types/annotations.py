@@ -145,6 +145,12 @@ class Keypoints(Geometry):
         Of the points.
     dtype : str
         Of the array; numbers of others are rounded to it.
+
+    Examples
+    --------
+    >>> points = Keypoints(["nose", "tail"])
+    >>> points.decode(points.encode([[[[3, 4, 2], [9, 9, 0]]]], "points"))[0].shape  # one object
+    (1, 2, 3)
     """
 
     names: tuple[str, ...]

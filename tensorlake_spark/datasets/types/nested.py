@@ -128,7 +128,7 @@ class Link(Type):
     Parameters
     ----------
     of : Type
-        Of the value.
+        The type of the value. The type has to take the bytes of a file, as the types of media do.
     """
 
     of: Any

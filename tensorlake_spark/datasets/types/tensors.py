@@ -181,6 +181,12 @@ class PointCloud(ArrayType):
         Names of the fields of a point.
     dtype : str
         Of the array; numbers of others are rounded to it.
+
+    Examples
+    --------
+    >>> cloud = PointCloud(["x", "y", "z"])
+    >>> cloud.decode(cloud.encode([np.zeros((5, 3), "f4")], "cloud"))[0].shape
+    (5, 3)
     """
 
     fields: tuple[str, ...] = ("x", "y", "z")

@@ -93,6 +93,12 @@ class SegmentMask(Mask):
         ``uint8`` or ``uint16``.
     ignore : int, optional
         A number that is allowed without being a class, such as 255.
+
+    Examples
+    --------
+    >>> mask = SegmentMask(["sky", "road"])
+    >>> mask.decode(mask.encode([np.eye(2, dtype="u1")], "mask"))[0].tolist()
+    [[1, 0], [0, 1]]
     """
 
     names: tuple[str, ...] | None = None
