@@ -115,12 +115,12 @@ def dataset(
         snapshot = None
     if snapshot is not None and not pinned and is_unfinished(snapshot):
         raise TableNotFoundError(
-            f"{storage.uri} is a copy that is not complete: another process is at work on it, or was killed; make the copy "
-            "again, which takes what was left out of the way an hour after the last of it was written, or delete it"
+            f"{storage.uri} is a copy that is not complete: another process is at work on it, or was killed; delete it, or "
+            "make the copy again, which removes the incomplete one an hour after its last file was written"
         )
     if links is not None and allow_http:
         raise InvalidOptionError(
-            "links says what links may do, and so does allow_http; give one of them"
+            "links and allow_http both set which links are followed; give one of them"
         )
     rules = links or LinkRules(allow_http=allow_http, storage_options=storage.options)
     out = Dataset(storage, snapshot, pinned, checked_bound(tile_bytes), rules)
@@ -403,11 +403,11 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         if isinstance(columns, str):
             raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
         if not isinstance(columns, Iterable):
-            raise InvalidOptionError(f"columns={columns!r:.80} is no list of names")
+            raise InvalidOptionError(f"columns={columns!r:.80} is not a list of names")
         found = [*columns]
         for name in found:
             if not isinstance(name, str):
-                raise InvalidOptionError(f"columns has {name!r:.80} in it, which is no name")
+                raise InvalidOptionError(f"columns has {name!r:.80} in it, which is not a name")
             if not (sid and name == SID):
                 self.type_of(name)
         return found

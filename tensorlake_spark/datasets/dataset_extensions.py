@@ -212,7 +212,7 @@ class DoorMethods:
         saved_views.check_name(name)
         if not isinstance(view, QueryView):
             raise InvalidOptionError(
-                f"view={type(view).__name__} is no View; ds.query(...) returns one"
+                f"view={type(view).__name__} is not a View; ds.query(...) returns one"
             )
         saved_views.save(owner._storage, name, kept(view, owner), replace)
         owner.refresh()

@@ -155,8 +155,8 @@ class Loader:
         """Raise InvalidOptionError in a forked child that would read a store: it may wait for a thread that is gone."""
         if self._source.is_remote and os.getpid() != self._pid:
             raise InvalidOptionError(
-                f"{self._source.what} is in an object store, and what reads from it is not made to be forked; start workers "
-                'of a DataLoader by multiprocessing_context="spawn"'
+                f"{self._source.what} is in an object store, and a loader that reads from one cannot be forked; start the "
+                'workers of a DataLoader with multiprocessing_context="spawn"'
             )
 
     def __reduce__(self) -> tuple[Any, ...]:

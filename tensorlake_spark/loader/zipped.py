@@ -81,12 +81,12 @@ class Zipped:
 def _check_transform(name: Any, transform: Any, names: list[str]) -> None:
     if name not in names:
         raise InvalidOptionError(
-            f"transform names {name!r:.80}, which is no tensor here{did_you_mean(str(name), names)}; there are "
+            f"transform names {name!r:.80}, which is not one of the tensors{did_you_mean(str(name), names)}; there are "
             f"{', '.join(names)}"
         )
     if not callable(transform):
         raise InvalidOptionError(
-            f"transform={transform!r:.80} of tensor {name!r} is no function of a slice"
+            f"transform={transform!r:.80} of tensor {name!r} is not a function of a slice"
         )
 
 

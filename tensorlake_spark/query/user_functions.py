@@ -58,7 +58,7 @@ def register_function(name: str, f: Callable[..., Any], *, returns: Any = "numbe
     """
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name):
         raise InvalidOptionError(
-            f"name={name!r:.80} is no name of a function; take letters, digits and _, at most 63"
+            f"name={name!r:.80} is not a name for a function; take letters, digits and _, at most 63"
         )
     taken = find(name)
     if taken is not None and not taken.users:
@@ -95,7 +95,7 @@ def unregister_function(name: str) -> None:
     if known is None or not known.users:
         users = [one.name for one in FUNCTIONS if one.users]
         near = did_you_mean(str(name), users)
-        raise InvalidOptionError(f"name={name!r:.80} is no function of a user{near}")
+        raise InvalidOptionError(f"name={name!r:.80} is not a registered function{near}")
     FUNCTIONS.remove(name)
 
 
@@ -109,7 +109,7 @@ def _returned(returns: Any) -> tuple[str, Any]:
     kinds = {"b": "bool", "i": "int", "u": "int", "f": "number", "c": "number", "U": "text"}
     if returns is None or dtype is None or dtype.kind not in kinds:
         raise InvalidOptionError(
-            f"returns={returns!r:.80} is none of {', '.join(KINDS)}, and no dtype of numbers"
+            f"returns={returns!r:.80} is not one of {', '.join(KINDS)}, and no dtype of numbers"
         )
     return kinds[dtype.kind], None if dtype.kind == "U" else dtype
 

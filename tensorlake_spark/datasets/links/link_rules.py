@@ -107,7 +107,7 @@ allow_http=['images.example.org'] if you trust it
                 hosts.append((name, port))
             else:
                 raise InvalidOptionError(
-                    f"allow_http names {entry!r:.100}, which is no host; write example.org, *.example.org, "
+                    f"allow_http names {entry!r:.100}, which is not a host; write example.org, *.example.org, "
                     "example.org:8080 or 10.0.0.0/8"
                 )
         object.__setattr__(self, "_hosts", tuple(hosts))
@@ -190,7 +190,7 @@ allow_http=['images.example.org'] if you trust it
         token = os.environ.get(name, "")
         if not re.fullmatch(r"[\x21-\x7e]+", token):
             raise InvalidOptionError(
-                f"the environment variable {name!r:.100}, which `tokens` names for {host}, is not set, or is no token"
+                f"the environment variable {name!r:.100}, which `tokens` names for {host}, is not set, or is not a token"
             )
         return token
 

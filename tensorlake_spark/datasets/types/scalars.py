@@ -320,6 +320,6 @@ def _name(given: Any) -> str:
             return str(dtype.name)
     near = did_you_mean(given, STORAGE) if isinstance(given, str) else ""
     raise InvalidOptionError(
-        f"{given!r:.80} is no type of a column{near}; give a type of tensorlake_spark.types, or one of "
+        f"{given!r:.80} is not a type of a column{near}; give a type of tensorlake_spark.types, or one of "
         f"{', '.join(STORAGE)} and decimal(precision, scale)"
     )

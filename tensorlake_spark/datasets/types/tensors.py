@@ -395,7 +395,7 @@ def converted(value: Any, dtype: str, number: int, place: Place, lenient: bool) 
     wanted = dtype_of(dtype)
     try:
         if isinstance(value, (str, bytes, bytearray, dict, set)):
-            raise TypeError(f"{type(value).__name__} is no array")
+            raise TypeError(f"{type(value).__name__} is not an array")
         if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
             raise TypeError("elements are masked; fill them")
         array = np.asarray(value)

@@ -42,7 +42,7 @@ class Compose:
         for transform in transforms:
             if isinstance(transform, type) or not isinstance(transform, ImageTransform):
                 raise InvalidOptionError(
-                    f"{transform!r:.80} is no transform of images: it needs n_random, region and apply"
+                    f"{transform!r:.80} is not a transform of images: it needs n_random, region and apply"
                 )
             flat += transform.transforms if isinstance(transform, Compose) else [transform]
         self.transforms: tuple[ImageTransform, ...] = tuple(flat)

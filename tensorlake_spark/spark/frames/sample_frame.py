@@ -87,7 +87,7 @@ def samples(
     TableNotFoundError
         If there is no table.
     FormatError
-        If the table is no dataset.
+        If the table is not a dataset.
     InvalidOptionError
         If there is no such column or version, or `where` cannot be understood.
 

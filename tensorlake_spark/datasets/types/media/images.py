@@ -122,7 +122,7 @@ class Picture(Type):
             number = int(pixels.argmax())
             raise place.wrong(
                 number, f"at most {bound} pixels", f"{sizes[0, number]} x {sizes[1, number]}",
-                f"if it is no bomb, set {media_bytes.MAX_PIXELS} to more, on executors too",
+                f"if you trust it, set {media_bytes.MAX_PIXELS} to more, on executors too",
             )  # fmt: skip
         columns = {
             "data": data,
