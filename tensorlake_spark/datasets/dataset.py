@@ -196,15 +196,6 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
             If there is none, or it was deleted.
         InvalidKeyTypeError
             If the number is not an integer.
-
-        Examples
-        --------
-        >>> import tempfile, tensorlake_spark as tl
-        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
-        >>> ds.extend({"size": [3, 4, 5]})
-        >>> _ = ds.delete(0)
-        >>> ds.sample(2), ds[1]  # by its number, by its position
-        ({'size': 5}, {'size': 5})
         """
         if not isinstance(sid, (int, np.integer)):
             raise InvalidKeyTypeError(
@@ -235,14 +226,6 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         ------
         InvalidSampleError
             If a value does not fit its column; the message says what was expected.
-
-        Examples
-        --------
-        >>> import tempfile, tensorlake_spark as tl
-        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32", "note": "string"})
-        >>> ds.append({"size": 3})
-        >>> ds[0]
-        {'size': 3, 'note': None}
         """
         self.extend([sample])
 
@@ -341,14 +324,6 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
             Names; all by default. Media are decoded into memory, so name only the columns that you need.
         where : str, optional
             As for `to_arrow`.
-
-        Examples
-        --------
-        >>> import tempfile, tensorlake_spark as tl
-        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": tl.types.ClassLabel(["cat", "dog"]), "size": "int32"})
-        >>> ds.extend({"label": ["dog", "cat", "dog"], "size": [3, 4, 5]})
-        >>> ds.to_pandas(["size"], where="label = 'dog'")["size"].to_dict()
-        {0: 3, 2: 5}
         """
         wanted = self._names(columns)
         positions = np.arange(len(self)) if where is None else self.positions_where(where)
@@ -372,18 +347,6 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         -------
         SamplePlan
             ``print`` shows it.
-
-        Examples
-        --------
-        >>> import tempfile, tensorlake_spark as tl
-        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
-        >>> ds.extend({"size": [3, 4, 5]})
-        >>> print(ds.explain("size > 3", ["size"]))  # doctest: +ELLIPSIS
-        dataset    ...
-        columns    size
-        where      size > 3
-        files      1 read, 0 skipped of 1
-        ...
         """
         return plan(self, where, self._names(columns))
 
