@@ -129,7 +129,7 @@ def held_rows(
     MissingDataError
         If the file is not there.
     CorruptDataError
-        If the file cannot be read, has the part's tensor at another rank, or is none of tensors though it
+        If the file cannot be read, has the part's tensor at another rank, or is not an axis of tensors though it
         names this one.
     """
     count = 0

@@ -1,8 +1,9 @@
-"""Wide tables: named features, kept as tensors of shape (row, feature), one for each dtype. Begin with `feature_table`.
+"""Wide tables: named features, stored as tensors of shape (row, feature), one for each dtype. Begin with
+`feature_table`.
 
-`feature_reads` is what a table shows, `feature_changes` what alters it in one commit, `feature_cut` how features leave it,
-`feature_set` what a version of the lake says of it. `feature_types` says which Arrow types a tensor holds, `feature_input` what may be written;
-`feature_values` turns Arrow columns into arrays and back. `feature_encoding` is for rows that others encode, part by
-part, `feature_parts` what a part has to know. `access_log` counts which features are read together. May import ``writing``
-and what lies below it.
+`feature_reads` reads a table, `feature_changes` changes it in one commit, `feature_cut` drops and moves blocks of
+features, and `feature_set` is the table in one version of the lake. `feature_types` are the Arrow types that a tensor
+can hold, `feature_input` checks tables of users, and `feature_values` converts Arrow columns to arrays and back.
+`feature_encoding` changes a table with rows that others encode, and `feature_parts` are the parts in which they do it.
+`access_log` counts which features are read together. May import ``writing`` and what lies below it.
 """

@@ -98,7 +98,7 @@ def check_once(names: Sequence[str], what: str, error: type[Exception]) -> None:
     if len(set(names)) != len(names):
         name, count = Counter(names).most_common(1)[0]
         raise error(
-            f"{what} {name!r} is there {count} times; a feature has a name of its own, so leave out or rename "
+            f"{what} {name!r} occurs {count} times; every feature needs a name of its own, so leave out or rename "
             "the others"
         )
 

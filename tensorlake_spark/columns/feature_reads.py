@@ -123,7 +123,7 @@ class FeatureReads:
         UnknownLabelError
             If there is no feature of a name; the message offers the nearest.
         InvalidOptionError
-            If a name is there twice, or `columns` is no list of names.
+            If a name is there twice, or `columns` is not a list of names.
         InvalidKeyTypeError
             If `rows` is no slice.
         TensorNotFoundError

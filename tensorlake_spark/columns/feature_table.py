@@ -32,10 +32,10 @@ ATTEMPTS = 20
 
 
 class FeatureTable(FeatureReads):
-    """A table of named features: thousands of columns of numbers, of which a read takes only those it names.
+    """A table of named features: thousands of columns of numbers. A read takes only the features that it names.
 
-    `TensorLake.features` makes it. It shows one version of the lake; a change that is made through it moves it on. The
-    features of a dtype are one tensor of shape (row, feature), and every change is one commit.
+    `TensorLake.features` makes it. It shows one version of the lake, and moves on with the changes that you make
+    through it. The features of a dtype are one tensor of shape (row, feature), and every change is one commit.
 
     Examples
     --------
@@ -78,6 +78,13 @@ class FeatureTable(FeatureReads):
             If a name is there twice, or no tensor holds the type of a column.
         ConcurrentWriteError
             If another writer was faster; nothing is committed then.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> features.write(pa.table({"age": [31, None]})).read().to_pylist()
+        [{'age': 31}, {'age': None}]
         """
         if mode not in ("error", "overwrite"):
             raise InvalidOptionError(
@@ -102,7 +109,7 @@ class FeatureTable(FeatureReads):
     def append(self, table: Any, *, transaction: tuple[str, int] | None = None) -> FeatureTable:
         """Add rows to all features, in one commit.
 
-        Where another writer was faster, the append is made anew on what that one has left.
+        If another writer commits first, the append is repeated on the new version.
 
         Parameters
         ----------
@@ -115,9 +122,17 @@ class FeatureTable(FeatureReads):
         Raises
         ------
         InvalidTensorError
-            If a feature is missing, a column is new, or a type is another.
+            If a feature is missing, a column is new, or a type differs.
         TensorNotFoundError
             If there is no such table.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> _ = features.write(pa.table({"age": [31, None], "score": [0.5, 0.25]}))
+        >>> len(features.append(pa.table({"score": [1.0], "age": [54]})))
+        3
         """
         with self._rows_of(table) as given:
 
@@ -148,25 +163,33 @@ class FeatureTable(FeatureReads):
         codec: str = "auto",
         transaction: tuple[str, int] | None = None,
     ) -> FeatureTable:
-        """Write tables one below the other, in one commit, without having all of them in memory.
+        """Write the rows of several tables in one commit, without having all of them in memory.
 
-        Blocks are full if each table but the last has a multiple of 4,096 rows.
+        Give every table except the last a multiple of 4,096 rows, so that all blocks are full.
 
         Parameters
         ----------
         tables : iterable of pyarrow.Table or pandas.DataFrame
             At least one; each as `write` and `append` take them.
         mode : {"append", "overwrite"}
-            Whether they continue the table that is there, or take its place.
+            Whether they continue the existing table, or replace it.
         codec, transaction
             As in `write`.
 
         Raises
         ------
         InvalidTensorError
-            If there is no table among them, or one does not fit.
+            If there are no tables, or one does not fit.
         ConcurrentWriteError
             If another writer was faster; nothing is committed then.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> parts = (pa.table({"age": range(k, k + 4096)}) for k in (0, 4096))
+        >>> len(features.write_parts(parts))
+        8192
         """
         if mode not in ("append", "overwrite"):
             raise InvalidOptionError(
@@ -192,23 +215,31 @@ class FeatureTable(FeatureReads):
     def add(
         self, table: Any, *, codec: str = "auto", transaction: tuple[str, int] | None = None
     ) -> FeatureTable:
-        """Add features to all rows, in one commit. What is stored of the others is not written anew.
+        """Add features to all rows, in one commit. The stored features are not written anew.
 
         Parameters
         ----------
         table : pyarrow.Table or pandas.DataFrame
             A column for each new feature, and a row for each row of this table.
         codec : str
-            How values of a dtype are coded that the table has not had.
+            How values are coded, for dtypes that the table does not have yet.
         transaction : (str, int), optional
             Name and number of a batch, as in `write`.
 
         Raises
         ------
         InvalidTensorError
-            If a name is taken, or the number of rows is another.
+            If a name exists already, or the number of rows differs.
         TensorNotFoundError
             If there is no such table.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> _ = features.write(pa.table({"age": [31, None], "score": [0.5, 0.25]}))
+        >>> features.add(pa.table({"clicks": [3, 1]})).names
+        ['age', 'score', 'clicks']
         """
         given = table_of(table)
         return self._change(
@@ -231,6 +262,14 @@ class FeatureTable(FeatureReads):
         ------
         UnknownLabelError
             If there is no feature of a name.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> _ = features.write(pa.table({"age": [31, None], "score": [0.5, 0.25]}))
+        >>> features.deprecate(["age"]).names, features.deprecated
+        (['score'], ['age'])
         """
         given = checked_names(names)
         return self._change("deprecate", None, lambda now: now.deprecate(given, hidden), None, True)
@@ -251,19 +290,28 @@ class FeatureTable(FeatureReads):
         ------
         UnknownLabelError
             If there is no feature of a name.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> _ = features.write(pa.table({"age": [31, None], "score": [0.5, 0.25]}))
+        >>> features.drop(["age"]).names
+        ['score']
         """
         given = checked_names(names)
         return self._change_anew("drop", None, lambda now: now.drop(given))
 
     def reorder(self, order: Sequence[str] | None = None) -> FeatureTable:
-        """Lay features beside each other, so that a read of them takes fewer blocks; in one commit.
+        """Store features in another order, so that a read of some of them needs fewer blocks; in one commit.
 
-        Blocks from the first whose features move on are written anew. Names, places in the table and values stay.
+        Blocks are rewritten from the first one that changes. Names, values and the order in the table stay.
 
         Parameters
         ----------
         order : sequence of str, optional
-            Which come first; the others follow. By default those that were read together, see `record`.
+            The features that come first; the others follow. By default, features that were read together come together,
+            see `record`.
 
         Raises
         ------
@@ -271,6 +319,14 @@ class FeatureTable(FeatureReads):
             If no order is given and no read was counted.
         UnknownLabelError
             If there is no feature of a name.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tensorlake_spark as tl
+        >>> features = tl.open(tempfile.mkdtemp()).features("ctr")
+        >>> _ = features.write(pa.table({"age": [31, None], "score": [0.5, 0.25]}))
+        >>> features.reorder(["score"]).names  # only the place in blocks has changed
+        ['age', 'score']
         """
         found = self._found()
         if order is None:

@@ -1,7 +1,8 @@
-"""Operations on stored tensors: an answer is folded from blocks, few of which are in memory. Begin with `fold`.
+"""Operations on stored tensors. A result is folded from blocks, and only a few blocks are in memory. Begin with `fold`.
 
-A `fold` is what an operation gives: map, combine, finish; ``operations`` has them. `operand` is what is folded,
-`composing` a key of a key. `row_blocks` are made of rows, `thread_runner` folds them in threads, `regions` are read in order.
-`mapping` is elementwise, `result_stream` a large answer by regions, `writing_results` makes a tensor of a result. `methods` has all of them, for `tensor_view`
-and the lake's reference. May import ``writing`` and what lies below it.
+A `fold` is an operation in three steps: map, combine, finish; ``operations`` has all of them. An `operand` is what is
+folded, and `composing` joins two keys to one. `row_blocks` makes blocks of rows, `thread_runner` folds them in threads,
+and `regions` reads a tensor in order. `mapping` computes element by element, `result_stream` computes a large result
+region by region, and `writing_results` writes a result as a tensor. `methods` are the methods of `tensor_view` and of
+the lake's reference. May import ``writing`` and what lies below it.
 """

@@ -319,13 +319,10 @@ class Computing(ABC):
         found = self._folded(fold, stored)
         if isinstance(found, Elements):
             found = SparseTensor._trusted(found.coords, found.values, found.shape)
-        return (
-            found
-            if into is None
-            else self._written(
-                into, source_of(np.asarray(found) if np.isscalar(found) else found), "auto"
-            )
-        )
+        if into is None:
+            return found
+        source = source_of(np.asarray(found) if np.isscalar(found) else found)
+        return self._written(into, source, "auto")
 
     def _mapped(
         self, ufunc: Any, operands: Sequence[Any], options: dict[str, Any], into: str | None
@@ -405,11 +402,9 @@ def _turned(name: str, array: Any, given: dict[str, Any]) -> Any:
     theirs, mine = ([k] if np.ndim(k) == 0 else [*k] for k in axes)
     found = stored.tensordot(array, (mine, theirs))
     left = array.ndim - len(theirs)
-    return (
-        np.moveaxis(found, range(found.ndim - left, found.ndim), range(left))
-        if getattr(found, "ndim", 0)
-        else found
-    )
+    if not getattr(found, "ndim", 0):
+        return found
+    return np.moveaxis(found, range(found.ndim - left, found.ndim), range(left))
 
 
 def _check_into(into: str | None) -> None:

@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Column:
-    """A column of a dataset; lazy: it reads what it is indexed by.
+    """A column of a dataset. Nothing is read before you index it.
 
     Attributes
     ----------
@@ -126,6 +126,14 @@ class Column:
         ------
         InvalidSampleError
             If samples have different ranks or dtypes.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": tl.types.Tensor("int32", (None,))})
+        >>> ds.extend({"x": [[1, 2], [], [3]]})
+        >>> ds["x"].padded(fill=-1).tolist()
+        [[1, 2], [-1, -1], [3, -1]]
         """
         chosen = np.atleast_1d(select_samples(key, len(self), f"column {self.name!r}"))
         array = self._stored(chosen)
@@ -138,6 +146,14 @@ class Column:
         ------
         InvalidKeyTypeError
             If the column has no bytes, as a number.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"image": tl.types.Image("png")})
+        >>> ds.append({"image": np.zeros((2, 3, 3), "u1")})
+        >>> ds["image"].encoded(0)[:4]
+        b'\x89PNG'
         """
         chosen = select_samples(position, len(self), f"column {self.name!r}")
         if not isinstance(chosen, int):

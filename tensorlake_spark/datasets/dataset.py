@@ -69,8 +69,8 @@ def dataset(
         A local path, or a URL such as ``s3://bucket/coco``.
     schema : mapping of str to Type, optional
         The columns of a new dataset: types of `tensorlake_spark.types`, or NumPy's names of dtypes. A name may have
-        ``/`` between groups. Without it a new dataset gets its columns from its first samples. Of a dataset that is
-        there it has to agree.
+        ``/`` between groups. Without a schema, a new dataset guesses its columns from its first samples. If the
+        dataset exists, the schema has to be the same.
     storage_options : mapping, optional
         As for `open`.
     version : int or str, optional
@@ -78,16 +78,16 @@ def dataset(
     timestamp : str or datetime, optional
         The version that was the newest at that time.
     create : bool
-        Whether a place without a table is an empty dataset, which the first samples create. Otherwise it is an
+        Whether a place without a table is an empty dataset, which the first samples create. With False it is an
         error.
     tile_bytes : int, optional
-        Of a new dataset: arrays and raw images with more bytes are kept as tiles, of which a slice of a sample reads
-        only those that it needs; 8 MiB by default.
+        For a new dataset: arrays and raw images with more bytes are stored as tiles, so that a slice reads only the
+        tiles that it needs; 8 MiB by default.
     allow_http : sequence of str
-        Hosts that links may name by http and https, such as ``images.example.org`` or ``*.example.org``; see
-        `LinkRules`. Without any, such links are stored but neither looked up nor fetched.
+        Hosts to which links may lead by http and https, such as ``images.example.org`` or ``*.example.org``; see
+        `LinkRules`. Without any host, such links are stored, but never looked up or fetched.
     links : LinkRules, optional
-        All that links may do, in the place of `allow_http`: which folders and buckets they may name, too.
+        Rules for all links, in the place of `allow_http`: also which folders and buckets they may lead to.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def dataset(
     FormatError
         If the table is not a dataset, or has other columns than `schema`.
     InvalidOptionError
-        If the log does not have that version, or `tile_bytes` is not what the dataset has.
+        If the log does not have that version, or the dataset exists with another `tile_bytes`.
 
     Examples
     --------
@@ -121,12 +121,12 @@ def dataset(
         snapshot = None
     if snapshot is not None and not pinned and is_unfinished(snapshot):
         raise TableNotFoundError(
-            f"{storage.uri} is a copy that is not complete: another process is at work on it, or was killed; make the copy "
-            "again, which takes what was left out of the way an hour after the last of it was written, or delete it"
+            f"{storage.uri} is a copy that is not complete: another process is at work on it, or was killed; delete it, or "
+            "make the copy again, which removes the incomplete one an hour after its last file was written"
         )
     if links is not None and allow_http:
         raise InvalidOptionError(
-            "links says what links may do, and so does allow_http; give one of them"
+            "links and allow_http both set which links are followed; give one of them"
         )
     rules = links or LinkRules(allow_http=allow_http, storage_options=storage.options)
     out = Dataset(storage, snapshot, pinned, checked_bound(tile_bytes), rules)
@@ -146,7 +146,16 @@ def dataset(
 
 
 class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
-    """Samples in columns. Make one with `dataset`."""
+    """Samples in columns. Make one with `dataset`.
+
+    Examples
+    --------
+    >>> import tempfile, tensorlake_spark as tl
+    >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": tl.types.ClassLabel(["cat", "dog"]), "size": "int32"})
+    >>> ds.extend({"label": ["dog", "cat", "dog"], "size": [3, 4, 5]})
+    >>> len(ds), ds[1], ds["size"][:].tolist(), ds.sids.tolist()
+    (3, {'label': 0, 'size': 4}, [3, 4, 5], [0, 1, 2])
+    """
 
     def __repr__(self) -> str:
         shown = "no version" if self.version is None else f"version {self.version}"
@@ -185,14 +194,14 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         return self._values(chosen, names, stack=True)
 
     def sample(self, sid: int) -> dict[str, Any]:
-        """Return the sample of a number, as a dict by names.
+        """Return the sample with a number, as a dict by names of columns.
 
         Raises
         ------
         SampleNotFoundError
             If there is none, or it was deleted.
         InvalidKeyTypeError
-            If it is no whole number.
+            If the number is not an integer.
         """
         if not isinstance(sid, (int, np.integer)):
             raise InvalidKeyTypeError(
@@ -212,12 +221,12 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
     # ------------------------------------------------------------------ writing
 
     def append(self, sample: Mapping[str, Any]) -> None:
-        """Add one sample, in a commit of its own; `extend` adds many faster.
+        """Add one sample, in a commit of its own; `extend` adds many samples faster.
 
         Parameters
         ----------
         sample : mapping
-            A value for each column; one that is not there is null.
+            A value for each column. A column that is left out is null.
 
         Raises
         ------
@@ -232,21 +241,29 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         Parameters
         ----------
         samples : mapping, pandas.DataFrame, pyarrow.Table, other table of Arrow, or iterable of mappings
-            A mapping has the columns by name, each with a value a sample. A table of Polars is taken, a result of
-            DuckDB, a reader of record batches, and a dataset of Hugging Face, whose files are stored as they are
-            where they have the column's format. What comes one by one, or batch by batch, is streamed: memory is
-            bounded whatever its length.
+            A mapping has the columns by name, each with a value for every sample. Tables of Polars, results of DuckDB,
+            readers of record batches and datasets of Hugging Face work too; files of the last are stored unchanged if
+            they have the column's format. Iterators and readers are streamed, so memory is bounded.
         transaction : (str, int), optional
-            An application and a number that it counts up: a batch that was committed before changes nothing.
+            Name and number of a batch. If this number or a later one is committed already, nothing changes.
 
         Raises
         ------
         InvalidSampleError
             If a sample does not fit; nothing is committed then.
         InvalidOptionError
-            If `transaction` is no such pair.
+            If `transaction` is not such a pair.
         ConcurrentWriteError
             If other writers won every attempt.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4]})
+        >>> ds.extend({"size": n} for n in range(2))  # an iterator of samples
+        >>> ds["size"][:].tolist()
+        [3, 4, 0, 1]
         """
         self._check_writable()
         check_transaction(transaction)
@@ -284,13 +301,13 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
             Names, and ``sid``; all without ``sid`` where None.
         where : str, optional
             SQL on the scalar columns and the fields of media, such as ``image.height > 512 AND label = 'cat'``.
-            A group is written as ``training.label`` or ``"training/label"``; names of classes are compared as their
-            numbers. Nulls and NaN are as in Spark, times without a zone are in UTC.
+            Write a column of a group as ``training.label`` or ``"training/label"``. You may write a class by its name.
+            Nulls and NaN compare as in Spark, and times without a zone are in UTC.
 
         Raises
         ------
         InvalidOptionError
-            If `where` is no condition; the message says where in it, and what is allowed.
+            If `where` is not a condition; the message shows the place in it, and what is allowed.
 
         Examples
         --------
@@ -307,12 +324,12 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         return read_table(self.parts, wanted, positions)
 
     def to_pandas(self, columns: list[str] | None = None, where: str | None = None) -> pd.DataFrame:
-        """Return columns as a DataFrame whose index has the sids: values are what the types decode.
+        """Return columns as a DataFrame of decoded values. Its index has the sids.
 
         Parameters
         ----------
         columns : list of str, optional
-            Names; all where None. Media are decoded into memory, so name those that are needed.
+            Names; all by default. Media are decoded into memory, so name only the columns that you need.
         where : str, optional
             As for `to_arrow`.
         """
@@ -342,7 +359,7 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         return plan(self, where, self._names(columns))
 
     def column_names(self, columns: Sequence[str] | None) -> list[str]:
-        """Return names of columns that are there, and perhaps ``sid``; all without ``sid`` where None.
+        """Return names of columns, after a check that they exist; all columns without ``sid`` for None.
 
         Raises
         ------
@@ -357,11 +374,11 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         if isinstance(columns, str):
             raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
         if not isinstance(columns, Iterable):
-            raise InvalidOptionError(f"columns={columns!r:.80} is no list of names")
+            raise InvalidOptionError(f"columns={columns!r:.80} is not a list of names")
         found = [*columns]
         for name in found:
             if not isinstance(name, str):
-                raise InvalidOptionError(f"columns has {name!r:.80} in it, which is no name")
+                raise InvalidOptionError(f"columns has {name!r:.80} in it, which is not a name")
             if not (sid and name == SID):
                 self.type_of(name)
         return found

@@ -41,68 +41,70 @@ class DoorMethods:
         samples: int | None = None,
         replacement: bool = True,
     ) -> Loader:
-        """Return batches of samples for training, made ahead by threads: an iterable whose every pass is an epoch.
+        """Return batches of samples for training, which threads prepare. Each iteration over the loader is an epoch.
 
-        The version that is shown now is read, whatever is written meanwhile.
+        It reads the version that the dataset shows now, even if others write in the meantime.
 
         Parameters
         ----------
         batch_size : int
-            Samples of one rank's batch; a step of all ranks has ``batch_size * world_size``.
+            Samples in a batch of one rank. A step of all ranks has ``batch_size * world_size`` samples.
         columns : sequence of str, optional
-            Names, and ``sid``; all without ``sid`` where None.
+            Names, and ``sid``; by default all columns without ``sid``.
         where : str, optional
-            Only samples for which it is true, as for `to_arrow`.
+            A condition: only samples that fulfil it, as for `to_arrow`.
         shuffle : bool, int or str
-            True or ``"block"`` puts blocks of samples that lie together in another order and moves samples among 128
-            MiB of stored bytes; a size, such as ``"256MB"``, says among how many. ``"global"`` is a true permutation,
-            for local disks.
+            True or ``"block"`` reads blocks of neighbouring samples in random order, and mixes samples within a buffer
+            of 128 MiB of stored bytes. A size, such as ``"256MB"``, sets another buffer. ``"global"`` is a true
+            permutation, for local disks.
         seed : int
-            The order follows from it, the epoch, and the samples that are selected, and from nothing else.
+            The order depends only on the seed, the epoch and the selected samples.
         rank, world_size : int
-            Whose part is delivered. With one ``batch_size * world_size`` each step has the same samples on any
-            number of ranks. All ranks have equally many batches and samples; where samples do not divide, up to
-            ``world_size - 1`` of the epoch's first come again in its last batch.
+            The number of this process among those that train together, and how many they are. If
+            ``batch_size * world_size`` stays the same, each step has the same samples on any number of ranks. All ranks
+            have equally many samples: if necessary, up to ``world_size - 1`` samples from the beginning of the epoch
+            come again in its last batch.
         splits : int, optional
-            Streams of the block shuffle, which are read side by side; 16.
+            How many streams a block shuffle reads side by side; 16 by default.
         workers : int or str
-            Threads that decode, by default one for each core; ``"processes"`` for transforms in Python that would
-            keep threads waiting.
+            How many threads decode; by default one for each core. ``"processes"`` makes batches in processes, for
+            transforms in Python that hold the interpreter's lock.
         transform : callable, or mapping of str to callable, optional
-            Takes a sample as a dict and returns one; or for single columns takes a value and returns one. If it has a
-            parameter ``rng`` it gets a NumPy generator, whose numbers follow from seed, epoch and sample alone.
+            A function from a sample, as a dict, to a sample; or for single columns, functions from a value to a value.
+            A function with a parameter ``rng`` gets a NumPy generator whose numbers depend only on seed, epoch and
+            sample.
         collate : {"pad", "stack", "list"} or callable, optional
-            What becomes of arrays of different shapes: filled up with zeros, an error, or lists as without it. A
-            function takes a list of samples, and what it returns is delivered.
+            What happens to arrays of different shapes: they are filled up with zeros, raise an error, or become a list,
+            which is the default. A function gets a list of samples, and what it returns is the batch.
         drop_last : bool
-            Leave out a last batch that is not full.
+            Leave out the last batch if it is not full.
         memory : int or str
-            Bytes for batches that are made ahead.
+            Bytes for batches that are prepared, and for what is read for them.
         cache : str, optional
-            A folder of a local disk for what is read of an object store, and its size: ``"/disk/cache:50GB"``.
+            A folder on a local disk that keeps data from an object store, and its size: ``"/disk/cache:50GB"``.
         prefetch : int, optional
-            Batches that are made ahead; as many as `memory` has room for.
+            At most this many batches are prepared; by default as many as fit into `memory`.
         on_error : {"raise", "skip"}
-            Whether a sample that cannot be read ends the epoch, or is replaced by a later one of its split and
-            counted by `Loader.stats`.
+            What happens to a sample that cannot be read: it ends the epoch with an error, or a later sample of its
+            split replaces it and `Loader.stats` counts it.
         weights : str or array, optional
-            A column, or a number for each sample: how likely it is drawn.
+            A column, or a number for each sample: how likely the sample is drawn.
         balance : str, optional
-            A column of labels: each is drawn as often as the others.
+            A column of labels: every label is drawn equally often.
         samples : int, optional
-            How many an epoch has where they are drawn.
+            With `weights` or `balance`: how many samples are drawn in an epoch.
         replacement : bool
-            Whether one sample may be drawn several times in an epoch.
+            With `weights` or `balance`: whether a sample may be drawn several times in an epoch.
 
         Returns
         -------
         Loader
-            ``len`` says how many batches there are.
+            Its ``len`` is the number of batches.
 
         Raises
         ------
         InvalidOptionError
-            If an option is not what it should be, or nothing is selected.
+            If the value of an option is not valid, or no sample is selected.
         UnknownLabelError
             If there is no such column.
 
@@ -133,9 +135,9 @@ class DoorMethods:
         seed: int = 0,
         **sources: Any,
     ) -> View:
-        """Return the view of a query on this dataset, which is called ``dataset`` there.
+        """Return the view of a query on this dataset. In the query, it is called ``dataset``.
 
-        The version that is shown now is read.
+        The query reads the version that the dataset shows now.
 
         Parameters
         ----------
@@ -146,7 +148,7 @@ class DoorMethods:
         seed : int
             For SAMPLE BY.
         **sources
-            What else it reads, as `tensorlake_spark.query` takes it.
+            Other tables that the query reads, as in `tensorlake_spark.query`.
 
         Returns
         -------
@@ -156,7 +158,7 @@ class DoorMethods:
         Raises
         ------
         InvalidQueryError
-            If the text is no query, or names what is not there; it shows the place.
+            If the query has a mistake, or names something that does not exist; the message shows the place.
 
         Examples
         --------
@@ -171,24 +173,24 @@ class DoorMethods:
         return query(sql, parameters=parameters, seed=seed, **{"dataset": self, **sources})
 
     def save_view(self, name: str, view: View, *, replace: bool = False) -> None:
-        """Keep a view of this dataset by a name: its text, sources and parameters, and the sids in order.
+        """Store a view of this dataset under a name: its text, sources and parameters, and the sids in order.
 
-        The versions of this dataset that it reads are kept from `vacuum`, by tags that begin with ``view/``; those
-        of other datasets are only named.
+        `vacuum` keeps the versions of this dataset that the view reads: they get tags that begin with ``view/``.
+        Versions of other datasets are named, but not kept.
 
         Parameters
         ----------
         name : str
-            Any text that could be a tag.
+            Any text that is valid as a tag.
         view : View
             From a query that reads this dataset.
         replace : bool
-            Whether to put it in the place of a view of this name.
+            Whether to replace a view of this name.
 
         Raises
         ------
         InvalidOptionError
-            If the name is taken or impossible, or the view reads another dataset, or what is only in memory.
+            If the name is taken or not valid, or if the view does not read this dataset, or reads a table in memory.
 
         Examples
         --------
@@ -210,18 +212,27 @@ class DoorMethods:
         saved_views.check_name(name)
         if not isinstance(view, QueryView):
             raise InvalidOptionError(
-                f"view={type(view).__name__} is no View; ds.query(...) returns one"
+                f"view={type(view).__name__} is not a View; ds.query(...) returns one"
             )
         saved_views.save(owner._storage, name, kept(view, owner), replace)
         owner.refresh()
 
     def view(self, name: str) -> View:
-        """Return the view that is kept by a name, with the versions that it had.
+        """Return the view that is stored under a name. It reads the same versions as when it was stored.
 
         Raises
         ------
         InvalidOptionError
-            If there is no such view, or a version that it reads is gone.
+            If there is no such view, or a version that it reads no longer exists.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.save_view("large", ds.query("SELECT * FROM dataset WHERE size > 3"))
+        >>> ds.view("large").sids.tolist()
+        [1, 2]
         """
         from tensorlake_spark.query.views.kept_view import reopened
 

@@ -1,9 +1,10 @@
-"""From the lake into training: batches of samples, in one order on every machine. Begin with `loader` and `transforms`.
+"""Batches of samples for training, in one order on every machine. Begin with `loader` and `transforms`.
 
-`opening` makes loaders of datasets and `zipped` of tensors; `loader_options`, `byte_size`, `epoch_samples` and `weighing` are
-what a user says. ``order`` says which samples a batch has, ``sources`` and ``columns`` read them, ``decoding`` makes arrays,
-``pipeline`` does it in threads within a bound of memory, ``caching`` keeps remote bytes on a disk, ``frameworks`` hands
-batches to PyTorch and others. Names of transforms are imported late. May import ``datasets``, ``lake`` and below.
+`opening` makes loaders of datasets, and `zipped` of tensors. `loader_options`, `byte_size`, `epoch_samples` and
+`weighing` read options. ``order`` decides which samples a batch has. ``sources`` and ``columns`` read them, and
+``decoding`` makes arrays. ``pipeline`` does all this in threads, within a bound of memory. ``caching`` keeps remote
+bytes on a disk, and ``frameworks`` hands batches to PyTorch and others. Transforms are imported late. May import
+``datasets``, ``lake`` and below.
 """
 
 from importlib import import_module

@@ -49,6 +49,6 @@ def byte_size(given: Any, what: str) -> int:
             size = 0
     if size < 1:
         raise InvalidOptionError(
-            f"{what}={given!r:.80} is no size; give bytes, or a text such as '512MB'"
+            f"{what}={given!r:.80} is not a size; give bytes, or a text such as '512MB'"
         )
     return size

@@ -37,9 +37,9 @@ _AHEAD = 64  # batches at most, where the memory has room for more
 class Loader:
     """Batches of samples in an order that is the same for any number of ranks and threads.
 
-    `Dataset.loader`, `TensorRef.loader`, `View.loader` and `zip` make one. Iterating over it is one epoch; the next
-    time is the next epoch, in another order if it shuffles. What is delivered are dicts: by name a NumPy array with the
-    samples along its first axis, or a list where samples have different shapes.
+    `Dataset.loader`, `TensorRef.loader`, `View.loader` and `zip` make one. Each iteration over it is the next epoch;
+    if it shuffles, every epoch has another order. A batch is a dict by names of columns. Its values are NumPy arrays
+    with the samples along their first axis, or lists if samples have different shapes.
 
     Parameters
     ----------
@@ -155,8 +155,8 @@ class Loader:
         """Raise InvalidOptionError in a forked child that would read a store: it may wait for a thread that is gone."""
         if self._source.is_remote and os.getpid() != self._pid:
             raise InvalidOptionError(
-                f"{self._source.what} is in an object store, and what reads from it is not made to be forked; start workers "
-                'of a DataLoader by multiprocessing_context="spawn"'
+                f"{self._source.what} is in an object store, and a loader that reads from one cannot be forked; start the "
+                'workers of a DataLoader with multiprocessing_context="spawn"'
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -167,28 +167,51 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next batch is of, counted from 0."""
+        """The epoch of the next batch, counted from 0."""
         return self._state.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Begin an epoch, counted from 0, with the next iteration."""
+        """Let the next iteration be this epoch, counted from 0.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": "int64"})
+        >>> ds.extend({"x": np.arange(6)})
+        >>> loader = ds.loader(4, shuffle=True)
+        >>> loader.set_epoch(3)
+        >>> loader.epoch
+        3
+        """
         self._state = replace(self._start, epoch=whole("epoch", epoch, 0))
         self._resumes = False
 
     def state_dict(self) -> dict[str, int | str | None]:
-        """Return where the loader is: a few integers and short texts. A batch counts when it was delivered.
+        """Return where the loader is, as a few integers and short texts. A batch counts as soon as it was delivered.
 
-        The state of any one rank is enough for all, and another number of ranks and workers goes on from it.
+        The state of any one rank is enough for all ranks. You may go on with another number of ranks and workers.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": "int64"})
+        >>> ds.extend({"x": np.arange(6)})
+        >>> loader = ds.loader(4)
+        >>> _ = next(iter(loader))
+        >>> again = ds.loader(4)
+        >>> again.load_state_dict(loader.state_dict())
+        >>> [batch["x"].tolist() for batch in again]
+        [[4, 5]]
         """
         return self._state.to_dict()
 
     def state_after(self, batches: int) -> dict[str, int | str | None]:
-        """Return where the loader is when so many batches of the next iteration were delivered.
+        """Return the state of the loader after this many batches of the next iteration.
 
         Raises
         ------
         InvalidOptionError
-            If it does not have so many.
+            If the iteration has fewer batches.
         """
         state = self._next()
         order = self._order(state)
@@ -202,14 +225,14 @@ class Loader:
         return state.after(stop - state.samples).to_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on, with the next iteration, after the last batch that was delivered when the state was taken.
+        """Let the next iteration go on after the last batch that was delivered when the state was taken.
 
         Raises
         ------
         FormatError
-            If it is no state of a loader.
+            If it is not the state of a loader.
         InvalidOptionError
-            If the samples, their version or their order are others; the message says what to change.
+            If the state is one of other samples, another version or another order; the message says what to change.
         """
         found = LoaderState.from_dict(state)
         found.check(self._start, self._selection.count(self._source))
@@ -223,7 +246,7 @@ class Loader:
         Parameters
         ----------
         pin_memory : bool
-            Put tensors where a GPU copies from fast.
+            Put tensors into pinned memory, from which a GPU copies fast.
 
         Raises
         ------
@@ -266,11 +289,11 @@ class Loader:
     # ------------------------------------------------------------------ seen, ended
 
     def stats(self) -> dict[str, float]:
-        """Return counts since the loader was made: samples and MB a second, what was waited for, memory."""
+        """Return counts since the loader was made: samples and MB a second, times of threads and of waiting, memory."""
         return self._stats.report()
 
     def progress(self) -> str:
-        """Return one line: how far the epoch is, how fast, and how long the caller waited.
+        """Return one line: how far the epoch is, how fast it goes, and how long your loop waited.
 
         Examples
         --------
@@ -291,7 +314,7 @@ class Loader:
         )
 
     def close(self) -> None:
-        """End the threads of the iteration that runs, if one does, and the processes."""
+        """End the iteration that runs, if there is one, with its threads and processes."""
         if self._running is not None:
             self._running.close()
             self._running = None

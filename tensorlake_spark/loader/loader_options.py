@@ -119,7 +119,7 @@ def checked_options(
         raise InvalidOptionError(f"on_error={on_error!r:.80} is neither 'raise' nor 'skip'")
     if not (transform is None or callable(transform) or isinstance(transform, Mapping)):
         raise InvalidOptionError(
-            f"transform={transform!r:.80} is no function of a sample, and no mapping of columns to functions"
+            f"transform={transform!r:.80} is neither a function of a sample nor a mapping of columns to functions"
         )
     flag("drop_last", drop_last)
     return LoaderOptions(

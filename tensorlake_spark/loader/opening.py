@@ -51,7 +51,7 @@ def loader_of_dataset(
     checked = checked_options(batch_size, **options)
     names = dataset.column_names(columns)
     if not names:
-        raise InvalidOptionError("columns=[] names none; a loader delivers at least one column")
+        raise InvalidOptionError("columns=[] is empty; a loader delivers at least one column")
     if not len(dataset):
         raise InvalidOptionError(
             f"the dataset at {dataset.uri} has no samples; a loader needs at least one: extend it first"
@@ -98,7 +98,7 @@ def _image_transforms(
                 f"are {', '.join(names)}"
             )
         if not (callable(one) or isinstance(one, ImageTransform)):
-            raise InvalidOptionError(f"transform={one!r:.80} of column {name!r} is no function")
+            raise InvalidOptionError(f"transform={one!r:.80} of column {name!r} is not a function")
     images = {
         name: one
         for name, one in given.items()

@@ -81,12 +81,12 @@ class Zipped:
 def _check_transform(name: Any, transform: Any, names: list[str]) -> None:
     if name not in names:
         raise InvalidOptionError(
-            f"transform names {name!r:.80}, which is no tensor here{did_you_mean(str(name), names)}; there are "
+            f"transform names {name!r:.80}, which is not one of the tensors{did_you_mean(str(name), names)}; there are "
             f"{', '.join(names)}"
         )
     if not callable(transform):
         raise InvalidOptionError(
-            f"transform={transform!r:.80} of tensor {name!r} is no function of a slice"
+            f"transform={transform!r:.80} of tensor {name!r} is not a function of a slice"
         )
 
 
@@ -96,9 +96,9 @@ def zip(*refs: TensorRef, **named: TensorRef) -> Zipped:  # noqa: A001 - tl.zip
     Parameters
     ----------
     *refs : TensorRef
-        Their names in batches are their ids.
+        Tensors that are called by their ids in batches.
     **named : TensorRef
-        By the names that batches have.
+        Tensors that are called by these names in batches.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def zip(*refs: TensorRef, **named: TensorRef) -> Zipped:  # noqa: A001 - tl.zip
     Raises
     ------
     InvalidOptionError
-        If there is none, one is no `TensorRef`, or two have one name.
+        If there is no tensor, an argument is not a `TensorRef`, or two tensors have the same name.
 
     Examples
     --------

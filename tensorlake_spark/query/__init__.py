@@ -1,10 +1,10 @@
-"""Queries: SQL on datasets, tensors and tables.
+"""Queries: SQL on datasets, tensors and tables. Begin with `query`, which returns a `view`.
 
-`query` is the door, `view` what it returns, and `views` keeps these. `language` reads the text, `functions` has what is
-computed of tensors, `sources` what is read, `planning` what is done, `engine` does it. `user_functions` are those of
-users, and `duckdb_functions` gives all functions to a connection of DuckDB.
+``language`` parses the text, ``planning`` makes a plan, and ``engine`` runs it. ``sources`` are the tables that a query
+reads, and ``functions`` the functions on tensors. ``views`` stores views and makes datasets of them. `user_functions`
+are those of users, and `duckdb_functions` adds all functions to a connection of DuckDB.
 
-May import all rooms below it: `loader`, `datasets`, `lake` and further down. Begin with `query`.
+May import all rooms below it: ``loader``, ``datasets``, ``lake`` and further down.
 """
 
 from __future__ import annotations

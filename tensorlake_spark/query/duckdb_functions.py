@@ -69,7 +69,7 @@ def register(con: Any) -> list[str]:
     Raises
     ------
     InvalidOptionError
-        If `con` is no connection of DuckDB.
+        If `con` is not a connection of DuckDB.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def register(con: Any) -> list[str]:
     """
     if not callable(getattr(con, "create_function", None)):
         raise InvalidOptionError(
-            f"con={con!r:.80} is no connection of DuckDB; give what duckdb.connect() returns"
+            f"con={con!r:.80} is not a connection of DuckDB; give what duckdb.connect() returns"
         )
     find("shape")  # all functions are there now
     made: dict[str, tuple[Callable[..., Any], str]] = {}

@@ -23,15 +23,15 @@ def query(
     Parameters
     ----------
     sql : str
-        A SELECT on the sources by their names; docs/queries.md has the language.
+        A SELECT on the sources by their names; docs/query-language.md has the language.
     parameters : mapping of str to object, optional
         Values of ``:name`` in the text: numbers, texts, lists, arrays.
     seed : int
         For SAMPLE BY: the same seed draws the same rows.
     **sources
-        What the query reads: a Dataset, a View, a TensorLake (its catalog), a pyarrow.Table, a pandas.DataFrame, or the
-        place of a dataset, a lake, a Delta table, a Parquet file or a folder of them. Datasets are read at the version
-        that they show now.
+        The tables that the query reads: a Dataset, a View, a TensorLake (its catalog), a pyarrow.Table, a
+        pandas.DataFrame, or the path or URL of a dataset, a lake, a Delta table, a Parquet file or a folder of Parquet
+        files. Datasets are read at the version that they show now.
 
     Returns
     -------
@@ -41,9 +41,9 @@ def query(
     Raises
     ------
     InvalidQueryError
-        If the text is no query, or names what is not there; it shows the place.
+        If the query has a mistake, or names something that does not exist; the message shows the place.
     InvalidOptionError
-        If a source or a parameter is nothing that a query takes.
+        If a query cannot take a source or a parameter of this type.
     TableNotFoundError
         If there is nothing at the place of a source.
 

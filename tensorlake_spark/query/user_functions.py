@@ -27,40 +27,38 @@ MOST_ARGUMENTS = 100
 
 
 def register_function(name: str, f: Callable[..., Any], *, returns: Any = "number") -> None:
-    """Give queries a function of one's own, in this process.
+    """Add a function of your own to the queries of this process.
 
     Parameters
     ----------
     name : str
-        How queries call it, without regard to case. A function that was registered before under this name is
-        replaced; the package's own cannot be.
+        Its name in queries; case does not matter. It replaces a function that you registered under this name before.
+        The package's own functions cannot be replaced.
     f : callable
-        Called with one argument for each of the query's: an array with the rows along its first axis, or, where
-        shapes differ or values are missing, a list with an array or None for each row. What is the same for all
-        rows comes as it is. It returns one value a row: an array, or a list. It may be called from several threads.
+        The function. It is called with a batch of rows. Each argument is an array with the rows along its first axis;
+        if shapes differ or values are missing, a list with an array or None for each row; and a plain value if it is
+        the same for all rows. It returns an array or a list with one value for each row. Several threads may call it.
     returns : str or dtype
-        What it returns for a row: ``"number"``, ``"int"``, ``"bool"``, ``"text"``, ``"array"``, or a dtype of NumPy,
-        to which numbers are converted.
+        The type of the value of a row: ``"number"``, ``"int"``, ``"bool"``, ``"text"``, ``"array"``, or a dtype of
+        NumPy, to which numbers are converted.
 
     Raises
     ------
     InvalidOptionError
-        If the name is no name of a function, or taken by the package or by SQL, `f` cannot be called, or `returns` is
-        unknown.
+        If the name is not valid, or belongs to the package or to SQL; if `f` is not callable, or `returns` is unknown.
 
     Examples
     --------
-    >>> import tensorlake_spark as tl
+    >>> import tempfile, numpy as np, tensorlake_spark as tl
     >>> tl.register_function("spread", lambda x: x.max(axis=1) - x.min(axis=1), returns="float64")
-    >>> from tensorlake_spark.query.functions.expressions import evaluate
-    >>> from tensorlake_spark.query.language.parsing import parse
-    >>> node = parse("SELECT spread(x) FROM t").selects[0]
-    >>> evaluate(node, {"x": np.array([[1.0, 4.0], [2.0, 2.0]])}, 2)
-    array([3., 0.])
+    >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": tl.types.Tensor("float64", (2,))})
+    >>> ds.extend({"x": np.array([[1.0, 4.0], [2.0, 2.0]])})
+    >>> ds.query("SELECT spread(x) AS s FROM dataset")["s"].tolist()
+    [3.0, 0.0]
     """
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name):
         raise InvalidOptionError(
-            f"name={name!r:.80} is no name of a function; take letters, digits and _, at most 63"
+            f"name={name!r:.80} is not a name for a function; take letters, digits and _, at most 63"
         )
     taken = find(name)
     if taken is not None and not taken.users:
@@ -97,7 +95,7 @@ def unregister_function(name: str) -> None:
     if known is None or not known.users:
         users = [one.name for one in FUNCTIONS if one.users]
         near = did_you_mean(str(name), users)
-        raise InvalidOptionError(f"name={name!r:.80} is no function of a user{near}")
+        raise InvalidOptionError(f"name={name!r:.80} is not a registered function{near}")
     FUNCTIONS.remove(name)
 
 
@@ -111,7 +109,7 @@ def _returned(returns: Any) -> tuple[str, Any]:
     kinds = {"b": "bool", "i": "int", "u": "int", "f": "number", "c": "number", "U": "text"}
     if returns is None or dtype is None or dtype.kind not in kinds:
         raise InvalidOptionError(
-            f"returns={returns!r:.80} is none of {', '.join(KINDS)}, and no dtype of numbers"
+            f"returns={returns!r:.80} is not one of {', '.join(KINDS)}, and no dtype of numbers"
         )
     return kinds[dtype.kind], None if dtype.kind == "U" else dtype
 

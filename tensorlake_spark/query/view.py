@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,21 +23,21 @@ from tensorlake_spark.query.planning.plan import Plan
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
 from tensorlake_spark.query.sources.source_columns import Lazy, Output, Stored
 from tensorlake_spark.query.sources.table_source import TableSource
+from tensorlake_spark.query.views.view_methods import ViewMethods
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
-    from tensorlake_spark.loader.loader import Loader
 
 Array = np.ndarray[Any, Any]
 
 _SHOWN = 10
 
 
-class View:
-    """Rows of a query, in an order. `query` makes it.
+class View(ViewMethods):
+    """The result of a query: rows in an order. `query` makes it.
 
-    The SQL on scalars, and conditions on tensors, run when the first row is asked for. Tensors that are selected are
-    read and computed when they are taken out.
+    The SQL on scalars and the conditions on tensors run when you first use the rows. Selected tensors are read and
+    computed when you take them out.
 
     Examples
     --------
@@ -63,12 +63,12 @@ class View:
 
     @property
     def text(self) -> str:
-        """The query."""
+        """The text of the query."""
         return self._plan.text
 
     @property
     def sources(self) -> dict[str, tuple[str, int | None]]:
-        """What the query reads, by its names there: the place, and the version."""
+        """The tables that the query reads, by their names in it: path or URL, and version."""
         return {
             self._plan.names[name]: (source.uri, source.version)
             for name, source in self._plan.sources.items()
@@ -76,14 +76,14 @@ class View:
 
     @property
     def names(self) -> list[str]:
-        """The columns, in order."""
+        """The names of the columns, in order."""
         return list(self._plan.result.outputs)
 
     @property
     def types(self) -> dict[str, Type]:
-        """The type of each column: that of the dataset it comes from, or one that fits what is computed.
+        """The type of each column: that of the dataset that it comes from, or one that fits computed values.
 
-        Of computed columns the first values are looked at.
+        The type of a computed column is guessed from its first values.
         """
         return {
             name: self._type(name, output) for name, output in self._plan.result.outputs.items()
@@ -91,13 +91,13 @@ class View:
 
     @property
     def dataset(self) -> Dataset | None:
-        """The dataset, at its version, if every row is one of its samples; else None."""
+        """The dataset, at its version, if every row of the view is one of its samples; None otherwise."""
         leaf = self._key()
         return None if leaf is None else leaf[0].dataset
 
     @property
     def sids(self) -> Array | None:
-        """The numbers of the samples, in the order of the view; None if a row is not one sample of one dataset."""
+        """The sids of the samples, in the order of the view; None if a row is not one sample of one dataset."""
         leaf = self._key()
         if leaf is None:
             return None
@@ -124,9 +124,9 @@ class View:
         return int(self._table.num_rows)
 
     def explain(self) -> ReadReport:
-        """Return what the query reads: files and bytes, the SQL for scalars, and the expressions on tensors.
+        """Return a report of what the query reads: files, bytes, SQL for scalars, and expressions on tensors.
 
-        The scalars are read for it, and what conditions need of tensors; selected tensors are not.
+        To make it, scalars and the tensors in conditions are read. Selected tensors are not.
 
         Returns
         -------
@@ -162,9 +162,9 @@ class View:
         Parameters
         ----------
         columns : sequence of str, optional
-            Names; all where None.
+            Names; all by default.
         rows : int, optional
-            Rows of a batch; by default as many as take about 16 MB.
+            How many rows a batch has; by default as many as take about 16 MB.
 
         Raises
         ------
@@ -172,6 +172,15 @@ class View:
             If a value cannot be computed; it names the sample.
         UnknownLabelError
             If there is no such column.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> view = ds.query("SELECT size FROM dataset")
+        >>> [batch["size"].tolist() for batch in view.batches(rows=2)]
+        [[3, 4], [5]]
         """
         names = self._checked(columns)
         table = self._table
@@ -225,7 +234,26 @@ class View:
         Parameters
         ----------
         columns : sequence of str, optional
-            Names; all where None.
+            Names; all by default.
+
+        Returns
+        -------
+        pyarrow.Table
+
+        Raises
+        ------
+        InvalidQueryError
+            If a value cannot be computed; it names the sample.
+        UnknownLabelError
+            If there is no such column.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.query("SELECT size * 2 AS twice FROM dataset").to_arrow()["twice"].to_pylist()
+        [6, 8, 10]
         """
         names, outputs = self._checked(columns), self._plan.result.outputs
         kinds = {
@@ -247,7 +275,35 @@ class View:
         return pa.table(columns_, names=names)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return columns as a DataFrame: values are what types decode, and what is computed."""
+        """Return columns as a DataFrame of decoded and computed values. Its index has the `sids`, if there are any.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Names; all by default. Media are decoded into memory, so name only the columns that you need.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        InvalidQueryError
+            If a value cannot be computed; it names the sample.
+        UnknownLabelError
+            If there is no such column.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": "int32"})
+        >>> ds.extend({"label": [0, 2, 1]})
+        >>> ds.query("SELECT label FROM dataset WHERE label > 0 ORDER BY label").to_pandas()
+             label
+        sid
+        2        1
+        1        2
+        """
         names = self._checked(columns)
         parts: dict[str, list[Any]] = {name: [] for name in names}
         for batch in self.batches(names):
@@ -262,7 +318,7 @@ class View:
         return frame if index is None else frame.set_axis(index, axis=0)
 
     def dataset_columns(self, names: Sequence[str]) -> dict[str, str]:
-        """Return which columns are tensors of `dataset` as they are stored, and their names there."""
+        """Return the columns that are stored tensors of `dataset`, and their names there."""
         outputs = self._plan.result.outputs
         bare = {n: o.bare for n in self._checked(names) if isinstance(o := outputs[n], Lazy)}
         key = self._key()
@@ -272,103 +328,8 @@ class View:
             if leaf is not None and key is not None and leaf.key[1] == key[1]
         }
 
-    def loader(
-        self, batch_size: int, columns: Sequence[str] | None = None, **options: Any
-    ) -> Loader:
-        """Return batches of the rows for training, in the order of the view where nothing shuffles.
-
-        Parameters
-        ----------
-        batch_size, columns, **options
-            As `Dataset.loader` takes them; names are those of the view's columns.
-
-        Examples
-        --------
-        >>> import tempfile, tensorlake_spark as tl
-        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": "int32"})
-        >>> ds.extend({"label": [0, 2, 1]})
-        >>> [batch["label"].tolist() for batch in ds.query("SELECT label FROM dataset ORDER BY label DESC").loader(2)]
-        [[2, 1], [0]]
-        """
-        from tensorlake_spark.query.views.view_loading import loader_of_view
-
-        return loader_of_view(self, batch_size, columns, **options)
-
-    def query(
-        self,
-        sql: str,
-        /,
-        *,
-        parameters: Mapping[str, Any] | None = None,
-        seed: int = 0,
-        **sources: Any,
-    ) -> View:
-        """Return the view of a query on this one, which is called ``dataset`` there; see `query.query`."""
-        from tensorlake_spark.query.query import query
-
-        return query(sql, parameters=parameters, seed=seed, **{"dataset": self, **sources})
-
-    def materialize(
-        self,
-        uri: str,
-        workers: Any = None,
-        *,
-        types: Mapping[str, Any] | None = None,
-        links: str = "fetch",
-        storage_options: Mapping[str, str] | None = None,
-        row_group_bytes: int | None = None,
-    ) -> Dataset:
-        """Make a dataset of the view: a sample a row, in the view's order, with the sids 0, 1, 2, ...
-
-        Tensors and media that are columns of datasets keep their bytes; what links lead to is copied in; the other
-        columns are what the query computes. The samples become visible by one commit, and the new dataset says where
-        they came from: `Dataset.lineage`.
-
-        Parameters
-        ----------
-        uri : str
-            A place without a table. A name without a slash is a folder beside the view's dataset.
-        workers : int or SparkSession, optional
-            How many threads copy and compute, or whose executors.
-        types : mapping of str to Type, optional
-            Columns that get another type: those that are copied are then decoded and encoded anew, and those that are
-            computed have not to be guessed from their first values.
-        links : str
-            ``"fetch"``, or ``"keep"`` for links as they are.
-        storage_options : mapping, optional
-            Of the new dataset's store; by default those of the view's dataset.
-        row_group_bytes : int, optional
-            Target size of a row group, 2 MiB by default.
-
-        Returns
-        -------
-        Dataset
-            The new one.
-
-        Raises
-        ------
-        InvalidOptionError
-            If there is a table at the place, or a column has a name, or values, that no dataset takes.
-        InvalidSampleError
-            If a computed value does not fit its type: name one in `types`.
-
-        Examples
-        --------
-        >>> import tempfile, numpy as np, tensorlake_spark as tl
-        >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": tl.types.Tensor("int32", (4,)), "label": "int32"})
-        >>> ds.extend({"x": np.arange(12, dtype="int32").reshape(3, 4), "label": [0, 1, 0]})
-        >>> new = ds.query("SELECT x, x[:2] AS head FROM dataset ORDER BY label DESC").materialize(tempfile.mkdtemp())
-        >>> new["head"][:].tolist(), new.lineage.computed
-        ([[4, 5], [0, 1], [8, 9]], ('head',))
-        """
-        from tensorlake_spark.query.views.materialization import materialized
-
-        return materialized(
-            self, uri, workers, types or {}, links, storage_options, row_group_bytes
-        )
-
     def as_source(self, name: str) -> TableSource:
-        """Return the view as what another query reads."""
+        """Return the view as a source of another query."""
         outputs = dict(self._plan.result.outputs)
         self.sids  # noqa: B018 # they are in the table from here on
         table = self._table

@@ -212,8 +212,8 @@ def report(logs: Sequence[Log], footer_bytes: int, file_bytes: int) -> str:
         f"One file more: {written:,.0f} bytes of commit, {kept:,.0f} of checkpoint. The footer of a file of "
         f"{file_bytes / MIB:,.0f} MiB has {footer_bytes:,} bytes, {footer_bytes / file_bytes:.3%} of it.",
         "",
-        "| 1 PB, files of | files | Deep Lake's 150 MB would be, bytes a file | commits, MB | checkpoint, MB "
-        "| its ratio to 150 MB | open s | memory of a reader MB | footers, GB |",
+        "| 1 PB, files of | files | 150 MB, in bytes a file | commits, MB | checkpoint, MB "
+        "| checkpoint / 150 MB | open s | memory of a reader MB | footers, GB |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for size in SIZES:

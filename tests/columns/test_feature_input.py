@@ -36,14 +36,14 @@ def test_record_batches_and_chunks_are_taken(lake):
 
 
 def test_names_that_are_there_twice(ctr, lake):
-    with pytest.raises(tl.InvalidOptionError, match="feature 'age' is there 2 times"):
+    with pytest.raises(tl.InvalidOptionError, match="feature 'age' occurs 2 times"):
         ctr.read(["age", "score", "age"])
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     for write in (lake.features("t").write, ctr.append, ctr.add):
-        with pytest.raises(tl.InvalidTensorError, match="column 'a' is there 2 times"):
+        with pytest.raises(tl.InvalidTensorError, match="column 'a' occurs 2 times"):
             write(twice)
     frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
-    with pytest.raises(tl.InvalidTensorError, match="column 'a' is there 2 times"):
+    with pytest.raises(tl.InvalidTensorError, match="column 'a' occurs 2 times"):
         lake.features("t").write(frame)
     assert [*lake] == [n for n in lake if n.startswith("ctr/")]
 

@@ -61,7 +61,6 @@ def test_its_mistake_is_shown_so():
 
 
 def test_its_bounds_are_those_of_the_code():
-    assert (
-        f"{MOST_TOKENS:,} words, {MOST_NESTED} brackets in each other, and {MOST_DEEP} operations"
-        in " ".join(TEXT.split())
-    )
+    text = " ".join(TEXT.split())
+    assert f"{MOST_TOKENS:,} words" in text
+    assert f"nested {MOST_NESTED} deep, and operations {MOST_DEEP} deep" in text

@@ -58,7 +58,7 @@ def test_bad_samples_are_an_error_or_left_out(job, photos, tmp_path):
     (photos / "cat/1.png").write_bytes(b"junk")
     failed = job("--dataset", tmp_path / "ds", photos)
     assert (failed.code, failed.json["status"]) == (2, "failed")
-    assert "cat/1.png: 4 bytes that are no image" in failed.err
+    assert "cat/1.png: 4 bytes that are not an image" in failed.err
     done = job("--dataset", tmp_path / "ds", "--skip-bad", photos)
     assert (done.code, done.json["samples"], done.json["left_out"]) == (0, 5, 1)
     assert "cat/1.png" in done.json["bad"][0]

@@ -117,7 +117,7 @@ def test_a_large_file_comes_in_bands(spark, tmp_path, place):
     ("sources", "options", "error", "says"),
     [
         (["nothing-*.png"], {}, InvalidOptionError, "names no file"),
-        (["note.txt"], {}, InvalidOptionError, "is none of .png"),
+        (["note.txt"], {}, InvalidOptionError, "is not one of .png"),
         (["a.npy", "b.npy"], {}, InvalidTensorError, "does not go with"),
         (["a.npy"], {"how": "concat", "axis": 7}, None, "axis"),
         (["a.npy"], {"how": "pile"}, InvalidOptionError, "how='pile'"),

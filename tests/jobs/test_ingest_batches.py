@@ -261,7 +261,7 @@ def test_a_list_of_sources(job, files, photos, place):
     [
         ("# one\n{0}/a.npy\n\n{0}/gone.npy\n", "list.txt, line 4: source '{0}/gone.npy' names no file"),
         ("{0}/a.npy\n{0}/*.jpg", "line 2: source '{0}/*.jpg' names no file"),
-        ("{0}/list.txt", "line 1: {0}/list.txt is none of"),
+        ("{0}/list.txt", "line 1: {0}/list.txt is not one of"),
         ("gs://bucket/a.npy", "line 1: source 'gs://bucket/a.npy': this job reads s3://, and files"),
         ("file://there/a.npy", "line 1: source 'file://there/a.npy' is a file of the machine 'there'"),
         ("# nothing", "names no source"),
@@ -284,7 +284,7 @@ TABLE = ("--axis", "day", "--axis", "kind:label", "--value", "count")
 @pytest.mark.parametrize(
     ("name", "words", "says"),
     [
-        ("bytes.csv", TABLE, "bytes.csv is no CSV file: its first line should name the columns"),
+        ("bytes.csv", TABLE, "bytes.csv is not a CSV file: its first line should name the columns"),
         ("x.csv", (*TABLE, "--timezone", "Mars/Olympus"), "--timezone 'Mars/Olympus' is not a time zone such as"),
         ("x.csv", (*TABLE, "--shape=-1,9"), "--shape (-1, 9) has a length below 0"),
         ("two.npz", (), "two.npz::b has shape (4,) and dtype int64, which does not go with {}/two.npz::a"),

@@ -296,7 +296,7 @@ def test_a_file_that_is_harmed_between_the_look_and_the_read(
         ("texts.h5", "texts.h5 has no array"),
         ("texts.h5::t", "texts.h5::t cannot be read"),
         ("texts.h5::nothing", "texts.h5::nothing cannot be read"),
-        ("texts.h5::g", "texts.h5::g cannot be read: it is no dataset"),
+        ("texts.h5::g", "texts.h5::g cannot be read: it is not a dataset"),
         ("x.npy::y", "holds one array, which has no name"),
         ("x.zip", "names no file"),
     ],

@@ -19,5 +19,5 @@ def test_sizes(given, nbytes):
     "given", [0, -5, "0", "", "MB", "5XB", "five", 1.5, True, None, "1 2MB", np.True_, np.zeros(3)]
 )
 def test_what_is_no_size(given):
-    with pytest.raises(tl.InvalidOptionError, match=r"^memory=.* is no size"):
+    with pytest.raises(tl.InvalidOptionError, match=r"^memory=.* is not a size"):
         byte_size(given, "memory")

@@ -86,9 +86,12 @@ def test_a_tensor_says_how_likely_slices_are(lake):
         ({"columns": ["x"]}, "columns= is for datasets"),
         ({"weights": "z"}, "there is no tensor 'z' here.*one of x, y"),
         ({"weights": "x"}, "column 'x' is not one number a sample"),
-        ({"transform": {"z": abs}}, "transform names 'z', which is no tensor here"),
-        ({"transform": {"x": 3}}, "of tensor 'x' is no function of a slice"),
-        ({"transform": {"x": tl.loader.RandomFlip()}}, "of tensor 'x' is no function of a slice"),
+        ({"transform": {"z": abs}}, "transform names 'z', which is not one of the tensors"),
+        ({"transform": {"x": 3}}, "of tensor 'x' is not a function of a slice"),
+        (
+            {"transform": {"x": tl.loader.RandomFlip()}},
+            "of tensor 'x' is not a function of a slice",
+        ),
     ],
 )
 def test_what_is_wrong(lake, options, says):

@@ -122,14 +122,14 @@ def test_nearest_neighbours(con):
     ("text", "said"),
     [
         ("array_mean([1, 2], 0)", "no axis"),
-        ("array_mean(['a'])", "no numbers"),
+        ("array_mean(['a'])", "not numbers"),
         ("array_mean([[1], [1, 2]])", "different lengths"),
         ("iou([[1, 2]], [[1, 2]])", "boxes have the shape"),
         ("array_mean()", "takes|No function matches|argument"),
         ("array_mean({'a': 1})", "a tensor is a list"),
         ("tensor_slice([1, 2], '5')", "out of bounds"),
         ("tensor_slice([1, 2], 'a')", "no column 'a'"),
-        ("tensor_slice([1, 2], '0] FROM t; DROP TABLE t --')", "one statement|no query"),
+        ("tensor_slice([1, 2], '0] FROM t; DROP TABLE t --')", "one statement|not a query"),
         ("tensor_slice([1, 2], '0], x[1')", "no key"),
         ("tensor_slice([1, 2], 5)", "its key is one text"),
         ("tensor_list([1], 2)", "one tensor"),
@@ -162,5 +162,5 @@ def test_a_name_that_duckdb_has_is_an_error():
 
 @pytest.mark.parametrize("con", [None, "duckdb", 5])
 def test_what_is_no_connection(con):
-    with pytest.raises(InvalidOptionError, match="no connection of DuckDB"):
+    with pytest.raises(InvalidOptionError, match="not a connection of DuckDB"):
         register(con)

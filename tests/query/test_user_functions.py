@@ -158,12 +158,12 @@ def test_a_function_is_replaced_and_forgotten(register):
     unregister_function("Mine")
     with pytest.raises(InvalidQueryError, match="no function 'mine'"):
         ask("mine(x)")
-    with pytest.raises(InvalidOptionError, match="no function of a user"):
+    with pytest.raises(InvalidOptionError, match="not a registered function"):
         unregister_function("mine")
     register("mine", lambda x: np.ones(3))
 
 
 @pytest.mark.parametrize("name", ["shape", "nothing", None])
 def test_only_functions_of_users_are_forgotten(name):
-    with pytest.raises(InvalidOptionError, match="no function of a user"):
+    with pytest.raises(InvalidOptionError, match="not a registered function"):
         unregister_function(name)

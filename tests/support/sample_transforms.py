@@ -33,7 +33,7 @@ def endless(sample):
 
 
 def as_function(sample):
-    """Return what does not go to another process."""
+    """Return what cannot be sent to another process."""
     return {"x": lambda: sample}
 
 

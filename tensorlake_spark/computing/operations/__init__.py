@@ -1,7 +1,8 @@
-"""What is computed of blocks: each operation is a fold, and never a loop over files. Begin with `block_reductions`.
+"""The operations on blocks, each of them a fold and never a loop over files. Begin with `block_reductions`.
 
-`reduction_kernels` are what a reduction computes, in the dtypes of `state_dtypes`; `block_reductions` fold them over
-dense tensors, `element_reductions` over sparse ones, through `cell_tables`. `index_searches` look for positions,
-`contractions` multiply with arrays, `sparse_contractions` with sparse tensors. `tiles` are the partial of a dense answer; `accumulation` reduces dense blocks
-straight into it, by `dense_loops`, which numba compiles. May import `fold` and `operand` of ``computing``, and below.
+`block_reductions` reduces dense tensors, and `element_reductions` sparse ones, in `cell_tables`. `reduction_kernels`
+are the reductions themselves, in the dtypes of `state_dtypes`. `index_searches` finds positions, `contractions`
+multiplies with arrays, and `sparse_contractions` with sparse tensors. `tiles` are partial results of a dense answer;
+`accumulation` reduces dense blocks straight into them, with `dense_loops` that numba compiles. May import `fold` and
+`operand` of ``computing``, and below.
 """

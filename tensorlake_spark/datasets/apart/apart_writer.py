@@ -208,6 +208,6 @@ class ApartWriter:
             if not same:
                 raise ConcurrentWriteError(
                     f"another writer changed samples of column {self._column!r} of {self._storage.uri} that this "
-                    f"update changes, among them some of sid {int(part[0])} to {int(part[-1])}; nothing of it is "
-                    "visible, run it again if it still holds"
+                    f"update changes too, some of them from sid {int(part[0])} to {int(part[-1])}; nothing of this "
+                    "update is visible, run it again if you still want it"
                 )

@@ -38,7 +38,7 @@ def tile_bytes_of(properties: Mapping[str, str]) -> int:
     text = properties.get(TILE_PROPERTY, str(TILE_BYTES))
     if not text.isdecimal():
         raise FormatError(
-            f"the table's property {TILE_PROPERTY} is {text!r:.80}, which is no number of bytes; set it with ALTER "
+            f"the table's property {TILE_PROPERTY} is {text!r:.80}, which is not a number of bytes; set it with ALTER "
             "TABLE ... SET TBLPROPERTIES"
         )
     return int(text)

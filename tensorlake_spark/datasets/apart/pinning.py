@@ -94,7 +94,7 @@ def _version_of(storage: Storage, part: Written, known: int | None) -> int:
         if known > part.version:
             raise ConcurrentWriteError(
                 f"another writer changed {part.folder} of {storage.uri} at the same time; nothing of this update is "
-                "visible, run it again if it still holds"
+                "visible, run it again if you still want it"
             )
         return part.version
     if known > part.version:

@@ -93,7 +93,7 @@ class RangeFile:
         found = bytes(self._read_range(self._place, stop))
         if len(found) != stop - self._place:
             raise CorruptDataError(
-                f"{len(found)} bytes came where {self._place} to {stop} of {self._size} were asked for"
+                f"the store returned {len(found)} bytes for the range {self._place} to {stop} of {self._size} bytes"
             )
         self._piece = self._place, found
         if self._bounds is None and sum(map(len, self._kept.values())) + len(found) <= KEPT:

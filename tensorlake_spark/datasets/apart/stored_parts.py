@@ -265,7 +265,7 @@ class StoredParts:
         except (TableNotFoundError, InvalidOptionError) as error:
             raise MissingDataError(
                 f"version {snapshot.version} of the dataset at {snapshot.storage.uri} needs version {version} of its "
-                f"folder {folder}, which is not there any more: {error}"
+                f"folder {folder}, which no longer exists: {error}"
             ) from error
         return found if self._make is None else found.reading_by(self._make)
 

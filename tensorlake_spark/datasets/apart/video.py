@@ -366,7 +366,9 @@ def _opened(
     kind = video_format(file.read(12))
     file.seek(0)
     if kind is None:
-        raise InvalidSampleError("bytes that are no video of MP4, QuickTime, Matroska, WebM or AVI")
+        raise InvalidSampleError(
+            "bytes that are not a video of MP4, QuickTime, Matroska, WebM or AVI"
+        )
     known = number is not None
     error = InvalidSampleError if options is None else CorruptDataError  # at the door, or later
     try:

@@ -52,13 +52,13 @@ class ChangeMethods(DatasetTable):
         samples : int, sequence or array of int, or str
             Sids, or a condition such as ``"label = 'cat' AND image.height > 512"``.
         values : mapping of str to object
-            For each column one value a sample, as a list or an array, or one value for all. What is not a list,
-            and an array that the column takes as a value, is one value.
+            For each column, a list or an array with one value for each sample, or one value for all samples. An array
+            that is itself a value of the column is one value for all.
 
         Returns
         -------
         int
-            How many samples were meant.
+            How many samples were changed.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class ChangeMethods(DatasetTable):
         return len(sids)
 
     def delete(self, samples: Any) -> int:
-        """Take samples out; their sids are not given again, and older versions have them still.
+        """Remove samples from the new version. Their sids are not used again; older versions still have the samples.
 
         Parameters
         ----------
@@ -111,6 +111,14 @@ class ChangeMethods(DatasetTable):
             If there is no sample of a sid.
         ConcurrentWriteError
             If another writer changed one of these samples since the version that is shown.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": tl.types.ClassLabel(["cat", "dog"]), "size": "int32"})
+        >>> ds.extend({"label": ["dog", "cat", "dog"], "size": [3, 4, 5]})
+        >>> ds.delete("label = 'dog'"), ds.sids.tolist()
+        (2, [1])
         """
         self._check_writable()
         sids = np.unique(sids_of(self, samples)[0])
@@ -128,14 +136,24 @@ class ChangeMethods(DatasetTable):
         type : Type or dtype
             What it holds.
         values : sequence, array, or object, optional
-            One value a sample, or one for all. Without any the samples are null there, and only the log is written.
+            One value for each sample, or one value for all. If they are left out, the new column is null, and only the
+            log is written.
 
         Raises
         ------
         InvalidOptionError
-            If there is such a column, or the name or the type is none.
+            If there is such a column already, or the name or the type is not valid.
         InvalidSampleError
             If a value does not fit, or there are too few or too many.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.add_column("checked", "bool", False)
+        >>> ds[0]
+        {'size': 3, 'checked': False}
         """
         self._check_writable()
         kind = as_type(type)
@@ -149,7 +167,7 @@ class ChangeMethods(DatasetTable):
         self._show(column_changes.add_column(self.stored, name, kind, values))
 
     def drop_column(self, name: str) -> None:
-        """Take a column out. All data files are written again, so that its bytes are gone with the old versions.
+        """Remove a column. All data files are written again, so its bytes are gone as soon as the old versions are.
 
         Raises
         ------
@@ -157,6 +175,15 @@ class ChangeMethods(DatasetTable):
             If there is no such column; it is a KeyError.
         InvalidOptionError
             If it is the only one.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": tl.types.ClassLabel(["cat", "dog"]), "size": "int32"})
+        >>> ds.extend({"label": ["dog", "cat", "dog"], "size": [3, 4, 5]})
+        >>> ds.drop_column("label")
+        >>> list(ds.schema)
+        ['size']
         """
         self._check_writable()
         self._check_column(name)
@@ -171,6 +198,15 @@ class ChangeMethods(DatasetTable):
             If there is no such column; it is a KeyError.
         InvalidOptionError
             If the new name is taken, or impossible.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.rename_column("size", "facts/size")
+        >>> list(ds.schema)
+        ['facts/size']
         """
         self._check_writable()
         self._check_column(old)
@@ -178,7 +214,7 @@ class ChangeMethods(DatasetTable):
             self._show(column_changes.rename_column(self.stored, old, new))
 
     def materialize(self, columns: Sequence[str]) -> None:
-        """Copy what links point to into the dataset: the columns become those of the type that they led to.
+        """Copy the files that links lead to into the dataset. A column of ``Link(Image())`` becomes one of ``Image()``.
 
         All data files are written again, in one commit.
 
@@ -192,11 +228,23 @@ class ChangeMethods(DatasetTable):
         InvalidOptionError
             If a column has no links.
         ChangedLinkError
-            If a target is not what it was when the link was stored; the message names the sample.
+            If a file has changed since its link was stored; the message names the sample.
         ForbiddenLinkError
-            If a link is of http, and `allow_http` of `dataset` does not name its host.
+            If the rules of the dataset, such as `allow_http`, do not allow a link.
         InvalidSampleError
             If a target is not of the type.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, numpy as np, tensorlake_spark as tl
+        >>> photo, file = tl.types.Image("png"), pathlib.Path(tempfile.mkdtemp()) / "photo.png"
+        >>> _ = file.write_bytes(photo.encode([np.zeros((2, 3, 3), "u1")], "photo")[0]["data"].as_py())
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"photo": tl.types.Link(photo)})
+        >>> ds.append({"photo": file})
+        >>> ds.materialize(["photo"])
+        >>> file.unlink()
+        >>> ds["photo"][0].shape
+        (2, 3, 3)
         """
         self._check_writable()
         if isinstance(columns, str):

@@ -275,7 +275,7 @@ def check_column(schema: SampleSchema, name: str, uri: str) -> None:
     """Raise InvalidOptionError if a name is that of a group, or of the sids, which cannot be changed as a column."""
     if name == "sid":
         raise InvalidOptionError(
-            "sid is the number that the dataset gives a sample; it is no column of yours"
+            "sid is the number that the dataset gives a sample; it is not one of your columns"
         )
     if name in schema.groups():
         raise InvalidOptionError(

@@ -49,7 +49,7 @@ def check_unchanged(
         return
     after = newest.positions_of(sids)
     if (after < 0).any():
-        raise _conflict(base, newest, int(sids[after < 0][0]), operation, "has it no more")
+        raise _conflict(base, newest, int(sids[after < 0][0]), operation, "no longer has it")
     before = base.positions_of(sids)
     _check_parts(base, newest, sids, operation)
     moved = _places(base, before) != _places(newest, after)
@@ -72,7 +72,7 @@ def check_unchanged(
             place = _difference(whole(column_of(was, name)), whole(column_of(now, name)))
             if place is not None:
                 sid = int(sids[start + place])
-                raise _conflict(base, newest, sid, operation, f"has another {name!r} of it")
+                raise _conflict(base, newest, sid, operation, f"has another {name!r} for it")
         start += count
 
 
@@ -95,7 +95,7 @@ def _check_parts(base: StoredSamples, newest: StoredSamples, sids: Array, operat
                 )
                 place = _difference(one, other)
                 if place is not None:
-                    what = f"has another {name!r} of it"
+                    what = f"has another {name!r} for it"
                     raise _conflict(base, newest, int(some[place]), operation, what)
     folders = was.get(TENSORS_FOLDER), now.get(TENSORS_FOLDER)
     if None in folders or folders[0] == folders[1]:
@@ -108,7 +108,7 @@ def _check_parts(base: StoredSamples, newest: StoredSamples, sids: Array, operat
         first, second = (lake.transactions(apps) for lake in lakes)
         for sid, app in zip(sids.tolist(), apps, strict=True):
             if first[app] != second[app]:
-                raise _conflict(base, newest, sid, operation, f"has other tiles of {name!r} of it")
+                raise _conflict(base, newest, sid, operation, f"has other tiles of {name!r} for it")
 
 
 def _places(stored: StoredSamples, positions: Array) -> Array:

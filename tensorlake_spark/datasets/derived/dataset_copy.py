@@ -270,7 +270,7 @@ def _check_free(storage: Storage) -> None:
         if time.time() - last < _DEAD:
             raise InvalidOptionError(
                 f"there is a copy at {storage.uri} already that is not complete: another process is at work on it, or was "
-                f"killed; choose another place, delete it, or come back {_DEAD // 60} minutes after it was killed"
+                f"killed; choose another place, delete it, or try again {_DEAD // 60} minutes after it was killed"
             )
         discard_marked(storage, "")
         _delete_folders(storage)

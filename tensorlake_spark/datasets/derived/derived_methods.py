@@ -39,30 +39,30 @@ class DerivedMethods(MaintenanceMethods):
         row_group_bytes: int | None = None,
         workers: Any = None,
     ) -> None:
-        """Lay the dataset out anew in its place: all data files are written again, media as they are.
+        """Rewrite the dataset in place, in an order. Media are copied as they are stored.
 
-        Samples keep their sids, and so their positions: what is read in `order` is then a scan, and views, labels
-        elsewhere and lineages that name sids stay right. With `renumber` the samples get new sids that ascend in
-        `order`: then ``ds[0]`` is the first of it, and whoever reads from the first to the last reads in that order.
+        Samples keep their sids, and so their positions. A read in `order` is then a scan of the files. Views, lineages
+        and other tables that name sids stay right. With `renumber` the samples get new sids that ascend in `order`.
+        Then ``ds[0]`` is the first sample of `order`, and a read of all samples is in that order.
 
         Parameters
         ----------
         order : str or sequence of int, optional
             The sids of all samples, or columns as after ORDER BY: ``"label, image.height DESC NULLS LAST"``. As in
-            Spark nulls come first, with DESC last; what is equal stays in the order of sids. By default that of the
-            sids.
+            Spark, nulls come first, and with DESC last. Equal samples stay in the order of their sids. By default, the
+            order of the sids.
         renumber : bool
-            Whether samples get new sids, in one commit after another that only takes the numbers. The old ones are
-            not given again.
+            Whether samples get new sids. This takes two commits: the first only reserves the numbers. The old sids are
+            not used again.
         file_bytes, row_group_bytes : int, optional
             Target sizes; by default the table's, and 2 MiB.
         workers : int or SparkSession, optional
-            With `renumber`: how many threads write, or whose executors.
+            With `renumber`: a number of threads, or a Spark session whose executors write.
 
         Raises
         ------
         InvalidOptionError
-            If `order` names a column that is not there or has no order, or not each sample once.
+            If `order` names a column that does not exist or cannot be sorted, or does not name each sample once.
         ConcurrentWriteError
             If another writer added or deleted samples meanwhile; nothing is committed then.
         UnsupportedFeatureError
@@ -104,27 +104,28 @@ class DerivedMethods(MaintenanceMethods):
         storage_options: Mapping[str, str] | None = None,
         row_group_bytes: int | None = None,
     ) -> Self:
-        """Make a new dataset of samples in an order. Media keep their bytes; what links lead to is copied in.
+        """Make a new dataset of samples in an order. Media are copied as they are; files of links are copied in.
 
-        The new samples have the sids 0, 1, 2, ... in that order, and become visible by one commit. The new dataset
-        says where they came from: `lineage`.
+        The new samples have the sids 0, 1, 2, ... in that order, and become visible in one commit. `lineage` of the
+        new dataset says where they came from.
 
         Parameters
         ----------
         uri : str
             A place without a table.
         samples : sequence of int, or str, optional
-            Sids in the order that is wanted, also twice; or a condition, as for `to_arrow`. All by default.
+            Sids in the order of the new samples; a sid may occur twice. Or a condition, as for `to_arrow`. All by
+            default.
         columns : sequence of str, optional
             Names; all by default.
         links : str
             ``"fetch"``, or ``"keep"`` for links as they are.
         types : mapping of str to Type, optional
-            Columns that are decoded and encoded anew by another type, such as ``{"image": Image("png")}``.
+            New types of columns, such as ``{"image": Image("png")}``; these columns are decoded and encoded anew.
         workers : int or SparkSession, optional
-            How many threads copy, or whose executors.
+            A number of threads, or a Spark session whose executors copy.
         storage_options : mapping, optional
-            Of the new dataset's store; by default this one's.
+            For the store of the new dataset; by default those of this one.
         row_group_bytes : int, optional
             Target size of a row group, 2 MiB by default.
 
@@ -138,9 +139,9 @@ class DerivedMethods(MaintenanceMethods):
         InvalidOptionError
             If there is a table at the place, or no such column.
         SampleNotFoundError
-            If there is no sample of a sid.
+            If there is no sample with a sid.
         InvalidSampleError
-            If a value does not fit the type that is asked for.
+            If a value does not fit the new type of its column.
 
         Examples
         --------
@@ -182,7 +183,7 @@ class DerivedMethods(MaintenanceMethods):
 
     @property
     def lineage(self) -> Lineage | None:
-        """Where the samples came from, of a dataset that `copy` or a view's ``materialize`` made; None of others.
+        """Where the samples came from, if `copy` or a view's ``materialize`` made this dataset; None otherwise.
 
         ``print`` shows it; it has ``sources``, ``query``, ``package``, ``created``, ``computed``, ``samples`` and
         ``digests``.
@@ -211,7 +212,7 @@ class DerivedMethods(MaintenanceMethods):
         deep : bool
             Whether media are decoded.
         sources : bool
-            Whether the dataset is held against those from which it was made, see `lineage`.
+            Whether the dataset is compared with those that it was made from, see `lineage`.
 
         Returns
         -------
@@ -246,7 +247,7 @@ class DerivedMethods(MaintenanceMethods):
         }
 
     def delete_view(self, name: str) -> None:
-        """Forget a view. The versions that it kept are then like any other.
+        """Remove a stored view. `vacuum` no longer keeps the versions that it read.
 
         Raises
         ------

@@ -130,7 +130,7 @@ class Lineage:
             )
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptDataError(
-                f"the table's property {PROPERTY} is {text[:80]!r}, which says no lineage; another program wrote it"
+                f"the table's property {PROPERTY} is {text[:80]!r}, which is not a lineage; another program wrote it"
             ) from error
 
     def __str__(self) -> str:
@@ -235,7 +235,7 @@ def _read(storage: Storage, name: str) -> pa.Table | None:
         return pa.ipc.open_file(pa.py_buffer(data)).read_all()
     except pa.ArrowInvalid as error:
         raise CorruptDataError(
-            f"{storage.uri}/{FOLDER}/{name} is no file of Arrow: {error}"
+            f"{storage.uri}/{FOLDER}/{name} is not a file of Arrow: {error}"
         ) from error
 
 
@@ -244,4 +244,4 @@ def _said(table: pa.Table, name: str) -> dict[str, Any]:
         said: dict[str, Any] = json.loads((table.schema.metadata or {})[_SAID])
         return {"samples": said["samples"], "digests": said["digests"]}
     except (KeyError, ValueError, TypeError) as error:
-        raise CorruptDataError(f"{FOLDER}/{name} says no digests; it was changed") from error
+        raise CorruptDataError(f"{FOLDER}/{name} has no digests; it was changed") from error

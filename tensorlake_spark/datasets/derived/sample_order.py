@@ -93,7 +93,7 @@ def _parsed(text: str) -> list[tuple[str, bool, bool]]:
         tree = statements[0] if len(statements) == 1 else None
     except (SqlglotError, RecursionError) as error:
         raise InvalidOptionError(
-            f"order={text!r:.80} is no order of SQL; name columns, as 'label, size DESC'"
+            f"order={text!r:.80} is not an order of SQL; name columns, as 'label, size DESC'"
         ) from error
     said = {} if tree is None else tree.args
     names = {name for name, value in said.items() if value}
@@ -104,7 +104,7 @@ def _parsed(text: str) -> list[tuple[str, bool, bool]]:
         inner = one.this if isinstance(one, exp.Ordered) else one
         if not isinstance(inner, exp.Column):
             raise InvalidOptionError(
-                f"order={text!r:.80}: {inner.sql()!r:.60} is no column; store it with add_column, or give the sids of "
+                f"order={text!r:.80}: {inner.sql()!r:.60} is not a column; store it with add_column, or give the sids of "
                 "a query"
             )
         name = ".".join(part.name for part in inner.parts)

@@ -1,6 +1,6 @@
-"""Links: samples that stay where they are, outside of the dataset. Begin with `fetching`.
+"""Links: samples whose files stay outside of the dataset. Begin with `fetching`.
 
-`link_columns` looks columns up and fetches them. `link_rules` says what a reader allows, `link_url` what may be stored; `link_facts` is how a change is noticed.
-`file_target`, `http_target` and `s3_target` read, each where one kind of link points.
-May import ``datasets.types``, ``delta.store``, ``threads`` and ``errors``.
+`link_columns` looks up and fetches the links of a column. `link_rules` has the rules of the reader, and `link_url` the
+addresses that may be stored. `link_facts` notices changes of a file. `file_target`, `http_target` and `s3_target` read
+files of the three kinds. May import ``datasets.types``, ``delta.store``, ``threads`` and ``errors``.
 """

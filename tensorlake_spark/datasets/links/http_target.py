@@ -271,7 +271,7 @@ def _redirected(link: LinkUrl, url: str, place: str) -> str:
         scheme = new = ""
     if scheme not in ("http", "https") or not urlsplit(new).hostname or "@" in urlsplit(new).netloc:
         raise ForbiddenLinkError(
-            f"the link {link.shown} is redirected to what is no plain URL of http"
+            f"the link {link.shown} is redirected to something that is not a plain URL of http"
         )
     if scheme == "http" and urlsplit(url).scheme.lower() == "https":
         raise ForbiddenLinkError(
@@ -354,7 +354,7 @@ def _ascii(host: str) -> str:
     try:
         return host if ":" in host else host.encode("idna").decode("ascii")
     except UnicodeError:
-        raise ForbiddenLinkError(f"the host {host!r:.100} is no name of a host") from None
+        raise ForbiddenLinkError(f"the host {host!r:.100} is not the name of a host") from None
 
 
 def _target(path: str, query: str) -> str:

@@ -24,21 +24,21 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 @dataclass(frozen=True, kw_only=True)
 class LinkRules:
-    """What a reader allows links to do. They are the reader's own, and never stored.
+    """Which links a reader follows. The rules belong to the reader, and are never stored in the dataset.
 
     Attributes
     ----------
     allow_http : sequence of str
-        Hosts that links may name by http and https, which are off without any: exact names, ``*.example.org`` for
-        all names that end so, ``*`` for all. They stand for the ports 80 and 443; ``example.org:8080`` is that port.
-        An address of this machine or of a private network must be named by itself, as ``10.0.0.7``,
-        ``127.0.0.1:8000`` or ``10.0.0.0/8``, even where the name of the host is allowed.
+        Hosts to which links may lead by http and https: exact names, ``*.example.org`` for all names with this end,
+        ``*`` for all names. Without any host, no such link is followed. A name means the ports 80 and 443;
+        ``example.org:8080`` means this port only. An address of this machine or of a private network must be in the
+        list itself, as ``10.0.0.7``, ``127.0.0.1:8000`` or ``10.0.0.0/8``, even if the name of its host is.
     allow_files : bool or sequence of str
-        Whether links may name files of this machine, or in which folders.
+        Whether links may lead to files of this machine, or the folders of which they may.
     allow_s3 : bool or sequence of str
-        Whether links may name objects on S3, or in which buckets.
+        Whether links may lead to objects on S3, or the buckets of which they may.
     storage_options : mapping of str to str
-        For S3, named as for a lake; without keys those of the environment are used. Never printed.
+        For S3, with the names that a lake takes. Without keys, those of the environment are used. Never printed.
     tokens : mapping of str to str
         For http: the name of the environment variable that has the bearer token of a host. It is sent to that host
         only, and only by https; by http only to an address that `allow_http` names.
@@ -49,16 +49,16 @@ class LinkRules:
     stall_timeout : float
         Seconds for a connection, and between two pieces of an answer.
     redirects : int
-        How often a server of http may send elsewhere. Each time all rules are asked again.
+        How many redirects of a server of http are followed. All rules are checked for each of them.
     retries : int
-        How often a request of http is repeated that may succeed then.
+        How often a request of http is repeated after an error that may pass.
     verify : bool
         Whether size and ETag are compared with those that are stored.
 
     Raises
     ------
     InvalidOptionError
-        If one of them makes no sense.
+        If the value of an attribute is not valid.
 
     Examples
     --------
@@ -107,7 +107,7 @@ allow_http=['images.example.org'] if you trust it
                 hosts.append((name, port))
             else:
                 raise InvalidOptionError(
-                    f"allow_http names {entry!r:.100}, which is no host; write example.org, *.example.org, "
+                    f"allow_http names {entry!r:.100}, which is not a host; write example.org, *.example.org, "
                     "example.org:8080 or 10.0.0.0/8"
                 )
         object.__setattr__(self, "_hosts", tuple(hosts))
@@ -190,7 +190,7 @@ allow_http=['images.example.org'] if you trust it
         token = os.environ.get(name, "")
         if not re.fullmatch(r"[\x21-\x7e]+", token):
             raise InvalidOptionError(
-                f"the environment variable {name!r:.100}, which `tokens` names for {host}, is not set, or is no token"
+                f"the environment variable {name!r:.100}, which `tokens` names for {host}, is not set, or is not a token"
             )
         return token
 

@@ -159,7 +159,7 @@ def _http(text: str) -> LinkUrl:
         parts = urlsplit(text)
         parts.port  # noqa: B018  # raises where it is no number
     except ValueError:
-        raise InvalidLinkError(f"the link {shown(text)} is no URL") from None
+        raise InvalidLinkError(f"the link {shown(text)} is not a URL") from None
     if "@" in parts.netloc:
         raise InvalidLinkError(_NO_CREDENTIALS.format(shown(text), "a user or a password"))
     if not parts.hostname or "\\" in parts.netloc:

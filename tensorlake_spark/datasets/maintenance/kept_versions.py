@@ -119,7 +119,7 @@ def sids_in(storage: Storage, paths: Iterable[str]) -> Array:
                 column = file.read(columns=[SID]).column(SID)
         if str(column.type) not in ("int64", "int32"):
             raise CorruptDataError(
-                f"{path} has a column {SID} of type {column.type}, so it is no file of samples"
+                f"{path} has a column {SID} of type {column.type}, so it is not a file of samples"
             )
         found.append(column.drop_null().to_numpy().astype(np.int64))
     return np.unique(np.concatenate(found))

@@ -48,6 +48,14 @@ class MaintenanceMethods(DatasetTable, Tagging):
         ------
         InvalidOptionError
             If `limit` is negative, or no whole number.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.history()["operation"].iloc[0]
+        'extend'
         """
         history.check_limit(limit)
         found = history.history(self.stored.snapshot, None, limit)
@@ -79,6 +87,17 @@ class MaintenanceMethods(DatasetTable, Tagging):
             If a vacuum deleted files of that version; nothing is committed then.
         ConcurrentWriteError
             If other writers won every attempt.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> before = ds.version
+        >>> _ = ds.delete(0)
+        >>> ds.restore(before)
+        >>> len(ds)
+        3
         """
         self._check_writable()
         self._show(restore(self._storage, version))
@@ -89,39 +108,48 @@ class MaintenanceMethods(DatasetTable, Tagging):
         order: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]] | None = None,
         file_bytes: int | None = None,
     ) -> None:
-        """Write small files together, of the samples, of apart columns and of tiles. No sample changes, nor do positions.
+        """Merge small files of samples, apart columns and tiles. Samples and their positions stay the same.
 
         Parameters
         ----------
         order : sequence of int, optional
-            The numbers of all samples in the order in which they are read: all files are written anew so, and
-            reading in that order is then a scan. ``order=ds.sids`` brings the order of the positions back.
+            The sids of all samples in the order in which you will read them. All files are written in this order, so a
+            read in this order is a scan. ``order=ds.sids`` restores the order of the positions.
         file_bytes : int, optional
             Target size of a file; by default the table's.
 
         Raises
         ------
         InvalidOptionError
-            If `order` does not name each sample once, or `file_bytes` is no number of bytes.
+            If `order` does not name each sample once, or `file_bytes` is not a number of bytes.
         ConcurrentWriteError
             If other writers won every attempt; nothing is lost then.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> for size in range(3):
+        ...     ds.append({"size": size})  # each makes a small file
+        >>> ds.optimize()
+        >>> ds["size"][:].tolist()
+        [0, 1, 2]
         """
         self._check_writable()
         self._show(optimize(self._storage, order, file_bytes))
 
     def vacuum(self, retention_hours: float | None = None, *, dry_run: bool = False) -> list[str]:
-        """Delete files that no version within the retention needs, and what killed writers have left.
+        """Delete files that no version within the retention needs, and files that killed writers left.
 
-        It goes from the samples down: a version of an apart column, or of the tiles, stays that a kept version
-        of the samples names. Parts of samples that no kept version has leave these tables first, whole files of
-        apart columns only.
+        Versions of apart columns and tiles that a kept version of the dataset needs are kept too. Values of samples
+        that no kept version has are deleted from these tables; from apart columns only if a whole file has no others.
 
         Parameters
         ----------
         retention_hours : float, optional
-            Versions that are younger are kept; by default what the table says, a week.
+            Younger versions are kept. By default the retention of the table, which is a week unless it sets another.
         dry_run : bool
-            Whether to delete nothing.
+            Whether only to return the paths, and to delete nothing.
 
         Returns
         -------
@@ -131,7 +159,16 @@ class MaintenanceMethods(DatasetTable, Tagging):
         Raises
         ------
         InvalidOptionError
-            If `retention_hours` is no number of hours.
+            If `retention_hours` is not a number of hours.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> _ = ds.update("size > 3", {"size": 0})
+        >>> len(ds.vacuum(0, dry_run=True))  # the file that was replaced
+        1
         """
         self._check_writable()
         found = vacuum(self._storage, retention_hours, dry_run)
@@ -209,14 +246,14 @@ class MaintenanceMethods(DatasetTable, Tagging):
         Returns
         -------
         PurgeReceipt
-            As of `TensorLake.purge`; ``samples`` says which.
+            As `TensorLake.purge` returns it; ``samples`` has the sids.
 
         Raises
         ------
         InvalidOptionError
             If both or none of `sids` and `where` are given, or one is not valid.
         SampleNotFoundError
-            If a number was never given.
+            If no sample ever had a number in `sids`.
         UnsupportedFeatureError
             If a file that has to be replaced has a deletion vector; nothing is done then.
         CorruptDataError

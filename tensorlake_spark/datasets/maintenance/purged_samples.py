@@ -55,7 +55,7 @@ def chosen(newest: Snapshot, sids: Any, where: str | None) -> Array:
     found = np.atleast_1d(np.asarray(sids))
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise InvalidOptionError(
-            f"sids={sids!r:.80} are no sids; give whole numbers, as ds.sids has them"
+            f"sids={sids!r:.80} are not sids; give whole numbers, as ds.sids has them"
         )
     found = np.unique(found.astype(np.int64))
     wrong = found[(found < 0) | (found >= next_sid(newest))]

@@ -1,8 +1,7 @@
-"""Stored samples: what users give and take <-> rows of the dataset's table. Begin with `dataset_table`.
+"""Stored samples: from the values of users to rows of the dataset's table, and back. Begin with `dataset_table`.
 
-Writing: `sample_input` makes batches, `sample_encoding` checks them, `appending` commits them;
-`task_samples` is what tasks of a cluster do instead. Reading:
-`sample_selection` says which samples, `sample_reading` gives their values, `padding` makes one array of ragged ones.
-`where` reads SQL with `comparisons` of `operands`; `sample_plan` says what is read. May import ``datasets.types``,
-``delta``, ``indexing`` and ``errors``.
+Writing: `sample_input` makes batches, `sample_encoding` checks and encodes them, `appending` commits them; tasks of a
+cluster use `task_samples`. Reading: `sample_selection` finds samples, `sample_reading` returns their values, `padding`
+makes one array of ragged values. `where` parses conditions, with `comparisons` of `operands`; `sample_plan` is the plan
+of a read. May import ``datasets.types``, ``delta``, ``indexing`` and ``errors``.
 """

@@ -162,13 +162,21 @@ class DatasetTable:
         Raises
         ------
         InvalidOptionError
-            If it is no such condition; the message says where, and what is allowed.
+            If it is not such a condition; the message shows the place, and what is allowed.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> ds.positions_where("size > 3").tolist()
+        [1, 2]
         """
         found = self.parsed(where)
         return np.zeros(0, np.int64) if self._parts is None else found.positions(self._parts)
 
     def parsed(self, where: str) -> Where:
-        """Return a condition as what is asked of the columns; raises as `positions_where`."""
+        """Return a parsed condition; raises as `positions_where`."""
         from tensorlake_spark.datasets.samples.where import parse_where  # sqlglot takes a while
 
         stored = self._stored

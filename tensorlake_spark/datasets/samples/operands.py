@@ -167,7 +167,7 @@ def as_moment(value: Any, text: str) -> dt.datetime:
             value = dt.datetime.fromisoformat(re.sub(r"(?<=\d)\s?[zZ]$", "+00:00", value.strip()))
         except ValueError as error:
             raise RefusedError(
-                f"{text} is no date or time; write it as '2026-01-31' or '2026-01-31 12:00:00'"
+                f"{text} is not a date or a time; write it as '2026-01-31' or '2026-01-31 12:00:00'"
             ) from error
     if not isinstance(value, dt.datetime):
         return dt.datetime(value.year, value.month, value.day, tzinfo=dt.timezone.utc)

@@ -51,7 +51,7 @@ def select_samples(key: Any, count: int, what: str) -> int | Array:
         try:
             chosen = range(count)[key]
         except (TypeError, ValueError) as error:
-            raise InvalidKeyTypeError(f"{key!r} is no slice of samples: {error}") from error
+            raise InvalidKeyTypeError(f"{key!r} is not a slice of samples: {error}") from error
         return np.arange(chosen.start, chosen.stop, chosen.step, dtype=np.int64)
     if key is Ellipsis:
         return np.arange(count)

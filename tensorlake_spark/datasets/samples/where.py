@@ -101,7 +101,7 @@ def parse_where(text: Any, schema: SampleSchema, table: pa.Schema) -> Where:
         raise InvalidOptionError(_unparsed(text, error)) from error
     except SqlglotError as error:
         raise InvalidOptionError(
-            f"where={text!r:.200} is no condition of SQL: {error!s:.200}; it may have {ALLOWED}"
+            f"where={text!r:.200} is not a condition of SQL: {error!s:.200}; it may have {ALLOWED}"
         ) from error
     except RecursionError as error:
         raise InvalidOptionError(
@@ -119,7 +119,7 @@ def _check_size(text: str) -> None:
         tokens = SampleConditions().tokenize(text)
     except SqlglotError as error:
         raise InvalidOptionError(
-            f"where={text!r:.200} is no condition of SQL: {error!s:.200}; is there a quote without its end?"
+            f"where={text!r:.200} is not a condition of SQL: {error!s:.200}; is there a quote without its end?"
         ) from error
     if not tokens:
         raise InvalidOptionError(f"where is empty; it is a condition of {ALLOWED}")
@@ -143,7 +143,7 @@ def _unparsed(text: str, error: ParseError) -> str:
     place = (
         f" near {said['highlight']!r:.80}, character {start + 1}" if said.get("highlight") else ""
     )
-    return f"where={text!r:.200} is no condition of SQL{place}; it may have {ALLOWED}"
+    return f"where={text!r:.200} is not a condition of SQL{place}; it may have {ALLOWED}"
 
 
 class _Reader:

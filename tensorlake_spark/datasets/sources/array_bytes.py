@@ -35,7 +35,7 @@ def array_of(data: bytes, where: str) -> np.ndarray:
             read = np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(stream)
     except (ValueError, EOFError, OSError, TypeError, RecursionError, MemoryError) as error:
-        raise InvalidSampleError(f"{where}: this is no array: {error}") from error
+        raise InvalidSampleError(f"{where}: this is not an array: {error}") from error
     if dtype.hasobject:
         raise InvalidSampleError(f"{where}: an array of objects is a pickle, which is not read")
     count, start = math.prod(shape), stream.tell()
@@ -70,7 +70,7 @@ def array_of_lists(items: pa.Array, dtype: str, where: str) -> np.ndarray:
             lengths = np.unique(items.value_lengths().to_numpy(zero_copy_only=False))
             if len(lengths) > 1:
                 raise InvalidSampleError(
-                    f"{where}: lists of {lengths[0]} and of {lengths[1]} values are no array"
+                    f"{where}: lists of {lengths[0]} and of {lengths[1]} values are not an array"
                 )
             if not shape[-1]:
                 return np.zeros(shape, dtype)  # nothing tells how long lists would be

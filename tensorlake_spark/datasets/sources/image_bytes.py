@@ -84,7 +84,7 @@ def column_format(formats: Iterable[str], wanted: str | None, where: str) -> str
     """
     if wanted is not None:
         if wanted not in STORED:
-            raise InvalidOptionError(f"image_format={wanted!r} is none of {', '.join(STORED)}")
+            raise InvalidOptionError(f"image_format={wanted!r} is not one of {', '.join(STORED)}")
         return wanted
     count = Counter(formats)
     if len(count) == 1 and next(iter(count)) in STORED:
@@ -108,7 +108,9 @@ def image_value(data: bytes, wanted: str, where: str, convert: bool = False) -> 
     if found == wanted:
         return data
     if found is None:
-        raise InvalidSampleError(f"{where}: {len(data)} bytes that are no image of a known format")
+        raise InvalidSampleError(
+            f"{where}: {len(data)} bytes that are not an image of a known format"
+        )
     if not convert:
         raise InvalidSampleError(
             f"{where}: the image is {found}, and the column takes {wanted}; give image_format={wanted!r} to have "

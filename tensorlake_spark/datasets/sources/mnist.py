@@ -134,7 +134,7 @@ def idx_header(stream: IO[bytes], where: str) -> tuple[np.dtype[Any], tuple[int,
     try:
         head = stream.read(4)
         if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _DTYPES or not 1 <= head[3] <= 8:
-            raise InvalidSampleError(f"{where}: this is no idx file, it begins with {head!r}")
+            raise InvalidSampleError(f"{where}: this is not an idx file, it begins with {head!r}")
         lengths = stream.read(4 * head[3])
     except (EOFError, OSError, zlib.error) as error:
         raise damaged(where, "the file cannot be unpacked", error) from error

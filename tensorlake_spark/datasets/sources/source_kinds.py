@@ -80,7 +80,7 @@ def source_of(
     if kind != "auto":
         if kind not in KINDS:
             raise InvalidOptionError(
-                f"kind={kind!r} is no kind of source{did_you_mean(kind, KINDS)}; there are auto, {', '.join(KINDS)}"
+                f"kind={kind!r} is not a kind of source{did_you_mean(kind, KINDS)}; there are auto, {', '.join(KINDS)}"
             )
         return KINDS[kind].of(folder, **options)
     return KINDS[_kind_of(folder)[0]].of(folder, **options)

@@ -45,7 +45,7 @@ def members(stream: IO[bytes], where: str) -> Iterator[tuple[str, bytes]]:
             info = tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
         except tarfile.HeaderError as error:
             raise InvalidSampleError(
-                f"{where}: this is no tar, or it is damaged: {error}"
+                f"{where}: this is not a tar file, or it is damaged: {error}"
             ) from error
         if (
             info.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)

@@ -57,9 +57,10 @@ class Geometry(ArrayType):
 
 @dataclass(frozen=True, repr=False)
 class BoundingBox(Geometry):
-    """Boxes a sample: an array of shape (boxes, 4).
+    """Boxes in each sample: an array of shape (boxes, 4).
 
-    Boxes that are out of order, of negative size, or, with `normalized`, outside of the image are an error.
+    A box with corners in the wrong order or a negative size is an error. With `normalized`, so is a box outside of the
+    image.
 
     Parameters
     ----------
@@ -133,10 +134,10 @@ class BoundingBox(Geometry):
 
 @dataclass(frozen=True, repr=False)
 class Keypoints(Geometry):
-    """Named points of each object of a sample: an array of shape (objects, points, 3).
+    """Named points of the objects in each sample: an array of shape (objects, points, 3).
 
-    The three are x, y, and 0 for a point that is not labelled, 1 for one that is hidden, 2 for one that is visible
-    (COCO). The lists of COCO, with all numbers of an object in one row, are taken too.
+    The three numbers are x, y, and a mark as in COCO: 0 for a point that is not labelled, 1 for a hidden point, 2 for a
+    visible point. You may also give lists as COCO has them, with all numbers of an object in one row.
 
     Parameters
     ----------
@@ -144,6 +145,12 @@ class Keypoints(Geometry):
         Of the points.
     dtype : str
         Of the array; numbers of others are rounded to it.
+
+    Examples
+    --------
+    >>> points = Keypoints(["nose", "tail"])
+    >>> points.decode(points.encode([[[[3, 4, 2], [9, 9, 0]]]], "points"))[0].shape  # one object
+    (1, 2, 3)
     """
 
     names: tuple[str, ...]
@@ -177,10 +184,10 @@ class Keypoints(Geometry):
 
 @dataclass(frozen=True, repr=False)
 class Polygon(Type):
-    """Polygons a sample: a list of arrays of shape (corners, 2), x and y.
+    """Polygons in each sample: a list of arrays of shape (corners, 2), x and y.
 
-    A polygon has at least three corners. Lists with x and y by turns, as COCO has them, are taken too. They are
-    stored as a list of such lists.
+    A polygon has at least three corners. You may also give lists in which x and y alternate, as COCO has them. This is
+    how polygons are stored.
 
     Parameters
     ----------

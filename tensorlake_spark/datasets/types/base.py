@@ -98,9 +98,9 @@ class Type:
 
     A subclass says with `storage` what Delta sees, and turns values into that and back. The laws:
 
-    1. ``decode(encode(values)) == values`` for all that the type takes, where it does not say otherwise.
+    1. ``decode(encode(values)) == values`` for all values that the type takes, unless the type says otherwise.
     2. `encode` checks every value, and raises an error that names column, sample and remedy.
-    3. What is null stays null, and is the only thing that is.
+    3. A null stays null, and nothing else becomes null.
 
     Parameters
     ----------

@@ -19,12 +19,12 @@ _INT = Scalar("int32")
 
 @dataclass(frozen=True, repr=False)
 class ClassLabel(Type):
-    """One of some classes a sample. Names and numbers are taken; numbers are stored, and read.
+    """A class in each sample. You may give its name or its number; its number is stored, and read.
 
     Parameters
     ----------
     names : sequence of str
-        Of the classes, in the order of their numbers.
+        Names of the classes, in the order of their numbers.
 
     Examples
     --------

@@ -52,7 +52,7 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Sequence(Type):
-    """Any number of values of one type a sample.
+    """Any number of values of one type in each sample.
 
     Parameters
     ----------
@@ -120,15 +120,15 @@ class Sequence(Type):
 
 @dataclass(frozen=True, repr=False)
 class Link(Type):
-    """An address a sample, of a value of a type that is kept elsewhere.
+    """The address of a value in each sample. The value itself stays where it is.
 
-    Texts and paths are taken, and a `Reference` or a dict with ``url``, ``size`` and ``etag``. Addresses with a
-    password or a signature are refused: everybody who reads the table would have them.
+    You may give texts, paths, a `Reference`, or a dict with ``url``, ``size`` and ``etag``. Addresses with a password
+    or a signature are refused, because everybody who reads the table would see them.
 
     Parameters
     ----------
     of : Type
-        Of the value.
+        The type of the value. The type has to take the bytes of a file, as the types of media do.
     """
 
     of: Any

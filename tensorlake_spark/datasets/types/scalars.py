@@ -49,9 +49,9 @@ _TAKES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, repr=False)
 class Scalar(Type):
-    """One number, text, date or piece of bytes a sample.
+    """One number, text, date or piece of bytes in each sample.
 
-    Unsigned numbers and ``float16`` are stored in a wider type, as Delta has none of them: ``uint8`` as int16,
+    Unsigned integers and ``float16`` are stored in a wider type, because Delta does not have them: ``uint8`` as int16,
     ``uint16`` as int32, ``uint32`` as int64, ``uint64`` as decimal(20, 0), ``float16`` as float32. Arrays have the
     declared dtype again. A ``timestamp`` counts microseconds in UTC; a datetime without a zone is taken as UTC.
 
@@ -320,6 +320,6 @@ def _name(given: Any) -> str:
             return str(dtype.name)
     near = did_you_mean(given, STORAGE) if isinstance(given, str) else ""
     raise InvalidOptionError(
-        f"{given!r:.80} is no type of a column{near}; give a type of tensorlake_spark.types, or one of "
+        f"{given!r:.80} is not a type of a column{near}; give a type of tensorlake_spark.types, or one of "
         f"{', '.join(STORAGE)} and decimal(precision, scale)"
     )

@@ -164,7 +164,7 @@ class SampleSchema(Mapping[str, Type]):
         try:
             return cls(found)
         except InvalidOptionError as error:
-            raise FormatError(f"the table is no dataset: {error}") from error
+            raise FormatError(f"the table is not a dataset: {error}") from error
 
     def to_batch(
         self, columns: Mapping[str, pa.Array], sids: pa.Array | None = None
@@ -356,7 +356,7 @@ def _columns(field: pa.Field, name: str) -> Iterator[tuple[str, Type]]:
             found = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise FormatError(
-                f"column {name!r} has a type that is no JSON: {text[:80]!r}"
+                f"column {name!r} has a type that is not JSON: {text[:80]!r}"
             ) from error
         try:
             kind = Type.from_json(found)

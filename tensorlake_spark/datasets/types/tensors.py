@@ -139,16 +139,16 @@ class ArrayType(Type):
 
 @dataclass(frozen=True, repr=False)
 class Tensor(ArrayType):
-    """An array of one dtype a sample.
+    """An array of one dtype in each sample.
 
-    Arrays of a dtype that the declared one holds are taken too, such as int16 for int32, and lists of numbers.
+    You may also give arrays of a smaller dtype, such as int16 for int32, and lists of numbers.
 
     Parameters
     ----------
     dtype : str
         NumPy's name, or a dtype.
     shape : tuple, optional
-        The length of each axis, None where it is free. Without a shape, even the number of axes is free.
+        The length of each axis; None allows any length. Without a shape, arrays may have any number of axes.
 
     Examples
     --------
@@ -173,14 +173,20 @@ class Tensor(ArrayType):
 
 @dataclass(frozen=True, repr=False)
 class PointCloud(ArrayType):
-    """Points a sample: an array of shape (points, fields).
+    """Points in each sample: an array of shape (points, fields).
 
     Parameters
     ----------
     fields : sequence of str
-        What a point has.
+        Names of the fields of a point.
     dtype : str
         Of the array; numbers of others are rounded to it.
+
+    Examples
+    --------
+    >>> cloud = PointCloud(["x", "y", "z"])
+    >>> cloud.decode(cloud.encode([np.zeros((5, 3), "f4")], "cloud"))[0].shape
+    (5, 3)
     """
 
     fields: tuple[str, ...] = ("x", "y", "z")
@@ -199,7 +205,7 @@ class PointCloud(ArrayType):
 
 @dataclass(frozen=True, repr=False)
 class Embedding(ArrayType):
-    """A vector a sample.
+    """A vector in each sample.
 
     Parameters
     ----------
@@ -389,7 +395,7 @@ def converted(value: Any, dtype: str, number: int, place: Place, lenient: bool) 
     wanted = dtype_of(dtype)
     try:
         if isinstance(value, (str, bytes, bytearray, dict, set)):
-            raise TypeError(f"{type(value).__name__} is no array")
+            raise TypeError(f"{type(value).__name__} is not an array")
         if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
             raise TypeError("elements are masked; fill them")
         array = np.asarray(value)

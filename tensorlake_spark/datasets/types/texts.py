@@ -17,7 +17,7 @@ _STRING = Scalar("string")
 
 @dataclass(frozen=True, repr=False)
 class Text(Type):
-    """A text a sample.
+    """A text in each sample.
 
     Examples
     --------
@@ -43,9 +43,9 @@ class Text(Type):
 
 @dataclass(frozen=True, repr=False)
 class Json(Type):
-    """A value of JSON a sample: a dict, list, text, number, True or False. None is null.
+    """A value of JSON in each sample: a dict, list, text, number, True or False. None is null.
 
-    Strings of a column of Arrow are JSON text already, and are checked.
+    Strings in a column of Arrow have to be JSON texts already; they are checked.
 
     Examples
     --------

@@ -109,7 +109,7 @@ class TorchBatches:
             return self._batches.state_dict()
         if batches is None:
             raise InvalidOptionError(
-                "workers of a DataLoader make batches ahead, so only who takes them knows how many were delivered: call "
+                "workers of a DataLoader make batches ahead, so only your loop knows how many were delivered: call "
                 "state_dict(batches=k) with their number in this pass"
             )
         return self._at(*last).state_after(batches)

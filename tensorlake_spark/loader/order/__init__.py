@@ -1,7 +1,7 @@
-"""Which sample comes when, and on which rank: a pure function of a key and a place. Begin with `epoch_order`.
+"""The order of samples, and the share of each rank: pure functions of a key and a place. Begin with `epoch_order`.
 
-`epoch_order` cuts the sequence of an epoch into batches and shares; `loader_state` is a place in it. The sequence is a
-`permutation` of all samples, or a `block_shuffle`, which is a `sliding_shuffle` of permuted blocks; `chunk_cache` keeps
-a part of it. `sampling` draws by weights first. `counter_random` is all the chance there is, and `sample_draws` what a
-sample has of it; `shuffle_quality` measures what came of it. May import NumPy and ``errors`` only.
+`epoch_order` cuts the sequence of an epoch into batches and shares, and `loader_state` is a place in it. The sequence
+is a `permutation` of all samples, or a `block_shuffle`: a `sliding_shuffle` of permuted blocks, of which `chunk_cache`
+keeps a part. `sampling` draws by weights first. All random numbers come from `counter_random`; `sample_draws` are those
+of a sample. `shuffle_quality` measures a shuffle. May import NumPy and ``errors`` only.
 """

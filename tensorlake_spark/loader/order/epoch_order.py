@@ -111,7 +111,9 @@ class EpochOrder:
         if batch < 1:
             raise InvalidOptionError(f"batch={batch} of an epoch: at least 1 sample")
         if shuffle not in SHUFFLES:
-            raise InvalidOptionError(f"shuffle={shuffle!r} is none of None, 'global' and 'block'")
+            raise InvalidOptionError(
+                f"shuffle={shuffle!r} is not one of None, 'global' and 'block'"
+            )
         if not 0 <= begin <= count:
             raise InvalidOptionError(f"begin={begin} is not in an epoch of {count} samples")
         if positions is not None and np.shape(positions) != (count,):

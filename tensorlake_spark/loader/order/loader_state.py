@@ -63,7 +63,7 @@ class LoaderState:
             if field.name == "shuffle":
                 if value not in SHUFFLES:
                     raise InvalidOptionError(
-                        f"shuffle={value!r} of a state is none of None, 'global' and 'block'"
+                        f"shuffle={value!r} of a state is not one of None, 'global' and 'block'"
                     )
             elif field.name in ("source", "selection"):
                 if not isinstance(value, str) or len(value) > 64:
@@ -100,7 +100,7 @@ class LoaderState:
         """
         if not isinstance(state, Mapping) or "format" not in state:
             raise FormatError(
-                "this is no state of a loader: it comes from state_dict() and has 'format' in it"
+                "this is not the state of a loader: it comes from state_dict() and has 'format' in it"
             )
         if state["format"] != STATE_FORMAT:
             raise FormatError(

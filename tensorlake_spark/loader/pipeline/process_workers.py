@@ -110,14 +110,14 @@ def _pickled(setting: WorkerSetting) -> bytes:
             pickle.dumps(value)
         except Exception as error:
             raise InvalidOptionError(
-                f'{name}={value!r:.80} does not go to another process ({error}); with workers="processes" give a function '
+                f'{name}={value!r:.80} cannot be sent to another process ({error}); with workers="processes" give a function '
                 "that is defined at the top of a module"
             ) from error
     try:
         return pickle.dumps(setting)
     except Exception as error:
         raise InvalidOptionError(
-            f"{setting.source.what} does not go to another process ({error}); define functions of a query at the top of a "
+            f"{setting.source.what} cannot be sent to another process ({error}); define functions of a query at the top of a "
             "module, materialize a view, or leave workers out"
         ) from error
 

@@ -1,6 +1,7 @@
-"""Where samples come from: a dataset, tensors of a lake, several of them side by side. Begin with `loader_source`.
+"""The sources of samples: a dataset, a tensor of a lake, or several tensors. Begin with `loader_source`, their
+interface.
 
-`dataset_samples` reads columns of a dataset, with `block_cuts` and, from an object store, by `remote_ranges`,
-in `fetched_parts` where a batch needs more than these hold.
-`tensor_samples` are slices of a tensor, read by `tensor_blocks`. May import ``decoding``, ``transforms``, ``caching``, ``datasets``, ``lake``.
+`dataset_samples` reads columns of a dataset, with the blocks of `block_cuts`. From an object store it reads through
+`remote_ranges`, in `fetched_parts` if a batch needs more than these hold. `tensor_samples` are slices of a tensor,
+which `tensor_blocks` reads. May import ``decoding``, ``transforms``, ``caching``, ``datasets`` and ``lake``.
 """

@@ -163,7 +163,7 @@ def checked_axis(ref: TensorRef, axis: Any) -> int:
         found = ref.ndim
     if not -ref.ndim <= found < ref.ndim or isinstance(axis, bool):
         raise InvalidOptionError(
-            f"axis={axis!r:.80} is none of tensor {ref.id!r}, which has {ref.ndim} axes; samples lie along an axis: give "
+            f"axis={axis!r:.80} is not an axis of tensor {ref.id!r}, which has {ref.ndim} axes; samples lie along an axis: give "
             "one from 0 on"
         )
     return found % ref.ndim

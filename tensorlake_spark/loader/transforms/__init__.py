@@ -1,5 +1,5 @@
-"""What is done to each image before it is handed out. Begin with `image_transform`.
+"""Transforms of the images of a batch. Begin with `image_transform`, their interface.
 
-`crops`, `resizing` and `flips` say what is decoded; `sequence` puts them one behind the other. May import
+`crops`, `resizing` and `flips` choose what is decoded, and `sequence` applies several, one after the other. May import
 ``loader.decoding`` and what lies below it.
 """

@@ -18,7 +18,7 @@ _TRIES = 10
 
 @dataclass(frozen=True)
 class CenterCrop(Fixed):
-    """The middle of an image.
+    """Take the middle of an image.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class CenterCrop(Fixed):
     Raises
     ------
     InvalidOptionError
-        If a length is no whole number above 0; for an image that is smaller, when it is met.
+        If a length is not an integer above 0; and for an image that is smaller, when it is loaded.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class CenterCrop(Fixed):
 
 @dataclass(frozen=True)
 class RandomCrop(Fixed):
-    """A part of an image, anywhere in it.
+    """Take a part of an image, anywhere in it.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class RandomCrop(Fixed):
     Raises
     ------
     InvalidOptionError
-        If a length is no whole number above 0; for an image that is smaller, when it is met.
+        If a length is not an integer above 0; and for an image that is smaller, when it is loaded.
 
     Examples
     --------
@@ -90,26 +90,27 @@ class RandomCrop(Fixed):
 
 @dataclass(frozen=True)
 class RandomResizedCrop(Fixed):
-    """A part of an image of random area and proportions, resized.
+    """Take a part of random area and proportions of an image, and resize it.
 
-    The area is uniform within `scale`, the logarithm of the proportions within that of `ratio`. What does not fit in
-    the image is drawn again, up to ten times; then it is the middle of the image, as torchvision does.
+    The area is drawn uniformly from `scale`, and the logarithm of the proportions from that of `ratio`. If the part
+    does not fit into the image, it is drawn again, up to ten times. After that, the middle of the image is taken, as
+    in torchvision.
 
     Parameters
     ----------
     height, width : int
-        Of the result, in pixels.
+        Size of the result, in pixels.
     scale : tuple of float
-        Least and most area, as parts of the image's.
+        Smallest and largest area, as shares of the image's area.
     ratio : tuple of float
-        Least and most width / height of the part.
+        Smallest and largest width / height of the part.
     exact : bool
         As for `Resize`.
 
     Raises
     ------
     InvalidOptionError
-        If a length is no whole number above 0, or a range is none.
+        If a length is not an integer above 0, or a range is not valid.
 
     Examples
     --------

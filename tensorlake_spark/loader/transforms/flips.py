@@ -12,7 +12,7 @@ from tensorlake_spark.loader.transforms.image_transform import Fixed
 
 @dataclass(frozen=True)
 class RandomFlip(Fixed):
-    """Left and right change places in some images.
+    """Mirror some images, left to right.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class RandomFlip(Fixed):
     Raises
     ------
     InvalidOptionError
-        If it is not.
+        If `share` is not a probability.
 
     Examples
     --------

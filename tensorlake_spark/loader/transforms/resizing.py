@@ -11,7 +11,7 @@ from tensorlake_spark.loader.transforms.image_transform import Fixed, check_leng
 
 @dataclass(frozen=True)
 class Resize(Fixed):
-    """Images of one size.
+    """Resize images to one size.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Resize(Fixed):
     Raises
     ------
     InvalidOptionError
-        If a length is no whole number above 0.
+        If a length is not an integer above 0.
 
     Examples
     --------

@@ -14,20 +14,20 @@ from tensorlake_spark.loader.transforms.image_transform import Fixed, ImageTrans
 
 
 class Compose:
-    """Transforms, each of what the one before it gives.
+    """Apply several transforms, one after the other.
 
-    The first of them become one region that is decoded: up to one that works on pixels, or resizes what is resized
-    already. The rest is done with the pixels.
+    As many transforms as possible become one region, so that only this region is decoded. A transform that works on
+    pixels, or a second one that resizes, ends this. It and all after it are applied to the decoded pixels.
 
     Parameters
     ----------
     *transforms : ImageTransform
-        In the order in which they are done.
+        The transforms, in their order.
 
     Raises
     ------
     InvalidOptionError
-        If one is no transform of images.
+        If one is not a transform of images.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Compose:
         for transform in transforms:
             if isinstance(transform, type) or not isinstance(transform, ImageTransform):
                 raise InvalidOptionError(
-                    f"{transform!r:.80} is no transform of images: it needs n_random, region and apply"
+                    f"{transform!r:.80} is not a transform of images: it needs n_random, region and apply"
                 )
             flat += transform.transforms if isinstance(transform, Compose) else [transform]
         self.transforms: tuple[ImageTransform, ...] = tuple(flat)

@@ -154,7 +154,7 @@ def _term(term: str, rank: int, text: str) -> list[Label]:
     for letter in head + tail:
         if not (letter.isascii() and letter.isalpha()):
             raise InvalidOptionError(
-                f"einsum {text!r}: {letter!r} is no subscript; they are letters, '...', ',' and '->'"
+                f"einsum {text!r}: {letter!r} is not a subscript; they are letters, '...', ',' and '->'"
             )
     rest = rank - len(head) - len(tail)
     if rest < 0 or (rest and not dots):

@@ -231,7 +231,7 @@ def _test(condition: Any) -> Callable[[Array], Array]:
         except (TypeError, ValueError, KeyError):
             sign = condition[0] if isinstance(condition, tuple) and condition else ""
             raise InvalidOptionError(
-                f"{condition!r} is no condition{did_you_mean(str(sign), CONDITIONS)}; a function of an array, or a "
+                f"{condition!r} is not a condition{did_you_mean(str(sign), CONDITIONS)}; a function of an array, or a "
                 f"comparison such as ('>', 3) is, with one of {', '.join(CONDITIONS)}"
             ) from None
 

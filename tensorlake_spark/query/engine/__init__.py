@@ -1,9 +1,9 @@
-"""Plans are run: scalars by DuckDB, tensors by NumPy.
+"""Plans are run: scalars by DuckDB, tensors by NumPy. Begin with `running`, which runs a plan.
 
-`running` runs a plan. `duckdb_session` is DuckDB, locked; `leaf_values` reads tensors, `shape_values` only
-their shapes, `evaluation` computes expressions in
-batches, `row_orders` puts rows in an order. `neighbours` keeps the best rows, which `vector_scan` finds where vectors
-lie, by `vector_blocks`; `all_samples` knows steps that leave none out. `read_report` says what was read.
+`duckdb_session` is a locked DuckDB. `leaf_values` reads tensors, and `shape_values` only their shapes. `evaluation`
+computes expressions in batches, and `row_orders` sorts rows. `neighbours` keeps the best rows; `vector_scan` finds them
+in the files, with `vector_blocks`. `all_samples` recognises steps that keep every sample. `read_report` reports what
+was read.
 
-May import ``query.planning``, ``query.sources``, ``query.functions`` and ``query.language``. Begin with `running`.
+May import ``query.planning``, ``query.sources``, ``query.functions`` and ``query.language``.
 """

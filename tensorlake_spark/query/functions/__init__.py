@@ -1,8 +1,8 @@
-"""The functions of tensors that queries have: NumPy in and out, for many rows at once.
+"""The functions on tensors that queries have: from NumPy to NumPy, for many rows at once. Begin with `expressions`.
 
-`row_values` says what values are, `registry` finds a function by name, `expressions` evaluates a tree. `definitions`
-are made by `summaries`, `boxes`, `distances` and `pixels`; `operators` and `bracket_keys` are for signs and
-brackets; `tree_names` are of nodes; `needed_parts` says what part of a tensor is needed.
+`expressions` evaluates a tree, and `registry` finds a function by its name. `row_values` are the values of rows. The
+functions are `definitions` of `summaries`, `boxes`, `distances` and `pixels`; `operators` and `bracket_keys` are those
+of signs and brackets. `tree_names` has the names of nodes, and `needed_parts` the part of a tensor that is needed.
 
-May import `errors`. Begin with `expressions`.
+May import ``errors``.
 """

@@ -40,7 +40,7 @@ def corners(boxes: Any, form: str = "xyxy") -> Array:
     array([[10., 20., 15., 25.]])
     """
     if form not in FORMS:
-        raise ValueError(f"{form!r:.40} is no form of boxes; there are {', '.join(FORMS)}")
+        raise ValueError(f"{form!r:.40} is not a form of boxes; there are {', '.join(FORMS)}")
     array = reals(boxes)
     if array.dtype.kind != "f":
         array = array.astype(np.float64)

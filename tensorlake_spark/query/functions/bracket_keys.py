@@ -37,7 +37,7 @@ def fixed_key(items: Sequence[Item]) -> tuple[Any, ...] | None:
     Raises
     ------
     TypeError
-        If a bound is no integer.
+        If a bound is not an integer.
 
     Examples
     --------
@@ -147,11 +147,11 @@ def _part(item: Item, values: Sequence[Any]) -> Any:
 
 def _index(value: Any) -> int:
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{value} is no position; positions are integers")
+        raise TypeError(f"{value} is not a position; positions are integers")
     try:
         return operator.index(value if not isinstance(value, np.ndarray) else value[()])
     except TypeError:
-        raise TypeError(f"{value!r:.40} is no position; positions are integers") from None
+        raise TypeError(f"{value!r:.40} is not a position; positions are integers") from None
 
 
 def _is_fancy(key: tuple[Any, ...]) -> bool:

@@ -403,7 +403,7 @@ def _function(node: Any, rows: _Rows) -> Values:
     if element is None:
         near = did_you_mean(name, {*FUNCTIONS.names(), *operators.ELEMENTS})
         raise InvalidQueryError(
-            f"{text_of(node):.200}: {name!r:.80} is no function on tensors{near}"
+            f"{text_of(node):.200}: {name!r:.80} is not a function on tensors{near}"
         )
     values = [_value(one, rows) for one in given]
     if name in ("greatest", "least") and values:

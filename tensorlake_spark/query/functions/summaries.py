@@ -30,7 +30,7 @@ def axes_of(axis: Any, ndim: int) -> Axes:
     Raises
     ------
     ValueError
-        If one is not there, or is no integer.
+        If one is not there, or is not an integer.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def axes_of(axis: Any, ndim: int) -> Axes:
     found = []
     for one in np.atleast_1d(np.asarray(axis)).tolist():
         if isinstance(one, bool) or not isinstance(one, int):
-            raise ValueError(f"axis={one!r:.60} is no integer")
+            raise ValueError(f"axis={one!r:.60} is not an integer")
         if not -ndim <= one < ndim:
             raise ValueError(f"axis {one} is out of bounds for an array of {ndim} axes")
         found.append(one % ndim)
@@ -67,7 +67,7 @@ def numbers(x: Any) -> Array:
     """
     array = np.asarray(x)
     if array.dtype.kind not in "biufc" and array.dtype.kind in "OSUMmV":
-        raise TypeError(f"values of type {array.dtype} are no numbers")
+        raise TypeError(f"values of type {array.dtype} are not numbers")
     return array
 
 

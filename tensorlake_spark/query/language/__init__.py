@@ -1,7 +1,7 @@
-"""The language of queries: from a text to a tree that is known to be harmless.
+"""The query language: from a text to a checked tree. Begin with `parsing`.
 
-`dialect` is SQL with slices and TQL's clauses, `clauses` are their nodes, `harmless` lists what a query may have,
-`parsing` reads a text, `mistakes` show where it is wrong.
+`dialect` is SQL with slices and TQL's clauses, and `clauses` are the nodes of these. `harmless` has the lists of what a
+query may use. `mistakes` show the place of a mistake.
 
-May import `functions` and what is below it. Begin with `parsing`.
+May import ``functions`` and what is below it.
 """

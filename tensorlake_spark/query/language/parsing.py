@@ -90,7 +90,7 @@ def _parsed(sql: str) -> Any:
         trees = dialect.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, sql)
         tree = trees[0] if trees else None
         if tree is None or not isinstance(tree, exp.Query):
-            raise mistake(sql, tree, "this is no query", "a query begins with SELECT or WITH")
+            raise mistake(sql, tree, "this is not a query", "a query begins with SELECT or WITH")
         _check_clauses(sql, tokens, tree)
         _check_depth(sql, tree)
         check(sql, tree)
@@ -190,7 +190,7 @@ def _unparsed(sql: str, error: ParseError) -> InvalidQueryError:
     what = _plain(str(said.get("description") or error).split("\n", maxsplit=1)[0].rstrip("."))
     place = _place(sql, said, word)
     shown = f" at {word[:60]!r}" if word else ""
-    return mistake(sql, place, f"this is no query: {what:.200}{shown}")
+    return mistake(sql, place, f"this is not a query: {what:.200}{shown}")
 
 
 def _plain(said: str) -> str:

@@ -1,8 +1,8 @@
-"""What a query does, found out before anything is read.
+"""The plan of a query, made before anything is read. Begin with `queries`, which turns a text into a `plan`.
 
-`queries` turns a text into a `plan`; `selects` one SELECT, whose text `select_text` reads and whose steps
-`select_steps` makes; `joins` are its FROM, `unions` put queries together. `names` resolves names, `tensor_work` tells
-what NumPy computes from what DuckDB does.
+`selects` plans one SELECT: `select_text` reads its text, and `select_steps` makes its steps. `joins` plans its FROM,
+and `unions` joins several queries. `names` resolves names. `tensor_work` separates the work of NumPy from that of
+DuckDB.
 
-May import ``query.sources``, ``query.functions`` and ``query.language``. Begin with `queries`.
+May import ``query.sources``, ``query.functions`` and ``query.language``.
 """

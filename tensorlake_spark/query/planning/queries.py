@@ -103,7 +103,7 @@ class Planner:
         if isinstance(node, exp.SetOperation):
             return united(self, node, parent, ctes)
         if not isinstance(node, exp.Select):
-            raise self.mistake(node, "this is no SELECT")
+            raise self.mistake(node, "this is not a SELECT")
         return SelectPlanner(self, node, parent, ctes).planned()
 
     def _with(self, node: Any, ctes: Mapping[str, Relation]) -> Mapping[str, Relation]:

@@ -1,7 +1,8 @@
-"""What a query reads: datasets, lakes' catalogs, Delta tables, Parquet files and tables in memory.
+"""The tables that a query reads: datasets, catalogs of lakes, Delta tables, Parquet files, tables in memory.
 
-`source_opening` turns what a user names into a source: a `dataset_source` or a `table_source`. `source_columns` says what a source
-has, `duckdb_tables` what it needs of DuckDB, `row_groups` what its conditions rule out.
+Begin with `source_opening`: it makes a `dataset_source` or a `table_source` of what a user gives. `source_columns` are
+the columns of a source, `duckdb_tables` prepares a source for DuckDB, and `row_groups` finds the row groups that a
+query may need.
 
-May import the rooms of datasets, lakes and Delta. Begin with `source_opening`.
+May import the rooms of datasets, lakes and Delta.
 """

@@ -115,7 +115,7 @@ def _opened(name: str, uri: str, version: int | None, owner: Dataset) -> Any:
         )
     except TensorLakeError as error:
         raise InvalidOptionError(
-            f"the view reads version {version} of {uri} as {name!r}, which is not there any more: {error}"
+            f"the view reads version {version} of {uri} as {name!r}, which no longer exists: {error}"
         ) from error
 
 

@@ -85,7 +85,7 @@ def _checked(view: View, columns: Any) -> list[str]:
         raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
     names = [*columns]
     if not names:
-        raise InvalidOptionError("columns=[] names none; a loader delivers at least one column")
+        raise InvalidOptionError("columns=[] is empty; a loader delivers at least one column")
     view.dataset_columns(names)  # raises for a name that is not there
     return names
 

@@ -147,7 +147,7 @@ def of_file(data: bytes) -> Array:
     Raises
     ------
     CorruptDataError
-        If they are no JPEG, PNG or WebP.
+        If they are not a JPEG, PNG or WebP.
     """
     for form, facts in FACTS.items():
         try:
@@ -155,7 +155,7 @@ def of_file(data: bytes) -> Array:
         except HeaderError:
             continue
         return image_codecs.decoded(data, form)
-    raise CorruptDataError(f"{len(data)} bytes are no JPEG, PNG or WebP")
+    raise CorruptDataError(f"{len(data)} bytes are not a JPEG, PNG or WebP")
 
 
 def resized(image: Array, height: int, width: int, how: str) -> Array:
@@ -182,7 +182,7 @@ def resized(image: Array, height: int, width: int, how: str) -> Array:
     """
     if image.ndim not in (2, 3) or 0 in image.shape or image.dtype.kind not in "biuf":
         raise InvalidTensorError(
-            f"{image.dtype} of shape {image.shape} is no image, which is height x width [x channels] of real numbers"
+            f"{image.dtype} of shape {image.shape} is not an image, which is height x width [x channels] of real numbers"
         )
     pillow, method = image_codecs.pillow(), HOW[how]
     if how == "nearest":  # numbers of classes stay what they are, of any dtype

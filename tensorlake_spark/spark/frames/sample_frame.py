@@ -75,27 +75,27 @@ def samples(
     uri : str
         The dataset: a path or a URL.
     columns : sequence of str, optional
-        Names of columns, with ``/`` between groups; a group's name stands for all in it. All where None.
+        Names of columns, with ``/`` between groups. The name of a group means all its columns. By default all.
     where : str, optional
         SQL on scalar columns and the fields of media, as for `Dataset.to_arrow`:
-        ``"image.height > 512 AND label = 'cat'"``. It reaches files and row groups. What it asks of a column that is
-        kept apart, executors look up for the samples that the rest of an ``AND`` has left.
+        ``"image.height > 512 AND label = 'cat'"``. It skips files and row groups. Apart columns are read only for the
+        samples that fulfil the other conditions of an ``AND``.
     version : int or str, optional
         A version of the dataset, or a tag. By default the newest.
     on_error : str
         ``"raise"`` ends the task at the first sample that cannot be decoded, and names its sid; ``"null"`` makes it
         null.
     storage_options : mapping, optional
-        As for `dataset`. What it leaves open is taken from the session's settings of S3A.
+        As for `dataset`. What is missing is taken from the session's settings of S3A.
 
     Raises
     ------
     TableNotFoundError
         If there is no table.
     FormatError
-        If the table is no dataset.
+        If the table is not a dataset.
     InvalidOptionError
-        If there is no such column or version, or `where` cannot be understood.
+        If there is no such column or version, or `where` is not valid.
 
     Examples
     --------

@@ -35,7 +35,7 @@ def _axes(x: Array, axes: Sequence[int] | None) -> tuple[int, ...]:
 def _real(x: Array) -> Array:
     """Return the elements as float64."""
     if x.dtype.kind in "cmM":
-        raise InvalidTensorError(f"elements of dtype {x.dtype} are no real numbers")
+        raise InvalidTensorError(f"elements of dtype {x.dtype} are not real numbers")
     return x.astype(np.float64)
 
 
@@ -182,7 +182,7 @@ def distance(x: Array, y: Array) -> Array:
 def matmul(x: Array, y: Array) -> Array:
     """Return NumPy's matrix product of each pair."""
     if x.ndim == 1 or y.ndim == 1:
-        raise InvalidTensorError("a tensor of rank 0 is no matrix")
+        raise InvalidTensorError("a tensor of rank 0 is not a matrix")
     row, column = x.ndim == 2, y.ndim == 2  # vectors
     x = x[:, None, :] if row else x
     y = y[:, :, None] if column else y

@@ -137,7 +137,7 @@ def _expanded(source: str, place: str) -> list[str]:
         if not path.lower().endswith(SUFFIXES) and not _is_unit(path):
             suffix = os.path.splitext(path)[1]
             raise InvalidOptionError(
-                f"{place}{path} is none of {', '.join(SUFFIXES)}, which this job reads"
+                f"{place}{path} is not one of {', '.join(SUFFIXES)}, which this job reads"
                 f"{did_you_mean(suffix, SUFFIXES) if suffix else ''}"
             )
         if member and not (path.lower().endswith(_WITH_MEMBERS) or is_zarr(path)):

@@ -1,7 +1,7 @@
-"""Queries on tensors by Spark: the same tree as elsewhere, printed as Spark SQL. Begin with `spark_query`.
+"""Queries with Spark: the same tree as elsewhere, printed as Spark SQL. Begin with `spark_query`.
 
-`spark_sources` makes DataFrames of what a query reads; `spark_sql` finds the parts that are about tensors, by
-`result_kinds`, and puts functions in their places; `tensor_udf` is what these do with a batch. `clause_frames` takes
-TQL's clauses, which `frame_rows` does with a DataFrame.
-May import ``spark.frames``, ``spark.source``, ``spark.cluster`` and ``query``.
+`spark_sources` makes DataFrames of the tables of a query. `spark_sql` finds the parts on tensors, with `result_kinds`,
+and replaces them by functions; `tensor_udf` runs such a function on a batch. `clause_frames` makes DataFrames of
+TQL's clauses, with the steps in `frame_rows`. May import ``spark.frames``, ``spark.source``, ``spark.cluster`` and
+``query``.
 """

@@ -31,11 +31,11 @@ def query(
     storage_options: Mapping[str, str] | None = None,
     **sources: Any,
 ) -> DataFrame:
-    """Return the rows of a query as a DataFrame: the same language as `tensorlake_spark.query`, computed by executors.
+    """Return the rows of a query as a DataFrame. The language is that of `tensorlake_spark.query`; executors compute.
 
-    What is about scalars is Spark SQL, which reaches the files; parts on tensors are Arrow UDFs around the package's
-    functions, and those of `register_function` under the same names. Tensors are the struct TENSOR. Strings, dates and
-    aggregates are what Spark makes of them.
+    The parts on scalars become Spark SQL, which skips files and row groups. The parts on tensors become Arrow UDFs
+    around the package's functions and those of `register_function`. Tensors are the struct TENSOR. Strings, dates and
+    aggregates follow the rules of Spark.
 
     Parameters
     ----------
@@ -44,20 +44,20 @@ def query(
     sql : str
         The query.
     parameters : mapping of str to object, optional
-        Values of ``:name``: numbers, texts, and inside expressions on tensors arrays.
+        Values of ``:name``: numbers and texts; arrays inside expressions on tensors.
     seed : int
         For SAMPLE BY.
     storage_options : mapping, optional
-        Of the stores of all sources. What it leaves open is taken from the session's settings of S3A.
+        For the stores of all sources. What is missing is taken from the session's settings of S3A.
     **sources
-        Datasets, places of datasets, Delta tables or Parquet files, and DataFrames.
+        Datasets, DataFrames, and paths or URLs of datasets, Delta tables or Parquet files.
 
     Raises
     ------
     InvalidQueryError
-        If it is no query, or names what is not there.
+        If the query has a mistake, or names something that does not exist; the message shows the place.
     InvalidOptionError
-        If a source is nothing that is read.
+        If a source is of a type that a query cannot read.
 
     Examples
     --------

@@ -73,7 +73,7 @@ class ElementBuffer:
     def _check_open(self) -> None:
         if self.closed:
             raise BuilderClosedError(
-                "the builder gave its elements away with build(); tensor.builder() begins a new one with them"
+                "build() has ended this builder; tensor.builder() makes a new one with the same elements"
             )
 
     @property

@@ -225,7 +225,7 @@ def test_files_stay_in_order_and_none_is_left_over(ds):
         (
             lambda ds: ds.update("size = ", {"size": 1}),
             tl.InvalidOptionError,
-            "no condition of SQL",
+            "not a condition of SQL",
         ),
         (lambda ds: ds.delete(2**63), tl.SampleNotFoundError, "no sample with sid"),
         (lambda ds: ds.delete(None), tl.InvalidKeyTypeError, "names no samples"),

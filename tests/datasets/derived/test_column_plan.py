@@ -40,7 +40,7 @@ def test_other_types():
         ("image", "keep", None, "is one text"),
         ([], "keep", None, "at least one column"),
         (None, "both", None, "links='both'"),
-        (None, "keep", {"n": "number"}, "no type of a column"),
+        (None, "keep", {"n": "number"}, "not a type of a column"),
     ],
 )
 def test_what_cannot_be(columns, links, types, said):

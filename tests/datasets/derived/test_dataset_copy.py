@@ -169,7 +169,7 @@ def test_what_a_killed_copy_leaves_is_no_dataset_and_is_taken_away(made, tmp_pat
             tl.dataset(place, create=create)
     with pytest.raises(tl.TableNotFoundError, match="copy that is not complete"):
         tl.query("SELECT * FROM d", d=str(place))
-    with pytest.raises(InvalidOptionError, match="come back 60 minutes after"):
+    with pytest.raises(InvalidOptionError, match="try again 60 minutes after"):
         made.ds.copy(place)
     assert files_in(place) == left
     (place / "mine.txt").write_text("not of the copy")

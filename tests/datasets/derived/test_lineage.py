@@ -42,7 +42,7 @@ def test_it_is_read_as_it_was_written():
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"sources": 5}', '{"sources": [{}]}'])
 def test_what_is_none(text):
-    with pytest.raises(CorruptDataError, match="says no lineage"):
+    with pytest.raises(CorruptDataError, match="is not a lineage"):
         Lineage.from_json(text)
 
 
@@ -84,7 +84,7 @@ def test_its_file_is_gone_or_damaged(made, tmp_path):
     few = made.ds.copy(tmp_path / "few", made.order)
     (path,) = (tmp_path / "few" / FOLDER).iterdir()
     path.write_bytes(b"no arrow")
-    with pytest.raises(CorruptDataError, match="no file of Arrow"):
+    with pytest.raises(CorruptDataError, match="not a file of Arrow"):
         few.lineage
     path.unlink()
     assert few.lineage.samples == -1

@@ -82,7 +82,7 @@ def test_credentials_are_refused_and_not_shown(url):
     with pytest.raises(InvalidLinkError) as caught:
         parse_link(url)
     assert SECRET not in str(caught.value)
-    assert "credentials to the reader" in str(caught.value) or "no URL" in str(caught.value)
+    assert "credentials to the reader" in str(caught.value) or "not a URL" in str(caught.value)
     assert SECRET not in shown(url)
 
 

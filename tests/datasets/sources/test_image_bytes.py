@@ -62,7 +62,7 @@ def test_modes_become_channels(mode):
 def test_bombs_and_junk_are_refused(make_picture, monkeypatch):
     with pytest.raises(InvalidSampleError, match="cannot be decoded"):
         pixels_of(make_picture(0, "PNG")[:60], "x")
-    with pytest.raises(InvalidSampleError, match="no image of a known format"):
+    with pytest.raises(InvalidSampleError, match="not an image of a known format"):
         image_value(b"%!PS-Adobe", "png", "x", convert=True)
     monkeypatch.setattr(image_bytes, "MAX_PIXELS", 29)
     with pytest.raises(InvalidSampleError, match="6 x 5 pixels, more than 29"):
@@ -75,5 +75,5 @@ def test_a_column_has_one_format():
     for formats in (["jpeg", "png"], ["tiff"], []):
         with pytest.raises(InvalidOptionError, match="a column of images has one format"):
             column_format(formats, None, "x")
-    with pytest.raises(InvalidOptionError, match="image_format='tiff' is none of"):
+    with pytest.raises(InvalidOptionError, match="image_format='tiff' is not one of"):
         column_format(["tiff"], "tiff", "x")

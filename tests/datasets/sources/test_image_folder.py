@@ -82,7 +82,7 @@ def test_a_bad_image_is_named_or_left_out(tmp_path, make_picture, read_all):
         },
     )
     source = source_of(tmp_path)
-    with pytest.raises(InvalidSampleError, match=r"a/2\.jpg: 6 bytes that are no image"):
+    with pytest.raises(InvalidSampleError, match=r"a/2\.jpg: 6 bytes that are not an image"):
         read_all(source)
     bad = []
     assert len(read_all(source, bad.append)) == 2

@@ -83,5 +83,5 @@ def test_a_label_above_the_classes_is_a_bad_sample(made, read_all):
 )
 def test_what_is_no_idx_file_is_told(made, junk):
     (made[0] / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(junk))
-    with pytest.raises(InvalidSampleError, match=r"no idx file|breaks off"):
+    with pytest.raises(InvalidSampleError, match=r"not an idx file|breaks off"):
         source_of(made[0], "mnist")

@@ -19,7 +19,7 @@ def test_no_kind_says_why_for_each(tmp_path):
 
 def test_a_kind_that_is_not_there_is_told(tmp_path):
     with pytest.raises(
-        InvalidOptionError, match="kind='yollo' is no kind of source; did you mean 'yolo'"
+        InvalidOptionError, match="kind='yollo' is not a kind of source; did you mean 'yolo'"
     ):
         source_of(tmp_path, "yollo")
     for kind in KINDS:

@@ -77,7 +77,7 @@ def test_a_packed_bomb_of_a_header_is_refused():
 
 @pytest.mark.parametrize("junk", [b"no tar at all" * 100, b"\x80\x04" * 300])
 def test_what_is_no_tar_is_told(junk):
-    with pytest.raises(InvalidSampleError, match="this is no tar"):
+    with pytest.raises(InvalidSampleError, match="this is not a tar"):
         read(junk)
 
 

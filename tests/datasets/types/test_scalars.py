@@ -149,5 +149,5 @@ def test_names_of_types(given, name):
     "given", [None, "flaot32", object, "complex64", 5, "decimal(50, 2)", "decimal(2, 5)", "m8[s]"]
 )
 def test_what_is_no_type(given):
-    with pytest.raises(tl.InvalidOptionError, match="is no type of a column"):
+    with pytest.raises(tl.InvalidOptionError, match="is not a type of a column"):
         as_type(given)

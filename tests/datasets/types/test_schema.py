@@ -87,7 +87,7 @@ def test_names_are_checked(names, says):
 
 
 def test_a_type_that_is_none_is_named_with_its_column():
-    with pytest.raises(tl.InvalidOptionError, match="column 'a/b': 'flaot32' is no type"):
+    with pytest.raises(tl.InvalidOptionError, match="column 'a/b': 'flaot32' is not a type"):
         SampleSchema({"a": {"b": "flaot32"}})
 
 
@@ -112,7 +112,7 @@ def test_metadata_that_nobody_knows_names_the_column(text):
     inner = pa.struct([pa.field("b", pa.int8(), metadata={KEY: text})])
     with pytest.raises(tl.FormatError, match="column 'a/b'"):
         SampleSchema.from_arrow(pa.schema([pa.field("a", inner)]))
-    with pytest.raises(tl.FormatError, match="no dataset"):
+    with pytest.raises(tl.FormatError, match="not a dataset"):
         SampleSchema.from_arrow(pa.schema([("a b", pa.int8())]))
 
 

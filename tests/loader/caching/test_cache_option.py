@@ -31,8 +31,8 @@ def test_the_home_of_the_user(monkeypatch):
 @pytest.mark.parametrize(
     ("value", "match"),
     [
-        ("/mnt/cache:", "is no size"), ("/mnt/cache:big", "is no size"), ("/mnt/cache:0GB", "is no size"),
-        ("/mnt/cache:-1GB", "is no size"), ("C:/cache", "is no size"), ("s3://bucket/cache", "is a URL"), (":5GB", "names no folder"),
+        ("/mnt/cache:", "is not a size"), ("/mnt/cache:big", "is not a size"), ("/mnt/cache:0GB", "is not a size"),
+        ("/mnt/cache:-1GB", "is not a size"), ("C:/cache", "is not a size"), ("s3://bucket/cache", "is a URL"), (":5GB", "names no folder"),
         ("", "names no folder"), ("a\0b:5GB", "names no folder"), (5, "is not a folder"), (True, "is not a folder"),
     ],
 )  # fmt: skip

@@ -281,7 +281,7 @@ def test_an_empty_epoch():
     ("change", "said"),
     [
         ({"batch": 0}, "batch=0 of an epoch"),
-        ({"shuffle": "blocks"}, "shuffle='blocks' is none of"),
+        ({"shuffle": "blocks"}, "shuffle='blocks' is not one of"),
         ({"begin": 11}, "begin=11 is not in an epoch of 10"),
         ({"begin": -1}, "begin=-1"),
         ({"positions": np.arange(9)}, r"shape \(9,\), and count=10"),

@@ -117,7 +117,9 @@ def test_a_state_that_lacks_something():
 
 @pytest.mark.parametrize("kept", [{}, {"epoch": 3}, [], None, "state"])
 def test_what_is_no_state(kept):
-    with pytest.raises(FormatError, match=r"no state of a loader: it comes from state_dict\(\)"):
+    with pytest.raises(
+        FormatError, match=r"not the state of a loader: it comes from state_dict\(\)"
+    ):
         LoaderState.from_dict(kept)
 
 

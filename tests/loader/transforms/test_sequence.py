@@ -104,5 +104,5 @@ def test_it_is_flat_and_compares():
 
 @pytest.mark.parametrize("wrong", [None, Resize, np.flipud, [Resize(4)]])
 def test_what_is_no_transform_is_refused(wrong):
-    with pytest.raises(InvalidOptionError, match="is no transform of images"):
+    with pytest.raises(InvalidOptionError, match="is not a transform of images"):
         Compose(Resize(4, 4), wrong)

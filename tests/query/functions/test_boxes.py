@@ -122,8 +122,8 @@ def test_no_boxes():
     [
         ((np.zeros((2, 3)), np.zeros((1, 4))), r"boxes have the shape \(boxes, 4\), not \(2, 3\)"),
         ((np.zeros(5), np.zeros((1, 4))), "boxes have the shape"),
-        ((np.zeros((1, 4)), np.zeros((1, 4)), "xyz"), "no form of boxes"),
-        ((np.array(["a"] * 4), np.zeros((1, 4))), "no numbers"),
+        ((np.zeros((1, 4)), np.zeros((1, 4)), "xyz"), "not a form of boxes"),
+        ((np.array(["a"] * 4), np.zeros((1, 4))), "not numbers"),
         ((np.zeros((1, 4), complex), np.zeros((1, 4))), "complex numbers"),
     ],
 )

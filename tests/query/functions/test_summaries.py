@@ -112,7 +112,7 @@ def test_axes():
 
 
 def test_texts_are_no_numbers():
-    with pytest.raises(RowError, match="no numbers"):
+    with pytest.raises(RowError, match="not numbers"):
         call("array_mean", ["a", "b"])
 
 

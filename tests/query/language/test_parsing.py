@@ -138,7 +138,7 @@ REFUSED = [
     ("SELECT a FROM t WHERE a = ?", "no name"),
     ("SELECT {'a': 1} FROM t", "struct"),
     ("SELECT x -> 1 FROM t", "json_extract"),
-    ("SELECT x'00' FROM t", "no query"),
+    ("SELECT x'00' FROM t", "not a query"),
     ("SELECT array_mean(x AS y) FROM t", "no name"),
 ]
 

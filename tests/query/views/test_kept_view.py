@@ -86,7 +86,7 @@ def test_what_cannot_be_kept(ds, tmp_path):
     frame = pd.DataFrame({"n": [1, 2]})
     with pytest.raises(InvalidOptionError, match="only in memory"):
         ds.save_view("a", ds.query("SELECT x FROM dataset JOIN frame USING (n)", frame=frame))
-    with pytest.raises(InvalidOptionError, match="is no View"):
+    with pytest.raises(InvalidOptionError, match="is not a View"):
         ds.save_view("a", "SELECT 1")
     large = {"q": np.zeros(1 << 20)}
     with pytest.raises(InvalidOptionError, match="the parameter :q"):

@@ -124,7 +124,7 @@ def test_bad_bytes_are_named_or_null(spark):
 
 def test_mistakes_are_named():
     good = pa.array([picture(0), picture(1)])
-    with pytest.raises(CorruptDataError, match="row 1 of the batch: 4 bytes are no JPEG"):
+    with pytest.raises(CorruptDataError, match="row 1 of the batch: 4 bytes are not a JPEG"):
         decoded_column(pa.array([picture(0), b"junk"]))
     stored = tl.types.Image("png").encode([picture(0)], "x")
     fields = dict(zip(stored.type.names, stored.flatten(), strict=True))
@@ -143,7 +143,7 @@ def test_mistakes_are_named():
         resized_column(good, pa.array([1 << 20] * 2), pa.array([1 << 20] * 2))
     with pytest.raises(InvalidOptionError, match="how='cubic'"):
         resized_column(good, pa.array([1, 1]), pa.array([1, 1]), pa.array(["cubic"] * 2))
-    with pytest.raises(InvalidTensorError, match="is no image"):
+    with pytest.raises(InvalidTensorError, match="is not an image"):
         resized(np.zeros((2, 2, 2, 2)), 1, 1, "bilinear")
     with pytest.raises(InvalidOptionError, match="width is a str"):
         tf.image_resize("image", 1, "2")

@@ -78,7 +78,7 @@ class Coco(SampleSource):
             folder = Folder(folder.uri, folder.options)
         regions = options.get("regions", "masks")
         if regions not in _REGIONS:
-            raise InvalidOptionError(f"regions={regions!r} is none of {', '.join(_REGIONS)}")
+            raise InvalidOptionError(f"regions={regions!r} is not one of {', '.join(_REGIONS)}")
         seen = survey(folder, names)
         images = _images(folder, names[0], seen, options.get("images"))
         wanted = options.get("image_format")
@@ -169,7 +169,7 @@ class Coco(SampleSource):
                 isinstance(height, int) and isinstance(width, int) and height > 0 and width > 0
             ):
                 raise InvalidSampleError(
-                    f"height {height!r:.40} and width {width!r:.40} are no lengths"
+                    f"height {height!r:.40} and width {width!r:.40} are not lengths"
                 )
             if height * width * max(len(objects), 1) > _MASK_BYTES:
                 raise InvalidSampleError(

@@ -58,7 +58,9 @@ def survey(folder: Folder, names: Sequence[str]) -> Survey:
                 if key not in ("images", "annotations", "categories"):
                     continue
                 if not isinstance(item, dict):
-                    raise InvalidOptionError(f"{where}: {key} has {item!r:.60}, which is no object")
+                    raise InvalidOptionError(
+                        f"{where}: {key} has {item!r:.60}, which is not an object"
+                    )
                 if key == "annotations":
                     fields.update(one for one in _FIELDS if one in item)
                 elif key == "images" and not number:

@@ -111,7 +111,7 @@ class _Text:
             data = self._stream.read(max(_STEP, len(self._text) - self._place))
             added = self._bytes.decode(data, final=not data)
         except (OSError, EOFError, ValueError) as error:
-            raise damaged(self._where, "this is no JSON", error) from error
+            raise damaged(self._where, "this is not JSON", error) from error
         self._passed += self._place
         self._text, self._place = self._text[self._place :] + added, 0
         self._ended = not data
@@ -120,5 +120,5 @@ class _Text:
     def wrong(self, what: str) -> InvalidSampleError:
         place = self._passed + self._place
         return InvalidSampleError(
-            f"{self._where}: this is no JSON object: {what}, at character {place}"
+            f"{self._where}: this is not a JSON object: {what}, at character {place}"
         )

@@ -71,7 +71,7 @@ def polygons_of(region: Any) -> list[np.ndarray]:
                 f"a polygon has x and y of three points at least, and this one has {points.size} numbers"
             )
         if not np.isfinite(points).all():
-            raise InvalidSampleError("a polygon has a coordinate that is no finite number")
+            raise InvalidSampleError("a polygon has a coordinate that is not a finite number")
         found.append(points.reshape(-1, 2))
     return found
 

@@ -152,7 +152,9 @@ def parse_line(line: str, classes: int, where: str) -> tuple[int, np.ndarray]:
     try:
         number, values = float(words[0]), np.array([float(word) for word in words[1:]])
     except ValueError as error:
-        raise InvalidSampleError(f"{where}: {line!r:.100} has words that are no numbers") from error
+        raise InvalidSampleError(
+            f"{where}: {line!r:.100} has words that are not numbers"
+        ) from error
     if len(values) != 4 and (len(values) < 6 or len(values) % 2):
         raise InvalidSampleError(
             f"{where}: {len(values)} numbers after the class; a box has 4, a polygon x and y of three points at least"

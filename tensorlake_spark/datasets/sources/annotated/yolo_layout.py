@@ -172,5 +172,5 @@ def _yaml(folder: Folder, name: str) -> dict[str, Any]:
             )
         found = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InvalidOptionError(f"{where} is no YAML: {error}") from error
+        raise InvalidOptionError(f"{where} is not YAML: {error}") from error
     return found if isinstance(found, dict) else {}

@@ -237,7 +237,7 @@ def _reader(
             ),
         )
     except (pa.ArrowException, OSError, EOFError, KeyError, zlib.error) as error:
-        raise damaged(where, "this is no CSV", error) from error
+        raise damaged(where, "this is not CSV", error) from error
 
 
 @dataclass(frozen=True)

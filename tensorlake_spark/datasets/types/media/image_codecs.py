@@ -97,7 +97,7 @@ def decoded(data: bytes, form: str) -> Array:
         raise CorruptDataError(f"an image cannot be decoded: it is {error}") from error
     if height * width > pixel_bound():
         raise CorruptDataError(
-            f"an image says that it is {height} x {width}, more than {pixel_bound()} pixels; if it is no bomb, set "
+            f"an image says that it is {height} x {width}, more than {pixel_bound()} pixels; if you trust it, set "
             f"{MAX_PIXELS} to more, on executors too"
         )
     if form == "jpeg" and simplejpeg() is not None and _components(data) != 4:
@@ -142,7 +142,7 @@ def opened(data: bytes, form: str, scale: int = 1) -> Any:
         ) from error
     except images.DecompressionBombError as error:
         raise CorruptDataError(
-            f"an image is larger than Pillow decodes: {error}; if it is no bomb, raise PIL.Image.MAX_IMAGE_PIXELS"
+            f"an image is larger than Pillow decodes: {error}; if you trust it, raise PIL.Image.MAX_IMAGE_PIXELS"
         ) from error
     return image
 

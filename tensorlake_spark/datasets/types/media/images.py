@@ -122,7 +122,7 @@ class Picture(Type):
             number = int(pixels.argmax())
             raise place.wrong(
                 number, f"at most {bound} pixels", f"{sizes[0, number]} x {sizes[1, number]}",
-                f"if it is no bomb, set {media_bytes.MAX_PIXELS} to more, on executors too",
+                f"if you trust it, set {media_bytes.MAX_PIXELS} to more, on executors too",
             )  # fmt: skip
         columns = {
             "data": data,
@@ -177,23 +177,23 @@ class Picture(Type):
 
 @dataclass(frozen=True, repr=False)
 class Image(Picture):
-    """An image a sample: a file's bytes, or raw pixels.
+    """An image in each sample: the bytes of a file, or raw pixels.
 
-    Bytes, paths and file objects of the format are stored as they are, after a look at their header
-    (`types.media.image_headers` says what is checked). Arrays and images of Pillow are encoded. An image that is read is
-    an array, height x width x channels; height x width if it has one channel. It is as it is in the file: not
-    turned by its EXIF orientation. Palettes and CMYK become RGB, and the transparency of a palette is left out.
+    Bytes, paths and file objects of the format are stored as they are; their headers are checked
+    (`types.media.image_headers` lists the checks). Arrays and images of Pillow are encoded. An image is read as an array
+    of height x width x channels, or height x width if it has one channel. It is not turned by its EXIF orientation.
+    Palettes and CMYK become RGB, and the transparency of a palette is left out.
 
     Parameters
     ----------
     format : str
         ``jpeg``, ``png``, ``webp`` or ``raw``.
     dtype : str
-        Of the pixels: ``uint8``; ``uint16`` for PNG of one channel; any dtype of numbers for ``raw``.
+        The dtype of the pixels: ``uint8``; ``uint16`` for PNG of one channel; any dtype of numbers for ``raw``.
     channels : int, optional
-        How many an image has to have; without it, each has what it has.
+        How many channels every image has to have; by default any number.
     quality : int
-        Of arrays that are encoded as JPEG or WebP, 1 to 100.
+        Quality of arrays that are encoded as JPEG or WebP, 1 to 100.
 
     Examples
     --------

@@ -40,9 +40,9 @@ class Mask(Picture):
 
 @dataclass(frozen=True, repr=False)
 class BinaryMask(Mask):
-    """Yes or no for every pixel: a bool array of height x width, kept as a PNG of one bit.
+    """A bool for every pixel: an array of height x width, stored as a PNG of one bit.
 
-    A PNG of one channel is taken too, and is stored as it is: what is not 0 is True.
+    You may also give a PNG of one channel. It is stored as it is, and all values but 0 are True.
 
     Examples
     --------
@@ -81,18 +81,24 @@ class BinaryMask(Mask):
 
 @dataclass(frozen=True, repr=False)
 class SegmentMask(Mask):
-    """The number of a class for every pixel: an array of height x width, kept as a grey PNG.
+    """The number of a class for every pixel: an array of height x width, stored as a grey PNG.
 
-    A PNG of one channel or of a palette is taken too, and is stored as it is; its pixels are the numbers.
+    You may also give a PNG of one channel or with a palette. It is stored as it is, and its pixels are the numbers.
 
     Parameters
     ----------
     names : sequence of str, optional
-        Of the classes, in the order of their numbers. Arrays may have no number beyond them.
+        Names of the classes, in the order of their numbers. A larger number is an error.
     dtype : str
         ``uint8`` or ``uint16``.
     ignore : int, optional
-        A number that is no class and is taken all the same, such as 255.
+        A number that is allowed without being a class, such as 255.
+
+    Examples
+    --------
+    >>> mask = SegmentMask(["sky", "road"])
+    >>> mask.decode(mask.encode([np.eye(2, dtype="u1")], "mask"))[0].tolist()
+    [[1, 0], [0, 1]]
     """
 
     names: tuple[str, ...] | None = None

@@ -123,10 +123,10 @@ class Recording(Type):
 
 @dataclass(frozen=True, repr=False)
 class Video(Recording):
-    """A video a sample: a file's bytes, stored whole.
+    """A video in each sample, stored as the bytes of a whole file.
 
-    Its frames are counted and its key frames found when it is written, which needs PyAV (extra ``video``). What
-    is read is the bytes; a column of a dataset has ``frames(start, stop)``.
+    When it is written, its frames are counted and its key frames are noted, which needs PyAV (extra ``video``). A value
+    of a column in a dataset has ``frames(start, stop)``.
     """
 
     kind: ClassVar[str] = "video"
@@ -168,11 +168,11 @@ def video_format(data: bytes) -> str | None:
 
 @dataclass(frozen=True, repr=False)
 class Audio(Recording):
-    """A sound a sample: a file's bytes.
+    """A sound in each sample, stored as the bytes of a file.
 
-    Files of the format are stored as they are. Numbers are encoded: a pair of an array, of shape (length,) or
-    (length, channels), and the rate; floats from -1 to 1, or int16. They are kept with 16 bits. What is read is a
-    `Sound`. WAV of whole numbers needs no other package; the rest needs the extra ``audio``.
+    Files of the format are stored as they are. You may also give a pair of an array and a rate, which is encoded with
+    16 bits. The array has the shape (length,) or (length, channels), and floats from -1 to 1, or int16. A sound is read
+    as a `Sound`. WAV files of integers need no other package; all others need the extra ``audio``.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ def _floats(raw: Array, width: int) -> Array:
 
 @dataclass(frozen=True, repr=False)
 class Dicom(Recording):
-    """A medical image a sample: a DICOM file's bytes. What is read is its pixels; needs the extra ``dicom``."""
+    """A medical image in each sample, stored as the bytes of a DICOM file, and read as pixels (extra ``dicom``)."""
 
     kind: ClassVar[str] = "dicom"
 

@@ -39,7 +39,7 @@ def dataset_of(file: Any, member: str) -> Any:
         else:
             found = found[name]
     if not isinstance(found, h5py.Dataset):
-        raise InvalidTensorError("it is no dataset with elements")
+        raise InvalidTensorError("it is not a dataset with elements")
     if found.is_virtual:  # before its shape, for which HDF5 would open the files
         others = sorted({source.file_name for source in found.virtual_sources()})
         raise InvalidTensorError(f"it is a view of the files {', '.join(others[:3])}, {_REMEDY}")
@@ -48,7 +48,7 @@ def dataset_of(file: Any, member: str) -> Any:
             f"its elements are in the file {found.external[0][0]!r}, {_REMEDY}"
         )
     if found.shape is None:
-        raise InvalidTensorError("it is no dataset with elements")
+        raise InvalidTensorError("it is not a dataset with elements")
     return found
 
 

@@ -185,7 +185,7 @@ def _good_lines(stream: IO[bytes], sizes: Sizes, number: int) -> Iterator[tuple[
             number += chunk.count(b"\n", 0, found.start()) + 1
             text = found[0][:100].decode("utf-8", "replace").strip()
             raise ValueError(
-                f"Line {number}: {text!r} is no element of the matrix, of which the first line says that it "
+                f"Line {number}: {text!r} is not an element of the matrix, of which the first line says that it "
                 f"is {layout} {field}: a line has {places}{_WORDS[field]}"
             )
         yield (chunk if chunk.endswith(b"\n") else chunk + b"\n"), number

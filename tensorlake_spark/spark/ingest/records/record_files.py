@@ -174,7 +174,7 @@ def _header(path: str, line: str | None, sep: str) -> tuple[tuple[str, ...], str
         names = tuple(next(csv.reader([line], delimiter=sep)))
     except csv.Error:
         raise InvalidTensorError(
-            f"{path} is no CSV file: its first line should name the columns, and {line[:40]!r} is no line of text"
+            f"{path} is not a CSV file: its first line should name the columns, and {line[:40]!r} is not a line of text"
         ) from None
     lower = [name.lower() for name in names]
     repeated = [name for name in names if lower.count(name.lower()) > 1]

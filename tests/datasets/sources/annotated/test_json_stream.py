@@ -65,7 +65,7 @@ def test_items_are_those_of_the_whole(found, step, indent):
     ],
 )
 def test_what_is_no_object_is_told(text):
-    with pytest.raises(InvalidSampleError, match=r"x: this is no JSON object"):
+    with pytest.raises(InvalidSampleError, match=r"x: this is not a JSON object"):
         list(items_of(io.BytesIO(text.encode()), "x"))
 
 
@@ -75,7 +75,7 @@ def test_values_in_values_end_in_an_error():
 
 
 def test_bytes_that_are_no_text_are_told():
-    with pytest.raises(InvalidSampleError, match="this is no JSON"):
+    with pytest.raises(InvalidSampleError, match="this is not JSON"):
         list(items_of(io.BytesIO(b'{"a": "\xff"}'), "x"))
 
 

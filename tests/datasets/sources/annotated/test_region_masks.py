@@ -94,7 +94,7 @@ def test_several_polygons_are_together_one_region():
         ("nonsense", "a list of polygons"),
         ([[1, 2, 3, 4]], "three points at least"),
         ([[1, 2, 3, 4, 5, 6, 7]], "three points at least"),
-        ([[1, 2, 3, 4, 5, float("nan")]], "no finite number"),
+        ([[1, 2, 3, 4, 5, float("nan")]], "not a finite number"),
         ([[1, 2, 3, 4, 5, "x"]], "list of numbers"),
         ({"size": [2, 3], "counts": [6]}, r"the image is 2 x 2"),
         ({"size": [2, 2], "counts": [5]}, "of 5 pixels"),

@@ -112,7 +112,7 @@ def test_a_list_of_images(tmp_path, make_picture, read_all):
         ("0 .5 .5 .5 .5 .5", "5 numbers after the class"),
         ("0 .5 .5 .5 1.5", "outside of 0 to 1"),
         ("0 .5 .5 .5 nan", "outside of 0 to 1"),
-        ("cat .5 .5 .5 .5", "no numbers"),
+        ("cat .5 .5 .5 .5", "not numbers"),
     ],
 )
 def test_a_bad_line_is_named(made, read_all, line, said):
@@ -136,7 +136,7 @@ def test_a_bad_line_is_named(made, read_all, line, said):
         ("train: images\nnames: []", "names is a list of classes"),
         ("names: [a]", "names no folder with images"),
         ("a: &a [1]\nb: *a\nnames: [a]", "has aliases"),
-        ("names: !!python/object/apply:os.getcwd []", "is no YAML"),
+        ("names: !!python/object/apply:os.getcwd []", "is not YAML"),
         ("train: lists.txt\nnames: [a]", "no such list of images"),
     ],
 )

@@ -169,7 +169,7 @@ def test_a_bad_row_is_named_or_left_out(tmp_path, make_picture, read_all):
     }
     write(tmp_path / "a.parquet", table, features)
     with pytest.raises(
-        InvalidSampleError, match="row group 0, row 1, image: 4 bytes that are no image"
+        InvalidSampleError, match="row group 0, row 1, image: 4 bytes that are not an image"
     ):
         read_all(source_of(tmp_path))
     with pytest.raises(InvalidSampleError, match="row 1, x: lists of 1 and of 2 values"):

@@ -34,8 +34,8 @@ def test_what_is_inside_is_found_by_any_way(file, member):
         ("nothing", "there is no 'nothing' in it"),
         ("group/nothing", "there is no 'nothing' in it"),
         ("group/x/deeper", "there is no 'deeper' in it"),
-        ("group", "it is no dataset with elements"),
-        ("", "it is no dataset with elements"),
+        ("group", "it is not a dataset with elements"),
+        ("", "it is not a dataset with elements"),
     ],
 )
 def test_what_is_not_there(file, member, says):
@@ -74,7 +74,7 @@ def test_elements_in_another_file_are_refused(file, tmp_path):
 
 def test_a_dataset_without_a_shape_has_no_elements(file):
     file["null"] = h5py.Empty("f4")
-    with pytest.raises(tl.InvalidTensorError, match="it is no dataset with elements"):
+    with pytest.raises(tl.InvalidTensorError, match="it is not a dataset with elements"):
         dataset_of(file, "null")
 
 

@@ -77,7 +77,7 @@ def test_many_partitions(spark, path):
     ("options", "message"),
     [
         ({"columns": "agee"}, "there is no feature 'agee' in 'ctr'; did you mean 'age'"),
-        ({"columns": "age,age"}, "feature 'age' is there 2 times"),
+        ({"columns": "age,age"}, "feature 'age' occurs 2 times"),
         ({"columns": "[1]"}, "is not a JSON array of strings"),
         ({"columns": "[a"}, "is not JSON"),
         ({"id": "ctl"}, "there are no features 'ctl' .* did you mean 'ctr'"),
