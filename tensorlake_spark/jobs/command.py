@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import tensorlake_spark as tl
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import (
@@ -119,22 +118,6 @@ def refuse(args: argparse.Namespace, names: Sequence[str], what: str) -> None:
     for name in names:
         if getattr(args, name):
             raise InvalidOptionError(f"--{name.replace('_', '-')} is for {what}")
-
-
-def lake_of(args: argparse.Namespace) -> tl.TensorLake:
-    """Open the table that a command line names; what its options leave open of S3, spark-submit's settings say.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it names none.
-    TableNotFoundError
-        If there is none.
-    """
-    if args.table is None:
-        raise InvalidOptionError("--table is missing; --help tells what there is")
-    options = completed(storage_options(args), settings_of_submit(), args.table)
-    return tl.open(args.table, storage_options=options, create=False)
 
 
 def is_debugged(arguments: Sequence[str] | None) -> bool:

@@ -6,7 +6,7 @@ purge, overwrite and read; clusters of one and of two workers of one core, and a
 drivers that ingest 1 to 10,000 pieces.
 
 ``--large`` runs only the jobs on large files, a table of 1.5 GiB in 24 files, twice with one worker and twice with two,
-in about five minutes on two cores. Each worker is a process that is held to one core, and so is the Python it starts. The
+in about ten minutes on two cores. Each worker is a process that is held to one core, and so is the Python it starts. The
 driver has no core of its own: beside one worker it has the other core, beside two it takes from them. So the
 ratio of the times is the least that a cluster gains. Beside it stands the ratio of the processor time on the longest
 way, the driver's and that of its busiest worker, which other programs on the machine do not change much.

@@ -27,7 +27,7 @@ def tensorflow_dataset(batches: Batches) -> Any:
     tf = framework("tensorflow")
     first = next(iter(batches.share(0, 1)), None)
     if not isinstance(first, dict):
-        what = "no batch" if first is None else f"a batch that is a {type(first).__name__}"
+        what = "no batch" if first is None else f"a batch that is of type {type(first).__name__}"
         raise InvalidOptionError(f"the loader has {what}; TensorFlow needs dicts of arrays")
     signature = {name: _spec(tf, name, value) for name, value in first.items()}
 

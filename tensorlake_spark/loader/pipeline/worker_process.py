@@ -187,5 +187,5 @@ class Worker:
 def _unsent(batch: Any, error: Exception) -> InvalidSampleError:
     return InvalidSampleError(
         f'what a transform or collate made does not go from one process to another ({error}); with workers="processes" '
-        f"give arrays, numbers or texts: the batch is a {type(batch).__name__}"
+        f"give arrays, numbers or texts: the batch is of type {type(batch).__name__}"
     )

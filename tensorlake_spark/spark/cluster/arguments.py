@@ -88,7 +88,7 @@ def takes(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
     ...     return 2 * n
     >>> double("a")
     Traceback (most recent call last):
-    tensorlake_spark.errors.InvalidOptionError: double(n='a'): n is a str; double takes an integer there
+    tensorlake_spark.errors.InvalidOptionError: double(n='a'): n is of type str; double takes an integer there
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -105,7 +105,7 @@ def takes(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 for one in values:
                     if not kind.holds(one):
                         raise InvalidOptionError(
-                            f"{name}({parameter}={one!r:.80}): {parameter} is a {type(one).__name__}; {name} "
+                            f"{name}({parameter}={one!r:.80}): {parameter} is of type {type(one).__name__}; {name} "
                             f"takes {kind.name} there"
                         )
             return function(*args, **kwargs)

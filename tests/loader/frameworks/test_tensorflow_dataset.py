@@ -81,5 +81,5 @@ def test_values_that_it_cannot_take(dataset, value, said):
 
 @pytest.mark.tensorflow
 def test_a_batch_that_is_no_dict(dataset):
-    with pytest.raises(InvalidOptionError, match="a batch that is a int"):
+    with pytest.raises(InvalidOptionError, match="a batch that is of type int"):
         dataset.loader(4, collate=len).tensorflow()

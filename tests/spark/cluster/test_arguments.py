@@ -49,12 +49,12 @@ def test_a_wrong_kind_is_named(name, parameter, spark):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: tf.collect_tensor(3), "collect_tensor(df=3): df is a int; collect_tensor takes a DataFrame of Spark there"),
-        (lambda: tf.tensor_sum(3.5), "tensor_sum(tensor=3.5): tensor is a float; tensor_sum takes a Column or the name of one"),
-        (lambda: tf.tensor_get("t", "a"), "tensor_get(index='a'): index is a str; tensor_get takes an integer there"),
+        (lambda: tf.collect_tensor(3), "collect_tensor(df=3): df is of type int; collect_tensor takes a DataFrame of Spark there"),
+        (lambda: tf.tensor_sum(3.5), "tensor_sum(tensor=3.5): tensor is of type float; tensor_sum takes a Column or the name of one"),
+        (lambda: tf.tensor_get("t", "a"), "tensor_get(index='a'): index is of type str; tensor_get takes an integer there"),
         (lambda: tf.tensor_sum("t", "y"), "takes an integer or a sequence of integers or None there"),
-        (lambda: tf.slice_filter(2.5), "slice_filter(key=2.5): key is a float; slice_filter takes a NumPy key or its text"),
-        (lambda: tf.read_tensor("spark", "a/b", "x"), "read_tensor(spark='spark'): spark is a str; read_tensor takes a SparkSession"),
+        (lambda: tf.slice_filter(2.5), "slice_filter(key=2.5): key is of type float; slice_filter takes a NumPy key or its text"),
+        (lambda: tf.read_tensor("spark", "a/b", "x"), "read_tensor(spark='spark'): spark is of type str; read_tensor takes a SparkSession"),
     ],
 )  # fmt: skip
 def test_what_it_says(call, says):

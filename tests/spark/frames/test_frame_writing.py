@@ -185,7 +185,7 @@ def test_mistakes_are_named(spark, tmp_path):
         write_samples(frame, uri, {**SCHEMA, "more": "int64"})
     with pytest.raises(InvalidOptionError, match=r"df\.drop\('sid'\)"):
         write_samples(spark.read.format("delta").load(uri), uri)
-    with pytest.raises(InvalidOptionError, match="df is a list"):
+    with pytest.raises(InvalidOptionError, match="df is of type list"):
         write_samples([], uri)
     with pytest.raises(TensorLakeError):
         write_samples(frame.limit(0).select(), uri)

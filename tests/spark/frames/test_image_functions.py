@@ -145,5 +145,5 @@ def test_mistakes_are_named():
         resized_column(good, pa.array([1, 1]), pa.array([1, 1]), pa.array(["cubic"] * 2))
     with pytest.raises(InvalidTensorError, match="is not an image"):
         resized(np.zeros((2, 2, 2, 2)), 1, 1, "bilinear")
-    with pytest.raises(InvalidOptionError, match="width is a str"):
+    with pytest.raises(InvalidOptionError, match="width is of type str"):
         tf.image_resize("image", 1, "2")

@@ -99,7 +99,7 @@ def test_mistakes_are_named(spark, ds, tmp_path):
         samples(spark, ds.uri, where="label =")
     with pytest.raises(InvalidOptionError, match="on_error='skip'"):
         samples(spark, ds.uri, on_error="skip")
-    with pytest.raises(InvalidOptionError, match="columns is a str"):
+    with pytest.raises(InvalidOptionError, match="columns is of type str"):
         samples(spark, ds.uri, "label")
     with pytest.raises(TableNotFoundError):
         samples(spark, str(tmp_path / "none"))
