@@ -163,6 +163,6 @@ def part_rows(row_bytes: int, target: int) -> int:
     Examples
     --------
     >>> part_rows(40_000, 64 << 20), part_rows(100, 64 << 20)
-    (4096, 671744)
+    (4096, 667648)
     """
     return max(1, target // max(1, row_bytes) // BLOCK[0]) * BLOCK[0]

@@ -5,11 +5,11 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
+from feature_examples import ALL, files_of
 
 import tensorlake_spark as tl
 from tensorlake_spark.columns.feature_encoding import append_elsewhere, write_elsewhere
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, TensorExistsError
-from tests.support.feature_examples import ALL, files_of
 
 
 class Elsewhere:
