@@ -307,7 +307,7 @@ def _var(
     skip_nan = skip_nan and x.dtype.kind in "fc"
     groups = _groups(x, axis, keepdims, where)
     result_dtype = (np.nanvar if skip_nan else np.var)(np.ones(2, x.dtype), dtype=dtype).dtype
-    if root and (groups.shape or keepdims):
+    if root and (groups.shape or (keepdims and x.ndim)):
         np.sqrt(np.ones(1, result_dtype), out=np.ones(1, result_dtype))  # it refuses integers
     between = _between(x.dtype, dtype)
     values, counts, lengths = groups.values, groups.counts, groups.length

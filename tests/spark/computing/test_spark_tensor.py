@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.computing import result_stream
+from tensorlake_spark.computing.result_stream import ResultStream
 from tensorlake_spark.spark import compute
+from tensorlake_spark.writing import source
 
 DENSE = {
     "var": {"axis": (0, 2), "ddof": 1}, "argmin": {"axis": 1},
@@ -34,6 +37,28 @@ def test_answers_are_those_of_one_process(spark, path, tensor_id, calls):
     view = tl.open(path)[tensor_id].view[3:12]
     for name, options in calls.items():
         same(getattr(some, name)(**options), getattr(view, name)(**options))
+
+
+def test_products_with_sparse_tensors(spark, path):
+    other = tl.SparseTensor.from_dense(np.eye(6, 2))
+    for tensor_id in ("dense", "thin"):
+        some, ref = compute(spark, path, tensor_id), tl.open(path)[tensor_id]
+        same(some.tensordot(other, (1, 0)), ref.tensordot(other, (1, 0)))
+
+
+def test_a_large_answer_is_written_region_by_region(spark, tmp_path, monkeypatch):
+    place = str(tmp_path / "lake")
+    array = np.arange(500 * 800 * 2.0).reshape(500, 800, 2)
+    before = tl.open(place).write("x", array).version
+    monkeypatch.setattr(result_stream, "REGION_BYTES", 1 << 19)
+    monkeypatch.setattr(source, "REGION_BYTES", 1 << 19)
+    monkeypatch.setattr(result_stream, "_AGAIN", 1e9)
+    parts, part = [], ResultStream.part
+    monkeypatch.setattr(ResultStream, "part", lambda x, box: parts.append(box) or part(x, box))
+    ref = compute(spark, place, "x").sum(axis=2, into="sums")
+    assert ref.version == before + 1
+    assert len(parts) > 2
+    np.testing.assert_array_equal(ref[...], array.sum(axis=2))
 
 
 def test_elementwise_results_and_functions_of_numpy(spark, path, arrays):
