@@ -16,7 +16,7 @@ def test_a_place_without_a_table(tmp_path):
 
 def test_a_column_that_is_not_there(tmp_path):
     ds = tl.dataset(tmp_path, {"label": "int32"})
-    with pytest.raises(KeyError, match=r"has no column .lable..*label"):
+    with pytest.raises(KeyError, match=r"has no column .lable..*its columns are label"):
         ds.type_of("lable")
 
 

@@ -105,6 +105,19 @@ def test_a_loader_gives_what_threads_give(ds):
         assert set(os.listdir("/dev/shm")) <= shared
 
 
+def test_a_process_makes_batches_ahead_while_nobody_takes_them(ds):
+    made, pool = batches(ds)  # one process, and four batches ahead
+    with made:
+        taken = iter(made)
+        next(taken)
+        end = time.monotonic() + 60
+        while len(made._results) < 4 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert sorted(made._results) == [1, 2, 3, 4]
+        assert len(list(taken)) == 7
+    pool.close()
+
+
 def test_a_process_that_is_killed(ds):
     made, pool = batches(ds, transforms.dying)
     taken = []

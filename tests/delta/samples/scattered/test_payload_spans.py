@@ -1,4 +1,4 @@
-"""Where the payloads of a column lie in a file, learned row group by row group."""
+"""Where the payloads of a file lie: learned row group by row group, the same as the file itself says."""
 
 import numpy as np
 import pytest
@@ -6,48 +6,43 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.delta.samples.scattered.payload_spans import PayloadSpans
 
-VALUES = np.random.default_rng(0).integers(0, 256, (18, 1 << 20), np.uint8)
-NULL = 5
-
 
 @pytest.fixture
-def spans(place):
-    ds = tl.dataset(place, {"x": tl.types.Tensor("uint8", (1 << 20,))})
-    ds.extend({"x": [None if k == NULL else value for k, value in enumerate(VALUES)]})
-    stored = tl.dataset(place, create=False).parts.stored
-    return PayloadSpans(stored.files[0], stored.leaf(("x", "data")))
+def stored(tmp_path):
+    ds = tl.dataset(tmp_path, {"x": tl.types.Tensor("uint8", (None,)), "k": "int32"})
+    values = [None if k == 3 else np.full(700_000 + k, k, np.uint8) for k in range(12)]
+    ds.extend({"x": values, "k": np.arange(12)})
+    return tl.dataset(tmp_path, create=False).parts.stored
 
 
-def payload(spans, row):
-    group = int(spans.file.groups_of(np.array([row]))[0])
-    start = int(spans.starts[row])
-    return bytes(spans.region(group)[start : start + int(spans.lengths[row])])
+def test_only_row_groups_that_are_asked_for_are_learned(stored):
+    file, leaf = stored.files[0], stored.leaf(("x", "data"))
+    assert len(file.starts) > 3
+    spans = PayloadSpans(file, leaf)
+    assert (spans.lengths == -1).all()
+    rows = np.array([11, 0, 11])
+    groups = file.groups_of(rows)
+    assert spans.learn(groups, True)
+    assert spans.lengths[rows].tolist() == [700_011, 700_000, 700_011]
+    middle = int(file.starts[1])
+    assert spans.lengths[middle] == -1
+    for row, group in zip(rows.tolist(), groups.tolist(), strict=True):
+        start, length = file.place(row, leaf)
+        assert (int(spans.firsts[group] + spans.starts[row]), int(spans.lengths[row])) == (
+            start,
+            length,
+        )
+        first = int(spans.starts[row])
+        assert set(bytes(spans.region(group)[first : first + length])) == {row}
 
 
-@pytest.mark.both_stores
-def test_payloads_lie_where_it_says_and_a_null_has_no_length(spans):
-    rows = np.array([17, 0, NULL, 8, 8])
-    assert spans.learn(spans.file.groups_of(rows), keeps_pages=False)
-    assert spans.lengths[NULL] == -1
-    for row in (17, 0, 8):
-        assert payload(spans, row) == VALUES[row].tobytes()
-
-
-def test_only_the_row_groups_that_are_asked_for_are_learned_and_each_once(spans, monkeypatch):
-    looked, inner = [], spans.file.spans
-    monkeypatch.setattr(
-        spans.file, "spans", lambda group, *rest: looked.append(group) or inner(group, *rest)
-    )
-    last = len(spans.sizes) - 1
-    for groups in ([last, last], [last], [0, last]):
-        assert spans.learn(np.array(groups), keeps_pages=True)
-    assert looked == [last, 0]
-    assert np.flatnonzero(spans.sizes).tolist() == [0, last]
-
-
-def test_a_region_that_is_given_back_is_no_longer_in_use_and_can_be_read_again(spans):
-    assert spans.learn(np.array([0]), keeps_pages=True)
-    spans.regions[0], spans.used[0] = spans.region(0), 1
+def test_all_rows_with_a_null_and_what_is_given_back(stored):
+    file = stored.files[0]
+    spans = PayloadSpans(file, stored.leaf(("x", "data")))
+    groups = file.groups_of(np.arange(12))
+    assert spans.learn(groups, False)
+    assert spans.lengths.tolist() == [-1 if k == 3 else 700_000 + k for k in range(12)]
+    assert spans.nbytes == 12 * 16
+    spans.regions[0], spans.used[0] = spans.region(0), 5
     assert spans.give_back(0) == spans.sizes[0]
     assert (spans.regions[0], spans.used[0]) == (None, 0)
-    assert payload(spans, 0) == VALUES[0].tobytes()
