@@ -178,8 +178,9 @@ def by_rows(
 
 
 def _called(one: Callable[..., Any], row: Sequence[Any], i: int | None) -> Any:
-    if any(value is None for value in row):
-        return None
+    for value in row:  # `in` would compare arrays
+        if value is None:
+            return None
     try:
         return one(*row)
     except (ArithmeticError, IndexError, TypeError, ValueError, MemoryError) as error:

@@ -93,6 +93,9 @@ def reals(x: Any) -> Array:
 _EXACT = 1 << 36
 """The sum of so many numbers of 16 bits is exact as a float."""
 
+_NARROW = (1 << 31) // 255
+"""The sum of so many numbers of 8 bits fits into 32."""
+
 
 def mean(x: Array, axis: Axes = None) -> Any:
     """Return the mean; of nothing it is NaN.
@@ -103,7 +106,10 @@ def mean(x: Array, axis: Axes = None) -> Any:
     1.5
     """
     if x.size and x.dtype.kind in "iu" and x.itemsize <= 2 and x.size < _EXACT:
-        sums = np.add.reduce(x, axis=axis, dtype=np.int64)  # as exact as floats, and faster
+        narrow = x.itemsize == 1 and x.size <= _NARROW
+        sums = np.add.reduce(
+            x, axis=axis, dtype=np.int32 if narrow else np.int64
+        )  # exact, and faster than floats
         return np.true_divide(sums, x.size // max(1, np.size(sums)))
     if x.size:
         return np.mean(x, axis=axis)

@@ -206,3 +206,9 @@ def test_means_of_parts_are_those_of_numpy(dtype, axis):
     assert np.asarray(found).dtype == np.asarray(wanted).dtype
     rows = whole.reshape(9, -1)
     assert np.array_equal(mean(rows, 1), np.mean(rows, axis=1))
+
+
+@pytest.mark.parametrize("value", [np.uint8(255), np.int8(-128)])
+def test_sums_of_many_small_numbers_do_not_wrap_around(value):
+    for count in (1 << 23, (1 << 31) // 255, (1 << 31) // 255 + 3):
+        assert mean(np.full(count, value)) == value
