@@ -22,6 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -153,9 +154,26 @@ def machine() -> dict[str, Any]:
 
 
 def load_packages(module: str) -> None:
-    """Import an engine before it is timed, and pandas, which pyarrow imports at the first conversion of a process."""
+    """Import an engine before it is timed, and pandas, which pyarrow imports at the first conversion of a process.
+
+    With ``TENSORLAKE_KERNELS=fast`` our compiled loops are loaded too: those of the peers come with their import.
+    """
     import_module(module)
     import_module("pandas")
+    if module == "tensorlake_spark" and os.environ.get("TENSORLAKE_KERNELS") == "fast":
+        load_loops()
+
+
+def load_loops() -> None:
+    """Have the loops that blocks and sparse rows go through taken from numba's cache, or compiled where it has none."""
+    from tensorlake_spark.kernel_switch import compiled
+
+    room = "tensorlake_spark.layouts.kernels"
+    for itemsize, encodes in product((1, 2, 4, 8), (True, False)):
+        for loop in ("plain", "lines", "rows", "lorenzo"):
+            compiled(f"{room}.dense", loop, itemsize, encodes, nbytes=0)
+    for loop in ("pick", "unravel"):
+        compiled(f"{room}.sparse", loop, nbytes=0)
 
 
 class Benchmark(ABC):

@@ -48,6 +48,16 @@ def test_the_order_is_the_stable_one(numbers, runs):
     assert (found == np.sort(places)).all()
 
 
+@pytest.mark.parametrize(("runs", "length"), [(2, 500), (300, 100), (500, 3)])
+def test_runs_are_merged_in_the_stable_order(runs, length):
+    places = np.random.default_rng(0).integers(0, 2**40, (runs, length))
+    places[:, 0] = 7  # equal in all runs
+    places = np.sort(places, axis=1).reshape(-1)
+    found, by = c.sort_places(places)
+    assert by.tolist() == np.argsort(places, kind="stable").tolist()
+    assert (found == np.sort(places)).all()
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-9, 9))))
 def test_elements_that_share_a_place_are_combined(elements):
     coords = np.array([e[:2] for e in elements], np.int64).reshape(-1, 2).T

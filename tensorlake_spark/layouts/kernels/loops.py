@@ -239,20 +239,24 @@ def take_lorenzo(
     turned = np.empty((2, rows, columns), words.dtype)
     row = np.empty(columns, words.dtype)
     for i in range(planes):
-        here, behind = turned[i % 2], turned[1 - i % 2]
         for j in range(rows):
-            here[j] = words[i, j]
+            here = turned[i % 2, j]
+            here[:] = words[i, j]
             if ordered:
-                _turn(here[j])
-            row[:] = here[j]
-            if j:
-                for k in range(columns):
-                    row[k] -= here[j - 1, k]
-            if i:
-                for k in range(columns):
-                    row[k] -= behind[j, k]
+                _turn(here)
+            above, behind, corner = (
+                turned[i % 2, j - 1],
+                turned[1 - i % 2, j],
+                turned[1 - i % 2, j - 1],
+            )
             if i and j:
                 for k in range(columns):
-                    row[k] += behind[j - 1, k]
+                    row[k] = here[k] - above[k] - behind[k] + corner[k]
+            elif i or j:
+                near = above if j else behind
+                for k in range(columns):
+                    row[k] = here[k] - near[k]
+            else:
+                row[:] = here
             _differ(row)
             _store(row, zigzag, shuffled, (i * rows + j) * columns, flat, plain)
