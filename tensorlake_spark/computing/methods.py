@@ -51,7 +51,14 @@ class Computing(ABC):
         return mapped.computed()
 
     def sum(
-        self, axis: Any = None, dtype: Any = None, keepdims: bool = False, into: str | None = None
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        into: str | None = None,
+        *,
+        initial: Any = None,
+        where: Any = True,
     ) -> Any:
         """Return the sum over axes, as `numpy.sum`.
 
@@ -65,11 +72,17 @@ class Computing(ABC):
             Whether the axes stay, with length 1.
         into : str, optional
             Id of a new tensor that the result becomes.
+        initial : scalar, optional
+            What the sum begins with.
+        where : array_like or SparseTensor of bool
+            Which elements take part. It is in memory, and broadcasts to the shape.
 
         Raises
         ------
         AxisError
             If there is no such axis.
+        InvalidTensorError, UnsupportedDtypeError
+            If `where` does not broadcast to the shape, or is not of bools.
         TensorExistsError
             If the lake has a tensor of the id `into`.
 
@@ -80,26 +93,52 @@ class Computing(ABC):
         >>> ref = lake.write("x", np.arange(6).reshape(2, 3))
         >>> ref.sum(), ref.view[:, 1:].sum(axis=0)
         (np.int64(15), array([5, 7]))
+        >>> ref.sum(axis=1, where=[True, False, True])
+        array([2, 8])
         """
-        return self._reduced("sum", axis, keepdims, into, dtype=dtype)
+        return self._reduced("sum", axis, keepdims, into, initial=initial, where=where, dtype=dtype)
 
     def nansum(
-        self, axis: Any = None, dtype: Any = None, keepdims: bool = False, into: str | None = None
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        into: str | None = None,
+        *,
+        initial: Any = None,
+        where: Any = True,
     ) -> Any:
         """Return the sum of what is not NaN, as `numpy.nansum`; see `sum`."""
-        return self._reduced("nansum", axis, keepdims, into, dtype=dtype)
+        return self._reduced(
+            "nansum", axis, keepdims, into, initial=initial, where=where, dtype=dtype
+        )
 
     def prod(
-        self, axis: Any = None, dtype: Any = None, keepdims: bool = False, into: str | None = None
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        into: str | None = None,
+        *,
+        initial: Any = None,
+        where: Any = True,
     ) -> Any:
         """Return the product over axes, as `numpy.prod`; see `sum`."""
-        return self._reduced("prod", axis, keepdims, into, dtype=dtype)
+        return self._reduced(
+            "prod", axis, keepdims, into, initial=initial, where=where, dtype=dtype
+        )
 
     def mean(
-        self, axis: Any = None, dtype: Any = None, keepdims: bool = False, into: str | None = None
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        into: str | None = None,
+        *,
+        where: Any = True,
     ) -> Any:
         """Return the mean over axes, as `numpy.mean`; see `sum`."""
-        return self._reduced("mean", axis, keepdims, into, dtype=dtype)
+        return self._reduced("mean", axis, keepdims, into, where=where, dtype=dtype)
 
     def var(
         self,
@@ -108,9 +147,11 @@ class Computing(ABC):
         ddof: float = 0,
         keepdims: bool = False,
         into: str | None = None,
+        *,
+        where: Any = True,
     ) -> Any:
         """Return the variance over axes, as `numpy.var`; `ddof` is taken from the number of elements. See `sum`."""
-        return self._reduced("var", axis, keepdims, into, dtype=dtype, ddof=ddof)
+        return self._reduced("var", axis, keepdims, into, where=where, dtype=dtype, ddof=ddof)
 
     def std(
         self,
@@ -119,39 +160,87 @@ class Computing(ABC):
         ddof: float = 0,
         keepdims: bool = False,
         into: str | None = None,
+        *,
+        where: Any = True,
     ) -> Any:
         """Return the standard deviation over axes, as `numpy.std`; see `var`."""
-        return self._reduced("std", axis, keepdims, into, dtype=dtype, ddof=ddof)
+        return self._reduced("std", axis, keepdims, into, where=where, dtype=dtype, ddof=ddof)
 
-    def min(self, axis: Any = None, keepdims: bool = False, into: str | None = None) -> Any:
+    def min(
+        self,
+        axis: Any = None,
+        keepdims: bool = False,
+        into: str | None = None,
+        *,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
         """Return the smallest element over axes, NaN if there is one, as `numpy.min`; see `sum`.
 
         Raises
         ------
         ValueError
-            NumPy's own, if there is no element.
+            NumPy's own, if there is no element, or if there is a `where` without an `initial`.
         """
-        return self._reduced("min", axis, keepdims, into)
+        return self._reduced("min", axis, keepdims, into, initial=initial, where=where)
 
-    def max(self, axis: Any = None, keepdims: bool = False, into: str | None = None) -> Any:
+    def max(
+        self,
+        axis: Any = None,
+        keepdims: bool = False,
+        into: str | None = None,
+        *,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
         """Return the largest element over axes, NaN if there is one, as `numpy.max`; see `min`."""
-        return self._reduced("max", axis, keepdims, into)
+        return self._reduced("max", axis, keepdims, into, initial=initial, where=where)
 
-    def nanmin(self, axis: Any = None, keepdims: bool = False, into: str | None = None) -> Any:
+    def nanmin(
+        self,
+        axis: Any = None,
+        keepdims: bool = False,
+        into: str | None = None,
+        *,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
         """Return the smallest element that is not NaN, as `numpy.nanmin`; see `min`."""
-        return self._reduced("nanmin", axis, keepdims, into)
+        return self._reduced("nanmin", axis, keepdims, into, initial=initial, where=where)
 
-    def nanmax(self, axis: Any = None, keepdims: bool = False, into: str | None = None) -> Any:
+    def nanmax(
+        self,
+        axis: Any = None,
+        keepdims: bool = False,
+        into: str | None = None,
+        *,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
         """Return the largest element that is not NaN, as `numpy.nanmax`; see `min`."""
-        return self._reduced("nanmax", axis, keepdims, into)
+        return self._reduced("nanmax", axis, keepdims, into, initial=initial, where=where)
 
-    def any(self, axis: Any = None, keepdims: bool = False, into: str | None = None) -> Any:
+    def any(
+        self,
+        axis: Any = None,
+        keepdims: bool = False,
+        into: str | None = None,
+        *,
+        where: Any = True,
+    ) -> Any:
         """Return whether an element is not zero, over axes, as `numpy.any`; see `sum`."""
-        return self._reduced("any", axis, keepdims, into)
+        return self._reduced("any", axis, keepdims, into, where=where)
 
-    def all(self, axis: Any = None, keepdims: bool = False, into: str | None = None) -> Any:
+    def all(
+        self,
+        axis: Any = None,
+        keepdims: bool = False,
+        into: str | None = None,
+        *,
+        where: Any = True,
+    ) -> Any:
         """Return whether no element is zero, over axes, as `numpy.all`; see `sum`."""
-        return self._reduced("all", axis, keepdims, into)
+        return self._reduced("all", axis, keepdims, into, where=where)
 
     def count_nonzero(
         self, axis: Any = None, keepdims: bool = False, into: str | None = None
@@ -345,10 +434,10 @@ class Computing(ABC):
             return np.dot(*inputs, **options)
         if method == "__call__" and "out" not in options and "where" not in options:
             return self._mapped(ufunc, inputs, options, None)
-        known = set(options) <= {"axis", "dtype", "keepdims"}
-        if method == "reduce" and ufunc in _REDUCTIONS and known:
+        name = _REDUCTIONS.get(ufunc) if method == "reduce" else None
+        if name and {*options} <= {*inspect.signature(getattr(Computing, name)).parameters}:
             options.setdefault("axis", 0)
-            return getattr(self, _REDUCTIONS[ufunc])(
+            return getattr(self, name)(
                 **{k: v for k, v in options.items() if v is not None or k == "axis"}
             )
         what = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
@@ -433,7 +522,7 @@ def _operand(x: Any) -> Any:
     return np.asarray(x)
 
 
-_REDUCTIONS = {
+_REDUCTIONS: dict[np.ufunc, str] = {
     np.add: "sum",
     np.multiply: "prod",
     np.minimum: "min",

@@ -44,11 +44,20 @@ def test_norms_shapes_and_reductions_of_ufuncs(ref, array):
     assert np.maximum.reduce(ref, axis=None) == array.max()
 
 
+def test_functions_and_ufuncs_take_masks(ref, array):
+    mask = array > 0
+    assert np.array_equal(np.sum(ref, axis=0, where=mask), np.sum(array, axis=0, where=mask))
+    assert np.max(ref, initial=-9, where=mask[0]) == np.max(array, initial=-9, where=mask[0])
+    found = np.maximum.reduce(ref, axis=1, initial=2, where=mask)
+    assert np.array_equal(found, np.maximum.reduce(array, axis=1, initial=2, where=mask))
+    assert np.add.reduce(ref, axis=None, initial=3) == array.sum() + 3
+
+
 @pytest.mark.parametrize(
     "call",
     [
         lambda x: np.sort(x),
-        lambda x: np.sum(x, where=np.ones((6, 5), bool)),
+        lambda x: np.count_nonzero(x.view[0], axis=0) + np.logical_or.reduce(x, initial=True),
         lambda x: np.sum(x, out=np.zeros(())),
         lambda x: np.add.accumulate(x),
         lambda x: np.add(x, 1, out=np.zeros((6, 5))),

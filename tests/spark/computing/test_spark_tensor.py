@@ -39,6 +39,15 @@ def test_answers_are_those_of_one_process(spark, path, tensor_id, calls):
         same(getattr(some, name)(**options), getattr(view, name)(**options))
 
 
+@pytest.mark.parametrize("tensor_id", ["dense", "thin", "twice"])
+def test_masks_travel_to_tasks(spark, path, arrays, tensor_id):
+    some = compute(spark, path, tensor_id, "3:12")
+    mask = np.random.default_rng(2).random((6, 1)) < 0.5
+    found = some.mean(axis=(0, 1), where=mask)
+    want = arrays[tensor_id][3:12].mean(axis=(0, 1), where=mask)
+    np.testing.assert_allclose(np.asarray(getattr(found, "todense", lambda: found)()), want, 1e-5)
+
+
 def test_products_with_sparse_tensors(spark, path):
     other = tl.SparseTensor.from_dense(np.eye(6, 2))
     for tensor_id in ("dense", "thin"):
