@@ -14,6 +14,7 @@ from tensorlake_spark.computing.mapping import Mapped
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations import contractions
 from tensorlake_spark.computing.operations.block_reductions import norm_axes, reduction
+from tensorlake_spark.computing.operations.first_indices import first_index
 from tensorlake_spark.computing.operations.index_searches import NonzeroSearch, search
 from tensorlake_spark.computing.result_stream import stream_of
 from tensorlake_spark.computing.thread_runner import compute
@@ -302,6 +303,33 @@ class Computing(ABC):
     ) -> Any:
         """Return where the first smallest element is, as `numpy.argmin`; see `argmax`."""
         return self._computed(search(self._stored, "argmin", axis, keepdims), into)
+
+    def first_index(
+        self,
+        condition: Any,
+        axis: int | None = None,
+        keepdims: bool = False,
+        into: str | None = None,
+    ) -> Any:
+        """Return the first index along an axis at which a condition holds, in C order of all without one; -1 for none.
+
+        Parameters
+        ----------
+        condition : (str, value) or callable
+            A comparison, such as ``(">", 3)``, or a function that takes an array of values and returns a bool for
+            each, such as `numpy.isnan`.
+        axis, keepdims, into
+            As for `argmax`.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> lake = tl.open(tempfile.mkdtemp())
+        >>> lake.write("x", np.array([[3, 9, 4], [5, 2, 5]])).first_index((">", 5), axis=1)
+        array([ 1, -1])
+        """
+        fold = first_index(self._stored, condition, axis, keepdims)
+        return self._computed(fold, into)
 
     def nonzero(self) -> tuple[Array, ...]:
         """Return the indices of elements that are not zero, an array for each axis, as `numpy.nonzero`."""
