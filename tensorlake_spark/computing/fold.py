@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.reducing.reduction_mask import Mask
 
 Array = np.ndarray[Any, Any]
 
@@ -94,11 +95,14 @@ class AxesFold(Fold[Partial]):
         Those that are reduced, ascending.
     keepdims : bool
         Whether they stay, with length 1.
+    mask : Mask, optional
+        Which elements take part, by default all.
     """
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]
     keepdims: bool
+    mask: Mask | None = None
 
     @property
     def answer_shape(self) -> tuple[int, ...]:
@@ -114,4 +118,5 @@ class AxesFold(Fold[Partial]):
         key = tuple(slice(None) if k in self.axes else side for k, side in enumerate(sides))
         fold: Any = self
         lengths = (n if k in self.axes else len(range(n)[key[k]]) for k, n in enumerate(self.shape))
-        return key, replace(fold, shape=tuple(lengths))
+        cut = {} if self.mask is None else {"mask": self.mask.part(key)}
+        return key, replace(fold, shape=tuple(lengths), **cut)

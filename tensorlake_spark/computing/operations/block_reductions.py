@@ -16,6 +16,7 @@ from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.accumulation import accumulate, has_loop
 from tensorlake_spark.computing.operations.element_reductions import ElementReduction
 from tensorlake_spark.computing.operations.reduction_kernels import (
+    Count,
     IntegerMoments,
     Kernel,
     Moments,
@@ -28,17 +29,24 @@ from tensorlake_spark.computing.operations.tiles import (
     Tiles,
     by_slabs,
     gathered,
+    pieces,
     unite,
     whole,
 )
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.ops.numpy_arguments import axes_of
+from tensorlake_spark.ops.reducing.reduction_mask import Mask
 
 Array = np.ndarray[Any, Any]
 
 
 def reduction(
-    stored: Stored, name: str, axis: Any = None, keepdims: bool = False, **options: Any
+    stored: Stored,
+    name: str,
+    axis: Any = None,
+    keepdims: bool = False,
+    where: Any = True,
+    **options: Any,
 ) -> Fold[Any]:
     """Return the fold of a reduction.
 
@@ -52,26 +60,36 @@ def reduction(
         As NumPy takes it.
     keepdims : bool
         Whether reduced axes stay, with length 1.
+    where : array_like or Elements of bool
+        Which elements take part; it broadcasts to the shape of what is reduced.
     options
-        Those of the function of NumPy: ``dtype``, ``ddof``, ``ord``.
+        Those of the function of NumPy: ``dtype``, ``ddof``, ``initial``, ``ord``.
 
     Raises
     ------
     AxisError
         If there is no such axis. ValueError for one that is given twice.
+    UnsupportedDtypeError, InvalidTensorError
+        If `where` is not of bools, or does not broadcast to the shape.
     TypeError, ValueError
         NumPy's own, where it does not reduce the dtype, or nothing at all.
     """
     shape = stored.shape
+    mask = None if where is True else Mask.of(where, shape)
     axes = reduced_axes(axis, len(shape))
     count = math.prod(shape[k] for k in axes)
     kernel = KERNELS[name](stored.dtype, count, **options)
     is_scalar = axis is None and not keepdims
     kept: list[int] = [n for k, n in enumerate(shape) if k not in axes]
-    if not count and 0 not in kept:
-        _refuse_nothing(name, stored.dtype)
+    if mask is not None:
+        _refuse_mask(name, stored.dtype, **options)
+        kernel = kernel.moments if isinstance(kernel, IntegerMoments) else kernel
+    elif not count and 0 not in kept:
+        _refuse_nothing(name, stored.dtype, **options)
+    elif not count and not _has_start(kernel):
+        kernel.start(np.empty(0, stored.dtype), (0,))  # NumPy's own error
     make = ElementReduction if stored.is_sparse else BlockReduction
-    return make(kernel, shape, axes, keepdims, is_scalar)
+    return make(kernel, shape, axes, keepdims, is_scalar, mask)
 
 
 def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -101,6 +119,8 @@ class BlockReduction(AxesFold[Tiles]):
         Whether they stay, with length 1.
     is_scalar : bool
         Whether the answer is a scalar.
+    mask : Mask, optional
+        Which elements take part, by default all.
     """
 
     kernel: Kernel
@@ -108,14 +128,27 @@ class BlockReduction(AxesFold[Tiles]):
     axes: tuple[int, ...]
     keepdims: bool = False
     is_scalar: bool = False
+    mask: Mask | None = None
 
     def map(self, place: Place, block: Block) -> Tiles:
         dense = cast("Array", block)
+        if not dense.size:
+            lengths = (n for k, n in enumerate(dense.shape) if k not in self.axes)
+            return self._tiles(place, self.kernel.blank(tuple(lengths)))
+        if self.mask is None:
+            return self._tiles(place, by_slabs(self.kernel.start, dense, self.axes))
+        found = self.combine_all(
+            self._tiles(where, self.kernel.start(piece, self.axes, self.mask.at(where)))
+            for where, piece in pieces(place, dense)
+        )
+        return cast("Tiles", found)
+
+    def _tiles(self, place: Place, state: State) -> Tiles:
         kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
-        return Tiles.of(self._kept, kept, by_slabs(self.kernel.start, dense, self.axes))
+        return Tiles.of(self._kept, kept, state)
 
     def add(self, partial: Tiles | None, place: Place, block: Block) -> Tiles:
-        dense, loop = cast("Array", block), self.kernel.loop
+        dense, loop = cast("Array", block), "" if self.mask is not None else self.kernel.loop
         if has_loop(loop, dense, self.axes, self.kernel.blank((0,))):
             kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
 
@@ -132,7 +165,10 @@ class BlockReduction(AxesFold[Tiles]):
 
     def finish(self, partial: Tiles | None) -> Any:
         state = self.kernel.blank(self._kept) if partial is None else whole(partial, self.kernel)
-        found = self.kernel.finish(state, math.prod(self.shape[k] for k in self.axes))
+        count = math.prod(self.shape[k] for k in self.axes)
+        found = self.kernel.finish(
+            state, count if self.mask is None else self.mask.counts(self.axes)
+        )
         if self.keepdims:
             found = np.expand_dims(found, self.axes)
         return found[()] if not found.ndim else found
@@ -142,11 +178,25 @@ class BlockReduction(AxesFold[Tiles]):
         return tuple(n for k, n in enumerate(self.shape) if k not in self.axes)
 
 
-def _refuse_nothing(name: str, dtype: np.dtype[Any]) -> None:
+def _has_start(kernel: Kernel) -> bool:
+    """Return whether something is reduced of nothing: extremes have no such value, if none is given."""
+    if not isinstance(kernel, UfuncKernel) or kernel.ufunc.identity is not None:
+        return True
+    return kernel.initial is not None
+
+
+def _refuse_nothing(name: str, dtype: np.dtype[Any], /, **options: Any) -> None:
     """Raise or warn as NumPy does where nothing is reduced."""
     function = getattr(np, name, None)
     if function is not None:
-        function(np.empty(0, dtype))
+        function(np.empty(0, dtype), **options)
+
+
+def _refuse_mask(name: str, dtype: np.dtype[Any], /, **options: Any) -> None:
+    """Raise as NumPy does where a mask may choose nothing: of extremes it wants an `initial`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        getattr(np, name)(np.zeros(1, dtype), where=np.array([False]), **options)
 
 
 def _made(
@@ -158,9 +208,8 @@ def _made(
         result = _dtype_of(function, of, **options)
         wide = np.dtype(computed) if computed else _computed(result, options.get("dtype"))
         counts = ufunc is np.add and of.kind in "iub" and wide.kind in "iu" and prepare is None
-        return UfuncKernel(
-            ufunc, wide, result, prepare, held=narrow(of, count, wide) if counts else None
-        )
+        held = narrow(of, count, wide) if counts else None
+        return UfuncKernel(ufunc, wide, result, prepare, held=held, initial=options.get("initial"))
 
     return make
 
@@ -181,9 +230,14 @@ def _computed(result: np.dtype[Any], asked: Any) -> np.dtype[Any]:
 
 def _mean(of: np.dtype[Any], count: int, /, **options: Any) -> Kernel:
     result = _dtype_of(np.mean, of, **options)
-    return UfuncKernel(
-        np.add, _computed(result, options.get("dtype")), result, None, np.true_divide
-    )
+    return UfuncKernel(np.add, _computed(result, options.get("dtype")), result, None, _divided)
+
+
+def _divided(found: Array, count: Count) -> Array:
+    """Return means of sums, with NumPy's warning where a mask chooses nothing."""
+    if not isinstance(count, int) and not np.all(count):
+        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
+    return np.asarray(np.true_divide(found, count))
 
 
 def _var(
@@ -200,15 +254,15 @@ def _var(
 
 
 def _extreme(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Kernel]:
-    def make(dtype: np.dtype[Any], count: int) -> Kernel:
-        _dtype_of(function, dtype)
+    def make(dtype: np.dtype[Any], count: int, /, **options: Any) -> Kernel:
+        _dtype_of(function, dtype, **options)
         after = _warned if ufunc in (np.fmin, np.fmax) else None
-        return UfuncKernel(ufunc, dtype, dtype, None, after)
+        return UfuncKernel(ufunc, dtype, dtype, None, after, initial=options.get("initial"))
 
     return make
 
 
-def _warned(found: Array, count: int) -> Array:
+def _warned(found: Array, count: Count) -> Array:
     """Warn as NumPy does where all of a slice is NaN."""
     if found.dtype.kind in "fc" and np.isnan(found).any():
         warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
@@ -249,7 +303,7 @@ def _norm(dtype: np.dtype[Any], count: int, **options: Any) -> Kernel:
     )
 
 
-def _root(found: Array, count: int) -> Array:
+def _root(found: Array, count: Count) -> Array:
     return np.sqrt(found)
 
 
@@ -262,7 +316,7 @@ def _power(exponent: float, values: Array) -> Array:
         return np.asarray(_absolute(values) ** exponent)
 
 
-def _unpower(exponent: float, found: Array, count: int) -> Array:
+def _unpower(exponent: float, found: Array, count: Count) -> Array:
     return np.asarray(found ** (1 / exponent))
 
 

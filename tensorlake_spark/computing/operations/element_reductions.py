@@ -12,8 +12,10 @@ import numpy as np
 from tensorlake_spark.computing.fold import AxesFold, Block, Place
 from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, tables
 from tensorlake_spark.computing.operations.reduction_kernels import Kernel
-from tensorlake_spark.indexing.coords import ravel, sort_places
+from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.ops.elements import Elements, elements_at
+from tensorlake_spark.ops.lookup import look_up
+from tensorlake_spark.ops.reducing.reduction_mask import Mask
 
 Array = np.ndarray[Any, Any]
 
@@ -64,9 +66,14 @@ class ElementReduction(AxesFold[Cells]):
     axes: tuple[int, ...]
     keepdims: bool = False
     is_scalar: bool = False
+    mask: Mask | None = None
 
     def map(self, place: Place, block: Block) -> Cells:
         some = cast("Elements", block)
+        if self.mask is not None:
+            chosen = self.mask.of_elements(some.coords)
+            places, values = some.places[chosen], some.values[chosen]
+            some = Elements._trusted(None, values, some.shape, places)
         if not some.nnz:
             return Cells([])
         cells, values = kept_places(some, self.axes), some.values
@@ -93,9 +100,11 @@ class ElementReduction(AxesFold[Cells]):
 
     def finish(self, partial: Cells | None) -> Any:
         kept = [n for k, n in enumerate(self.shape) if k not in self.axes]
-        total = math.prod(self.shape[k] for k in self.axes)
-        empty = self.kernel.start(np.zeros(min(total, 1), self._dtype), (0,))
-        nothing = self.kernel.finish(empty, min(total, 1))
+        total: Any = math.prod(self.shape[k] for k in self.axes)
+        if self.mask is not None:
+            total = self.mask.counts(self.axes)
+        unstored = self.kernel.with_zeros(self.kernel.blank(np.shape(total)), total)
+        nothing = self.kernel.finish(unstored, total)
         parts = self._merged(partial) if partial is not None else []
         framed = tuple(1 if k in self.axes else n for k, n in enumerate(self.shape))
         shape = framed if self.keepdims else tuple(kept)
@@ -103,19 +112,17 @@ class ElementReduction(AxesFold[Cells]):
             cells, values = np.zeros(0, np.int64), np.zeros(0, nothing.dtype)
         else:
             cells, counts, *state = parts[0]
+            if np.ndim(total):
+                total = look_up(total, unravel(cells, kept))
             done = self.kernel.with_zeros(tuple(state), total - counts)
             values = self.kernel.finish(done, total)
         if not shape:
             return values[0] if len(values) else nothing[()]
-        if nothing:
-            out = np.full(math.prod(shape), nothing)
+        if nothing.any():
+            out = np.broadcast_to(nothing, kept).flatten()
             out[cells] = values
             cells, values = np.arange(len(out)), out
         return elements_at(cells, values, shape)
-
-    @property
-    def _dtype(self) -> np.dtype[Any]:
-        return np.dtype(getattr(self.kernel, "computed", "f8"))
 
     def _merged(self, all_: Cells) -> list[tuple[Array, ...]]:
         """Return parts as one at most, in which each cell has one entry."""

@@ -21,6 +21,7 @@ from tensorlake_spark.computing.operations.tiles import State
 
 Array = np.ndarray[Any, Any]
 Axes = tuple[int, ...]
+Count = int | Array
 
 _LONG_RUN = 16
 _PART = 1 << 14  # elements of an answer that are finished at a time, so that they stay in the cache
@@ -35,8 +36,8 @@ class Kernel(ABC):
         return ""
 
     @abstractmethod
-    def start(self, block: Array, axes: Axes) -> State:
-        """Return the state of a dense block, reduced over axes."""
+    def start(self, block: Array, axes: Axes, mask: Array | None = None) -> State:
+        """Return the state of a dense block, reduced over axes, or of what a mask that broadcasts to it chooses."""
 
     @abstractmethod
     def blank(self, shape: Sequence[int]) -> State:
@@ -67,8 +68,8 @@ class Kernel(ABC):
         """Return a state after zeros that are not stored: so many of them for each entry, no matter where."""
 
     @abstractmethod
-    def finish(self, state: State, count: int) -> Array:
-        """Return the answer of a state that `count` elements were reduced to."""
+    def finish(self, state: State, count: Count) -> Array:
+        """Return the answer of a state that `count` elements were reduced to, each entry as many or all the same."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +88,17 @@ class UfuncKernel(Kernel):
         Takes what was reduced, and the number of elements, to the answer.
     held : dtype, optional
         Integers narrower than `computed` that hold every sum of as many elements as there are: dense states have them.
+    initial : scalar, optional
+        What is reduced together with every entry of the answer.
     """
 
     ufunc: np.ufunc
     computed: np.dtype[Any]
     result: np.dtype[Any]
     prepare: Callable[[Array], Array] | None = None
-    after: Callable[[Array, int], Array] | None = None
+    after: Callable[[Array, Count], Array] | None = None
     held: np.dtype[Any] | None = None
+    initial: Any = None
 
     @property
     def loop(self) -> str:
@@ -108,7 +112,10 @@ class UfuncKernel(Kernel):
     def _prepared(self, values: Array) -> Array:
         return values if self.prepare is None else self.prepare(values)
 
-    def start(self, block: Array, axes: Axes) -> State:
+    def start(self, block: Array, axes: Axes, mask: Array | None = None) -> State:
+        if mask is not None:
+            nothing = np.asarray(identity(self.ufunc, block.dtype)).astype(block.dtype)
+            block = np.where(mask, block, nothing)
         values = self._prepared(block)
         if self.held is not None:
             return (_sum(values, axes, self.held),)
@@ -178,8 +185,11 @@ class UfuncKernel(Kernel):
                 )
             return (np.where(missing > 0, self.ufunc(state[0], zero), state[0]),)
 
-    def finish(self, state: State, count: int) -> Array:
+    def finish(self, state: State, count: Count) -> Array:
         found = state[0]
+        if self.initial is not None:
+            first = np.asarray(self.initial).astype(self.computed)
+            found = self.ufunc(found.astype(self.computed, copy=False), first)
         if self.after is not None:
             with np.errstate(all="ignore"):
                 found = self.after(found, count)
@@ -213,17 +223,24 @@ class Moments(Kernel):
     def _real(self) -> np.dtype[Any]:
         return np.zeros(0, self.computed).real.dtype
 
-    def start(self, block: Array, axes: Axes) -> State:
+    def start(self, block: Array, axes: Axes, mask: Array | None = None) -> State:
         dtype = np.result_type(block.dtype, "f4") if block.dtype.kind in "fc" else self.computed
+        where: Any = True if mask is None else np.broadcast_to(mask, block.shape)
         with np.errstate(all="ignore"):
-            mean = np.asarray(np.add.reduce(block, axis=axes, dtype=dtype, keepdims=True))
-            count = math.prod(block.shape[k] for k in axes)
-            mean = np.true_divide(mean, count, dtype=self.computed, casting="unsafe")
+            mean = np.asarray(
+                np.add.reduce(block, axis=axes, dtype=dtype, keepdims=True, where=where)
+            )
+            count: Any = math.prod(block.shape[k] for k in axes)
+            if mask is not None:
+                count = np.count_nonzero(where, axis=axes, keepdims=True)
+            mean = np.true_divide(mean, np.maximum(count, 1), dtype=self.computed, casting="unsafe")
             apart = np.subtract(block, mean.astype(dtype))
             squares = _square(apart)
-            sums = np.asarray(np.add.reduce(squares, axis=axes, dtype=None))
-        mean = mean.reshape(sums.shape)
-        return np.broadcast_to(np.float64(count), sums.shape), mean, sums
+            sums = np.asarray(np.add.reduce(squares, axis=axes, dtype=None, where=where))
+        counts = np.asarray(count, np.float64)
+        if counts.ndim:
+            counts = counts.reshape(sums.shape)
+        return np.broadcast_to(counts, sums.shape), mean.reshape(sums.shape), sums
 
     def blank(self, shape: Sequence[int]) -> State:
         return np.zeros(shape), np.zeros(shape, self.computed), np.zeros(shape, self._real)
@@ -275,22 +292,24 @@ class Moments(Kernel):
     def with_zeros(self, state: State, missing: Array) -> State:
         n, mean, sums = state
         with np.errstate(all="ignore"):
-            more = _times(_square(mean), n * missing / (n + missing))
-            return n + missing, mean * (n / (n + missing)), sums + more
+            total = np.maximum(n + missing, 1)
+            more = _times(_square(mean), n * missing / total)
+            return n + missing, mean * (n / total), sums + more
 
-    def finish(self, state: State, count: int) -> Array:
+    def finish(self, state: State, count: Count) -> Array:
         self.check(count)
         return self.answer(state[2], count)
 
-    def check(self, count: int) -> None:
+    def check(self, count: Count) -> None:
         """Warn as NumPy does where so many elements are too few."""
-        if count <= self.ddof:
+        if np.any(count <= self.ddof):
             warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
 
-    def answer(self, squares: Array, count: int) -> Array:
+    def answer(self, squares: Array, count: Count) -> Array:
         """Return the answer of sums of squares of what elements are apart from their mean."""
         with np.errstate(all="ignore"):
-            out = np.true_divide(squares, max(count - self.ddof, 0))
+            left = count - self.ddof
+            out = np.true_divide(squares, np.maximum(left, 0) if np.ndim(left) else max(left, 0))
             return np.asarray((np.sqrt(out) if self.is_root else out).astype(self.result))
 
 
@@ -313,7 +332,8 @@ class IntegerMoments(Kernel):
     def loop(self) -> str:
         return "add_moments"
 
-    def start(self, block: Array, axes: Axes) -> State:
+    def start(self, block: Array, axes: Axes, mask: Array | None = None) -> State:
+        block = block if mask is None else np.where(mask, block, block.dtype.type(0))
         sums, squares = self.held
         return _sum(block, axes, sums), _sum(_square(block), axes, squares)
 
@@ -344,7 +364,7 @@ class IntegerMoments(Kernel):
     def with_zeros(self, state: State, missing: Array) -> State:
         return state
 
-    def finish(self, state: State, count: int) -> Array:
+    def finish(self, state: State, count: Any) -> Array:
         self.moments.check(count)
         sums, squares = (array.reshape(-1) for array in state)
         out: Array = np.empty(sums.shape, self.moments.result)

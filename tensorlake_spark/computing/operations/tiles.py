@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ Array = np.ndarray[Any, Any]
 State = tuple[Array, ...]
 """What is known of each element of a tile: arrays of one shape, such as means and sums of squares."""
 
+_PIECE = 2 << 20  # bytes of a block that a mask is laid over at a time
 _SMALL = 1 << 20  # an answer of fewer bytes is put together at once
 
 
@@ -206,3 +207,30 @@ def by_slabs(
     slabs = np.array_split(block, count, axis)
     parts = [compute(slab, axes) for slab in slabs]
     return tuple(np.concatenate(arrays, kept.index(axis)) for arrays in zip(*parts, strict=True))
+
+
+def pieces(place: Place, block: Array) -> Iterator[tuple[Place, Array]]:
+    """Yield parts of a block, and where they lie: each so small that what is computed of it takes little memory.
+
+    Examples
+    --------
+    >>> block = np.zeros((2, 200, 1000))
+    >>> places = [where for where, _ in pieces((slice(4, 6), slice(0, 200), slice(0, 1000)), block)]
+    >>> len(places), places[0][0], places[-1][0]
+    (2, slice(4, 5, None), slice(5, 6, None))
+    """
+    axis = next((k for k, n in enumerate(block.shape) if n > 1), None)
+    if block.nbytes <= _PIECE or axis is None:
+        yield place, block
+        return
+    length = block.shape[axis]
+    step = max(1, _PIECE * length // block.nbytes)
+    for first in range(0, length, step):
+        some, here = slice(first, min(first + step, length)), place[axis]
+        part = (
+            slice(here.start + some.start, here.start + some.stop)
+            if isinstance(here, slice)
+            else here[some]
+        )
+        key = (*(slice(None) for _ in range(axis)), some)
+        yield from pieces((*place[:axis], part, *place[axis + 1 :]), block[key])

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
-from tensorlake_spark.indexing.coords import ravel, sort_places
+from tensorlake_spark.indexing.coords import sort_places
 from tensorlake_spark.ops.csr_matrix import run_sums, split_matrix
 from tensorlake_spark.ops.elements import Elements, elements_at, nonzero, nonzero_elements
-from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.numpy_arguments import axes_of, is_axis_of_scalar
+from tensorlake_spark.ops.reducing.reduction_mask import Mask
 
 Array = np.ndarray[Any, Any]
 
@@ -78,11 +77,12 @@ class Groups:
         if not keepdims:
             self._framed = self.shape
         if self.is_masked:
-            mask = _mask(where, x.shape)
-            chosen = np.broadcast_to(look_up(mask, x.coords), x.values.shape)
+            mask = Mask.of(where, x.shape)
+            chosen = mask.of_elements(x.coords)
             x = Elements._trusted(None, x.values[chosen], x.shape, x.places[chosen])
             if counted:
-                self.length = self._chosen(mask, x.shape)
+                counts = mask.counts(self._reduced)
+                self.length = np.broadcast_to(counts, self.shape).reshape(-1)
         self._x, self.values = x, x.values
         self._order: Array | None = None  # of elements that are not side by side
         self._starts: Array | None = None  # of the groups that are
@@ -100,21 +100,6 @@ class Groups:
         self.values = self.values[self._order]
         self._starts = _runs(cells)
         self._found_cells = cells[self._starts]
-
-    def _chosen(self, mask: Any, shape: tuple[int, ...]) -> Array:
-        """Return how many elements of each cell a mask chooses."""
-        own = (1,) * (len(shape) - mask.ndim) + tuple(mask.shape)
-        if isinstance(mask, Elements):
-            true = mask.values.astype(bool)
-            coords = np.zeros((len(shape), np.count_nonzero(true)), np.int64)
-            coords[len(shape) - mask.ndim :] = mask.coords[:, true]
-            left = tuple(own[k] for k in self._kept)
-            cells = ravel(coords[self._kept], left)
-            counts = np.bincount(cells, minlength=math.prod(left)).reshape(left)
-        else:
-            counts = np.asarray(np.count_nonzero(mask.reshape(own), axis=tuple(self._reduced)))
-        repeats = math.prod(shape[k] for k in self._reduced if own[k] == 1)
-        return np.broadcast_to(counts * repeats, self.shape).reshape(-1)
 
     @property
     def _cells(self) -> Array:
@@ -215,20 +200,6 @@ class Groups:
             coords = self._x.coords[: len(self._kept)].take(self._starts, axis=1)
             return nonzero_elements(coords, found, self.shape, None)
         return elements_at(self._cells, found, self._framed)
-
-
-def _mask(where: Any, shape: tuple[int, ...]) -> Any:
-    """Return a mask that broadcasts to a shape."""
-    mask = where if isinstance(where, Elements) else np.asarray(where)
-    if mask.dtype != bool:
-        raise UnsupportedDtypeError(f"where is an array of bools, not of {mask.dtype}")
-    try:
-        fits = np.broadcast_shapes(mask.shape, shape) == shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise InvalidTensorError(f"where of shape {mask.shape} does not broadcast to {shape}")
-    return mask
 
 
 def _adjacent(x: Elements, kept: int) -> Array:

@@ -107,7 +107,7 @@ def first_index(
     >>> first_index(x, (">", 5)), first_index(x, ("<=", 5), axis=1)
     (np.int64(2), array([0, 0]))
     """
-    holds = _test(condition)
+    holds = predicate_of(condition)
     groups = Groups(x, _axis(axis, x.ndim), keepdims)
     zero = bool(holds(np.zeros(1, x.dtype))[0])
     found = _first(groups, np.flatnonzero(holds(groups.values)))
@@ -220,8 +220,19 @@ def _array(groups: Groups, found: Array, empty: int) -> Any:
     return groups.dense(found, empty)[()]
 
 
-def _test(condition: Any) -> Callable[[Array], Array]:
-    """Return the function that tells for which values a condition holds."""
+def predicate_of(condition: Any) -> Callable[[Array], Array]:
+    """Return the function that tells for which values a condition holds, as `first_index` takes one.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the condition is no function, and no comparison that is known.
+
+    Examples
+    --------
+    >>> predicate_of((">", 3))(np.array([3, 4]))
+    array([False,  True])
+    """
     if callable(condition):
         function = condition
     else:

@@ -98,7 +98,11 @@ def prod(
     groups = Groups(x, axis, keepdims, where)
     empty = _of_nothing(np.prod, groups, dtype=dtype, **_given(initial))
     with np.errstate(all="ignore"):
-        found = groups.reduce(np.multiply, groups.values, empty.dtype)
+        values = groups.values
+        if empty.dtype.kind == "c":
+            # NumPy begins with 1, and a complex 1 times infinity has a part that is NaN.
+            values = values.astype(empty.dtype, copy=False) * empty.dtype.type(1)
+        found = groups.reduce(np.multiply, values, empty.dtype)
         zero = np.zeros((), empty.dtype)
         if empty.dtype.kind in "fc":
             # A factor of zero is met by an infinite one, not by a product that is too large.

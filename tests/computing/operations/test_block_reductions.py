@@ -5,12 +5,13 @@ import warnings
 
 import numpy as np
 import pytest
-from computed import LAYOUTS, array_of, arrays, axes, equal, keys, put
+from computed import LAYOUTS, array_of, arrays, axes, dense, equal, keys, put
 from examples import times
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tensorlake_spark as tl
+from tensorlake_spark.computing.operations import tiles
 from tensorlake_spark.computing.operations.block_reductions import (
     KERNELS,
     norm_axes,
@@ -19,6 +20,8 @@ from tensorlake_spark.computing.operations.block_reductions import (
 )
 from tensorlake_spark.computing.thread_runner import compute, partials
 from tensorlake_spark.errors import UnsupportedFunctionError
+from tensorlake_spark.indexing import Box
+from tensorlake_spark.tensor.sparse import SparseTensor
 
 
 def numpy_of(name):
@@ -59,6 +62,82 @@ def test_a_reduction_is_numpys(shared, data, array, name, layout):
     if np.isscalar(found):
         wanted, found = np.asarray(wanted), np.asarray(found)
     equal(found, wanted)
+
+
+MASKED = sorted({*KERNELS} - {"norm", "count_nonzero"})
+
+
+@given(st.data(), arrays(), st.sampled_from(MASKED), st.sampled_from(LAYOUTS))
+@times(1.5)
+def test_a_reduction_of_what_a_mask_chooses_is_numpys(shared, data, array, name, layout):
+    key = data.draw(keys(array.shape))
+    x = array[key]
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    shape = [data.draw(st.sampled_from((1, n))) for n in x.shape]
+    mask = rng.random(shape[data.draw(st.integers(0, x.ndim)) :]) < 0.6
+    options = {"axis": data.draw(axes(x.ndim)), "keepdims": data.draw(st.booleans()) and x.ndim > 0}
+    if name in ("min", "max", "nanmin", "nanmax", "sum") and data.draw(st.integers(0, 4)):
+        options["initial"] = 1
+    if name in ("var", "std"):
+        options["ddof"] = data.draw(st.integers(0, 2))
+    view = put(shared, array, layout).view[key]
+    wanted = answer_of(numpy_of(name), x, where=mask, **options)
+    where = data.draw(st.sampled_from((mask, SparseTensor.from_dense(mask))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if isinstance(wanted, type):
+            with pytest.raises(wanted):
+                getattr(view, name)(where=where, **options)
+            return
+        found = getattr(view, name)(where=where, **options)
+    equal(np.asarray(found) if np.isscalar(found) else found, np.asarray(wanted))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_mask_is_cut_by_blocks_and_by_regions_of_an_answer(lake, monkeypatch):
+    monkeypatch.setattr(tiles, "_PIECE", 64)
+    array = array_of("f4", (9, 8, 7), 1)
+    mask = array_of("?", (8, 7), 2)
+    for layout in LAYOUTS:
+        view = put(lake, array, layout).view[:, [5, 2, 3]]
+        x, some = array[:, [5, 2, 3]], mask[[5, 2, 3]]
+        for name in ("var", "prod", "mean"):
+            fold = reduction(view._stored, name, 0, where=some)
+            wanted = getattr(np, name)(x, axis=0, where=some)
+            equal(compute(fold, view._stored), wanted)
+            key, part = fold.part(Box((1, 2), (3, 5)))
+            equal(compute(part, view._stored.part(key)), wanted[1:3, 2:5])
+
+
+def test_a_mask_reads_only_the_rows_of_the_view(lake):
+    array = np.arange(24.0).reshape(6, 4)
+    ref = lake.write("x", array, block_shape=(1, 4))
+    seen = []
+    fold = reduction(ref.view[2:4]._stored, "sum", where=array[2:4] > 9)
+    add = type(fold).add
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            type(fold), "add", lambda x, out, at, b: seen.append(b.size) or add(x, out, at, b)
+        )
+        found = compute(fold, ref.view[2:4]._stored)
+    assert (found, sum(seen)) == (array[2:4].sum(where=array[2:4] > 9), 8)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_masks_that_do_not_fit_and_what_a_mask_leaves_empty(lake, layout):
+    array = array_of("f8", (4, 5), 1)
+    ref = put(lake, array, layout)
+    with pytest.raises(tl.InvalidTensorError, match="does not broadcast"):
+        ref.sum(where=np.ones(4, bool))
+    with pytest.raises(tl.UnsupportedDtypeError, match="bools"):
+        ref.sum(where=np.ones(5))
+    with pytest.raises(ValueError, match="initial"):
+        ref.min(where=np.ones(5, bool))
+    with pytest.warns(RuntimeWarning, match="Mean of empty slice"):
+        assert np.isnan(ref.mean(where=False))
+    with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+        assert not np.isfinite(dense(ref.var(axis=0, where=[[True]] * 4, ddof=4))).any()
+    assert ref.sum(where=array > 0, into="some")[()] == array.sum(where=array > 0)
 
 
 @given(st.data(), st.sampled_from(sorted(KERNELS)), st.sampled_from(LAYOUTS))

@@ -50,3 +50,13 @@ def test_axes_that_stay_may_be_any(lake):
         wanted = np.ravel_multi_index(coords[kept], [array.shape[k] for k in kept]) if kept else 0
         assert np.array_equal(kept_places(some, axes), np.broadcast_to(wanted, some.nnz))
     assert run_starts(np.array([], np.int64)).tolist() == []
+
+
+def test_a_deviation_counts_all_zeros_where_nothing_is_stored(lake):
+    array = np.zeros((4, 5))
+    array[0, [1, 3]], array[2, 2] = [3, 2], 1
+    ref = lake.write("x", SparseTensor.from_dense(array), layout="coo")
+    for ddof in (0, 1, 2):
+        found = ref.var(axis=1, ddof=ddof)
+        equal(found, array.var(axis=1, ddof=ddof))
+        assert found.nnz == 2

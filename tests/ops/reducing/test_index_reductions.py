@@ -74,7 +74,7 @@ def test_the_first_index_is_where_a_mask_is_first_true(data, case, sign):
 
 @pytest.mark.parametrize("condition", [3, ("~", 1), (">",), "isnan", None])
 def test_what_is_no_condition_is_refused(condition):
-    with pytest.raises(ValueError, match="is no condition"):
+    with pytest.raises(ValueError, match="is not a condition"):
         tl.SparseTensor([[1]], [2.0], (3,)).first_index(condition)
 
 

@@ -113,3 +113,10 @@ def test_numbers_become_halves_before_they_are_added_up():
     with np.errstate(all="ignore"):
         wanted = dense.sum(axis=1, dtype=np.float16)
         np.testing.assert_array_equal(x.sum(axis=1, dtype=np.float16).todense(), wanted)
+
+
+@pytest.mark.parametrize("values", [[np.inf], [np.inf, 1], [2, np.inf, 3], [-np.inf]])
+def test_a_product_of_a_complex_infinity_begins_with_one_as_numpys_does(values):
+    x = np.array(values, complex)
+    with np.errstate(invalid="ignore"):
+        assert np.array_equal(np.prod(tl.SparseTensor.from_dense(x)), np.prod(x), equal_nan=True)

@@ -39,6 +39,23 @@ def test_answers_are_those_of_one_process(spark, path, tensor_id, calls):
         same(getattr(some, name)(**options), getattr(view, name)(**options))
 
 
+@pytest.mark.parametrize("tensor_id", ["dense", "thin", "twice"])
+def test_masks_travel_to_tasks(spark, path, arrays, tensor_id):
+    some = compute(spark, path, tensor_id, "3:12")
+    mask = np.random.default_rng(2).random((6, 1)) < 0.5
+    found = some.mean(axis=(0, 1), where=mask)
+    want = arrays[tensor_id][3:12].mean(axis=(0, 1), where=mask)
+    np.testing.assert_allclose(np.asarray(getattr(found, "todense", lambda: found)()), want, 1e-5)
+
+
+@pytest.mark.parametrize("tensor_id", ["dense", "thin"])
+def test_first_indices_by_a_function(spark, path, arrays, tensor_id):
+    some = compute(spark, path, tensor_id, "3:12")
+    holds = arrays[tensor_id][3:12] > 20
+    want = np.where(holds.any(axis=0), holds.argmax(axis=0), -1)
+    np.testing.assert_array_equal(some.first_index(lambda x: x > 20, axis=0), want)
+
+
 def test_products_with_sparse_tensors(spark, path):
     other = tl.SparseTensor.from_dense(np.eye(6, 2))
     for tensor_id in ("dense", "thin"):

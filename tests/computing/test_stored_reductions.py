@@ -1,0 +1,61 @@
+"""Reductions of stored tensors as methods: NumPy's answers, and results that go to the lake."""
+
+import numpy as np
+import pytest
+from computed import array_of, dense, put
+
+from tensorlake_spark.errors import InvalidOptionError, TensorExistsError
+
+
+@pytest.fixture
+def array():
+    return array_of("i8", (6, 5), 1)
+
+
+@pytest.fixture
+def ref(lake, array):
+    return lake.write("x", array, block_shape=(2, 3))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "min", "max", "any", "all"])
+def test_methods_give_what_numpy_gives_with_a_mask_too(ref, array, name):
+    start = {"initial": 2} if name in ("min", "max") else {}
+    for axis in (None, 0, -1):
+        assert np.array_equal(getattr(ref, name)(axis=axis), getattr(array, name)(axis=axis))
+        given = {"axis": axis, "where": array[0] % 2 == 0, **start}
+        assert np.array_equal(getattr(ref, name)(**given), getattr(array, name)(**given))
+
+
+def test_the_first_index_where_a_condition_holds(ref, array):
+    for axis in (0, 1):
+        holds = array > 0
+        wanted = np.where(holds.any(axis=axis), holds.argmax(axis=axis), -1)
+        assert np.array_equal(ref.first_index((">", 0), axis=axis), wanted)
+    assert ref.first_index((">", array.max())) == -1
+
+
+def test_a_result_goes_into_the_lake_by_one_commit(lake, ref, array):
+    before = lake.version
+    means = ref.mean(axis=0, into="means")
+    assert (means.id, lake.version) == ("means", before + 1)
+    assert np.array_equal(lake["means"][...], array.mean(axis=0))
+    assert ref.sum(into="total")[()] == array.sum()
+    assert np.array_equal(ref.argwhere(into="where")[...], np.argwhere(array))
+    with pytest.raises(TensorExistsError):
+        ref.max(into="total")
+    with pytest.raises(InvalidOptionError, match="id of a tensor"):
+        ref.max(into=3)
+
+
+def test_sparse_results_are_stored_sparse(lake, array):
+    ref = put(lake, array, "bsgs")
+    found = ref.sum(axis=1, into="sums")
+    assert np.array_equal(dense(found[...]), array.sum(axis=1))
+
+
+def test_a_transaction_takes_no_result(lake, array):
+    with lake.transaction() as tx:
+        ref = tx.write("t", array)
+        with pytest.raises(InvalidOptionError, match="belongs to a transaction"):
+            ref.sum(axis=0, into="sums")
+        assert ref.sum() == array.sum()
