@@ -174,6 +174,9 @@ def load_loops() -> None:
             compiled(f"{room}.dense", loop, itemsize, encodes, nbytes=0)
     for loop in ("pick", "unravel"):
         compiled(f"{room}.sparse", loop, nbytes=0)
+    for itemsize in (1, 2, 4, 8):
+        compiled(f"{room}.timelines", itemsize, nbytes=0)
+    compiled(f"{room}.halves", nbytes=0)
 
 
 class Benchmark(ABC):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from timeline_kernel_law import by_loops
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, UnsupportedDtypeError
@@ -56,6 +57,13 @@ class TestWindow(LayoutLaws):
         if data.draw(st.booleans(), label="big endian"):
             x = x.astype(dtype.newbyteorder(">"))
         return x
+
+
+class TestWindowByLoops(TestWindow):
+    @pytest.fixture(autouse=True)
+    def loops(self):
+        with by_loops():
+            yield
 
 
 def encoded(x, block=None, codec="zstd"):

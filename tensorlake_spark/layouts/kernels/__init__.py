@@ -2,5 +2,5 @@
 
 `kernel_switch` says whether they run. `steps` says what is done to the words of a dense block, which `dense`
 lays out for `loops`. `sparse` does so for elements of sparse rows and `sparse_loops`. `bits` has the loops of bins and
-nibbles. numba compiles all loops. May import ``kernel_switch`` and ``errors``.
+nibbles, `timelines` those of samples that slide, `halves` that of floats in two halves. numba compiles all loops. May import ``kernel_switch`` and ``errors``.
 """

@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.kernel_switch import compiled
+
 Array = np.ndarray[Any, Any]
+
+HALVES = "tensorlake_spark.layouts.kernels.halves"
+"""What `kernel_switch` loads for halves."""
+
+SHORT = 16 << 10
+"""Bytes of floats below which NumPy is as fast as a call of a compiled loop."""
 
 _INFINITY = 0x7F80
 
@@ -41,6 +49,12 @@ def part(values: Array) -> tuple[Array, Array] | None:
 
 def join(upper: Array, lower: Array) -> Array:
     """Return the float32 that `part` parted, bit by bit."""
+    if 2 * upper.nbytes > SHORT:
+        loops = compiled(HALVES, nbytes=2 * upper.nbytes)
+        if loops is not None:
+            out = np.empty(upper.shape, np.float32)
+            loops.join(upper.reshape(-1), lower.reshape(-1), out.reshape(-1).view(np.uint32))
+            return out
     bits = upper.astype(np.uint32)
     # A lower half of 0x8000 and more belongs to the number before, where the upper half was rounded up.
     bits -= (lower >> np.uint16(15)) & ((upper & np.uint16(0x7FFF)) <= _INFINITY)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.coding.buffers import pack_ints, unpack_ints
 from tensorlake_spark.layouts.coding.integer_sequences import fold, join, split, unfold
@@ -23,6 +24,12 @@ _FAR = 1 << 40  # no place on a timeline, and no row, is as far as this
 _FEW = 500  # fewer integers of patches are not compressed, as that would cost a read more than it saves
 
 _GATHERED = 256 << 10  # bytes gathered at a time: they stay in the cache until they are copied
+
+TIMELINES = "tensorlake_spark.layouts.kernels.timelines"
+"""What `kernel_switch` loads for rows of a timeline."""
+
+SHORT = 4 << 10
+"""Bytes of rows below which NumPy is as fast as a call of a compiled loop."""
 
 
 class Timeline(NamedTuple):
@@ -73,6 +80,17 @@ class Timeline(NamedTuple):
         out : ndarray
             Of the shape of what is asked for.
         """
+        if out.nbytes > SHORT and out.flags.c_contiguous:
+            loops = compiled(TIMELINES, out.itemsize, nbytes=out.nbytes)
+            if loops is not None:
+                words = np.dtype(f"u{out.itemsize}")
+                numbers = np.ascontiguousarray(np.arange(len(self.starts))[rows])
+                loops.put(
+                    self.values.view(words), self.starts, numbers,
+                    self.width, columns.start, columns.step,
+                    self.edited, self.edits.view(words), out.view(words),
+                )  # fmt: skip
+                return
         windows = _windows(self.values, self.width)[:, columns]
         starts = self.starts[rows]
         step = max(1, _GATHERED // max(1, out[:1].nbytes))
