@@ -115,6 +115,9 @@ class Type:
 
     kind: ClassVar[str] = ""
 
+    reads_files: ClassVar[bool] = False
+    """Whether `encode` takes the bytes of a file, so that a link may lead to a value."""
+
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if "kind" in vars(cls):

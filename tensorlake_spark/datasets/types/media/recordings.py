@@ -75,6 +75,8 @@ class Sound(NamedTuple):
 class Recording(Type):
     """What these types share: a file's bytes, with facts from its header beside them."""
 
+    reads_files: ClassVar[bool] = True
+
     def facts(self, data: bytes, number: int, place: Place) -> dict[str, Any]:
         """Return the fields of `storage` beside ``data`` and ``crc``.
 
