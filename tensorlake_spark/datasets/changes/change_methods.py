@@ -227,7 +227,7 @@ class ChangeMethods(DatasetTable):
         Raises
         ------
         InvalidOptionError
-            If a column has no links.
+            If a column has no links, or is kept apart.
         ChangedLinkError
             If a file has changed since its link was stored; the message names the sample.
         ForbiddenLinkError
@@ -255,6 +255,11 @@ class ChangeMethods(DatasetTable):
             if link_in(self.type_of(name)) is None:
                 raise InvalidOptionError(
                     f"column {name!r} has no links: it is {self.type_of(name)}"
+                )
+            if self.type_of(name).apart:
+                raise InvalidOptionError(
+                    f"column {name!r} is kept apart, and is not rewritten with the samples; ds.copy(uri) makes a "
+                    "dataset in which its links are replaced by their files"
                 )
         if columns:
             self._show(column_changes.materialize(self.stored, list(columns), self._rules))

@@ -115,9 +115,6 @@ class Type:
 
     kind: ClassVar[str] = ""
 
-    reads_files: ClassVar[bool] = False
-    """Whether `encode` takes the bytes of a file, so that a link may lead to a value."""
-
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if "kind" in vars(cls):
@@ -133,6 +130,11 @@ class Type:
     @property
     def stacks(self) -> bool:
         """Whether many samples are one array, see `stack`."""
+        return False
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether `encode` takes the bytes of a file, so that a link may lead to a value."""
         return False
 
     def storage(self) -> pa.DataType:

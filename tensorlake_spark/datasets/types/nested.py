@@ -11,15 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.datasets.types.base import (
-    KINDS,
-    Place,
-    Type,
-    as_type,
-    field_of,
-    is_valid,
-    shown,
-)
+from tensorlake_spark.datasets.types.base import Place, Type, as_type, field_of, is_valid, shown
 from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
 
 LINK = pa.struct(
@@ -39,6 +31,9 @@ _SECRET = (
     "x-amz-security-token",
     "x-goog-signature",
 )
+
+
+_LINKED = "Image (but not raw), BinaryMask, SegmentMask, Video, Audio and Dicom"
 
 
 class Reference(NamedTuple):
@@ -233,10 +228,9 @@ def check_links(columns: Mapping[str, Type]) -> None:
     for name, kind in columns.items():
         link = link_in(kind)
         if link is not None and not link.of.reads_files:
-            known = sorted(one.__name__ for one in KINDS.values() if one.reads_files)
             raise InvalidOptionError(
                 f"column {name!r}: a link cannot lead to {link.of}, because its values are not read from files; "
-                f"what can be linked is {', '.join(known)}"
+                f"what can be linked are {_LINKED}"
             )
 
 

@@ -237,11 +237,13 @@ def test_the_rules_hold_for_lists(books):
         shut["pages"][0]
 
 
-@pytest.mark.parametrize("of", ["int64", tl.types.Json(), tl.types.Text(), tl.types.Tensor("u1")])
+@pytest.mark.parametrize(
+    "of",
+    ["int64", tl.types.Json(), tl.types.Text(), tl.types.Tensor("u1"), tl.types.Image("raw")],
+    ids=str,
+)
 def test_links_to_what_is_no_file_are_refused_in_new_columns(tmp_path, of):
-    says = (
-        r"column 'x': a link cannot lead to .*Audio, BinaryMask, Dicom, Image, SegmentMask, Video$"
-    )
+    says = r"column 'x': a link cannot lead to .*; what can be linked are Image .* and Dicom$"
     kind, place = tl.types.Link(of), tmp_path / "x"
     for given in (kind, tl.types.Sequence(kind)):
         with pytest.raises(tl.InvalidOptionError, match=says):
@@ -262,3 +264,26 @@ def test_a_table_that_has_links_to_what_is_no_file_opens(tmp_path):
     ds.add_column("m", "int64", 5)
     ds.rename_column("x", "y")
     assert ds[0] == {"y": None, "n": 1, "m": 5}
+
+
+def test_all_kinds_of_files_can_be_linked(tmp_path):
+    t = tl.types
+    kinds = [t.Image("webp"), t.BinaryMask(), t.SegmentMask(["a"]), t.Video(), t.Audio(), t.Dicom()]
+    schema = {f"x{number}": t.Link(kind) for number, kind in enumerate(kinds)}
+    assert dict(tl.dataset(tmp_path / "ds", schema).schema) == schema
+
+
+@pytest.mark.parametrize("in_list", [False, True])
+def test_links_that_are_kept_apart_are_copied_in_by_copies_only(tmp_path, files, jpegs, in_list):
+    link, url = tl.types.Link(tl.types.Image("jpeg"), apart=True), str(files / "2.jpg")
+    if in_list:
+        link = tl.types.Sequence(tl.types.Link(tl.types.Image("jpeg")), apart=True)
+    ds = tl.dataset(tmp_path / "ds", {"photo": link})
+    ds.extend({"photo": [[url] if in_list else url, None]})
+    with pytest.raises(tl.InvalidOptionError, match=r"column 'photo' is kept apart.*ds\.copy"):
+        ds.materialize(["photo"])
+    copied = ds.copy(str(tmp_path / "copied"))
+    (files / "2.jpg").unlink()
+    found = copied["photo"][0]
+    assert (found[0] if in_list else found).shape == (24, 32, 3)
+    assert copied["photo"][1] is None
