@@ -33,7 +33,7 @@ _SECRET = (
 )
 
 
-_LINKED = "Image (but not raw), BinaryMask, SegmentMask, Video, Audio and Dicom"
+_LINKED = "Image (but not raw), BinaryMask, SegmentMask, Video, Audio, Dicom and 'bytes'"
 
 
 class Reference(NamedTuple):

@@ -4,6 +4,7 @@ import http.server
 import threading
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
@@ -243,7 +244,9 @@ def test_the_rules_hold_for_lists(books):
     ids=str,
 )
 def test_links_to_what_is_no_file_are_refused_in_new_columns(tmp_path, of):
-    says = r"column 'x': a link cannot lead to .*; what can be linked are Image .* and Dicom$"
+    says = (
+        r"column 'x': a link cannot lead to .*; what can be linked are Image .*, Dicom and 'bytes'$"
+    )
     kind, place = tl.types.Link(of), tmp_path / "x"
     for given in (kind, tl.types.Sequence(kind)):
         with pytest.raises(tl.InvalidOptionError, match=says):
@@ -271,6 +274,11 @@ def test_all_kinds_of_files_can_be_linked(tmp_path):
     kinds = [t.Image("webp"), t.BinaryMask(), t.SegmentMask(["a"]), t.Video(), t.Audio(), t.Dicom()]
     schema = {f"x{number}": t.Link(kind) for number, kind in enumerate(kinds)}
     assert dict(tl.dataset(tmp_path / "ds", schema).schema) == schema
+    (tmp_path / "x.txt").write_bytes(b"hello")
+    for of in ("bytes", t.Plain(pa.large_binary())):
+        ds = tl.dataset(tmp_path / str(of)[:5], {"x": t.Link(of)})
+        ds.append({"x": tmp_path / "x.txt"})
+        assert ds["x"][0] == b"hello"
 
 
 @pytest.mark.parametrize("in_list", [False, True])
