@@ -18,7 +18,7 @@ from tensorlake_spark.datasets.samples.sample_reading import (
 from tensorlake_spark.datasets.samples.sample_selection import select_samples
 from tensorlake_spark.datasets.types.base import Tiled, Type
 from tensorlake_spark.datasets.types.media.recordings import Video
-from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.nested import link_in
 from tensorlake_spark.errors import InvalidKeyTypeError
 
 Array = np.ndarray[Any, Any]
@@ -108,7 +108,7 @@ class Column:
         if isinstance(self.type, Video):
             return self._table.parts.videos(self.name, position)[0]
         array = self._stored(position)
-        if isinstance(self.type, Link):
+        if link_in(self.type) is not None:
             return values_of(self._table.parts, self.name, array, position)[0]
         return self.type.decode(array)[0]
 

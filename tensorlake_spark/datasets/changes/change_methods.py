@@ -24,7 +24,7 @@ from tensorlake_spark.datasets.samples.appending import reserve
 from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
 from tensorlake_spark.datasets.samples.sample_selection import select_samples
 from tensorlake_spark.datasets.types.base import as_type
-from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.nested import link_in
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidKeyTypeError, InvalidOptionError
@@ -88,7 +88,7 @@ class ChangeMethods(DatasetTable):
             self._check_column(name)
         sids, is_one = sids_of(self, samples)
         only_once(sids, "update")
-        given = {name: self._with_target(name, value) for name, value in values.items()}
+        given = {name: self._with_target(name, value, is_one) for name, value in values.items()}
         self._show_update(sids, given, None if is_one else len(sids), "update")
         return len(sids)
 
@@ -216,6 +216,7 @@ class ChangeMethods(DatasetTable):
     def materialize(self, columns: Sequence[str]) -> None:
         """Copy the files that links lead to into the dataset. A column of ``Link(Image())`` becomes one of ``Image()``.
 
+        A column of ``Sequence(Link(Image()))`` becomes one of ``Sequence(Image())``.
         All data files are written again, in one commit.
 
         Parameters
@@ -226,7 +227,7 @@ class ChangeMethods(DatasetTable):
         Raises
         ------
         InvalidOptionError
-            If a column has no links.
+            If a column has no links, or is kept apart.
         ChangedLinkError
             If a file has changed since its link was stored; the message names the sample.
         ForbiddenLinkError
@@ -251,19 +252,24 @@ class ChangeMethods(DatasetTable):
             raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
         for name in columns:
             self._check_column(name)
-            if not isinstance(self.type_of(name), Link):
+            if link_in(self.type_of(name)) is None:
                 raise InvalidOptionError(
                     f"column {name!r} has no links: it is {self.type_of(name)}"
+                )
+            if self.type_of(name).apart:
+                raise InvalidOptionError(
+                    f"column {name!r} is kept apart, and is not rewritten with the samples; ds.copy(uri) makes a "
+                    "dataset in which its links are replaced by their files"
                 )
         if columns:
             self._show(column_changes.materialize(self.stored, list(columns), self._rules))
 
-    def _with_target(self, name: str, value: Any) -> Any:
-        """Return values for a column; links are looked up."""
+    def _with_target(self, name: str, value: Any, is_one: bool) -> Any:
+        """Return values for a column, or with `is_one` that of one sample; links are looked up."""
         kind = self.type_of(name)
-        if not isinstance(kind, Link):
+        if link_in(kind) is None:
             return value
-        if is_many(value, kind):
+        if not is_one and is_many(value, kind):
             return self._looked_up(name, kind, value)
         return self._looked_up(name, kind, [value])[0]
 
@@ -281,7 +287,7 @@ class ChangeMethods(DatasetTable):
             chosen, total = positions_past(key, count, what)
         is_one = isinstance(chosen, int)
         positions = np.array([chosen], np.int64) if isinstance(chosen, int) else chosen
-        value = self._with_target(name, value)
+        value = self._with_target(name, value, is_one)
         # Where a position is there twice the last value stays, as in NumPy.
         last = dict(zip(positions.tolist(), range(len(positions)), strict=True))
         if total == count:

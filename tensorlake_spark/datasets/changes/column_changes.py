@@ -24,7 +24,7 @@ from tensorlake_spark.datasets.changes.rewriting import (
 from tensorlake_spark.datasets.links.link_columns import linked_bytes
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.base import Type
-from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.nested import check_links, link_in, target_of
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import Change
 from tensorlake_spark.delta.log.requirements import SAMPLES
@@ -65,6 +65,7 @@ def add_column(base: StoredSamples, name: str, kind: Type, values: Any) -> Snaps
     InvalidSampleError
         If a value does not fit.
     """
+    check_links({name: kind})
     sids = base.sids
     if values is None and len(sids) and not kind.nullable:
         raise InvalidOptionError(
@@ -192,10 +193,10 @@ def materialize(base: StoredSamples, names: list[str], rules: LinkRules) -> Snap
         What links may do.
     """
     before = SampleSchema.from_arrow(base.schema)
-    links = {name: kind for name in names if isinstance(kind := before[name], Link)}
+    links = {name: kind for name in names if link_in(kind := before[name])}
 
     def changed(schema: SampleSchema) -> SampleSchema:
-        inner = {n: replace(kind.of, nullable=kind.nullable) for n, kind in links.items()}
+        inner = {n: replace(target_of(kind), apart=False) for n, kind in links.items()}
         return SampleSchema({name: inner.get(name, kind) for name, kind in schema.items()})
 
     def edit(columns: Columns, here: Array) -> tuple[Columns, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from tensorlake_spark.datasets.derived.sample_copying import Origin
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
 from tensorlake_spark.datasets.types.base import Type, as_type
-from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.nested import link_in, target_of
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
@@ -85,9 +85,9 @@ def chosen_types(
     fetched, anew = set[str](), set[str]()
     for name in names:
         kind = schema[name]
-        if isinstance(kind, Link) and links == "fetch":
+        if link_in(kind) is not None and links == "fetch":
             fetched.add(name)
-            kind = replace(kind.of, nullable=kind.nullable, apart=kind.apart)
+            kind = target_of(kind)
         if types is not None and name in types and as_type(types[name]) != kind:
             anew.add(name)
             kind = as_type(types[name])

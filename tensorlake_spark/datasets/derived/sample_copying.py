@@ -32,7 +32,6 @@ from tensorlake_spark.datasets.samples.sample_reading import (
     whole,
 )
 from tensorlake_spark.datasets.types.base import Place
-from tensorlake_spark.datasets.types.nested import Link
 from tensorlake_spark.datasets.types.schema import SampleSchema, column_of
 from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -239,7 +238,7 @@ class SampleCopying:
         for name, old in origin.columns.items():
             array = whole(column_of(table, old))
             kind = parts.schema[old]
-            if name in origin.fetched and isinstance(kind, Link):
+            if name in origin.fetched:
                 array = linked_bytes(array, kind, origin.rules, old, first)
             for row, said in tiled_samples(kind, array):
                 ref = parts.tensor(old, int(known[row]), said)

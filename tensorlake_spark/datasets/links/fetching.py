@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import closing
+from itertools import tee
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -89,33 +91,33 @@ def describe_links(
     column: str = "link",
     first: int = 0,
     errors: str = "raise",
-) -> Iterator[LinkFacts | TensorLakeError | None]:
-    """Look up many links at once, and yield what is found in their order; None for None.
+) -> Iterator[Any]:
+    """Look up many links at once, and yield what is found in their order: `LinkFacts`, None for None, a list for a list.
 
     Parameters
     ----------
-    links : iterable of str, path or None
-        As for `describe_link`.
+    links : iterable of str, path, None, or list of these
+        One value a sample. Each link is as for `describe_link`.
     rules : LinkRules
         What is allowed.
     column : str
         Named by errors.
     first : int
-        The number of the first link in what the user gave.
+        The number of the first sample in what the user gave.
     errors : {"raise", "return"}
         What becomes of a link that is wrong, forbidden, gone or out of reach: its error is raised, or yielded in its
         place, so that the caller can go on without it.
     """
     catch = _caught(errors)
 
-    def describe(task: tuple[int, Any]) -> LinkFacts | TensorLakeError | None:
-        number, link = task
+    def describe(task: tuple[str, Any]) -> LinkFacts | TensorLakeError | None:
+        where, link = task
         try:
-            return None if link is None else describe_link(link, rules, _named(column, number))
+            return None if link is None else describe_link(link, rules, where)
         except catch as error:
             return error
 
-    return _ahead(describe, enumerate(links, first), lambda _: 0)
+    return _of_samples(describe, links, lambda _: 0, column, first)
 
 
 def fetch_link(
@@ -189,49 +191,48 @@ def range_reader(
 
 
 def fetched(
-    batch: pa.Array | pa.ChunkedArray | Iterable[Mapping[str, Any] | None],
+    batch: pa.Array | pa.ChunkedArray | Iterable[Any],
     rules: LinkRules,
     column: str = "link",
     first: int = 0,
     errors: str = "raise",
-) -> Iterator[bytes | TensorLakeError | None]:
-    """Fetch the targets of many stored links at once, and yield them in order; None for a link that is null.
+) -> Iterator[Any]:
+    """Fetch the targets of many stored links at once, and yield them in order: bytes, None for null, a list for a list.
 
     At most `AT_ONCE` bytes, and one target, wait to be taken. Whoever stops taking leaves no work behind.
 
     Parameters
     ----------
-    batch : pyarrow.Array or iterable of mapping
-        Links as they are stored, with the fields ``url``, ``size`` and ``etag``.
+    batch : pyarrow.Array or iterable of mapping, None, or list of these
+        Links as they are stored, with the fields ``url``, ``size`` and ``etag``; or lists of links.
     rules : LinkRules
         What is allowed.
     column : str
         Named by errors.
     first : int
-        The number of the first link in its column.
+        The number of the first sample in its column.
     errors : {"raise", "return"}
         As for `describe_links`; a target that has changed is such an error, too.
     """
     catch = _caught(errors)
 
-    def fetch(task: tuple[int, Any]) -> bytes | TensorLakeError | None:
-        number, link = task
+    def fetch(task: tuple[str, Any]) -> bytes | TensorLakeError | None:
+        where, link = task
         if link is None or link["url"] is None:
             return None
         try:
-            where = _named(column, number)
             return fetch_link(link["url"], link["size"], link["etag"], rules, where)
         except catch as error:
             return error
 
-    def cost(task: tuple[int, Any]) -> int:
+    def cost(task: tuple[str, Any]) -> int:
         if task[1] is None or task[1]["url"] is None:
             return 0
         size = task[1]["size"]
         # A size that is not compared need not be true.
         return int(size) if size is not None and rules.verify else rules.max_bytes
 
-    return _ahead(fetch, enumerate(_items(batch), first), cost)
+    return _of_samples(fetch, _items(batch), cost, column, first)
 
 
 def _caught(errors: str) -> tuple[type[TensorLakeError], ...]:
@@ -249,9 +250,44 @@ def _items(batch: Any) -> Iterator[Any]:
         yield from batch.slice(start, 1024).to_pylist()
 
 
+def _of_samples(
+    work: Callable[[tuple[str, Any]], Any],
+    samples: Iterable[Any],
+    cost: Callable[[tuple[str, Any]], int],
+    column: str,
+    first: int,
+) -> Iterator[Any]:
+    """Yield each sample with what `work` returns in the place of each of its links."""
+    ahead, samples = tee(samples)
+    links = (
+        one
+        for number, sample in enumerate(ahead, first)
+        for one in _links(sample, f"column {column!r}, sample {number}")
+    )
+    with closing(_ahead(work, links, cost)) as found:
+        for sample in samples:
+            yield _refilled(sample, found)
+
+
+def _links(sample: Any, where: str) -> Iterator[tuple[str, Any]]:
+    """Yield the links of a sample, which is one or a list, with their places."""
+    if not isinstance(sample, list):
+        yield where, sample
+        return
+    for number, item in enumerate(sample):
+        yield from _links(item, f"{where}: item {number}")
+
+
+def _refilled(sample: Any, found: Iterator[Any]) -> Any:
+    """Return a sample with others in the place of its links."""
+    if isinstance(sample, list):
+        return [_refilled(item, found) for item in sample]
+    return next(found)
+
+
 def _ahead(
     work: Callable[[Task], Result], tasks: Iterable[Task], cost: Callable[[Task], int]
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Yield what `work` returns of each task, in order; threads that wait for a store are ahead by bounded cost."""
     waiting: deque[tuple[Future[Result], int]] = deque()
     rest = iter(tasks)
@@ -321,10 +357,6 @@ def _checked_length(
                 f"{max(0, end - start)} were expected"
             )
     return data
-
-
-def _named(column: str, number: int) -> str:
-    return f"column {column!r}, sample {number}"
 
 
 class _Place:

@@ -12,7 +12,7 @@ from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.links.link_columns import looked_up
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.base import Type
-from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.nested import check_links, link_in
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -146,11 +146,11 @@ class DatasetTable:
 
     def _looked_up(self, name: str, kind: Type, values: Any, first: int = 0) -> Any:
         """Return values that a user gave for a column: links with what is known of their targets."""
-        if not isinstance(kind, Link):
+        if link_in(kind) is None:
             return values
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
             values = values.to_pylist()
-        return looked_up(values, self._rules, name, first)
+        return looked_up(values, kind, self._rules, name, first)
 
     def positions_where(self, where: str) -> Array:
         """Return the positions of the samples for which a condition is true, in order.
@@ -194,6 +194,7 @@ class DatasetTable:
     def _created(self, schema: SampleSchema) -> Snapshot:
         """Return the table's version that is shown, made first where there is none."""
         if self._stored is None:
+            check_links(schema)
             properties = {TILE_PROPERTY: str(self._tile_bytes)}
             self._show(create_samples_table(self._storage, schema.to_arrow(), properties))
         assert self._stored is not None  # nosec B101 # for mypy

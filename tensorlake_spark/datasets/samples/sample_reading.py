@@ -14,7 +14,7 @@ from tensorlake_spark.datasets.links.link_columns import linked_values
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.base import Tiled, Type
 from tensorlake_spark.datasets.types.media.recordings import Video
-from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.nested import link_in
 from tensorlake_spark.datasets.types.schema import column_of
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
@@ -96,7 +96,7 @@ def values_of(
         Whether it may be one ndarray.
     """
     kind = parts.schema[name]
-    if isinstance(kind, Link):
+    if link_in(kind) is not None:
         return _linked(parts.rules, kind, name, array, positions)
     if isinstance(kind, Video):
         return parts.videos(name, positions)
@@ -111,7 +111,7 @@ def values_of(
 
 
 def _linked(
-    rules: LinkRules, kind: Link, name: str, array: pa.Array, positions: Array
+    rules: LinkRules, kind: Type, name: str, array: pa.Array, positions: Array
 ) -> list[Any]:
     """Return what links point to; errors name samples, so those that follow one another are fetched together."""
     out: list[Any] = []

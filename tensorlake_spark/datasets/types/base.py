@@ -132,6 +132,19 @@ class Type:
         """Whether many samples are one array, see `stack`."""
         return False
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether `encode` takes the bytes of a file, so that a link may lead to a value."""
+        kind = self.storage()
+        return any(
+            is_bytes(kind)
+            for is_bytes in (
+                pa.types.is_binary,
+                pa.types.is_large_binary,
+                pa.types.is_fixed_size_binary,
+            )
+        )
+
     def storage(self) -> pa.DataType:
         """Return the Arrow type of the column: one that Delta, Spark and DuckDB know."""
         raise NotImplementedError

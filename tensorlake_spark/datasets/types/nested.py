@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -30,6 +31,9 @@ _SECRET = (
     "x-amz-security-token",
     "x-goog-signature",
 )
+
+
+_LINKED = "Image (but not raw), BinaryMask, SegmentMask, Video, Audio, Dicom and 'bytes'"
 
 
 class Reference(NamedTuple):
@@ -184,6 +188,50 @@ class Link(Type):
         columns = [field_of(array, name).to_pylist() for name in Reference._fields]
         there = is_valid(array).tolist()
         return [Reference(*row) if ok else None for ok, *row in zip(there, *columns)]
+
+
+def link_in(kind: Type) -> Link | None:
+    """Return the type of the links of a column: its own, or that of the items of its lists; None for other columns.
+
+    Examples
+    --------
+    >>> link_in(Sequence("int64")) is None
+    True
+    """
+    while isinstance(kind, Sequence):
+        kind = kind.of
+    return kind if isinstance(kind, Link) else None
+
+
+def target_of(kind: Type) -> Type:
+    """Return the type of a column after its links were replaced by what they lead to.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.datasets.types import Image
+    >>> target_of(Sequence(Link(Image("png")), apart=True))
+    Sequence(Image('png'), apart=True)
+    """
+    if isinstance(kind, Sequence):
+        return replace(kind, of=target_of(kind.of))
+    if isinstance(kind, Link):
+        of: Type = kind.of
+        return replace(of, nullable=kind.nullable, apart=kind.apart)
+    return kind
+
+
+def check_links(columns: Mapping[str, Type]) -> None:
+    """Raise InvalidOptionError if new columns have links to values that no file can hold.
+
+    Columns that exist are not checked, so that their tables can be opened.
+    """
+    for name, kind in columns.items():
+        link = link_in(kind)
+        if link is not None and not link.of.reads_files:
+            raise InvalidOptionError(
+                f"column {name!r}: a link cannot lead to {link.of}, because its values are not read from files; "
+                f"what can be linked are {_LINKED}"
+            )
 
 
 def _inner(given: Any) -> Type:

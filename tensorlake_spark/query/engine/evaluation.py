@@ -250,10 +250,10 @@ def _pixel_bytes(table: StoredSamples, path: tuple[str, ...]) -> int:
 
 
 def _waits(lazies: list[Lazy]) -> bool:
-    from tensorlake_spark.datasets.types.nested import Link
+    from tensorlake_spark.datasets.types.nested import link_in
 
     return any(
-        isinstance(leaf.source.dataset.schema[leaf.column], Link)
+        link_in(leaf.source.dataset.schema[leaf.column]) is not None
         for lazy in lazies
         for leaf in lazy.tensors()
     )

@@ -14,7 +14,7 @@ from tensorlake_spark.datasets.derived.dataset_copy import Selection, copy_datas
 from tensorlake_spark.datasets.derived.lineage import Source
 from tensorlake_spark.datasets.derived.sample_copying import Origin
 from tensorlake_spark.datasets.types.base import Type, as_type
-from tensorlake_spark.datasets.types.nested import Link
+from tensorlake_spark.datasets.types.nested import link_in, target_of
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
@@ -83,8 +83,8 @@ def _columns(
     for name, output in view._plan.result.outputs.items():
         leaf = output.bare if isinstance(output, Lazy) else None
         kind = kinds[name]
-        if isinstance(kind, Link) and links == "fetch":
-            kinds[name] = replace(kind.of, nullable=kind.nullable, apart=kind.apart)
+        if link_in(kind) is not None and links == "fetch":
+            kinds[name] = target_of(kind)
             fetched.add(name)
         if leaf is None:
             kinds[name] = replace(kinds[name], apart=False)

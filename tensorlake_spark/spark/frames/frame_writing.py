@@ -12,6 +12,7 @@ from tensorlake_spark.datasets.apart.inner_tables import inner_storage
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.samples.appending import commit_files, reserve
 from tensorlake_spark.datasets.samples.task_samples import SampleFiles, inner_of
+from tensorlake_spark.datasets.types.nested import check_links
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import transaction_done
 from tensorlake_spark.delta.log.requirements import SAMPLES
@@ -152,6 +153,7 @@ def _opened(
     except TableNotFoundError:
         made = wanted or schema_of(df.schema)
         paths_of(df.schema, made)  # a DataFrame that does not fit makes no table
+        check_links(made)
         snapshot = create_samples_table(storage, made.to_arrow())
     known = SampleSchema.from_arrow(snapshot.schema)
     if wanted is not None and wanted != known:

@@ -1,6 +1,7 @@
 """Copies of samples: by threads and by executors, whole or not at all."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import uuid
@@ -92,6 +93,24 @@ def test_links_are_fetched(made, tmp_path, jpegs):
     with pytest.raises(CorruptDataError, match=r"1\.jpg"):
         ds.copy(tmp_path / "bad")
     assert files_in(tmp_path / "bad") == []
+
+
+@pytest.mark.parametrize("executors", [False, True])
+def test_lists_of_links_are_fetched(tmp_path, jpegs, executors, request):
+    paths = [str(tmp_path / f"{number}.jpg") for number in range(3)]
+    for path, data in zip(paths, jpegs, strict=False):
+        pathlib.Path(path).write_bytes(data)
+    kind = tl.types.Sequence(tl.types.Link(tl.types.Image("jpeg")))
+    ds = tl.dataset(tmp_path / "linked", {"images": kind})
+    ds.extend({"images": [paths, [], None, [paths[1]]]})
+    workers = request.getfixturevalue("spark") if executors else None
+    few = ds.copy(tmp_path / "few", [3, 1, 0, 2], workers=workers)
+    assert few.schema["images"] == tl.types.Sequence(tl.types.Image("jpeg"))
+    found = [
+        None if one is None else [item["data"] for item in one]
+        for one in few.to_arrow()["images"].to_pylist()
+    ]
+    assert found == [[jpegs[1]], [], jpegs[:3], None]
 
 
 def test_media_are_encoded_anew_where_that_is_asked(made, tmp_path):

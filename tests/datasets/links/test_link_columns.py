@@ -4,9 +4,13 @@ import http.server
 import threading
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.samples.samples_table import create_samples_table
+from tensorlake_spark.delta.store.storage import Storage
 
 
 @pytest.fixture
@@ -128,3 +132,166 @@ def test_a_reader_says_which_files_links_may_name(ds, files, tmp_path):
     assert narrow["photo"][0].shape == (24, 32, 3)
     with pytest.raises(tl.InvalidOptionError, match="give one of them"):
         tl.dataset(ds.uri, allow_http=["example.org"], links=tl.LinkRules())
+
+
+@pytest.fixture
+def books(tmp_path, files):
+    kind = tl.types.Sequence(tl.types.Link(tl.types.Image("jpeg")))
+    found = tl.dataset(tmp_path / "books", {"pages": kind, "n": "int32"})
+    urls = [str(files / f"{number}.jpg") for number in range(6)]
+    found.extend({"pages": [urls[:3], [], None, (urls[3], None, files / "4.jpg")], "n": range(4)})
+    return found
+
+
+def test_lists_of_links_are_looked_up_and_read_as_lists_of_targets(books, ds, jpegs):
+    stored = books.to_arrow(["pages"])["pages"].to_pylist()
+    assert [one["size"] for one in stored[0]] == [len(data) for data in jpegs[:3]]
+    assert all(one["etag"] for one in stored[0])
+    assert stored[1:3] == [[], None]
+    assert stored[3][1] is None
+    found = books["pages"][:]
+    assert [None if one is None else len(one) for one in found] == [3, 0, None, 3]
+    np.testing.assert_array_equal(found[0][2], ds["photo"][2])
+    np.testing.assert_array_equal(found[3][2], ds["photo"][4])
+    assert found[3][1] is None
+    assert books[1]["pages"] == []
+    np.testing.assert_array_equal(books["pages"][[3, 0]][1][0], ds["photo"][0])
+    np.testing.assert_array_equal(books["pages"][0, 1], ds["photo"][1])
+    assert [one if one is None else len(one) for one in books["pages"]] == [3, 0, None, 3]
+
+
+def test_a_link_of_a_list_that_changed_or_is_gone_names_sample_and_item(books, files, jpegs):
+    (files / "4.jpg").write_bytes(jpegs[9])
+    with pytest.raises(tl.ChangedLinkError, match="column 'pages', sample 3: item 2: what the"):
+        books["pages"][3]
+    (files / "1.jpg").unlink()
+    with pytest.raises(tl.MissingLinkError, match="column 'pages', sample 0: item 1: there is no"):
+        books["pages"][:]
+    with pytest.raises(tl.MissingLinkError, match="sample 0: item 1"):
+        books.materialize(["pages"])
+    assert books["pages"][1] == []
+
+
+def test_a_list_takes_only_links_that_lead_to_something(books, files):
+    (files / "x.txt").write_text("hello")
+    good, text, gone = (str(files / name) for name in ("0.jpg", "x.txt", "none.jpg"))
+    with pytest.raises(tl.MissingLinkError, match="column 'pages', sample 1: item 1"):
+        books.extend({"pages": [[good], [good, gone]], "n": [1, 2]})
+    with pytest.raises(tl.MissingLinkError, match="item 0"):
+        books["pages"][0] = [gone]
+    with pytest.raises(tl.InvalidSampleTypeError, match="sample 0: expected a list of Link"):
+        books.extend({"pages": [good], "n": [1]})
+    with pytest.raises(tl.InvalidSampleTypeError, match="sample 0: item 0: expected Link"):
+        books.extend({"pages": [[[good]]], "n": [1]})
+    books["pages"][0] = [good, text]
+    with pytest.raises(ValueError, match=r"sample 0: item 1: .*points to is not Image\('jpeg'\)"):
+        books["pages"][0]
+
+
+def test_lists_of_links_can_be_assigned_and_updated(books, files, jpegs):
+    three, five = str(files / "3.jpg"), str(files / "5.jpg")
+    books["pages"][1] = [five]
+    books.update([2, 3], {"pages": [[five, three], [three]]})
+    sizes = [[one["size"] for one in row] for row in books.to_arrow()["pages"].to_pylist()[1:]]
+    a, b = len(jpegs[3]), len(jpegs[5])
+    assert sizes == [[b], [b, a], [a]]
+
+
+def test_lists_of_more_links_than_are_decoded_together(books, files, ds):
+    links = [str(files / f"{number % 6}.jpg") for number in range(150)]
+    books.extend({"pages": [links, [], links[:1]], "n": [4, 5, 6]})
+    found = books["pages"][4:]
+    assert [len(one) for one in found] == [150, 0, 1]
+    np.testing.assert_array_equal(found[0][149], ds["photo"][149 % 6])
+
+
+@pytest.mark.parametrize("how", ["materialize", "copy"])
+def test_lists_of_links_are_copied_in_as_lists_of_media(books, files, tmp_path, jpegs, how):
+    if how == "copy":
+        books = books.copy(str(tmp_path / "copied"))
+    else:
+        books.materialize(["pages"])
+    assert books.schema["pages"] == tl.types.Sequence(tl.types.Image("jpeg"))
+    for number in range(6):
+        (files / f"{number}.jpg").unlink()
+    stored = books.to_arrow(["pages"])["pages"].to_pylist()
+    assert [one["data"] for one in stored[0]] == jpegs[:3]
+    assert stored[1:3] == [[], None]
+    assert stored[3][1] is None
+    assert books["pages"][3][2].shape == (24, 32, 3)
+    assert books["n"][:].tolist() == [0, 1, 2, 3]
+
+
+def test_lists_of_lists_of_links_are_links_too(tmp_path, files, jpegs):
+    kind = tl.types.Sequence(tl.types.Sequence(tl.types.Link(tl.types.Image("jpeg"))))
+    ds = tl.dataset(tmp_path / "nested", {"shelves": kind})
+    ds.extend({"shelves": [[], [[], [files / "0.jpg", files / "1.jpg"]]]})
+    assert ds["shelves"][1][1][1].shape == (24, 32, 3)
+    (files / "1.jpg").unlink()
+    with pytest.raises(tl.MissingLinkError, match="sample 1: item 1: item 1: "):
+        ds["shelves"][:]
+
+
+def test_the_rules_hold_for_lists(books):
+    shut = tl.dataset(books.uri, links=tl.LinkRules(allow_files=False))
+    with pytest.raises(tl.ForbiddenLinkError, match=r"sample 0: item 0: .*not allowed"):
+        shut["pages"][0]
+
+
+@pytest.mark.parametrize(
+    "of",
+    ["int64", tl.types.Json(), tl.types.Text(), tl.types.Tensor("u1"), tl.types.Image("raw")],
+    ids=str,
+)
+def test_links_to_what_is_no_file_are_refused_in_new_columns(tmp_path, of):
+    says = (
+        r"column 'x': a link cannot lead to .*; what can be linked are Image .*, Dicom and 'bytes'$"
+    )
+    kind, place = tl.types.Link(of), tmp_path / "x"
+    for given in (kind, tl.types.Sequence(kind)):
+        with pytest.raises(tl.InvalidOptionError, match=says):
+            tl.dataset(place, {"n": "int64", "x": given})
+        assert not place.exists()
+    ds = tl.dataset(place, {"n": "int64"})
+    ds.append({"n": 1})
+    with pytest.raises(tl.InvalidOptionError, match=says):
+        ds.add_column("x", kind)
+
+
+def test_a_table_that_has_links_to_what_is_no_file_opens(tmp_path):
+    schema = {"x": tl.types.Link(tl.types.Json()), "n": "int64"}
+    arrow = SampleSchema(schema).to_arrow()
+    create_samples_table(Storage(str(tmp_path / "old")), arrow)
+    ds = tl.dataset(tmp_path / "old", schema)
+    ds.append({"n": 1})
+    ds.add_column("m", "int64", 5)
+    ds.rename_column("x", "y")
+    assert ds[0] == {"y": None, "n": 1, "m": 5}
+
+
+def test_all_kinds_of_files_can_be_linked(tmp_path):
+    t = tl.types
+    kinds = [t.Image("webp"), t.BinaryMask(), t.SegmentMask(["a"]), t.Video(), t.Audio(), t.Dicom()]
+    schema = {f"x{number}": t.Link(kind) for number, kind in enumerate(kinds)}
+    assert dict(tl.dataset(tmp_path / "ds", schema).schema) == schema
+    (tmp_path / "x.txt").write_bytes(b"hello")
+    for of in ("bytes", t.Plain(pa.large_binary())):
+        ds = tl.dataset(tmp_path / str(of)[:5], {"x": t.Link(of)})
+        ds.append({"x": tmp_path / "x.txt"})
+        assert ds["x"][0] == b"hello"
+
+
+@pytest.mark.parametrize("in_list", [False, True])
+def test_links_that_are_kept_apart_are_copied_in_by_copies_only(tmp_path, files, jpegs, in_list):
+    link, url = tl.types.Link(tl.types.Image("jpeg"), apart=True), str(files / "2.jpg")
+    if in_list:
+        link = tl.types.Sequence(tl.types.Link(tl.types.Image("jpeg")), apart=True)
+    ds = tl.dataset(tmp_path / "ds", {"photo": link})
+    ds.extend({"photo": [[url] if in_list else url, None]})
+    with pytest.raises(tl.InvalidOptionError, match=r"column 'photo' is kept apart.*ds\.copy"):
+        ds.materialize(["photo"])
+    copied = ds.copy(str(tmp_path / "copied"))
+    (files / "2.jpg").unlink()
+    found = copied["photo"][0]
+    assert (found[0] if in_list else found).shape == (24, 32, 3)
+    assert copied["photo"][1] is None

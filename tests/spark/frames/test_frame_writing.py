@@ -292,3 +292,10 @@ def test_large_samples_and_apart_columns(spark, tmp_path):
     with pytest.raises(InvalidSampleError, match="column 'image'"):
         write_samples(frame.union(frame.limit(1).withColumn("image", f.lit(b"junk"))), uri)
     assert len([*(tmp_path / "ds" / "_columns" / "image").glob("*.parquet")]) <= 3
+
+
+def test_links_to_what_is_no_file_make_no_table(spark, tmp_path):
+    frame = spark.createDataFrame([("/a.json",)], "link string")
+    with pytest.raises(InvalidOptionError, match="column 'link': a link cannot lead to Json"):
+        write_samples(frame, str(tmp_path / "ds"), {"link": tl.types.Link(tl.types.Json())})
+    assert not (tmp_path / "ds").exists()

@@ -54,6 +54,10 @@ _CHANNELS = {"jpeg": (1, 3), "webp": (3, 4), "png": (1, 2, 3, 4)}
 class Picture(Type):
     """What images and masks share: files of a format are stored as they are, arrays are encoded."""
 
+    @property
+    def reads_files(self) -> bool:
+        return self.file_format() != "raw"
+
     def storage(self) -> pa.DataType:
         return IMAGE
 

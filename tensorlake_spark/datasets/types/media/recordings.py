@@ -75,6 +75,10 @@ class Sound(NamedTuple):
 class Recording(Type):
     """What these types share: a file's bytes, with facts from its header beside them."""
 
+    @property
+    def reads_files(self) -> bool:
+        return True
+
     def facts(self, data: bytes, number: int, place: Place) -> dict[str, Any]:
         """Return the fields of `storage` beside ``data`` and ``crc``.
 

@@ -14,6 +14,7 @@ from tensorlake_spark.datasets.samples.appending import commit_files, reserve
 from tensorlake_spark.datasets.samples.task_samples import inner_of
 from tensorlake_spark.datasets.sources.sample_source import Piece, SampleSource
 from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.datasets.types.nested import check_links
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import transaction_done
 from tensorlake_spark.delta.log.requirements import SAMPLES
@@ -181,6 +182,7 @@ class _Job:
     def done(self, snapshot: Snapshot | None) -> SampleOutcome:
         """Write what is not there, and commit all of it."""
         if snapshot is None:
+            check_links(self.outcome.schema)
             snapshot = create_samples_table(self.storage, self.outcome.schema.to_arrow())
             _checked(snapshot, self.outcome.schema, self.storage)
         if transaction_done(snapshot, self.transaction):
