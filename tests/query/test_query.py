@@ -434,6 +434,40 @@ def test_generated_queries_on_tensors_give_the_rows_of_pandas(shapes):
         assert np.allclose(view["v"], expected[key], rtol=1e-5)
 
 
+def test_several_conditions_on_tensors_may_each_name_columns(shapes):
+    tops, sums = shapes.vectors.max(1), shapes.vectors.sum(1)
+    view = shapes.ds.query(
+        "SELECT note FROM dataset WHERE array_sum(emb) > 0 AND array_max(emb) > training.score + 0.5 "
+        "AND (array_max(emb) < 2 OR labels = 1)"
+    )
+    kept = (sums > 0) & (tops > shapes.scores + 0.5) & ((tops < 2) | (shapes.labels == 1))
+    assert view.sids.tolist() == np.flatnonzero(kept).tolist()
+    again = shapes.ds.query(
+        "SELECT v FROM (SELECT labels + array_max(emb) AS v FROM dataset) AS q WHERE v > 1 AND v < 3"
+    )
+    assert np.allclose(again["v"], [v for v in shapes.labels + tops if 1 < v < 3])
+
+
+def test_a_key_of_groups_may_mix_tensors_and_columns(shapes):
+    found = shapes.ds.query(
+        "SELECT array_argmax(emb) + labels AS k, count(*) AS n FROM dataset GROUP BY array_argmax(emb) + labels"
+    ).to_pandas()
+    counts = np.bincount(shapes.vectors.argmax(1) + shapes.labels)
+    assert dict(zip(found["k"], found["n"])) == {k: n for k, n in enumerate(counts) if n}
+
+
+def test_numbers_of_tensors_are_compared_by_their_values(shapes):
+    places = shapes.vectors.argmax(1)
+    alone = shapes.ds.query("SELECT DISTINCT array_argmax(emb) AS k FROM dataset")
+    assert sorted(alone["k"]) == sorted(set(places))
+    query = "SELECT array_argmax(emb) AS k FROM dataset WHERE sid < 30 {} SELECT labels AS k FROM dataset WHERE sid > 30"
+    here, there = set(places[:30]), set(shapes.labels[31:])
+    for how, expected in (("UNION", here | there), ("INTERSECT", here & there), ("EXCEPT", here - there)):  # fmt: skip
+        assert sorted(shapes.ds.query(query.format(how))["k"]) == sorted(expected)
+    same = "SELECT array_argmax(emb) AS k FROM dataset"
+    assert len(shapes.ds.query(f"{same} UNION {same}")) == len(set(places))
+
+
 def test_calls_that_are_wrong(shapes):
     with pytest.raises(tl.InvalidOptionError, match="parameters"):
         tl.query("SELECT 1 FROM d", parameters=[1], d=shapes.ds)

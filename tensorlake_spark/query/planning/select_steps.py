@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -151,24 +152,31 @@ class SelectSteps(SelectText):
                 column.set("this", exp.to_identifier(leaf.column, quoted="/" in leaf.column))
         return text_of(named)
 
-    def _filter(self, condition: Any) -> None:
-        """Make a table of the rows so far, and keep those for which a condition on tensors is true."""
-        wrapped = exp.Where(this=condition)
-        step = self._step([wrapped])
-        found = with_parts(wrapped, self.parameters, lambda part: self._computed(step, part, True))
-        self.base["where"] = found
+    def _filter(self, conditions: list[Any]) -> None:
+        """Keep the rows for which conditions on tensors are true: for each, make a table of the rows so far."""
+        todo = [exp.Where(this=condition) for condition in conditions]
+        while todo:
+            step = self._step(todo)  # the first table has the columns of all of them
+            made = partial(self._computed, step, condition=True)
+            self.base["where"] = with_parts(todo.pop(0), self.parameters, made)
 
     def _compute(self, best: tuple[Best, Any] | None) -> None:
         """Compute what clauses need of the tensors of the rows that are left."""
         trees = self._needing()
         if not any(has_tensors(tree, self.parameters) for tree in trees):
             return
+        mixed = [self._is_mixed(node) for _, node in self.items]  # before the step renames columns
         step = self._step([])
         if best is not None:
             step.best = best[0]
         for tree in trees:
             with_parts(tree, self.parameters, lambda part: self._computed(step, part))
-        self.items = [(name, self._mixed(step, node)) for name, node in self.items]
+        self.items = [
+            (name, with_parts(node, self.parameters, lambda p: self._computed(step, p)))
+            if needed
+            else (name, node)
+            for needed, (name, node) in zip(mixed, self.items, strict=True)
+        ]
         self.arranged = [
             with_parts(one, self.parameters, lambda p: self._computed(step, p))
             for one in self.arranged
@@ -178,20 +186,21 @@ class SelectSteps(SelectText):
                 self.weight, self.parameters, lambda p: self._computed(step, p)
             )
 
-    def _mixed(self, step: Step, node: Any) -> Any:
-        return (
-            with_parts(node, self.parameters, lambda p: self._computed(step, p))
-            if self._is_mixed(node)
-            else node
-        )
-
     def _is_mixed(self, node: Any) -> bool:
         """Whether DuckDB needs a value of a tensor for an item."""
         if self._collected(node) is not None:
             return False
-        if kind_of(node, self.parameters) == SCALAR:
+        kind = kind_of(node, self.parameters)
+        if kind == SCALAR:
             return has_tensors(node, self.parameters)
+        if kind == NUMBER and self._compares_rows():
+            return True
         return self.grouped and self._is_key(node)
+
+    def _compares_rows(self) -> bool:
+        """Whether rows with the same values become one."""
+        distinct = self.clauses.get("distinct")
+        return distinct is not None and distinct.args.get("on") is None
 
     def _is_key(self, node: Any) -> bool:
         group = self.clauses.get("group")
@@ -251,8 +260,7 @@ class SelectSteps(SelectText):
             self.base[FROM_KEY].copy(),
             [join.copy() for join in self.base["joins"] or []],
         )
-        for condition in tensors:
-            self._filter(condition)
+        self._filter(tensors)
         step = self._step([])
         overlap = node.args.get("overlap")
         step.expand = Expand(

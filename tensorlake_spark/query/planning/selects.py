@@ -60,8 +60,7 @@ class SelectPlanner(SelectSteps):
             self._expand(tensors)
             tensors = []
         best = self._nearest(tensors)
-        for condition in tensors:
-            self._filter(condition)
+        self._filter(tensors)
         self._compute(best)
         relation = self._final(best is not None)
         if node.args.get("ungroup") is not None:

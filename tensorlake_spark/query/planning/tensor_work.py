@@ -189,6 +189,16 @@ def _free_name(leaf: Leaf, taken: Collection[str]) -> str:
     return f"{name}_{len(taken)}"
 
 
+def is_number(lazy: Lazy, parameters: Mapping[str, Any]) -> bool:
+    """Whether NumPy computes one value a row, not a tensor a row."""
+    stored = [name for name, leaf in lazy.leaves.items() if isinstance(leaf, ScalarLeaf)]
+    node = lazy.node.copy()
+    for column in node.find_all(exp.Column):
+        if column.name in stored:
+            column.set("table", exp.to_identifier("stored"))
+    return kind_of(node, parameters) == NUMBER
+
+
 def conjuncts(node: Any) -> list[Any]:
     """Return the conditions that AND joins.
 

@@ -1,4 +1,7 @@
-"""UNION, INTERSECT and EXCEPT: rows of several queries; tensors are the same if they are of the same samples."""
+"""UNION, INTERSECT and EXCEPT: rows of several queries.
+
+Tensors are the same if they are of the same samples. Numbers of tensors are computed, and compared by their values.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tensorlake_spark.query.planning.names import Scope, stored_node
-from tensorlake_spark.query.planning.plan import Key, Relation
+from tensorlake_spark.query.planning.plan import Computed, Key, Relation
+from tensorlake_spark.query.planning.tensor_work import is_number
 from tensorlake_spark.query.sources.source_columns import (
     BranchLeaf,
     Lazy,
@@ -39,6 +43,8 @@ def united(
             node, f"{node.key.upper()} joins {len(left.outputs)} columns with {len(right.outputs)}"
         )
     every = isinstance(node, exp.Union) and node.args.get("distinct") is False
+    if not every:
+        left, right = _with_numbers(planner, left), _with_numbers(planner, right)
     columns = _Columns(planner, node, every)
     for name, output in left.outputs.items():
         columns.add(name, output, [*right.outputs.values()][len(columns.outputs)])
@@ -52,6 +58,24 @@ def united(
     if not any(node.args.get(key) for key in ("order", "limit", "offset", "arrange", "sample_by")):
         return relation
     return _ordered(planner, node, relation, ctes)
+
+
+def _with_numbers(planner: Planner, relation: Relation) -> Relation:
+    """Return a relation whose numbers of tensors are computed, so that rows can be compared by them."""
+    numbers = {
+        name: output
+        for name, output in relation.outputs.items()
+        if isinstance(output, Lazy) and is_number(output, planner.parameters)
+    }
+    if not numbers:
+        return relation
+    step = planner.as_step(relation)
+    outputs = dict(relation.outputs)
+    for name, lazy in numbers.items():
+        computed = Computed(planner.fresh("n"), lazy, name)
+        step.computed.append(computed)
+        outputs[name] = Stored(("", computed.name), None)
+    return Relation(exp.select("*").from_(exp.to_table(step.name)), outputs, relation.key)
 
 
 def _ordered(
