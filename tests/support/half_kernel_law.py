@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tensorlake_spark.layouts.kernels import halves as loops
+from tensorlake_spark.layouts.kernels import half_loops as loops
 from tensorlake_spark.layouts.quantization import halves
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.layouts.kernels import timelines
+from tensorlake_spark.layouts.kernels import timeline_loops as loops
 from tensorlake_spark.layouts.timelines import timeline
 from tensorlake_spark.layouts.timelines.timeline import Timeline
 
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 def by_loops() -> Iterator[None]:
     """Read rows of a timeline by the loop, few rows too."""
     before = timeline.compiled, timeline.SHORT
-    timeline.compiled, timeline.SHORT = lambda *_, **__: timelines, 0
+    timeline.compiled, timeline.SHORT = lambda *_, **__: loops, 0
     try:
         yield
     finally:
@@ -64,5 +64,5 @@ if __name__ == "__main__":
             check(name, source)
             with by_loops():
                 check(name, source)
-        timelines.warm(np.dtype(name).itemsize)
-    print(len(timelines.put.signatures), "kinds of ids")
+        loops.warm(np.dtype(name).itemsize)
+    print(len(loops.put.signatures), "kinds of ids")

@@ -1,6 +1,7 @@
 """Compiled loops that give what NumPy gives: the extra named fast. Begin with `dense`.
 
-`kernel_switch` says whether they run. `steps` says what is done to the words of a dense block, which `dense`
+`kernel_switch` decides whether they run. `steps` are the steps on the words of a dense block, which `dense`
 lays out for `loops`. `sparse` does so for elements of sparse rows and `sparse_loops`. `bits` has the loops of bins and
-nibbles, `timelines` those of samples that slide, `halves` that of floats in two halves. numba compiles all loops. May import ``kernel_switch`` and ``errors``.
+nibbles, `timeline_loops` those of samples that slide, `half_loops` that of floats in two halves. numba compiles all
+loops. May import ``kernel_switch`` and ``errors``.
 """

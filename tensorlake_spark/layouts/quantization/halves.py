@@ -15,7 +15,7 @@ from tensorlake_spark.kernel_switch import compiled
 
 Array = np.ndarray[Any, Any]
 
-HALVES = "tensorlake_spark.layouts.kernels.halves"
+HALVES = "tensorlake_spark.layouts.kernels.half_loops"
 """What `kernel_switch` loads for halves."""
 
 SHORT = 16 << 10

@@ -25,7 +25,7 @@ _FEW = 500  # fewer integers of patches are not compressed, as that would cost a
 
 _GATHERED = 256 << 10  # bytes gathered at a time: they stay in the cache until they are copied
 
-TIMELINES = "tensorlake_spark.layouts.kernels.timelines"
+TIMELINES = "tensorlake_spark.layouts.kernels.timeline_loops"
 """What `kernel_switch` loads for rows of a timeline."""
 
 SHORT = 4 << 10
