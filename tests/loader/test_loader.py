@@ -1,10 +1,7 @@
 """A loader: its epochs, its ranks, its state; NumPy and the dataset itself are the oracle."""
 
 import copy
-import os
 import pickle
-import subprocess
-import sys
 from itertools import chain
 
 import numpy as np
@@ -223,31 +220,3 @@ def test_counts(digits):
     assert found["samples_per_second"] > 0
     assert "300 samples" not in repr(loader)
     assert "5 batches of 64, rank 0 of 1" in repr(loader)
-
-
-FORKING = """
-import os, sys, time
-import numpy as np, tensorlake_spark as tl
-ds = tl.dataset(sys.argv[1], create=False)
-for turn in range(6):
-    loader = ds.loader(8, shuffle=True, seed=turn)
-    batches = iter(loader)
-    for _ in range(turn % 3):
-        next(batches)
-    time.sleep(turn / 1000)
-    child = os.fork()
-    if not child:
-        mine = np.concatenate([batch["label"] for batch in loader.share(1, 2)])
-        count = sum(len(batch["x"]) for batch in ds.loader(8))
-        os._exit(0 if len(mine) and count == len(ds) else 1)
-    for _ in batches:
-        pass
-    assert os.waitpid(child, 0)[1] == 0
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_fork_reads_while_its_parent_does(digits):
-    """What a thread of the parent holds at that moment is held for ever in the child, who must not wait for it."""
-    given = [sys.executable, "-c", FORKING, digits.uri]
-    subprocess.run(given, timeout=120, check=True)

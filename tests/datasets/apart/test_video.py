@@ -216,7 +216,7 @@ def test_damage_is_an_error_or_does_not_show(name, chosen):
 
 def test_a_range_that_is_too_short_and_an_error_of_the_reader():
     data, facts, _ = example("h264")
-    with pytest.raises(CorruptDataError, match="asked for"):
+    with pytest.raises(CorruptDataError, match="the store returned"):
         read_frames(lambda start, stop: data[start : stop - 1], len(data), facts, 0, 2)
 
     def changed(start, stop):
