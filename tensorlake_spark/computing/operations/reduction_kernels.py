@@ -262,7 +262,8 @@ class Moments(Kernel):
         counts = np.diff(starts, append=len(values))
         values = values.astype(self.computed, copy=False)
         if len(starts) == len(values):
-            return np.ones(len(values)), values, np.zeros(len(values), self._real)
+            with np.errstate(all="ignore"):  # NaN and infinity are not 0 apart from themselves
+                return np.ones(len(values)), values, _square(values - values)
         of = np.repeat(np.arange(len(starts)), counts)
         with np.errstate(all="ignore"):
             mean = _run_sums(values, starts, of) / counts

@@ -252,3 +252,16 @@ def test_a_fold_is_computed_once_for_each_row(lake, monkeypatch):
     ref = lake.write("x", np.arange(24.0).reshape(6, 4), block_shape=(2, 4))
     fold = reduction(ref._stored, "sum", 0)
     assert np.array_equal(compute(fold, ref._stored), np.arange(24.0).reshape(6, 4).sum(0))
+
+
+@pytest.mark.parametrize("value", [3.0, np.nan, np.inf])
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_the_deviation_of_one_element_alone_is_numpys(lake, value, ddof):
+    array = np.array([[value, 0.0], [0.0, 2.0]])
+    ref = put(lake, array, "bsgs")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for key in (np.s_[:1, :1], np.s_[:1], np.s_[:]):
+            for axis in (None, 0, 1):
+                found = dense(ref.view[key].std(axis=axis, ddof=ddof))
+                assert np.allclose(found, array[key].std(axis=axis, ddof=ddof), equal_nan=True)
