@@ -60,10 +60,10 @@ def wrapped(text: str) -> list[str]:
     Examples
     --------
     >>> wrapped("- " + "word " * 30)[1]
-    '  word word word word word word word word word'
+    '  word word word word word word word'
     """
     indent = "  " if text.startswith("- ") else ""
-    return textwrap.wrap(text, 110, subsequent_indent=indent, break_on_hyphens=False)
+    return textwrap.wrap(text, 120, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def tables(report: dict[str, Any]) -> str:
@@ -81,8 +81,8 @@ def tables(report: dict[str, Any]) -> str:
         "",
         *wrapped(
             f"In each of {report['repeat']} rounds, a fresh process writes and another one reads. All figures are "
-            f"medians of the rounds. A read is the median of {report['again']} reads of an opened lake, with its "
-            "files in the page cache."
+            f"medians of the rounds. The time of a read is the median of {report['again']} reads of an opened "
+            "lake, with its files in the page cache."
         ),
         "",
         "- **Bold**: the default.",
@@ -91,7 +91,7 @@ def tables(report: dict[str, Any]) -> str:
             "- `size`: a share of the raw size. Raw is the array for photos, and int64 coordinates with float64 "
             "values for uber."
         ),
-        "- `write s`: the write in seconds. The reads are in ms.",
+        "- `write s`: the time of the write, in seconds. The times of the reads are in ms.",
         "- `reads`: the geometric mean of the reads, as a ratio to that of the defaults.",
     ]
     for name, found in report["workloads"].items():

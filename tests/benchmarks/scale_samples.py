@@ -209,10 +209,11 @@ def report(logs: Sequence[Log], footer_bytes: int, file_bytes: int) -> str:
     written, kept = per_file(logs, "commit_bytes"), per_file(logs, "checkpoint_bytes")
     lines += [
         "",
-        f"One file more: {written:,.0f} bytes of commit, {kept:,.0f} of checkpoint. The footer of a file of "
-        f"{file_bytes / MIB:,.0f} MiB has {footer_bytes:,} bytes, {footer_bytes / file_bytes:.3%} of it.",
+        f"Each further file adds {written:,.0f} bytes to the commit and {kept:,.0f} bytes to the checkpoint. "
+        f"The footer of a file of {file_bytes / MIB:,.0f} MiB has {footer_bytes:,} bytes, which is "
+        f"{footer_bytes / file_bytes:.3%} of the file.",
         "",
-        "| 1 PB, files of | files | 150 MB, in bytes a file | commits, MB | checkpoint, MB "
+        "| 1 PB, files of | files | 150 MB / files, bytes | commits, MB | checkpoint, MB "
         "| checkpoint / 150 MB | open s | memory of a reader MB | footers, GB |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
