@@ -21,8 +21,12 @@ SWITCH = "TENSORLAKE_KERNELS"
 """Environment variable with one of `CHOICES`."""
 
 CHOICES = ("auto", "fast", "numpy")
-ENOUGH = 32 << 20
-"""With ``auto``, so many bytes go through NumPy before the compiled body is loaded, which takes half a second."""
+ENOUGH = 512 << 20
+"""With ``auto``, so many bytes go through NumPy before the compiled body is loaded.
+
+NumPy works on them for about half a second, and that is what loading takes. So a process of any length pays at most
+twice what the better choice would have cost it, and a short one does not pay at all.
+"""
 
 Key = tuple[Any, ...]  # a module, and what its function `warm` takes: a loop and types
 
