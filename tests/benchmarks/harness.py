@@ -156,12 +156,15 @@ def machine() -> dict[str, Any]:
 def load_packages(module: str) -> None:
     """Import an engine before it is timed, and pandas, which pyarrow imports at the first conversion of a process.
 
-    With ``TENSORLAKE_KERNELS=fast`` our compiled loops are loaded too: those of the peers come with their import.
+    Our own package imports what its door is built on when the door is first named; peers do so at once. With
+    ``TENSORLAKE_KERNELS=fast`` our compiled loops are loaded too: those of the peers come with their import.
     """
-    import_module(module)
+    engine = import_module(module)
     import_module("pandas")
-    if module == "tensorlake_spark" and os.environ.get("TENSORLAKE_KERNELS") == "fast":
-        load_loops()
+    if module == "tensorlake_spark":
+        _ = engine.open  # imports deltalake and pyarrow
+        if os.environ.get("TENSORLAKE_KERNELS") == "fast":
+            load_loops()
 
 
 def load_loops() -> None:
