@@ -78,7 +78,7 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.tensor.spec import TensorSpec
     from tensorlake_spark.writing.estimate import estimate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "AxisError": "errors",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from importlib.abc import Loader
 
 PACKAGE = "tensorlake_spark"
-DROPPED_IN = "0.2.0"  # the release that no longer knows the old paths
+DROPPED_IN = "0.3.0"  # the release that no longer knows the old paths
 
 # Below the package: old path -> new path.
 MODULES = {
