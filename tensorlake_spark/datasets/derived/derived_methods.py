@@ -201,7 +201,8 @@ class DerivedMethods(MaintenanceMethods):
         - ``pin``, ``apart``, ``tiles``: the versions of the inner tables are there and sound, apart columns have one
           row a sample, and tiles the shape that the sample's row says.
         - ``lineage``: with `sources`, each column that was copied is what it is in the version of the source that was
-          read, and the others have the digest that they had. Elements in tiles are not compared.
+          read, and the others have the digest that they had. Tiles are compared where they were copied, not where
+          they were computed.
         - ``source``: with `sources`, a source that is gone, or has changed since. This is a notice, not an error.
         - Orphans: files that no version names. They are notices, not errors.
 
