@@ -32,6 +32,7 @@ ROOMS = (
     "query",
     "query/views",
     "query/engine",
+    "query/nearest",
     "query/planning",
     "query/sources",
     "query/functions",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,24 +14,23 @@ from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.guessing import guess
 from tensorlake_spark.errors import InvalidQueryError, UnknownLabelError, did_you_mean
 from tensorlake_spark.query.engine.evaluation import batch_rows
-from tensorlake_spark.query.engine.leaf_values import stored_values
 from tensorlake_spark.query.engine.read_report import ReadReport, report_of
-from tensorlake_spark.query.engine.running import PlanRun
 from tensorlake_spark.query.planning.plan import Plan
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
 from tensorlake_spark.query.sources.source_columns import Lazy, Output, Stored
 from tensorlake_spark.query.sources.table_source import TableSource
-from tensorlake_spark.query.views.view_methods import ViewMethods
+from tensorlake_spark.query.views.view_rows import ViewRows
+from tensorlake_spark.query.views.view_tables import arrow_of, frame_of, html_of
+from tensorlake_spark.query.views.view_values import output_values
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
+    from tensorlake_spark.loader.loader import Loader
 
 Array = np.ndarray[Any, Any]
 
-_SHOWN = 10
 
-
-class View(ViewMethods):
+class View:
     """The result of a query: rows in an order. `query` makes it.
 
     The SQL on scalars and the conditions on tensors run when you first use the rows. Selected tensors are read and
@@ -52,10 +49,10 @@ class View(ViewMethods):
     """
 
     def __init__(
-        self, plan: Plan, state: _State | None = None, chosen: Array | None = None
+        self, plan: Plan, state: ViewRows | None = None, chosen: Array | None = None
     ) -> None:
         self._plan = plan
-        self._state = _State(plan) if state is None else state
+        self._state = ViewRows(plan) if state is None else state
         self._chosen = chosen
         self._part: pa.Table | None = None
 
@@ -196,13 +193,8 @@ class View(ViewMethods):
         )
 
     def _values(self, table: pa.Table, names: list[str]) -> dict[str, Any]:
-        names = self._checked(names)
-        return {name: self._column(self._plan.result.outputs[name], table) for name in names}
-
-    def _column(self, output: Output, table: pa.Table) -> Any:
-        if isinstance(output, Stored):
-            return stored_values(table.column(output.ref[1]), output.type)
-        return self._state.run.evaluation.values(output, table)
+        outputs = {name: self._plan.result.outputs[name] for name in self._checked(names)}
+        return output_values(outputs, table, self._state.run.evaluation)
 
     def _checked(self, columns: Sequence[str] | None) -> list[str]:
         if columns is None:
@@ -255,24 +247,7 @@ class View(ViewMethods):
         >>> ds.query("SELECT size * 2 AS twice FROM dataset").to_arrow()["twice"].to_pylist()
         [6, 8, 10]
         """
-        names, outputs = self._checked(columns), self._plan.result.outputs
-        kinds = {
-            n: self._type(n, o) for n, o in outputs.items() if n in names and isinstance(o, Lazy)
-        }
-        parts: dict[str, list[Any]] = {name: [] for name in kinds}
-        first = 0
-        for batch in self.batches([*kinds]) if kinds else ():
-            for name, values in batch.items():
-                parts[name].append(kinds[name].encode(values, name, first))
-            first += len(next(iter(batch.values())))
-        columns_ = []
-        for name in names:
-            output = self._plan.result.outputs[name]
-            if isinstance(output, Stored):
-                columns_.append(self._table.column(output.ref[1]))
-            else:
-                columns_.append(pa.chunked_array(parts[name], kinds[name].storage()))
-        return pa.table(columns_, names=names)
+        return arrow_of(self, self._checked(columns))
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return columns as a DataFrame of decoded and computed values. Its index has the `sids`, if there are any.
@@ -304,18 +279,7 @@ class View(ViewMethods):
         2        1
         1        2
         """
-        names = self._checked(columns)
-        parts: dict[str, list[Any]] = {name: [] for name in names}
-        for batch in self.batches(names):
-            for name, values in batch.items():
-                parts[name].append(values)
-        columns_ = {
-            name: _series(self._plan.result.outputs[name], self._table, parts[name])
-            for name in names
-        }
-        index = None if self.sids is None else pd.Index(self.sids, name="sid")
-        frame: pd.DataFrame = pd.DataFrame(columns_, index=pd.RangeIndex(len(self)))
-        return frame if index is None else frame.set_axis(index, axis=0)
+        return frame_of(self, self._checked(columns))
 
     def dataset_columns(self, names: Sequence[str]) -> dict[str, str]:
         """Return the columns that are stored tensors of `dataset`, and their names there."""
@@ -350,61 +314,123 @@ class View(ViewMethods):
         return f"<View {rows}, columns {', '.join(self.names)}: {shown}>"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_brief(v))}</td>" for v in row.values()) + "</tr>"
-            for row in self[:_SHOWN]
+        return html_of(self)
+
+    # ------------------------------------------------------------------ what becomes of it
+
+    def loader(
+        self, batch_size: int, columns: Sequence[str] | None = None, **options: Any
+    ) -> Loader:
+        """Return batches of the rows for training, in the order of the view if you do not shuffle.
+
+        Parameters
+        ----------
+        batch_size, columns, **options
+            As in `Dataset.loader`, with the names of the view's columns.
+
+        Returns
+        -------
+        Loader
+            Its ``len`` is the number of batches.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the value of an option is not valid, or the view has no rows.
+        UnknownLabelError
+            If there is no such column.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"label": "int32"})
+        >>> ds.extend({"label": [0, 2, 1]})
+        >>> [batch["label"].tolist() for batch in ds.query("SELECT label FROM dataset ORDER BY label DESC").loader(2)]
+        [[2, 1], [0]]
+        """
+        from tensorlake_spark.query.views.view_loading import loader_of_view
+
+        return loader_of_view(self, batch_size, columns, **options)
+
+    def query(
+        self,
+        sql: str,
+        /,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        **sources: Any,
+    ) -> View:
+        """Return the view of a query on this view. In the query, it is called ``dataset``; see `query.query`.
+
+        Examples
+        --------
+        >>> import tempfile, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"size": "int32"})
+        >>> ds.extend({"size": [3, 4, 5]})
+        >>> view = ds.query("SELECT size * 2 AS twice FROM dataset")
+        >>> view.query("SELECT max(twice) AS top FROM dataset")["top"].tolist()
+        [10]
+        """
+        from tensorlake_spark.query.query import query
+
+        return query(sql, parameters=parameters, seed=seed, **{"dataset": self, **sources})
+
+    def materialize(
+        self,
+        uri: str,
+        workers: Any = None,
+        *,
+        types: Mapping[str, Any] | None = None,
+        links: str = "fetch",
+        storage_options: Mapping[str, str] | None = None,
+        row_group_bytes: int | None = None,
+    ) -> Dataset:
+        """Make a dataset of the view: a sample for each row, in the order of the view, with the sids 0, 1, 2, ...
+
+        Tensors and media of datasets are copied as they are stored, and the files of links are copied in. The other
+        columns are computed. The samples become visible in one commit. `Dataset.lineage` of the new dataset says where
+        they came from.
+
+        Parameters
+        ----------
+        uri : str
+            A place without a table. A name without a slash is a folder beside the view's dataset.
+        workers : int or SparkSession, optional
+            A number of threads, or a Spark session whose executors copy and compute.
+        types : mapping of str to Type, optional
+            New types of columns. A stored column is then decoded and encoded anew. The type of a computed column is no
+            longer guessed from its first values.
+        links : str
+            ``"fetch"``, or ``"keep"`` for links as they are.
+        storage_options : mapping, optional
+            For the store of the new dataset; by default those of the view's dataset.
+        row_group_bytes : int, optional
+            Target size of a row group, 2 MiB by default.
+
+        Returns
+        -------
+        Dataset
+            The new one.
+
+        Raises
+        ------
+        InvalidOptionError
+            If there is a table at the place, or a dataset cannot have a column with this name or these values.
+        InvalidSampleError
+            If a computed value does not fit its type: name one in `types`.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, tensorlake_spark as tl
+        >>> ds = tl.dataset(tempfile.mkdtemp(), {"x": tl.types.Tensor("int32", (4,)), "label": "int32"})
+        >>> ds.extend({"x": np.arange(12, dtype="int32").reshape(3, 4), "label": [0, 1, 0]})
+        >>> new = ds.query("SELECT x, x[:2] AS head FROM dataset ORDER BY label DESC").materialize(tempfile.mkdtemp())
+        >>> new["head"][:].tolist(), new.lineage.computed
+        ([[4, 5], [0, 1], [8, 9]], ('head',))
+        """
+        from tensorlake_spark.query.views.materialization import materialized
+
+        return materialized(
+            self, uri, workers, types or {}, links, storage_options, row_group_bytes
         )
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.names)
-        return f"<p>{html.escape(self.text)}</p><table><tr>{head}</tr>{rows}</table><p>{len(self)} rows</p>"
-
-
-class _State:
-    """The rows of a query, found once; views of parts share them."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._run: PlanRun | None = None
-        self._lock = threading.Lock()
-
-    @property
-    def run(self) -> PlanRun:
-        """What was found; it is found now, if it was not."""
-        with self._lock:
-            if self._run is None:
-                self._run = PlanRun(self._plan, keyed=bool(self._plan.steps))
-            return self._run
-
-    def find_sids(self) -> None:
-        """Run the query again, with the sids: they are not read where nobody asks for them."""
-        with self._lock:
-            self._run = PlanRun(self._plan, keyed=True)
-
-    @property
-    def known(self) -> int | None:
-        """How many rows there are, None if that is not known yet."""
-        return None if self._run is None else int(self._run.table.num_rows)
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, np.ndarray) and value.size > 8:
-        return f"{value.dtype} of shape {value.shape}"
-    return f"{value!s:.80}"
-
-
-def _series(output: Output, table: pa.Table, parts: list[Any]) -> Any:
-    if all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts) and parts:
-        return np.concatenate(parts)
-    flat = [value for part in parts for value in part]
-    if isinstance(output, Stored):
-        kind = table.column(output.ref[1]).type
-        dtype: Any = (
-            "Int64"
-            if pa.types.is_integer(kind)
-            else "float64"
-            if pa.types.is_floating(kind)
-            else "boolean"
-            if pa.types.is_boolean(kind)
-            else object
-        )
-        return pd.array(flat, dtype=dtype) if dtype is not object else pd.Series(flat, dtype=object)
-    return pd.Series(flat, dtype=object)

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark import types
 
 
 @pytest.fixture
@@ -28,7 +27,6 @@ def test_what_a_view_is(shapes, view):
     assert kinds["boxes"] == shapes.ds.schema["boxes"]
     assert str(kinds["crop"]) == "Tensor('uint8', (8, 8, 3))"
     assert "54 rows" in repr(view)
-    assert "<table>" in view._repr_html_()
 
 
 def test_rows_columns_and_parts(shapes, view):
@@ -60,19 +58,6 @@ def test_batches(shapes, view):
         next(view.batches(rows=0))
 
 
-def test_other_forms(shapes, view):
-    table = view.to_arrow()
-    assert table.column_names == view.names
-    crops = types.Tensor("uint8", (8, 8, 3)).stack(table["crop"].combine_chunks())
-    assert np.array_equal(crops[0], shapes.images[59][:8, :8])
-    frame = view.to_pandas(["note", "labels", "crop"])
-    assert frame.index.tolist() == view.sids.tolist()
-    assert frame["note"].isna().sum() == sum(i % 7 == 0 for i in range(6, 60))
-    assert frame["labels"].dtype == np.int32
-    numbers = tl.query("SELECT a FROM t", t=pd.DataFrame({"a": pd.array([1, None], "Int64")}))
-    assert numbers.to_pandas()["a"].dtype == "Int64"
-
-
 def test_views_of_views(shapes, view):
     more = view.query(
         "SELECT array_mean(crop) AS m, labels FROM dataset WHERE labels = 'dog' AND array_mean(crop) > 100"
@@ -93,17 +78,45 @@ def test_views_of_views(shapes, view):
     )
 
 
-def test_nothing_is_read_before_it_is_asked_for(tmp_path):
-    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32", "x": types.Tensor("int32", (2,))})
-    ds.extend({"n": [1, 2], "x": [[1, 2], [3, 4]]})
-    view = ds.query("SELECT x FROM dataset WHERE array_sum(x) > 3")
-    assert "not run yet" in repr(view)
-    assert view._state.known is None
-    assert len(view) == 1
-    assert view._state.known == 1
-
-
 def test_a_view_without_a_dataset_has_no_sids():
     view = tl.query("SELECT a FROM t", t=pd.DataFrame({"a": [1]}))
     assert view.sids is None
     assert view.dataset is None
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"x": tl.types.Tensor("int32", (2,)), "label": "int32"})
+    ds.extend({"x": np.arange(10, dtype="i4").reshape(5, 2), "label": [3, 0, 4, 1, 2]})
+    return ds.query("SELECT x, label FROM dataset WHERE label > 0 ORDER BY label")
+
+
+def test_a_view_is_queried_as_dataset(labelled):
+    found = labelled.query(
+        "SELECT label FROM dataset WHERE array_sum(x) > :least", parameters={"least": 1}
+    )
+    assert found["label"].tolist() == [1, 2, 4]
+
+
+def test_another_name_may_stand_for_the_same_view(labelled):
+    assert (
+        len(labelled.query("SELECT a.label FROM a JOIN dataset AS b USING (label)", a=labelled))
+        == 4
+    )
+
+
+def test_batches_come_in_the_order_of_the_view(labelled):
+    batches = list(labelled.loader(3, ["label"]))
+    assert [batch["label"].tolist() for batch in batches] == [[1, 2, 3], [4]]
+
+
+def test_a_dataset_has_a_sample_for_each_row(labelled, tmp_path):
+    made = labelled.materialize(str(tmp_path / "made"))
+    assert made.sids.tolist() == [0, 1, 2, 3]
+    assert np.array_equal(made["x"][:], labelled["x"])
+    assert made.lineage.query == labelled.text
+
+
+def test_a_wrong_column_is_named(labelled):
+    with pytest.raises(tl.UnknownLabelError, match="labl"):
+        labelled.loader(3, ["labl"])

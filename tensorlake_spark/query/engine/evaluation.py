@@ -14,6 +14,7 @@ from tensorlake_spark.datasets.samples.sample_reading import BATCH_BYTES
 from tensorlake_spark.datasets.types.media.images import Picture
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.errors import InvalidQueryError
+from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.query.engine.leaf_values import (
     ReadCounts,
     for_functions,
@@ -22,10 +23,11 @@ from tensorlake_spark.query.engine.leaf_values import (
     tensor_values,
 )
 from tensorlake_spark.query.engine.shape_values import shape_fields
+from tensorlake_spark.query.engine.value_digests import value_digests
 from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.needed_parts import SHAPE, boxes_needed
-from tensorlake_spark.query.functions.row_values import gathered
-from tensorlake_spark.query.planning.plan import Computed
+from tensorlake_spark.query.functions.row_values import RowError, gathered
+from tensorlake_spark.query.planning.plan import DIGEST, LENGTH, VALUE, Computed
 from tensorlake_spark.query.sources.source_columns import (
     BranchLeaf,
     CollectedLeaf,
@@ -44,6 +46,8 @@ MOST_ROWS = 1 << 16
 
 _LOOKED_AT = 16  # images, for their sizes
 
+_MEMORY = 8 * BATCH_BYTES  # of pixels, for a condition
+
 
 class Evaluation:
     """Computes expressions for a query.
@@ -60,8 +64,10 @@ class Evaluation:
 
     # ------------------------------------------------------------------ some rows
 
-    def values(self, lazy: Lazy, table: pa.Table) -> Any:
+    def values(self, lazy: Lazy, table: pa.Table, memory: BatchBuffers | None = None) -> Any:
         """Return the values of an expression for all rows of a table: an array, or a list with one a row.
+
+        Images are decoded into `memory`, if there is any.
 
         Raises
         ------
@@ -70,19 +76,19 @@ class Evaluation:
         """
         bare = isinstance(lazy.node, exp.Column)
         if bare:
-            return self._leaf(lazy.leaves[lazy.node.name], table, None)
+            return self._leaf(lazy.leaves[lazy.node.name], table, None, memory)
         keys = boxes_needed([lazy.node], self.parameters)
         columns = {
-            name: for_functions(self._leaf(leaf, table, keys.get(name)))
+            name: for_functions(self._leaf(leaf, table, keys.get(name), memory))
             for name, leaf in lazy.leaves.items()
         }
         rows = table.num_rows
         return evaluate(lazy.node, columns, rows, self.parameters, _placing(lazy, table))
 
-    def _leaf(self, leaf: Leaf, table: pa.Table, key: Any) -> Any:
+    def _leaf(self, leaf: Leaf, table: pa.Table, key: Any, memory: BatchBuffers | None) -> Any:
         if isinstance(leaf, TensorLeaf):
             sids = table.column(leaf.key[1]).combine_chunks()
-            return tensor_values(leaf, _one(sids), key, self.counts)
+            return tensor_values(leaf, _one(sids), key, self.counts, memory)
         if isinstance(leaf, ScalarLeaf):
             return stored_values(_one(table.column(leaf.ref[1]).combine_chunks()), leaf.type)
         if isinstance(leaf, CollectedLeaf):
@@ -144,18 +150,22 @@ class Evaluation:
             yield from in_order(work, tables)
 
     def column(self, computed: Computed, table: pa.Table) -> pa.ChunkedArray:
-        """Return a computed column: one value a row.
+        """Return a computed column.
 
         Raises
         ------
         InvalidQueryError
-            If a row has an array in it; it names the sample.
+            If a row has a value of which it cannot have that form, such as an array; it names the sample.
         """
+        form, memory = _FORMS[computed.form], BatchBuffers(_MEMORY)
 
         def work(some: pa.Table) -> pa.Array:
-            return one_a_row(self.values(computed.lazy, some), computed, some)
+            return form(self.values(computed.lazy, some, memory), computed, some)
 
-        return joined(list(self.each([computed.lazy], table, work)), computed.condition)
+        parts = list(self.each([computed.lazy], table, work))
+        if computed.form in _TYPES:
+            return pa.chunked_array(parts, _TYPES[computed.form])
+        return joined(parts, computed.condition)
 
 
 def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
@@ -176,6 +186,45 @@ def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
                 "needed; reduce it, as array_mean(x), any(x) or all(x) do, or choose an element"
             )
     return pa.array([v.item() if isinstance(v, (np.generic, np.ndarray)) else v for v in values])
+
+
+def digests(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
+    """Return the digests of computed values.
+
+    Raises
+    ------
+    InvalidQueryError
+        If a row has a value that cannot be compared.
+    """
+    try:
+        return value_digests(values, table.num_rows)
+    except RowError as error:
+        where = _placing(computed.lazy, table)(error.row or 0)
+        raise InvalidQueryError(f"{computed.what:.200}: {error} ({where})") from error
+
+
+def lengths(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
+    """Return the lengths of the first axis, of shapes.
+
+    Raises
+    ------
+    InvalidQueryError
+        If a row has a value without axes.
+    """
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1]:
+        return pa.array(values[:, 0])
+    out = [None if shape is None else list(shape[:1]) for shape in values]
+    for row, length in enumerate(out):
+        if length == []:
+            where = _placing(computed.lazy, table)(row)
+            raise InvalidQueryError(
+                f"{computed.what:.200}, which is a value a row, not an array ({where})"
+            )
+    return pa.array([None if length is None else int(length[0]) for length in out], pa.int64())
+
+
+_FORMS = {VALUE: one_a_row, DIGEST: digests, LENGTH: lengths}
+_TYPES = {DIGEST: pa.binary(), LENGTH: pa.int64()}
 
 
 def joined(parts: list[pa.Array], condition: bool = False) -> pa.ChunkedArray:

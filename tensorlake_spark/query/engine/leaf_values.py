@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
 from tensorlake_spark.datasets.types.base import Tiled, Type
+from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
+from tensorlake_spark.query.engine.image_values import image_batch
 from tensorlake_spark.query.engine.shape_values import stand_ins
 from tensorlake_spark.query.functions.needed_parts import SHAPE
 from tensorlake_spark.query.functions.row_values import Values, gathered
@@ -41,6 +43,7 @@ def tensor_values(
     sids: pa.Array,
     key: tuple[Any, ...] | str | None = None,
     counts: ReadCounts | None = None,
+    memory: BatchBuffers | None = None,
 ) -> Values:
     """Return a column of a dataset for some sids, in their order; a null sid gives None.
 
@@ -54,6 +57,8 @@ def tensor_values(
         The part of each sample that is needed: of a tiled one only that is read. Of ``"shape"`` the values are zeros.
     counts : ReadCounts, optional
         Counts what is read.
+    memory : BatchBuffers, optional
+        Where images are decoded.
     """
     numbers = np.asarray(sids.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
     found = leaf.source.stored
@@ -62,17 +67,21 @@ def tensor_values(
     positions = found.positions_of(numbers)
     there = positions >= 0
     if there.all():
-        found_all: Values = _values(leaf, positions, key, counts)
+        found_all: Values = _values(leaf, positions, key, counts, memory)
         return found_all
     out: list[Any] = [None] * len(numbers)
-    values = _values(leaf, positions[there], key, counts)
+    values = _values(leaf, positions[there], key, counts, memory)
     for place, value in zip(np.flatnonzero(there).tolist(), values, strict=True):
         out[place] = value
     return out
 
 
 def _values(
-    leaf: TensorLeaf, positions: Array, key: tuple[Any, ...] | str | None, counts: ReadCounts | None
+    leaf: TensorLeaf,
+    positions: Array,
+    key: tuple[Any, ...] | str | None,
+    counts: ReadCounts | None,
+    memory: BatchBuffers | None,
 ) -> Any:
     """Return values of samples; each is read once, in the order in which they lie."""
     ordered, back = positions, None
@@ -81,12 +90,15 @@ def _values(
     parts = leaf.source.dataset.parts
     kind = parts.schema[leaf.column]
     known = stand_ins(parts, leaf.column, ordered) if key == SHAPE else None
+    values: Any
     if known is not None:
         values, nbytes = known
     else:
         array = read_column(parts, leaf.column, ordered)
         nbytes = payload_bytes(array)
-        values = _decoded(leaf, kind, array, ordered, key if isinstance(key, tuple) else None)
+        values = None if memory is None else image_batch(kind, array, memory)
+        if values is None:
+            values = _decoded(leaf, kind, array, ordered, key if isinstance(key, tuple) else None)
     if counts is not None:
         counts.add(leaf.source_name, leaf.column, len(ordered), nbytes)
     if back is None:

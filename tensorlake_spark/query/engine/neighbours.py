@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.query.engine.all_samples import FEW, rows_of, source_of_all
 from tensorlake_spark.query.engine.evaluation import Evaluation, joined, one_a_row
-from tensorlake_spark.query.engine.vector_scan import VectorQuestion, candidates, question_of
+from tensorlake_spark.query.nearest.vector_scan import VectorQuestion, candidates, question_of
 from tensorlake_spark.query.planning.plan import Best, Computed, Step
 
 _SHARE = 4  # where fewer than one of four samples are asked for, only those are read

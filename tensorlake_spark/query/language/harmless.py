@@ -234,8 +234,27 @@ def _check_node(sql: str, node: Any, kind: type[Any]) -> None:
         )
     elif kind is exp.Select and not node.expressions:
         raise mistake(sql, node, "SELECT has no columns", "SELECT * takes all")
+    elif kind is exp.Ordered and _is_constant(node.this) and _is_of_query(node):
+        raise mistake(
+            sql, node, f"ORDER BY {node.this.sql():.60} is a constant, which orders nothing",
+            "name a column, without single quotes, or the number of one",
+        )  # fmt: skip
     elif kind is exp.Alias and isinstance(node.parent, exp.Anonymous):
         raise mistake(sql, node, "an argument of a function has no name", "leave AS out")
+
+
+def _is_of_query(node: Any) -> bool:
+    """Whether a part of an ORDER BY belongs to a query, not to an aggregate or a window."""
+    return node.parent is not None and isinstance(node.parent.parent, exp.Query)
+
+
+def _is_constant(node: Any) -> bool:
+    """Whether a part of an ORDER BY is a constant that is not the number of a column."""
+    if isinstance(node, (exp.Paren, exp.Neg)):
+        return isinstance(node.this, exp.Literal) or _is_constant(node.this)
+    if isinstance(node, exp.Literal):
+        return node.is_string or not node.this.isdigit()
+    return isinstance(node, (exp.Boolean, exp.Null))
 
 
 def _check_table(sql: str, node: Any) -> None:

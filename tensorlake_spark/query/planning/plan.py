@@ -10,6 +10,9 @@ from tensorlake_spark.query.sources.source_opening import Source
 
 Key: TypeAlias = "tuple[Source, Ref]"
 
+VALUE, DIGEST, LENGTH = "value", "digest", "length"
+"""What a computed column has of the values of an expression."""
+
 
 @dataclass
 class Computed:
@@ -27,6 +30,9 @@ class Computed:
         Where it is in the text.
     condition : bool
         Whether it is true or false.
+    form : str
+        What the column has of each value: `VALUE`, which is one a row; `DIGEST`, by which rows are compared; or `LENGTH`,
+        along the first axis, of what `shape` gives.
     """
 
     name: str
@@ -34,6 +40,7 @@ class Computed:
     what: str
     place: Any = None
     condition: bool = False
+    form: str = VALUE
 
 
 @dataclass

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.planning.names import stored_node
-from tensorlake_spark.query.planning.plan import Best, Computed, Expand, Step
+from tensorlake_spark.query.planning.plan import DIGEST, VALUE, Best, Computed, Expand, Step
 from tensorlake_spark.query.planning.select_text import PICKING, SelectText, has_windows
 from tensorlake_spark.query.planning.tensor_work import (
     ARRAY,
@@ -38,12 +38,15 @@ class SelectSteps(SelectText):
         Whether rows become groups.
     key_node, key_source
         The sids of the rows, where each is one sample of a dataset.
+    digests : dict of int to node
+        For DISTINCT: what items that are tensors are compared by, by their numbers.
     """
 
     base: dict[str, Any]
     grouped: bool
     key_node: Any
     key_source: Any
+    digests: dict[int, Any]
 
     _made: set[str]
 
@@ -133,14 +136,14 @@ class SelectSteps(SelectText):
             if all(ref in places for ref in refs_of(leaf)):
                 self.scope.leaves[name] = _leaf_moved(leaf, places)
 
-    def _computed(self, step: Step, node: Any, condition: bool = False) -> Any:
+    def _computed(self, step: Step, node: Any, condition: bool = False, form: str = VALUE) -> Any:
         """Add a column to a step for a part of a tree; return the node that stands for it."""
         lazy = lazy_of(node, self.scope.leaves, self.scope.types)
         for known in step.computed:
-            if known.lazy == lazy:
+            if known.lazy == lazy and known.form == form:
                 return stored_node((self._alias(), known.name))
         name = self.planner.fresh("n")
-        step.computed.append(Computed(name, lazy, self._said(node), node, condition))
+        step.computed.append(Computed(name, lazy, self._said(node), node, condition, form))
         return stored_node((self._alias(), name))
 
     def _said(self, node: Any) -> str:
@@ -162,8 +165,9 @@ class SelectSteps(SelectText):
 
     def _compute(self, best: tuple[Best, Any] | None) -> None:
         """Compute what clauses need of the tensors of the rows that are left."""
-        trees = self._needing()
-        if not any(has_tensors(tree, self.parameters) for tree in trees):
+        trees, whole = self._needing(), self._whole_tensors()
+        self.digests = {}
+        if not whole and not any(has_tensors(tree, self.parameters) for tree in trees):
             return
         mixed = [self._is_mixed(node) for _, node in self.items]  # before the step renames columns
         step = self._step([])
@@ -185,6 +189,8 @@ class SelectSteps(SelectText):
             self.weight = with_parts(
                 self.weight, self.parameters, lambda p: self._computed(step, p)
             )
+        for number in whole:
+            self.digests[number] = self._computed(step, self.items[number][1], form=DIGEST)
 
     def _is_mixed(self, node: Any) -> bool:
         """Whether DuckDB needs a value of a tensor for an item."""
@@ -201,6 +207,28 @@ class SelectSteps(SelectText):
         """Whether rows with the same values become one."""
         distinct = self.clauses.get("distinct")
         return distinct is not None and distinct.args.get("on") is None
+
+    def _whole_tensors(self) -> list[int]:
+        """Return the numbers of the items that DISTINCT compares as whole tensors.
+
+        Raises
+        ------
+        InvalidQueryError
+            If one is what GROUP BY collects, which is there only after the groups are.
+        """
+        if not self._compares_rows():
+            return []
+        for _, node in self.items:
+            if self._collected(node) is not None:
+                raise self.planner.mistake(
+                    node, "DISTINCT cannot compare the tensors that GROUP BY collects",
+                    "write the GROUP BY in a query in brackets, and SELECT DISTINCT from that",
+                )  # fmt: skip
+        return [
+            number
+            for number, (_, node) in enumerate(self.items)
+            if kind_of(node, self.parameters) == ARRAY
+        ]
 
     def _is_key(self, node: Any) -> bool:
         group = self.clauses.get("group")

@@ -13,7 +13,7 @@ from tensorlake_spark.query.functions.registry import AGGREGATES
 from tensorlake_spark.query.planning.names import Scope, columns_name, stored_node
 from tensorlake_spark.query.planning.plan import Relation
 from tensorlake_spark.query.planning.tensor_work import ARRAY, kind_of
-from tensorlake_spark.query.sources.source_columns import Stored, TensorLeaf
+from tensorlake_spark.query.sources.source_columns import BranchLeaf, ItemLeaf, Stored, TensorLeaf
 
 if TYPE_CHECKING:
     from tensorlake_spark.query.planning.queries import Planner
@@ -249,12 +249,19 @@ class SelectText:
                     one, (exp.ArrayAgg, *PICKING)
                 ):
                     continue
-                if kind_of(inner, self.parameters) == ARRAY and not isinstance(inner, exp.Bracket):
+                if kind_of(inner, self.parameters) == ARRAY and not self._may_be_number(inner):
                     name = one.sql_name().lower()
                     raise self.planner.mistake(
                         one, f"{name} takes a value a row, and this is a tensor a row",
                         "reduce each tensor first, as array_mean(x) or array_max(x) does",
                     )  # fmt: skip
+
+    def _may_be_number(self, node: Any) -> bool:
+        """Whether only the values tell that a part of the text is one a row: an element of a tensor, a part of a UNION."""
+        if isinstance(node, exp.Bracket):
+            return True
+        leaves = [self.scope.leaves.get(c.name) for c in node.find_all(exp.Column) if not c.table]
+        return any(isinstance(leaf, (ItemLeaf, BranchLeaf)) for leaf in leaves)
 
 
 def _is_list(node: Any) -> bool:

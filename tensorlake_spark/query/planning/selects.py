@@ -11,13 +11,14 @@ from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.planning.joins import from_clause
 from tensorlake_spark.query.planning.names import columns_name, stored_node
-from tensorlake_spark.query.planning.plan import Computed, Relation, Sample, Step
+from tensorlake_spark.query.planning.plan import LENGTH, Computed, Relation, Sample, Step
 from tensorlake_spark.query.planning.select_steps import FROM_KEY, SelectSteps
 from tensorlake_spark.query.planning.select_text import PICKING
 from tensorlake_spark.query.planning.tensor_work import (
     SCALAR,
     conjuncts,
     has_tensors,
+    is_number,
     kind_of,
     lazy_of,
 )
@@ -31,6 +32,8 @@ from tensorlake_spark.query.sources.source_columns import (
     ScalarLeaf,
     Stored,
 )
+
+_CONSTANTS = (exp.Literal, exp.Boolean, exp.Null, exp.Placeholder)
 
 
 class SelectPlanner(SelectSteps):
@@ -111,6 +114,8 @@ class SelectPlanner(SelectSteps):
         if self.grouped or "distinct" in self.clauses:
             base = {name: value for name, value in base.items() if name != "order"}
         clauses = {name: value for name, value in self.clauses.items() if name != "order" or value}
+        if self.digests:
+            clauses |= self._by_values([ref for ref, listed in keys if not listed])
         tree = exp.Select(expressions=columns, **{**base, **clauses})
         if not post:
             tree.set("limit", self.limit.copy() if self.limit is not None else None)
@@ -132,6 +137,16 @@ class SelectPlanner(SelectSteps):
         if self.offset is not None:
             after.set("offset", self.offset.copy())
         return Relation(after, outputs, found)
+
+    def _by_values(self, keys: list[Ref]) -> dict[str, Any]:
+        """Return DISTINCT and ORDER BY of rows that are compared by the values of their tensors: the first one stays."""
+        found = [self.digests.get(number, node) for number, (_, node) in enumerate(self.items)]
+        on = [one.copy() for one in found if not isinstance(one, _CONSTANTS)]
+        out: dict[str, Any] = {"distinct": exp.Distinct(on=exp.Tuple(expressions=on))}
+        written = self.clauses.get("order")
+        order = [*written.expressions] if written is not None else []
+        order += [exp.Ordered(this=stored_node(ref), nulls_first=False) for ref in keys]
+        return out | ({"order": exp.Order(expressions=order)} if order else {})
 
     def _output(self, node: Any, number: int, columns: list[Any], key: Any) -> Output:
         collected = self._collected(node)
@@ -176,17 +191,15 @@ class SelectPlanner(SelectSteps):
         lengths = {}
         for name, one in named.items():
             output = relation.outputs[name]
-            kind = output.type if isinstance(output, Stored) else None
-            if kind is not None and not pa.types.is_nested(kind.storage()):
+            if self._is_one_a_row(output):
                 raise self.planner.mistake(
                     one, f"UNGROUP BY names {name!r:.80}, which is a value a row, not an array"
                 )
             lazy = output if isinstance(output, Lazy) else _stored_lazy(output)
-            length = exp.Anonymous(
-                this="shape", expressions=[lazy.node.copy(), exp.Literal.number(0)]
-            )
+            shape = exp.Anonymous(this="shape", expressions=[lazy.node.copy()])
+            said = f"UNGROUP BY names {name!r:.80}"
             counted = Computed(
-                self.planner.fresh("n"), Lazy.of(length, lazy.leaves), f"shape({name})[0]", one
+                self.planner.fresh("n"), Lazy.of(shape, lazy.leaves), said, one, form=LENGTH
             )
             step.computed.append(counted)
             lengths[name] = counted.name
@@ -199,6 +212,12 @@ class SelectPlanner(SelectSteps):
             else:
                 outputs[name] = output
         return Relation(exp.select("*").from_(exp.to_table(step.name)), outputs, relation.key)
+
+    def _is_one_a_row(self, output: Output) -> bool:
+        """Whether it is known that an output has no array in any row."""
+        if isinstance(output, Lazy):
+            return is_number(output, self.parameters)
+        return output.type is not None and not pa.types.is_nested(output.type.storage())
 
 
 def _put_in_order(columns: list[Any]) -> None:

@@ -140,6 +140,14 @@ def _parquet(uri: str, name: str) -> TableSource:
 
 
 def _catalog(lake: TensorLake, name: str) -> TableSource:
+    table = catalog_of(lake)
+    out = TableSource(name, lake.uri, lake.version, table.schema, table.num_rows, table)
+    out.lake = lake
+    return out
+
+
+def catalog_of(lake: TensorLake) -> pa.Table:
+    """Return the catalog of a lake as a table: shapes as lists, axes and attributes as JSON."""
     frame = lake.catalog()
     columns: dict[str, Any] = {}
     for column in frame.columns:
@@ -157,10 +165,7 @@ def _catalog(lake: TensorLake, name: str) -> TableSource:
         key: pa.array([_plain(v) for v in values], kinds.get(key, pa.string()))
         for key, values in columns.items()
     }
-    table = pa.table(arrays)
-    out = TableSource(name, lake.uri, lake.version, table.schema, table.num_rows, table)
-    out.lake = lake
-    return out
+    return pa.table(arrays)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Computed columns of a view for some of its rows, here or with executors."""
+"""Columns of a view for some of its rows, here or with executors."""
 
 from __future__ import annotations
 
@@ -34,11 +34,16 @@ class ViewValues:
     def __call__(self, start: int, stop: int) -> dict[str, Any]:
         """Return the values of some rows."""
         rows = self.table.slice(start, stop - start)
-        evaluation = Evaluation(self.parameters)
-        out: dict[str, Any] = {}
-        for name, output in self.outputs.items():
-            if isinstance(output, Lazy):
-                out[name] = evaluation.values(output, rows)
-            else:
-                out[name] = stored_values(rows.column(output.ref[1]), output.type)
-        return out
+        return output_values(self.outputs, rows, Evaluation(self.parameters))
+
+
+def output_values(
+    outputs: Mapping[str, Output], table: pa.Table, evaluation: Evaluation
+) -> dict[str, Any]:
+    """Return columns for the rows of a table: an array each, or a list with a value a row."""
+    return {
+        name: evaluation.values(output, table)
+        if isinstance(output, Lazy)
+        else stored_values(table.column(output.ref[1]), output.type)
+        for name, output in outputs.items()
+    }

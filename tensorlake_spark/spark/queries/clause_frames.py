@@ -22,7 +22,8 @@ from tensorlake_spark.spark.queries.frame_rows import (
     ungrouped,
 )
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind
-from tensorlake_spark.spark.queries.spark_sql import Columns, SparkPrinter, Table
+from tensorlake_spark.spark.queries.spark_sql import SparkPrinter
+from tensorlake_spark.spark.queries.tables_in_reach import Columns, Table, Tables
 from tensorlake_spark.spark.source.cell_columns import quoted
 
 _FROM = "from_" if "from_" in exp.Select.arg_types else "from"
@@ -55,7 +56,7 @@ class ClauseFrames(SparkPrinter):
             return self._apart(tree, clauses)[0]
         return self.frame_of(self.printed(tree))
 
-    def _query(self, node: Any, outer: list[dict[str, Table]]) -> Table:
+    def _query(self, node: Any, outer: list[Tables]) -> Table:
         clauses = taken_clauses(node)
         if not clauses:
             return super()._query(node, outer)
@@ -95,7 +96,10 @@ class ClauseFrames(SparkPrinter):
         frame = frame if limit is None or weights else frame.limit(limit)
         if UNGROUP not in clauses:
             return frame, Table(columns)
-        axes = {name: columns[name].ndim for name in self._named(clauses[UNGROUP], columns)}
+        named = self._named(clauses[UNGROUP], columns)
+        axes = {
+            name: kind.ndim for name, kind in columns.items() if name in named or kind.collected
+        }
         columns |= {name: _element(ndim) for name, ndim in axes.items()}
         return ungrouped(frame, axes), Table(columns)
 

@@ -131,7 +131,7 @@ def _split_udf(ndim: int | None) -> Any:
     def split(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         for batch in batches:
             given: Any = values_of(batch)
-            values = [() if one is None else np.asarray(one) for one in given]
+            values = [() if one is None else one for one in given]
             ends = np.concatenate([[0], np.cumsum([len(one) for one in values])]).astype(np.int32)
             if plain:
                 elements = pa.array(np.concatenate([np.zeros(0), *values]), pa.float64())

@@ -28,7 +28,7 @@ _NUMBERS = (
 )  # fmt: skip
 _CHOICES = (exp.Case, exp.If, exp.Cast, exp.TryCast, exp.Array)
 _LEAVES = (exp.Literal, exp.Boolean, exp.Null)
-_FIRST_GIVEN = ("coalesce", "ifnull", "nvl", "nullif", "greatest", "least")
+_GIVEN = ("coalesce", "ifnull", "nvl", "nullif")
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,14 @@ class Kind:
         Axes of an array, if that is known.
     form : str, or None
         Of boxes: what their numbers are, as their column declares it.
+    collected : bool
+        Whether it has a value of each row of a group.
     """
 
     name: str
     ndim: int | None = None
     form: str | None = None
+    collected: bool = False
 
 
 Resolve = Callable[[Any], Kind]
@@ -99,8 +102,8 @@ def kind_of(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:
     if arrays:
         known = [kind.ndim for kind in arrays if kind.ndim is not None]
         return Kind(ARRAY, max(known) if len(known) == len(arrays) else None)
-    if isinstance(node, _LOGIC) or all(kind.name == SCALAR for kind in kinds):
-        return _PLAIN  # Spark joins conditions, so that those on scalars reach the files
+    if all(kind.name == SCALAR for kind in kinds) or _is_sparks(node):
+        return _PLAIN
     return _computed(node, resolve, parameters)
 
 
@@ -110,23 +113,13 @@ def _computed(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kin
     if isinstance(node, (exp.Cast, exp.TryCast)):
         dtype = DTYPES.get(str(getattr(node.args["to"].this, "name", "")).upper(), "float64")
         return Kind({"b": "bool", "i": "int", "u": "int", "s": "text"}.get(dtype[0], "number"))
-    if isinstance(node, (exp.Case, exp.If)):
-        ends = [one.args.get("true") for one in node.args.get("ifs") or [node]]
-        ends += [node.args.get("default"), node.args.get("false")]
-        names = {_of_branch(one, resolve, parameters) for one in ends if one is not None} - {None}
-        return Kind(str(names.pop()) if len(names) == 1 else "number")
     return Kind(ARRAY, 1) if isinstance(node, exp.Array) else Kind("number")
 
 
-def _of_branch(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> str | None:
-    if isinstance(node, exp.Null):
-        return None
-    if isinstance(node, exp.Literal):
-        return "text" if node.is_string else "int" if node.is_int else "number"
-    if isinstance(node, exp.Boolean):
-        return "bool"
-    found = kind_of(node, resolve, parameters).name
-    return "number" if found == SCALAR else found
+def _is_sparks(node: Any) -> bool:
+    """Whether Spark does a part of the text over numbers of tensors: it joins conditions, so that those on scalars reach
+    the files, and knows the types of what a choice is made of."""
+    return isinstance(node, (*_LOGIC, exp.Case, exp.If)) or function_name(node) in _GIVEN
 
 
 def _sliced(node: Any, inner: Kind) -> Kind:
@@ -169,7 +162,11 @@ def _is_evaluable(node: Any) -> bool:
         ):
             continue
         name = function_name(one)
-        if name in ELEMENTS or name in _FIRST_GIVEN or (name and find(name) is not None):
+        if (
+            name in ELEMENTS
+            or name in (*_GIVEN, "greatest", "least")
+            or (name and find(name) is not None)
+        ):
             continue
         return False
     return True

@@ -14,7 +14,7 @@ from tensorlake_spark.query.language.mistakes import mistake
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.spark.queries.clause_frames import ClauseFrames
 from tensorlake_spark.spark.queries.spark_sources import SparkSource, source_of
-from tensorlake_spark.spark.queries.spark_sql import Table
+from tensorlake_spark.spark.queries.tables_in_reach import Table
 from tensorlake_spark.spark.queries.tensor_udf import TensorWork, as_udf
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def query(
     storage_options : mapping, optional
         For the stores of all sources. What is missing is taken from the session's settings of S3A.
     **sources
-        Datasets, DataFrames, and paths or URLs of datasets, Delta tables or Parquet files.
+        Datasets, lakes (their catalogs), DataFrames of Spark or pandas, tables of pyarrow, and paths or URLs of datasets,
+        lakes, Delta tables or Parquet files.
 
     Raises
     ------
@@ -95,7 +96,7 @@ class _Run:
         self._mark = f"tl_{uuid.uuid4().hex[:12]}"
         self._views: dict[Any, tuple[SparkSource, str]] = {}
         self._frames: list[str] = []
-        self._functions: list[str] = []
+        self._functions: dict[tuple[str, str], str] = {}
 
     def table_of(self, node: Any) -> tuple[Table, str]:
         """Return what a table of the tree has, and the name of its view."""
@@ -111,7 +112,7 @@ class _Run:
             source.frame.createOrReplaceTempView(view)
             self._views[key] = source, view
         source, view = self._views[key]
-        return Table(source.kinds, source.hidden), view
+        return Table(source.kinds, source.hidden, source.count), view
 
     def _version(self, node: Any) -> tuple[int | str | None, str | None]:
         if node is None:
@@ -126,12 +127,14 @@ class _Run:
         return (value, None) if node.name == "VERSION" else (None, str(value))
 
     def function_of(self, node: Any, result: str) -> str:
-        """Register an expression as a function, and return its name."""
-        name = f"{self._mark}_f{len(self._functions)}"
-        work = TensorWork.of(node, result, self._parameters)
-        self._session.udf.register(name, as_udf(work))
-        self._functions.append(name)
-        return name
+        """Register an expression as a function, and return its name: the same text has the same, as in GROUP BY."""
+        key = node.sql(), result
+        if key not in self._functions:
+            name = f"{self._mark}_f{len(self._functions)}"
+            work = TensorWork.of(node, result, self._parameters)
+            self._session.udf.register(name, as_udf(work))
+            self._functions[key] = name
+        return self._functions[key]
 
     def view_of(self, frame: DataFrame) -> str:
         """Register a DataFrame as a temporary view, and return its name."""
@@ -147,5 +150,5 @@ class _Run:
         with suppress(Exception):  # the query's own error is what matters
             for view in (*(view for _, view in self._views.values()), *self._frames):
                 self._session.catalog.dropTempView(view)
-            for name in self._functions:
+            for name in self._functions.values():
                 self._session.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")

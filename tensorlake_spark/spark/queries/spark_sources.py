@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import types as t
 
 from tensorlake_spark.datasets.dataset import Dataset
@@ -20,11 +22,15 @@ from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFoundError
+from tensorlake_spark.lake.lake import TensorLake
+from tensorlake_spark.lake.lake import open as open_lake
+from tensorlake_spark.query.sources.duckdb_tables import as_arrow
+from tensorlake_spark.query.sources.source_opening import catalog_of
 from tensorlake_spark.spark.cluster.s3a import options_in_session
 from tensorlake_spark.spark.frames.sample_decoding import is_tensor
-from tensorlake_spark.spark.frames.sample_frame import delta_frame, flat_samples, spark_place
+from tensorlake_spark.spark.frames.sample_frame import flat_samples, spark_place
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind
-from tensorlake_spark.spark.source.schemas import TENSOR
+from tensorlake_spark.spark.source.schemas import SPARK_TYPES, TENSOR, arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,11 +48,14 @@ class SparkSource:
         What each column is.
     hidden : frozenset of str
         Columns that ``*`` does not mean.
+    count : callable, or None
+        Returns how many rows it has, None if only Spark could tell.
     """
 
     frame: DataFrame
     kinds: Mapping[str, Kind]
     hidden: frozenset[str] = frozenset()
+    count: Callable[[], int | None] | None = None
 
 
 def source_of(
@@ -63,8 +72,9 @@ def source_of(
     ----------
     session : SparkSession
         A session with Delta.
-    given : Dataset, DataFrame, or str
-        A DataFrame may be of pandas. A text is the place of a dataset, a Delta table, or of Parquet files.
+    given : Dataset, TensorLake, DataFrame, pyarrow.Table, or str
+        A DataFrame may be of pandas. A text is the place of a dataset, a lake, a Delta table, or of Parquet files. A lake
+        is read as its catalog.
     name : str
         What the query calls it, for messages.
     version, timestamp
@@ -85,13 +95,31 @@ def source_of(
         version = given.version if not asked else version
         storage = Storage(given.uri, options_in_session(session, options, given.uri))
         return _dataset(session, Snapshot.open(storage, version, timestamp, SAMPLES))
-    if type(given).__module__.startswith("pandas.") and not asked:
-        given = session.createDataFrame(given)
-    if hasattr(given, "sparkSession") and not asked:
+    if isinstance(given, TensorLake):
+        lake = given
+        if asked:
+            options = given._storage.options if options is None else options
+            lake = open_lake(
+                given.uri, storage_options=options, version=version, timestamp=timestamp, create=False
+            )  # fmt: skip
+        return _catalog(session, lake, name)
+    if isinstance(given, pd.DataFrame):
+        given = as_arrow(given)
+    if isinstance(given, pa.RecordBatch):
+        given = pa.Table.from_batches([given])
+    if isinstance(given, pa.Table) or hasattr(given, "sparkSession"):
+        if asked:
+            raise InvalidOptionError(
+                f"source {name} has no versions; only datasets, lakes and Delta tables do"
+            )
+        if isinstance(given, pa.Table):
+            frame = _in_memory(session, given, name)
+            return SparkSource(frame, _kinds(frame.schema), count=lambda: int(given.num_rows))
         return SparkSource(given, _kinds(given.schema))
     if not isinstance(given, (str, os.PathLike)):
         raise InvalidOptionError(
-            f"source {name}={type(given).__name__} is not a Dataset, a DataFrame, or the place of a table"
+            f"source {name}={type(given).__name__} is not a Dataset, a TensorLake, a DataFrame, a pyarrow.Table, or the "
+            "place of a table"
         )
     place = os.fspath(given)
     storage = Storage(place, options_in_session(session, options, place))
@@ -113,8 +141,31 @@ def source_of(
         return SparkSource(frame, _kinds(frame.schema))
     if snapshot.kind == SAMPLES:
         return _dataset(session, snapshot)
-    frame = delta_frame(session, storage, snapshot.version)
+    lake = open_lake(
+        storage.uri, storage_options=storage.options, version=snapshot.version, create=False
+    )
+    return _catalog(session, lake, name)
+
+
+def _catalog(session: SparkSession, lake: TensorLake, name: str) -> SparkSource:
+    frame = _in_memory(session, catalog_of(lake), name)
     return SparkSource(frame, _kinds(frame.schema))
+
+
+def _in_memory(session: SparkSession, table: pa.Table, name: str) -> DataFrame:
+    """Return a table of Arrow as a DataFrame; of a type that Spark has not, the narrowest that holds all values."""
+    for place, field in enumerate(table.schema):
+        kind = SPARK_TYPES.get(field.type)
+        wanted = pa.float32() if pa.types.is_float16(field.type) else kind and arrow_type(kind)
+        if wanted is not None and wanted != field.type:
+            column = table.column(place).cast(wanted)
+            table = table.set_column(place, field.name, column)
+    try:
+        return session.createDataFrame(table)
+    except PySparkTypeError as error:
+        raise InvalidOptionError(
+            f"source {name}: Spark has no type for a column ({error!s:.200}); cast it"
+        ) from error
 
 
 def _dataset(session: SparkSession, snapshot: Snapshot) -> SparkSource:
@@ -126,7 +177,14 @@ def _dataset(session: SparkSession, snapshot: Snapshot) -> SparkSource:
         for name, kind in schema.items()
     }
     frame = flat_samples(session, snapshot, list(schema))
-    return SparkSource(frame, {SID: Kind(SCALAR), **kinds}, frozenset([SID]))
+    return SparkSource(
+        frame, {SID: Kind(SCALAR), **kinds}, frozenset([SID]), lambda: _rows_of(snapshot)
+    )
+
+
+def _rows_of(snapshot: Snapshot) -> int | None:
+    rows = snapshot.files.rows
+    return int(rows.sum()) if (rows >= 0).all() else None
 
 
 def _ndim(kind: Any) -> int | None:

@@ -5,39 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
+from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import name_of
 from tensorlake_spark.query.language.mistakes import mistake
+from tensorlake_spark.spark.queries.group_values import (
+    collect,
+    collected,
+    is_grouped,
+    item_kind,
+    list_of,
+)
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind, kind_of
-
-Columns = Mapping[str, Kind]
-
-
-@dataclass(frozen=True)
-class Table:
-    """What a SELECT reads under an alias.
-
-    Attributes
-    ----------
-    columns : dict of str to Kind
-        Its columns.
-    hidden : frozenset of str
-        Those that ``*`` does not mean.
-    """
-
-    columns: Columns
-    hidden: frozenset[str] = frozenset()
-
-    def find(self, name: str) -> str | None:
-        """Return a column by a name with dots or slashes, without regard to case."""
-        wanted = name.replace(".", "/").casefold()
-        return next((one for one in self.columns if one.casefold() == wanted), None)
+from tensorlake_spark.spark.queries.tables_in_reach import (
+    Columns,
+    Table,
+    Tables,
+    check_product,
+    column_in,
+)
 
 
 @dataclass
@@ -70,7 +63,7 @@ class SparkPrinter:
 
     # ------------------------------------------------------------------ queries in each other
 
-    def _query(self, node: Any, outer: list[dict[str, Table]]) -> Table:
+    def _query(self, node: Any, outer: list[Tables]) -> Table:
         """Rewrite a query, and return its columns."""
         known, nodes = dict(self.ctes), dict(self.cte_nodes)
         holder = node.args.get("with_") or node.args.get("with")
@@ -90,19 +83,25 @@ class SparkPrinter:
         self.ctes, self.cte_nodes = known, nodes
         return found
 
-    def _select(self, node: Any, outer: list[dict[str, Table]]) -> Table:
-        tables: dict[str, Table] = {}
+    def _select(self, node: Any, outer: list[Tables]) -> Table:
+        tables = Tables()
         source = node.args.get("from_") or node.args.get("from")
         joins = node.args.get("joins") or []
-        for one in [*([source.this] if source is not None else []), *(join.this for join in joins)]:
+        for one, join in [
+            *([(source.this, None)] if source is not None else []),
+            *((join.this, join) for join in joins),
+        ]:
             alias, table = self._from(one, outer)
-            tables[alias.casefold()] = table
+            tables.add(self.sql, alias.casefold(), table, join)
+        check_product(self.sql, node, tables)
         scopes = [tables, *outer]
         self._name_items(node, scopes, joins)
         aliases = {item.alias.casefold(): item.this for item in node.expressions}
         self._put_in_aliases(node, scopes, aliases)
+        if is_grouped(node):
+            collect(node, self._resolver(scopes), self.parameters, partial(self._same, scopes))
         out = {
-            item.alias: kind_of(item, self._resolver(scopes), self.parameters)
+            item.alias: item_kind(item, self._resolver(scopes), self.parameters)
             for item in node.expressions
         }
         ordered = {name.casefold(): kind for name, kind in out.items()}
@@ -120,7 +119,7 @@ class SparkPrinter:
             node.set(key, new if isinstance(value, list) else new[0])
         return Table({name: _after(kind) for name, kind in out.items()})
 
-    def _from(self, one: Any, outer: list[dict[str, Table]]) -> tuple[str, Table]:
+    def _from(self, one: Any, outer: list[Tables]) -> tuple[str, Table]:
         if isinstance(one, exp.Subquery):
             return one.alias or "", self._query(one.this, outer)
         if not isinstance(one, exp.Table):
@@ -139,7 +138,7 @@ class SparkPrinter:
 
     # ------------------------------------------------------------------ names
 
-    def _name_items(self, node: Any, scopes: list[dict[str, Table]], joins: list[Any]) -> None:
+    def _name_items(self, node: Any, scopes: list[Tables], joins: list[Any]) -> None:
         """Give every item of a SELECT a name; a star becomes the columns that it means."""
         used = {
             one.name.casefold() for join in joins for one in join.args.get("using") or () if one
@@ -160,9 +159,7 @@ class SparkPrinter:
             items.append(exp.alias_(item.copy(), name, quoted=True))
         node.set("expressions", items)
 
-    def _starred(
-        self, item: Any, star: Any, tables: dict[str, Table], used: set[str]
-    ) -> Iterator[Any]:
+    def _starred(self, item: Any, star: Any, tables: Tables, used: set[str]) -> Iterator[Any]:
         gone = star.args.get("except_") or star.args.get("except") or []
         without = {one.name.replace(".", "/").casefold() for one in gone}
         seen: set[str] = set()
@@ -179,9 +176,7 @@ class SparkPrinter:
                     column.set("table", exp.to_identifier(alias, quoted=True))
                 yield exp.alias_(column, name, quoted=True)
 
-    def _put_in_aliases(
-        self, node: Any, scopes: list[dict[str, Table]], aliases: dict[str, Any]
-    ) -> None:
+    def _put_in_aliases(self, node: Any, scopes: list[Tables], aliases: dict[str, Any]) -> None:
         """Put the expressions of aliases in the places where Spark knows only columns."""
 
         def put(one: Any) -> Any:
@@ -195,23 +190,13 @@ class SparkPrinter:
             if node.args.get(key) is not None:
                 node.set(key, node.args[key].transform(put))
 
-    def _found(self, column: Any, scopes: list[dict[str, Table]]) -> tuple[Table, str] | None:
+    def _found(self, column: Any, scopes: list[Tables]) -> tuple[Table, str] | None:
         """Return the table of a column, and its name there; groups may be written with dots."""
-        parts = [part.name for part in column.parts]
-        for tables in scopes:
-            if len(parts) > 1 and parts[0].casefold() in tables:
-                table = tables[parts[0].casefold()]
-                name = table.find("/".join(parts[1:]))
-                if name is not None:
-                    return table, name
-            for table in tables.values():
-                name = table.find("/".join(parts))
-                if name is not None:
-                    return table, name
-        return None
+        found = column_in(self.sql, column, scopes)
+        return None if found is None else found[1:]
 
     def _resolver(
-        self, scopes: list[dict[str, Table]], aliases: Columns | None = None
+        self, scopes: list[Tables], aliases: Columns | None = None
     ) -> Callable[[Any], Kind]:
         def resolve(column: Any) -> Kind:
             found = self._found(column, scopes)
@@ -233,12 +218,15 @@ class SparkPrinter:
 
     # ------------------------------------------------------------------ expressions
 
-    def _rewritten(self, node: Any, resolve: Any, scopes: list[dict[str, Table]]) -> Any:
+    def _rewritten(self, node: Any, resolve: Any, scopes: list[Tables]) -> Any:
         if isinstance(node, (exp.Query, exp.Subquery)):
             self._query(node, scopes)
             return node
         if isinstance(node, exp.Table):
             return node
+        inner = list_of(node)
+        if inner is not None:
+            return self._list(inner, resolve, scopes)
         kind = kind_of(node, resolve, self.parameters)
         if isinstance(node, exp.Alias):
             node.set("this", self._rewritten(node.this, resolve, scopes))
@@ -260,6 +248,28 @@ class SparkPrinter:
                 node.set(key, [self._rewritten(one, resolve, scopes) for one in value])
         return _like_numpy(node) if isinstance(node, exp.Div) else node
 
+    def _list(self, inner: Any, resolve: Any, scopes: list[Tables]) -> Any:
+        """Return what collects the values of a group: tensors in the order of their samples, as all lists of the group."""
+        is_tensor = kind_of(inner, resolve, self.parameters).name != SCALAR
+        value = self._rewritten(inner, resolve, scopes)
+        if not is_tensor:
+            return exp.ArrayAgg(this=value)
+        keys = [
+            exp.column(SID, table=exp.to_identifier(alias, quoted=True))
+            for alias, table in scopes[0].items()
+            if SID in table.hidden
+        ]
+        return collected(value, keys)
+
+    def _same(self, scopes: list[Tables], node: Any) -> str:
+        """Return the same text for parts of a SELECT that mean the same."""
+
+        def named(one: Any) -> Any:
+            found = column_in(self.sql, one, scopes) if isinstance(one, exp.Column) else None
+            return one if found is None else exp.column(f"{found[0]}.{found[2]}")
+
+        return str(node.transform(named).sql())
+
     def _literal(self, node: Any) -> Any:
         """Return the value of a parameter as a literal of Spark, any other node as it is."""
         if not isinstance(node, exp.Placeholder):
@@ -279,7 +289,7 @@ class SparkPrinter:
             "here, and arrays only in expressions on tensors",
         )  # fmt: skip
 
-    def _column(self, node: Any, scopes: list[dict[str, Table]]) -> Any:
+    def _column(self, node: Any, scopes: list[Tables]) -> Any:
         found = self._found(node, scopes)
         if found is None or isinstance(node.this, exp.Star):
             return node
@@ -290,7 +300,7 @@ class SparkPrinter:
                 out.set("table", exp.to_identifier(first, quoted=True))
         return out
 
-    def _call(self, node: Any, kind: Kind, scopes: list[dict[str, Table]]) -> Any:
+    def _call(self, node: Any, kind: Kind, scopes: list[Tables]) -> Any:
         """Return the call of a function that computes a part of the tree."""
         inner = node.copy()
         columns: dict[str, Any] = {}

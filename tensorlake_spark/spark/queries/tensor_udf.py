@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from sqlglot import exp
@@ -15,7 +17,7 @@ from sqlglot import exp
 from tensorlake_spark.query.functions.definitions import TensorFunction
 from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.registry import FUNCTIONS, find
-from tensorlake_spark.query.functions.row_values import gathered
+from tensorlake_spark.query.functions.row_values import gathered, items_of
 from tensorlake_spark.spark.frames.image_columns import tensors_with_nulls
 from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type, tensors_of
 
@@ -109,7 +111,11 @@ def values_of(column: pa.Array) -> Values:
     [[1, 2], [3, 4]]
     """
     kind = column.type
-    if pa.types.is_struct(kind) and {*TENSOR.names} <= {one.name for one in kind}:
+    if pa.types.is_list(kind) and _is_tensor(kind.value_type):
+        items = items_of(values_of(column.flatten()), 0)
+        counts = pc.list_value_length(column).to_pylist()
+        return [None if n is None else gathered([*islice(items, n)]) for n in counts]
+    if _is_tensor(kind):
         plain = pa.StructArray.from_arrays(
             [column.field(name) for name in TENSOR.names],
             fields=[kind.field(name) for name in TENSOR.names],
@@ -122,6 +128,10 @@ def values_of(column: pa.Array) -> Values:
     if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return gathered(column.to_pylist())
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _is_tensor(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) and {*TENSOR.names} <= {one.name for one in kind}
 
 
 def _scalars(found: Any, kind: pa.DataType) -> pa.Array:

@@ -64,3 +64,19 @@ def test_trees_that_are_not(sql):
 def test_names_that_are_no_files(name):
     sql = f'SELECT a FROM "{name}"'
     harmless.check(sql, tree(sql))
+
+
+@pytest.mark.parametrize("written", ["'a'", "1.5", "NULL", "TRUE", "-1", "(1)", "-(2)", "'a' DESC"])
+def test_a_constant_orders_nothing(written):
+    sql = f"SELECT a FROM t ORDER BY {written}"
+    with pytest.raises(InvalidQueryError, match="is a constant, which orders nothing"):
+        harmless.check(sql, tree(sql))
+
+
+def test_numbers_of_columns_and_orders_of_windows_are_taken():
+    for sql in (
+        "SELECT a FROM t ORDER BY 1, a + 1",
+        "SELECT row_number() OVER (ORDER BY NULL) AS n FROM t",
+        "SELECT array_agg(a ORDER BY 'x') FROM t",
+    ):
+        harmless.check(sql, tree(sql))

@@ -29,9 +29,9 @@ def test_a_tensor_of_several_columns_cannot_be_picked(shapes):
         shapes.ds.query("SELECT first(emb * training.score) AS f FROM dataset GROUP BY labels")
 
 
-def test_distinct_tensors_are_those_of_distinct_samples(shapes):
+def test_distinct_tensors_of_a_join_come_once(shapes):
     view = tl.query("SELECT DISTINCT d.emb FROM d JOIN d AS e ON e.labels = d.labels", d=shapes.ds)
-    assert len(view) == 60
+    assert len(view) == 60  # no two vectors are the same
 
 
 def test_numbers_of_tensors_inside_sql(shapes):
@@ -50,3 +50,31 @@ def test_ungroup_names_what_is_selected(shapes):
         shapes.ds.query(
             "SELECT a.emb FROM dataset a JOIN dataset b ON a.sid = b.sid EXPAND BY 1, 1"
         )
+
+
+def test_ungroup_takes_arrays(shapes):
+    with pytest.raises(
+        tl.InvalidQueryError, match="names 'm', which is a value a row, not an array"
+    ):
+        shapes.ds.query("SELECT array_mean(emb) AS m FROM dataset UNGROUP BY m")
+    unknown = shapes.ds.query("SELECT emb[0] AS m FROM dataset UNGROUP BY m")
+    with pytest.raises(
+        tl.InvalidQueryError, match=r"names 'm', which is .* not an array \(sample with sid 0\)"
+    ):
+        len(unknown)
+    with pytest.raises(tl.InvalidQueryError, match="names 'm', which is a value a row"):
+        len(shapes.ds.query("SELECT labels + 1 AS m FROM dataset UNGROUP BY m"))
+
+
+def test_elements_of_arrays_are_values_for_aggregates(shapes):
+    view = shapes.ds.query(
+        "SELECT sid % 2 AS odd, max(v) AS top, count(v) AS n FROM (SELECT sid, emb AS v FROM dataset UNGROUP BY v) AS q "
+        "GROUP BY sid % 2 ORDER BY odd"
+    )
+    assert view["n"].tolist() == [240, 240]
+    assert np.allclose(view["top"], [shapes.vectors[::2].max(), shapes.vectors[1::2].max()])
+    rows = shapes.ds.query(
+        "SELECT max(v) AS top FROM (SELECT images AS v FROM dataset UNGROUP BY v) AS q"
+    )
+    with pytest.raises(tl.InvalidQueryError, match="a value a row is needed"):
+        len(rows)

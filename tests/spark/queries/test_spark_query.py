@@ -11,7 +11,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError
 from tensorlake_spark.query.user_functions import unregister_function
 from tensorlake_spark.spark import query
-from tensorlake_spark.spark.source.schemas import tensors_of
+from tensorlake_spark.spark.source.schemas import TENSOR, tensors_of
 
 
 @pytest.fixture(scope="module")
@@ -47,21 +47,28 @@ def plain(value):
         return None
     if isinstance(value, (str, bytes)):
         return value
+    if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+        return [plain(one) for one in value]
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        return [plain(one) for one in value]
     array = np.asarray(value, float)
     return [*array.shape, *np.round(array, 4).ravel().tolist()]
 
 
+def arrays_of(column):
+    """The values of a column: tensors as arrays, those of a group as one array where they are alike."""
+    if pa.types.is_struct(column.type):
+        valid = column.is_valid().to_pylist()
+        arrays = tensors_of(column.filter(column.is_valid()))
+        return [next(arrays) if one else None for one in valid]
+    if pa.types.is_list(column.type) and pa.types.is_struct(column.type.value_type):
+        return [None if one is None else arrays_of(one.values) for one in column]
+    return column.to_pylist()
+
+
 def from_spark(frame):
     table = frame.toArrow()
-    columns = {}
-    for name in table.column_names:
-        column = table.column(name).combine_chunks()
-        if pa.types.is_struct(column.type):
-            valid = column.is_valid().to_pylist()
-            arrays = tensors_of(column.filter(column.is_valid()))
-            columns[name] = [next(arrays) if one else None for one in valid]
-        else:
-            columns[name] = column.to_pylist()
+    columns = {name: arrays_of(table.column(name).combine_chunks()) for name in table.column_names}
     return [
         {name: plain(value) for name, value in zip(columns, row, strict=True)}
         for row in zip(*columns.values(), strict=True)
@@ -157,6 +164,49 @@ def test_clauses_of_tql_give_the_same_rows(spark, ds, sql):
     assert same(spark, sql, is_ordered, parameters={"n": 6}, ds=ds)
 
 
+GROUPS = [
+    "SELECT label, x FROM ds WHERE x IS NOT NULL GROUP BY label ORDER BY label",
+    "SELECT label, image, count(*) AS n FROM ds GROUP BY label ORDER BY label",
+    "SELECT label, g.boxes AS b, max(w) AS top FROM ds GROUP BY label ORDER BY label",
+    "SELECT label, array_agg(x[:2]) AS heads, list(array_max(image)) AS tops FROM ds WHERE sid <> 5 GROUP BY label ORDER BY label",
+    "SELECT label, arg_max(x, sid) AS last FROM ds GROUP BY label ORDER BY label",
+    "SELECT array_mean(x) > 0.5 AS high, count(*) AS n FROM ds WHERE x IS NOT NULL GROUP BY array_mean(x) > 0.5 ORDER BY high",
+    "SELECT label, array_mean(v) AS m, shape(v) AS s FROM (SELECT label, x AS v FROM ds WHERE sid > 5 GROUP BY label) AS q "
+    "ORDER BY label",
+    "SELECT label, v, n FROM (SELECT label, x AS v, array_max(image) AS n FROM ds WHERE sid <> 5 GROUP BY label) AS q "
+    "ORDER BY label UNGROUP BY v",
+    "SELECT a.label, a.x AS l, b.x AS r FROM ds a JOIN ds b ON a.sid = b.sid - 1 WHERE a.sid > 6 GROUP BY a.label "
+    "ORDER BY a.label",
+    "SELECT max(v) AS top FROM (SELECT label, x AS v FROM ds UNGROUP BY v) AS q",
+]
+
+
+@pytest.mark.parametrize("sql", GROUPS)
+def test_tensors_of_groups_are_the_same(spark, ds, sql):
+    assert same(spark, sql, True, ds=ds)
+
+
+def test_a_group_is_an_array_of_tensors(spark, ds):
+    frame = query(spark, "SELECT label, image FROM ds GROUP BY label", ds=ds)
+    assert frame.schema["image"].dataType.elementType == TENSOR
+    with pytest.raises(InvalidQueryError, match="no column 'w2'"):
+        query(spark, "SELECT label, w2 FROM ds GROUP BY label", ds=ds)
+
+
+COMPARED = [
+    "SELECT DISTINCT image[0, 0] * 0 AS z FROM ds",
+    "SELECT DISTINCT x[:0] AS z, label > 1 AS big FROM ds",
+    "SELECT x FROM ds WHERE sid < 9 INTERSECT SELECT x FROM ds WHERE sid > 3",
+    "SELECT x FROM ds EXCEPT SELECT x FROM ds WHERE sid > 5",
+    "SELECT x[:2] AS y FROM ds WHERE sid < 9 UNION SELECT x[:2] AS y FROM ds",
+]
+
+
+@pytest.mark.parametrize("sql", COMPARED)
+def test_tensors_are_compared_by_their_values(spark, ds, sql):
+    assert same(spark, sql, ds=ds)
+
+
 def test_some_rows_are_drawn_in_a_query_in_another(spark, ds):
     sql = "SELECT count(*) AS n, min(label) AS low FROM (SELECT label FROM ds SAMPLE BY label LIMIT 7) AS q"
     assert same(spark, sql, ds=ds) == [{"n": [7.0], "low": [1.0]}]
@@ -181,6 +231,12 @@ def test_versions_and_other_sources(spark, ds, tmp_path):
         pa_path
     )  # a type that only Spark reads
     same(spark, sql, ds=ds.uri, names=str(pa_path))
+    table = pa.table({"label": pa.array([0, 1, 2], pa.uint8()), "name": ["a", None, "c"]})
+    for given in (table, table.to_batches()[0]):
+        same(spark, sql, ds=ds, names=given)
+    nulls = pd.DataFrame({"label": [0, 1, 2], "name": [0.5, np.nan, 1.5]})
+    found = same(spark, "SELECT label FROM names WHERE name IS NULL", names=nulls)
+    assert found == [{"label": [1.0]}]
     both = "SELECT n.sid AS s FROM ds VERSION 1 AS n LEFT JOIN ds AS m ON n.sid = m.sid WHERE m.sid IS NULL"
     assert [row.s for row in query(spark, both, ds=ds).collect()] == [2]
 
@@ -206,6 +262,8 @@ def test_functions_of_the_user(spark, ds):
         ("SELECT label FROM ds SAMPLE BY label", InvalidQueryError, "LIMIT"),
         ("DROP TABLE ds", InvalidQueryError, "begins with SELECT"),
         ("SELECT label FROM ds VERSION 99", InvalidOptionError, "99"),
+        ("SELECT label FROM ds ORDER BY 'label'", InvalidQueryError, "orders nothing"),
+        ("SELECT array_mean(x) AS m FROM ds UNGROUP BY m", InvalidQueryError, "'m', which is not an array"),
     ],
 )  # fmt: skip
 def test_mistakes(spark, ds, sql, kind, said):

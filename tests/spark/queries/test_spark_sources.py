@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
@@ -34,3 +35,37 @@ def test_plain_delta_and_nothing(spark, tmp_path):
         source_of(spark, str(tmp_path / "nothing"), "t")
     with pytest.raises(InvalidOptionError, match="source t=list"):
         source_of(spark, [1], "t")
+
+
+def test_tables_in_memory(spark):
+    table = pa.table(
+        {
+            "a": pa.array([1, None], pa.uint64()),
+            "b": pa.array([0.5, 1], pa.float16()),
+            "c": pa.array(["x", "y"]).dictionary_encode(),
+            "d": [[1.0, 2.0], []],
+        }
+    )
+    found = source_of(spark, table, "t")
+    assert [row.asDict() for row in found.frame.collect()] == [
+        {"a": 1, "b": 0.5, "c": "x", "d": [1.0, 2.0]},
+        {"a": None, "b": 1.0, "c": "y", "d": []},
+    ]
+    assert found.kinds["d"] == Kind("array", 1)
+    with pytest.raises(InvalidOptionError, match="source t: Spark has no type for a column"):
+        source_of(spark, pa.table({"a": pa.array([[1]], pa.list_(pa.uint8()))}), "t")
+    with pytest.raises(InvalidOptionError, match="t has no versions"):
+        source_of(spark, table, "t", 1)
+
+
+def test_a_lake_is_its_catalog(spark, tmp_path):
+    lake = tl.open(str(tmp_path / "lake"))
+    lake.write("a", np.zeros((2, 3), "f4"))
+    lake.write("b", np.zeros(4))
+    for given in (lake, lake.uri):
+        found = source_of(spark, given, "t").frame.orderBy("id").collect()
+        assert [(row.id, row.shape, row.dtype) for row in found] == [
+            ("a", [2, 3], "float32"),
+            ("b", [4], "float64"),
+        ]
+    assert source_of(spark, lake, "t", lake.version - 1).frame.count() == 1

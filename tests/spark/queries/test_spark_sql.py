@@ -5,7 +5,8 @@ import pytest
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.spark.queries.result_kinds import Kind
-from tensorlake_spark.spark.queries.spark_sql import SparkPrinter, Table
+from tensorlake_spark.spark.queries.spark_sql import SparkPrinter
+from tensorlake_spark.spark.queries.tables_in_reach import Table
 
 COLUMNS = {
     "sid": Kind("scalar"),

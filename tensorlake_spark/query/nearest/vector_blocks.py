@@ -19,8 +19,11 @@ from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.mapped_files import MappedFiles
+from tensorlake_spark.kernel_switch import compiled
 
 Array = np.ndarray[Any, Any]
+
+_LOOPS = "tensorlake_spark.query.nearest.vector_loops"
 
 _ROWS = 1 << 15  # about as many vectors has a block
 
@@ -104,30 +107,54 @@ class VectorBlock:
         values = np.empty(len(self), np.float32)
         known = self._norms
         norms = np.empty(len(self), np.float32) if known is None else known
-        at = 0
-        with np.errstate(all="ignore"):
-            for vectors in self._matrices(self._pages, buffer):
-                here = slice(at, at + len(vectors))
-                # Not a matrix product: OpenBLAS would share it among threads, and lets one caller do that at a time.
-                np.vecdot(vectors, vector, out=values[here])
-                if known is None:
-                    np.vecdot(vectors, vectors, out=norms[here])
-                at = here.stop
+        loops = compiled(_LOOPS, nbytes=4 * self._size * len(self))
+        if loops is None:
+            self._by_numpy(vector, buffer, values, norms if known is None else None)
+        else:
+            self._by_loops(loops, vector, values, norms if known is None else None)
         if keep:
             self._norms = norms
         return values, norms
 
-    def _matrices(self, pages: list[tuple[int, int]], buffer: Array) -> Iterator[Array]:
-        """Yield the vectors as matrices: where they lie if the processor can, else copied to where they can be taken."""
-        step = 4 * self._size + 4
+    def _by_loops(self, loops: Any, vector: Array, values: Array, norms: Array | None) -> None:
+        """Multiply the vectors where they lie."""
+        raw, begin, step = self._raw()
+        at = 0
+        for start, rows in self._pages or ():
+            words = np.ndarray((rows * step - 1,), "<f4", raw, start - begin + 4)
+            loops.products(words, step, vector, values[at : at + rows])
+            if norms is not None:
+                loops.squares(words, step, self._size, norms[at : at + rows])
+            at += rows
+
+    def _by_numpy(self, vector: Array, buffer: Array, values: Array, norms: Array | None) -> None:
+        """Multiply the vectors in pieces that are copied to where NumPy can take them."""
+        at = 0
+        with np.errstate(all="ignore"):
+            for vectors in self._matrices(buffer):
+                here = slice(at, at + len(vectors))
+                # Not a matrix product: OpenBLAS would share it among threads, and lets one caller do that at a time.
+                np.vecdot(vectors, vector, out=values[here])
+                if norms is not None:
+                    np.vecdot(vectors, vectors, out=norms[here])
+                at = here.stop
+
+    def _raw(self) -> tuple[Array, int, int]:
+        """Return the bytes of all pages, where in the file they begin, and how many words a vector takes."""
+        pages, step = self._pages or [], self._size + 1
         begin = pages[0][0]
-        end = pages[-1][0] + pages[-1][1] * step
-        raw = np.frombuffer(self._read(self._file, begin, end - begin), np.uint8)
+        end = pages[-1][0] + pages[-1][1] * 4 * step
+        return np.frombuffer(self._read(self._file, begin, end - begin), np.uint8), begin, step
+
+    def _matrices(self, buffer: Array) -> Iterator[Array]:
+        """Yield the vectors as matrices: where they lie if the processor can, else copied to where they can be taken."""
+        raw, begin, words = self._raw()
+        step = 4 * words
         address = raw.__array_interface__["data"][0]
         most = max(1, _PIECE // step)
         if most * step > len(buffer):
             buffer = np.empty(step, np.uint8)  # one vector is larger than that
-        for start, rows in pages:
+        for start, rows in self._pages or ():
             for first in range(0, rows, most):
                 count = min(most, rows - first)
                 at = start - begin + first * step

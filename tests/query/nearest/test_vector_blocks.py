@@ -5,8 +5,8 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark import types
-from tensorlake_spark.query.engine import vector_blocks
-from tensorlake_spark.query.engine.vector_blocks import blocks_of, buffers, is_kept
+from tensorlake_spark.query.nearest import vector_blocks
+from tensorlake_spark.query.nearest.vector_blocks import blocks_of, buffers, is_kept
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from tensorlake_spark.datasets.types.tensors import Embedding, Tensor
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
-from tensorlake_spark.query.engine.vector_blocks import VectorBlock, blocks_of, buffers, is_kept
 from tensorlake_spark.query.functions.registry import find
+from tensorlake_spark.query.nearest.vector_blocks import VectorBlock, blocks_of, buffers, is_kept
 from tensorlake_spark.query.planning.plan import Best, Computed
 from tensorlake_spark.query.sources.source_columns import TensorLeaf
 from tensorlake_spark.threads import THREADS, in_order
@@ -81,7 +81,8 @@ def question_of(computed: Computed, parameters: Mapping[str, Any]) -> VectorQues
     if not least <= square <= _MOST_SQUARE:
         return None
     local = leaf.source.stored.snapshot.storage.is_local
-    return VectorQuestion(leaf, function.name, vector) if local else None
+    whole = np.ascontiguousarray(vector)
+    return VectorQuestion(leaf, function.name, whole) if local else None
 
 
 def candidates(question: VectorQuestion, wanted: Array | None, best: Best) -> Array | None:

@@ -5,7 +5,7 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark import types
-from tensorlake_spark.query.engine.vector_scan import candidates, question_of
+from tensorlake_spark.query.nearest.vector_scan import candidates, question_of
 from tensorlake_spark.query.planning.plan import Best
 from tensorlake_spark.query.planning.queries import plan_query
 

@@ -1,0 +1,128 @@
+"""Tensors of the rows of a group: collected into an array, or one of them picked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind, Resolve, kind_of
+
+_PICKING = (exp.First, exp.Last, exp.AnyValue, exp.ArgMax, exp.ArgMin)
+
+
+def is_grouped(select: Any) -> bool:
+    """Whether the rows of a SELECT are groups.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> texts = ["a FROM t GROUP BY a", "max(a), b FROM t", "max(a) OVER (), b FROM t", "(SELECT max(a) FROM t)"]
+    >>> [is_grouped(parse(f"SELECT {text}")) for text in texts]
+    [True, True, False, False]
+    """
+    if select.args.get("group") is not None or select.args.get("having") is not None:
+        return True
+    return any(
+        isinstance(one, exp.AggFunc) or list_of(one) is not None
+        for item in select.expressions
+        for one in item.walk(prune=lambda node: isinstance(node, (exp.Window, exp.Query)))
+    )
+
+
+def list_of(node: Any) -> Any:
+    """Return what ``array_agg(x)`` or ``list(x)`` collects, None of any other node."""
+    if isinstance(node, exp.ArrayAgg):
+        return node.this
+    named = isinstance(node, exp.List) or (
+        isinstance(node, exp.Anonymous) and node.name.casefold() == "list"
+    )
+    return node.expressions[0] if named and len(node.expressions) == 1 else None
+
+
+def collect(
+    select: Any, resolve: Resolve, parameters: Mapping[str, Any], text_of: Callable[[Any], str]
+) -> None:
+    """Let a grouped SELECT collect the tensors that it names without an aggregate.
+
+    Parameters
+    ----------
+    select : sqlglot Select
+        Its items have names; it is changed.
+    resolve, parameters
+        As for `kind_of`.
+    text_of : callable
+        Returns the same for nodes that mean the same.
+    """
+    group = select.args.get("group")
+    items = select.expressions
+    keys = {text_of(_positional(one, items)) for one in (group.expressions if group else ())}
+    for item in items:
+        if (
+            kind_of(item.this, resolve, parameters).name != SCALAR
+            and text_of(_bare(item.this)) not in keys
+        ):
+            item.set("this", exp.ArrayAgg(this=item.this))
+
+
+def _positional(node: Any, items: Sequence[Any]) -> Any:
+    if isinstance(node, exp.Literal) and node.is_int and 1 <= int(node.this) <= len(items):
+        return _bare(items[int(node.this) - 1].this)
+    return _bare(node)
+
+
+def _bare(node: Any) -> Any:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def item_kind(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:
+    """Return what an item of a SELECT gives, an aggregate of tensors among them.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> items = parse("SELECT array_agg(x), first(x), max(n) FROM t").selects
+    >>> [item_kind(one, lambda column: Kind("array", 2) if column.name == "x" else Kind("scalar"), {}) for one in items]
+    [Kind(name='array', ndim=3, form=None, collected=True), Kind(name='array', ndim=2, form=None, collected=False), \
+Kind(name='scalar', ndim=None, form=None, collected=False)]
+    """
+    while isinstance(node, (exp.Alias, exp.Paren)):
+        node = node.this
+    inner = list_of(node)
+    if inner is not None:
+        kind = kind_of(inner, resolve, parameters)
+        if kind.name == ARRAY:
+            return Kind(ARRAY, None if kind.ndim is None else kind.ndim + 1, collected=True)
+        return Kind(SCALAR) if kind.name == SCALAR else Kind(ARRAY, 1, collected=True)
+    if isinstance(node, _PICKING) and isinstance(node.this, exp.Expression):
+        kind = kind_of(node.this, resolve, parameters)
+        return kind if kind.name == ARRAY else Kind(SCALAR)
+    return kind_of(node, resolve, parameters)
+
+
+def collected(value: Any, keys: Sequence[Any]) -> Any:
+    """Return the call that collects a value of each row of a group, nulls too, in the order of some keys.
+
+    Parameters
+    ----------
+    value : sqlglot expression
+        As Spark has it.
+    keys : sequence of sqlglot expression
+        The sids of the rows; without them the order is Spark's.
+    """
+    fields: list[Any] = []
+    for number, key in enumerate(keys):
+        fields += [exp.Literal.string(f"k{number}"), key]
+    row = _call("named_struct", *fields, exp.Literal.string("v"), value)
+    rows = _call("collect_list", row)
+    if keys:
+        rows = _call("array_sort", rows)
+    field = exp.Lambda(this=exp.column("v", table="r"), expressions=[exp.to_identifier("r")])
+    return _call("transform", rows, field)
+
+
+def _call(name: str, *arguments: Any) -> Any:
+    return exp.Anonymous(this=name, expressions=list(arguments))

@@ -1,0 +1,179 @@
+"""The tables that a SELECT for Spark can name: which of them has a column, and how large their product is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from tensorlake_spark.errors import InvalidQueryError
+from tensorlake_spark.query.functions.expressions import name_of
+from tensorlake_spark.query.language.mistakes import mistake
+from tensorlake_spark.spark.queries.result_kinds import Kind
+
+Columns = Mapping[str, Kind]
+
+MOST_PRODUCT = 1_000_000
+"""Rows that a join without a condition may make."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a SELECT reads under an alias.
+
+    Attributes
+    ----------
+    columns : dict of str to Kind
+        Its columns.
+    hidden : frozenset of str
+        Those that ``*`` does not mean.
+    count : callable, or None
+        Returns how many rows it has, None if only Spark could tell.
+    """
+
+    columns: Columns
+    hidden: frozenset[str] = frozenset()
+    count: Callable[[], int | None] | None = field(default=None, compare=False)
+
+    def find(self, name: str) -> str | None:
+        """Return a column by a name with dots or slashes, without regard to case."""
+        wanted = name.replace(".", "/").casefold()
+        return next((one for one in self.columns if one.casefold() == wanted), None)
+
+
+class Tables(dict[str, Table]):
+    """The tables of one SELECT by their aliases.
+
+    Attributes
+    ----------
+    merged : set of str
+        Columns that USING or NATURAL make one of two.
+    unseen : set of str
+        Aliases of tables that only a condition of a join can name, as of SEMI JOIN.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.merged: set[str] = set()
+        self.unseen: set[str] = set()
+
+    def add(self, sql: str, alias: str, table: Table, join: Any = None) -> None:
+        """Add a table, and what its join says of columns.
+
+        Raises
+        ------
+        InvalidQueryError
+            If another table is called so.
+        """
+        if alias and alias in self:
+            raise mistake(
+                sql, join, f"two tables are called {alias!r:.80}", "give one another name by AS"
+            )
+        if join is not None:
+            if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI"):
+                self.unseen.add(alias)
+            self.merged |= {one.name.casefold() for one in join.args.get("using") or ()}
+            if str(join.args.get("method") or "").upper() == "NATURAL":
+                known = {name.casefold() for one in self.values() for name in one.columns}
+                self.merged |= known & {
+                    name.casefold() for name in table.columns if name not in table.hidden
+                }
+        self[alias] = table
+
+    def having(self, parts: Sequence[str]) -> list[tuple[str, Table, str]]:
+        """Return the aliases and tables that have a column, and its name there."""
+        if len(parts) > 1 and parts[0].casefold() in self:
+            alias = parts[0].casefold()
+            name = self[alias].find("/".join(parts[1:]))
+            if name is not None:
+                return [(alias, self[alias], name)]
+        found = [(alias, table, table.find("/".join(parts))) for alias, table in self.items()]
+        return [(alias, table, name) for alias, table, name in found if name is not None]
+
+
+def column_in(sql: str, column: Any, scopes: Sequence[Tables]) -> tuple[str, Table, str] | None:
+    """Return the alias and the table of a column, and its name there; None if no table has it.
+
+    Raises
+    ------
+    InvalidQueryError
+        If several tables of one SELECT have it.
+    """
+    parts = [part.name for part in column.parts]
+    for tables in scopes:
+        found = tables.having(parts)
+        seen = [one for one in found if one[0] not in tables.unseen]
+        if len(seen) > 1 and seen[0][2].casefold() not in tables.merged:
+            names = ", ".join(f"{alias}.{name_of(column)}" for alias, _, _ in seen)
+            raise mistake(
+                sql, column, f"column {name_of(column)!r} is in several tables", f"write {names}"
+            )
+        if found:
+            return (seen or found)[0]
+    return None
+
+
+def check_product(sql: str, select: Any, tables: Tables) -> None:
+    """Refuse tables without a condition between them whose product is large.
+
+    Raises
+    ------
+    InvalidQueryError
+        If they would make more than `MOST_PRODUCT` rows.
+    """
+    joins = select.args.get("joins") or []
+    if len(tables) < 2:
+        return
+    where = select.args.get("where")
+    conditions = [join.args["on"] for join in joins if join.args.get("on") is not None]
+    conditions += [] if where is None else [where.this]
+    parts = [
+        part
+        for one in conditions
+        for part in (one.flatten() if isinstance(one, exp.And) else [one])
+    ]
+    groups = [{alias} for alias in tables]
+    for link in [*(_aliases(sql, part, tables) for part in parts), *_by_name(tables, joins)]:
+        together = [group for group in groups if group & link]
+        if len(together) > 1:
+            groups = [group for group in groups if not group & link] + [set().union(*together)]
+    if len(groups) < 2:
+        return
+    rows = {alias: table.count() if table.count else None for alias, table in tables.items()}
+    most = [max(rows[alias] or 1 for alias in group) for group in groups]
+    if math.prod(most) > MOST_PRODUCT:
+        shown = " x ".join(f"{n:,}" for n in most)
+        raise mistake(
+            sql, joins[0] if joins else select,
+            f"tables without a condition between them make {shown} rows, and at most {MOST_PRODUCT:,} are made",
+            "join them by ON or USING",
+        )  # fmt: skip
+
+
+def _by_name(tables: Tables, joins: Sequence[Any]) -> Iterator[set[str]]:
+    """Yield the tables that USING and NATURAL join."""
+    aliases = [*tables]
+    for number, join in enumerate(joins, 1):
+        names = [one.name for one in join.args.get("using") or ()]
+        if str(join.args.get("method") or "").upper() == "NATURAL":
+            yield {*aliases[: number + 1]}
+        elif names:
+            before = (alias for alias in aliases[:number] if tables[alias].find(names[0]))
+            yield {next(before, aliases[0]), aliases[number]}
+
+
+def _aliases(sql: str, condition: Any, tables: Tables) -> set[str]:
+    """Return the tables that a condition names, itself and not in a query inside it."""
+    out = set()
+    for one in condition.walk(prune=lambda node: isinstance(node, exp.Query)):
+        if isinstance(one, exp.Column):
+            try:
+                found = column_in(sql, one, [tables])
+            except InvalidQueryError:  # it is said later
+                continue
+            if found is not None:
+                out.add(found[0])
+    return out

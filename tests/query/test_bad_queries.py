@@ -1,0 +1,73 @@
+"""Mistakes are refused at every door of this process: a dataset, the package, the command line."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from bad_queries import BAD_QUERIES
+
+import tensorlake_spark as tl
+from tensorlake_spark.jobs.query import main
+from tensorlake_spark.query.user_functions import unregister_function
+
+
+@pytest.fixture(scope="module")
+def ds(tmp_path_factory):
+    made = tl.dataset(
+        str(tmp_path_factory.mktemp("bad") / "ds"),
+        {"x": tl.types.Tensor("float32", (None,)), "label": "int32", "w": "float64"},
+    )
+    made.extend(
+        {"x": [[1, 2], [3], [0, 0], *[[n] for n in range(13)]], "label": np.arange(16), "w": np.arange(16) / 4}
+    )  # fmt: skip
+    return made
+
+
+def of_dataset(ds, sql):
+    return len(ds.query(sql))
+
+
+def of_package(ds, sql):
+    return len(tl.query(sql, dataset=ds))
+
+
+@pytest.mark.parametrize(("sql", "said"), BAD_QUERIES)
+def test_mistakes_are_refused(ds, sql, said):
+    for door in (of_dataset, of_package):
+        with pytest.raises(tl.InvalidQueryError) as caught:
+            door(ds, sql)
+        assert re.search(said, str(caught.value), re.DOTALL), caught.value
+
+
+@pytest.mark.parametrize(("sql", "said"), BAD_QUERIES)
+def test_mistakes_end_the_job(ds, sql, said, capsys):
+    assert main([ds.uri, sql]) == 2
+    last = json.loads(capsys.readouterr().out.strip().split("\n")[-1])
+    assert last["status"] == "failed"
+    assert re.search(said, last["error"]["message"], re.DOTALL), last
+
+
+def test_slices_and_numbers_are_as_numpy_has_them(ds):
+    found = ds.query(
+        "SELECT x[5:9] AS none, x / 0 AS far, w / 0 AS plain FROM dataset WHERE sid < 3"
+    )
+    with np.errstate(all="ignore"):
+        for row, x in zip(found, ([1, 2], [3], [0, 0]), strict=True):
+            assert row["none"].shape == (0,)
+            assert np.array_equal(row["far"], np.array(x, "f4") / 0, equal_nan=True)
+
+
+def test_wrong_ranks_and_functions_name_the_sample(ds):
+    with pytest.raises(tl.InvalidQueryError, match=r"sample with sid 0"):
+        len(ds.query("SELECT label FROM dataset WHERE x[0, 0] > 1"))
+    tl.register_function("one_less", lambda x: x[:-1])
+    tl.register_function("no_good", lambda x: 1 / 0)
+    try:
+        with pytest.raises(tl.InvalidQueryError, match=r"one_less.*15"):
+            len(ds.query("SELECT label FROM dataset WHERE one_less(label) > 1"))
+        with pytest.raises(tl.InvalidQueryError, match="no_good"):
+            len(ds.query("SELECT label FROM dataset WHERE no_good(x) > 1"))
+    finally:
+        unregister_function("one_less")
+        unregister_function("no_good")

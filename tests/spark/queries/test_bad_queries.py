@@ -1,0 +1,46 @@
+"""Mistakes are refused by Spark's door before Spark runs anything, in the same words."""
+
+import re
+
+import numpy as np
+import pytest
+from bad_queries import BAD_QUERIES
+
+import tensorlake_spark as tl
+from tensorlake_spark.query.user_functions import unregister_function
+from tensorlake_spark.spark import query
+
+
+@pytest.fixture(scope="module")
+def ds(tmp_path_factory):
+    made = tl.dataset(
+        str(tmp_path_factory.mktemp("bad") / "ds"),
+        {"x": tl.types.Tensor("float32", (None,)), "label": "int32", "w": "float64"},
+    )
+    made.extend({"x": [[n, n] for n in range(16)], "label": np.arange(16), "w": np.arange(16) / 4})
+    return made
+
+
+@pytest.mark.parametrize(("sql", "said"), BAD_QUERIES)
+def test_mistakes_are_refused(spark, ds, sql, said):
+    with pytest.raises(tl.InvalidQueryError) as caught:
+        query(spark, sql, dataset=ds)
+    assert re.search(said, str(caught.value), re.DOTALL), caught.value
+
+
+def test_slices_and_numbers_are_as_numpy_has_them(spark, ds):
+    sql = "SELECT shape(x[5:9]) AS s, array_sum(x / 0) AS far, w / 0 AS plain FROM dataset WHERE sid < 2 ORDER BY sid"
+    first, second = query(spark, sql, dataset=ds).collect()
+    assert np.isnan([first.far, first.plain]).all()
+    assert np.isinf([second.far, second.plain]).all()
+
+
+def test_functions_of_users_that_fail_are_named(spark, ds):
+    tl.register_function("no_good", lambda x: 1 / 0)
+    try:
+        with pytest.raises(Exception, match="no_good"):
+            query(spark, "SELECT no_good(x) AS n FROM dataset", dataset=ds).collect()
+    finally:
+        unregister_function("no_good")
+    with pytest.raises(Exception, match=r"x0\[0, 0\]|too many indices"):
+        query(spark, "SELECT x[0, 0] > 1 AS n FROM dataset", dataset=ds).collect()
