@@ -16,11 +16,10 @@ from tensorlake_spark.datasets.apart.inner_tables import (
 )
 from tensorlake_spark.datasets.apart.large_samples import tile_bytes_of
 from tensorlake_spark.datasets.apart.pinning import Written, pins, settled
+from tensorlake_spark.datasets.changes.workers import marked_files, run_of
 from tensorlake_spark.datasets.derived.dataset_copy import (
     committed_parts,
     copied,
-    marked_files,
-    run_of,
 )
 from tensorlake_spark.datasets.derived.sample_copying import Origin, SampleCopying
 from tensorlake_spark.datasets.derived.sample_order import ordered_sids
@@ -105,6 +104,7 @@ def renumber(
         change = Change(
             {}, files, removes, "rechunk",
             counters=pins(storage, reserved, written), columns=base.schema, is_whole=True, kind=SAMPLES,
+            vectors=base.vectors(removes),
         )  # fmt: skip
         try:
             return commit(storage, change)
