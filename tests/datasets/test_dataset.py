@@ -1,5 +1,8 @@
 """Datasets through their door: what is given comes back, NumPy's rules, and mistakes."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -243,3 +246,17 @@ def test_one_mistake_is_named(tmp_path):
     with pytest.raises(tl.InvalidKeyTypeError, match=r"sid='x' is str; a sid is a whole number"):
         ds.sample("x")
     assert ds.sample(np.int64(ds.sids[0])) == {"n": 1}
+
+
+def test_what_a_first_read_does_not_need_is_not_imported(ds):
+    code = f"""
+import sys
+import tensorlake_spark as tl
+ds = tl.dataset({str(ds.uri)!r})
+assert ds["size"][7] == 7 and ds["image"].encoded(7)
+print([name for name in ("sqlglot", "duckdb", "numba", "pyspark", "torch") if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "[]\n"

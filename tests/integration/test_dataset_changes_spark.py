@@ -1,9 +1,18 @@
 """Changes of a dataset beside Spark's: files of its own, deletion vectors, columns that it adds, updates of one sample."""
 
+import json
+import uuid
+from pathlib import Path
+
 import numpy as np
+import pyarrow.fs as pafs
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.changes import rewriting
+from tensorlake_spark.delta.log.commit import commit
+from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.snapshot import Snapshot
 
 
 @pytest.fixture
@@ -78,30 +87,163 @@ def test_a_column_that_spark_adds_is_kept(spark, ds):
     assert ds.positions_where("note = 'big' AND twice > 37").tolist() == [19]
 
 
-def test_deletion_vectors_are_honoured_and_their_files_not_written_again(spark, ds):
-    spark.sql(
-        f"ALTER TABLE delta.`{ds.uri}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)"
-    )
-    spark.sql(f"DELETE FROM delta.`{ds.uri}` WHERE size = 4")
-    old = tl.dataset(ds.uri, version=2)
+def removed_vectors(ds, version):
+    """The deletion vectors that one commit of a dataset takes out with their files."""
+    lines = Path(ds.uri, f"_delta_log/{version:020}.json").read_text().splitlines()
+    said = [json.loads(line) for line in lines]
+    return [one["remove"].get("deletionVector") for one in said if "remove" in one]
+
+
+@pytest.fixture
+def marked(spark, ds):
+    """The dataset after Spark has deleted sample 4 by a deletion vector; files of ten samples each."""
+    table = f"delta.`{ds.uri}`"
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    spark.sql(f"DELETE FROM {table} WHERE size = 4")
+    assert Snapshot.open(ds._storage, kind=SAMPLES).deletions
+    return ds
+
+
+def rows_of_spark(spark, ds, column="size"):
+    rows = spark.read.format("delta").load(ds.uri).select("sid", column).collect()
+    assert len(rows) == len({row.sid for row in rows})
+    return {row.sid: row[column] for row in rows}
+
+
+def test_samples_beside_deletion_vectors_are_updated_and_deleted(spark, marked):
+    ds = marked
+    sizes = {n: n for n in range(20) if n != 4}
     with pytest.raises(tl.ConcurrentWriteError, match=r"changed sample 4: .* no longer has it"):
         ds.delete([4])
-    ds.refresh()
-    sizes = {n: n for n in range(20) if n != 4}
+    assert ds.update(5, {"size": 50}) == 1  # computed from the version before Spark's deletion
+    (vector,) = removed_vectors(ds, ds.version)
+    assert {"storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"} <= vector.keys()
+    sizes[5] = 50
     expect(ds, sizes)
-    assert ds.positions_where("size BETWEEN 3 AND 5").tolist() == [3, 4]
+    assert rows_of_spark(spark, ds) == sizes
+    spark.sql(f"DELETE FROM delta.`{ds.uri}` WHERE size IN (6, 16)")
+    assert len(Snapshot.open(ds._storage, kind=SAMPLES).deletions) == 2
+    ds.refresh()
+    assert ds.delete("size = 7") == 1
+    ds["size"][-1] = 190
+    for sid in (6, 16, 7):
+        del sizes[sid]
+    sizes[19] = 190
+    for found in (ds, tl.dataset(ds.uri)):
+        expect(found, sizes)
+    assert rows_of_spark(spark, ds) == sizes
+    ds.extend({"size": [20], "group/name": ["n20"], "raw": [np.full((2, 3, 3), 20, np.uint8)]})
+    expect(ds, sizes | {20: 20})
+    assert ds.check(deep=True).ok
+    assert len(tl.dataset(ds.uri, version=3)) == 20
+
+
+def test_rows_that_are_marked_while_a_change_is_computed_stay_deleted(spark, marked, monkeypatch):
+    ds = marked
+    ds.refresh()
+    ours = iter([f"DELETE FROM delta.`{ds.uri}` WHERE size = 8"])
+
+    def commit_after_spark(storage, change):
+        for statement in ours:
+            spark.sql(statement)
+        return commit(storage, change)
+
+    monkeypatch.setattr(rewriting, "commit", commit_after_spark)
+    files = len(ds.stored.files)
+    ds.update(5, {"size": 50})
+    expect(ds, {n: n for n in range(20) if n not in (4, 8)} | {5: 50})
+    assert len(ds.stored.files) == files
+    ours = iter([f"DELETE FROM delta.`{ds.uri}` WHERE size = 9"])
+    with pytest.raises(tl.ConcurrentWriteError, match="changed sample 9"):
+        ds.update(9, {"size": 90})
+    ds.refresh()
+    assert 9 not in ds.sids
+
+
+def test_deletion_vectors_are_found_behind_a_checkpoint(spark, marked):
+    ds = marked
+    ds.refresh()
+    for number in range(12):
+        ds.update(15, {"size": number})
+    assert [*Path(ds.uri, "_delta_log").glob("*.checkpoint.parquet")]
+    ds.update(5, {"size": 50})
+    assert removed_vectors(ds, ds.version) != [None]
+    sizes = {n: n for n in range(20) if n != 4} | {15: 11, 5: 50}
+    expect(tl.dataset(ds.uri), sizes)
+    assert rows_of_spark(spark, ds) == sizes
+
+
+def test_columns_files_and_versions_change_beside_deletion_vectors(spark, marked):
+    ds = marked
+    ds.refresh()
+    sids = [n for n in range(20) if n != 4]
+    ds.rename_column("size", "length")
+    assert removed_vectors(ds, ds.version) != [None, None]
+    assert rows_of_spark(spark, ds, "length") == {n: n for n in sids}
+    spark.sql(f"DELETE FROM delta.`{ds.uri}` WHERE length = 11")
+    ds.refresh()
+    sids.remove(11)
+    ds.add_column("flag", "bool", True)
+    assert not ds.stored.snapshot.deletions
+    spark.sql(f"DELETE FROM delta.`{ds.uri}` WHERE length = 12")
+    ds.refresh()
+    sids.remove(12)
+    before = ds.version
+    ds.optimize()
+    with pytest.raises(tl.UnsupportedFeatureError, match="RESTORE TABLE"):
+        ds.restore(before)
+    assert len(ds.stored.files) == 1
+    assert rows_of_spark(spark, ds, "length") == {n: n for n in sids}
+    spark.sql(f"DELETE FROM delta.`{ds.uri}` WHERE length = 13")
+    ds.refresh()
+    sids.remove(13)
+    ds.rechunk("length DESC")
+    assert ds["length"][:].tolist() == sids
+    marks = ds.version
+    spark.sql(f"DELETE FROM delta.`{ds.uri}` WHERE length = 14")
+    ds.restore(marks)
+    assert ds["length"][:].tolist() == sids
+    assert rows_of_spark(spark, ds, "length") == {n: n for n in sids}
+    spark.sql(f"DELETE FROM delta.`{ds.uri}` WHERE length = 14")
+    sids.remove(14)
+    receipt = ds.purge([13, 15], now=True)
+    assert receipt.verified
+    sids.remove(15)
+    assert ds["length"][:].tolist() == sids
+    assert rows_of_spark(spark, ds, "length") == {n: n for n in sids}
+    assert ds.check().ok
+
+
+def test_columns_that_are_kept_apart_are_updated_beside_deletion_vectors(spark, tmp_path):
+    ds = tl.dataset(tmp_path / "apart", {"size": "int32", "raw": tl.types.Image("raw", apart=True)})
+    ds.extend({"size": range(6), "raw": [np.full((2, 3, 3), n, np.uint8) for n in range(6)]})
+    table = f"delta.`{ds.uri}`"
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    spark.sql(f"DELETE FROM {table} WHERE size = 2")
+    ds.refresh()
+    ds["raw"][3] = np.full((2, 3, 3), 40, np.uint8)
+    ds.update([1, 5], {"size": [10, 50], "raw": [None, None]})
+    assert [None if x is None else int(x[0, 0, 0]) for x in ds["raw"][:]] == [0, None, 3, 40, None]
+    assert rows_of_spark(spark, ds) == {0: 0, 1: 10, 3: 3, 4: 4, 5: 50}
+
+
+def test_in_an_object_store_files_with_deletion_vectors_stay(marked, s3):
+    place = f"bucket/{uuid.uuid4()}"
+    pafs.copy_files(
+        marked.uri,
+        place,
+        source_filesystem=pafs.LocalFileSystem(),
+        destination_filesystem=s3.filesystem(),
+    )
+    ds = tl.dataset(f"s3://{place}", storage_options=s3.options)
+    sizes = {n: n for n in range(20) if n != 4}
     for change in (
         lambda: ds.update(5, {"size": 1}),
         lambda: ds.delete(5),
         lambda: ds.drop_column("raw"),
+        lambda: ds.restore(2),
     ):
         with pytest.raises(tl.UnsupportedFeatureError, match="REORG TABLE"):
             change()
     ds.update(15, {"size": 1})
     expect(ds, sizes | {15: 1})
-    spark.sql(f"REORG TABLE delta.`{ds.uri}` APPLY (PURGE)")
-    ds.update(5, {"size": 2})
-    expect(ds, sizes | {15: 1, 5: 2})
-    ds.rename_column("size", "length")
-    assert ds["length"][:].tolist() == [*(sizes | {15: 1, 5: 2}).values()]
-    assert len(old) == 20

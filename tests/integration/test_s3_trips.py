@@ -16,6 +16,8 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log import remote_log as mirror
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples import sample_values
+from tensorlake_spark.delta.store import payload_lengths
 from tensorlake_spark.delta.store.storage import Storage
 
 DELAY_S = 0.15  # longer than it takes a busy machine to send what is sent at one time
@@ -267,3 +269,67 @@ def test_nothing_stays_of_a_log_that_was_brought(s3, url, tmp_path, monkeypatch)
     lake.write("x", images(2))
     tl.open(url, storage_options=s3.options)["x"][0]
     assert not list(tmp_path.iterdir())
+
+
+def noise(count, seed=0):
+    """Files that a column of bytes takes, of 10 to 30 KB."""
+    rng = np.random.default_rng(seed)
+    return [rng.bytes(int(size)) for size in rng.integers(10_000, 30_000, count)]
+
+
+@pytest.fixture
+def photos(s3, url):
+    """A dataset of some row groups on S3: its place, and what it holds."""
+    files = noise(400)
+    ds = tl.dataset(url, {"photo": "bytes", "n": "int32"}, storage_options=s3.options)
+    ds.extend({"photo": files, "n": range(400)})
+    return url, files
+
+
+def test_a_sample_is_read_without_its_row_group(photos, options, seen):
+    url, files = photos
+    ds = tl.dataset(url, storage_options=options)
+    found, trips, _, nbytes = seen(lambda: ds["photo"].encoded(317))
+    assert found == files[317]
+    assert trips <= 3
+    assert nbytes < (256 << 10)  # the footer, with what is near it
+    for number in (5, 399, 200):
+        found, trips, asked, nbytes = seen(lambda number=number: ds["photo"].encoded(number))
+        assert found == files[number]
+        assert (trips, len(asked)) == (1, 1)
+        assert nbytes < len(files[number]) + 4096
+    some = [7, 390, 120, 7]
+    found, trips, asked, nbytes = seen(lambda: ds["photo"][some])
+    assert found == [files[number] for number in some]
+    assert trips == 1
+    assert nbytes < 2 * sum(len(files[number]) for number in some)
+    found, trips, _, _ = seen(lambda: ds["photo"][:])  # row groups, all at once
+    assert found == files
+    assert trips <= 2
+
+
+def test_lengths_of_payloads_that_are_not_true_are_noticed(photos, s3, monkeypatch):
+    url, files = photos
+    read = payload_lengths.unpacked_lengths
+
+    def turned(said, path, count):
+        return read(said, path, count)[::-1].copy()
+
+    monkeypatch.setattr(sample_values, "unpacked_lengths", turned)
+    ds = tl.dataset(url, storage_options=s3.options)
+    for number in (0, 317, 399):
+        assert ds["photo"].encoded(number) == files[number]
+    assert ds["photo"][[5, 250]] == [files[5], files[250]]
+
+
+def test_samples_that_are_null_or_small_are_read_with_their_row_group(s3, url):
+    files = [None if number % 50 == 3 else data for number, data in enumerate(noise(200))]
+    tiny = [bytes([number]) * 7 for number in range(200)]
+    columns = {"photo": files, "tiny": tiny}
+    ds = tl.dataset(url, {"photo": "bytes", "tiny": "bytes"}, storage_options=s3.options)
+    ds.extend(columns)
+    ds = tl.dataset(url, storage_options=s3.options)
+    for number in (3, 4, 199):
+        for name, values in columns.items():
+            assert ds[name].encoded(number) == values[number]
+            assert ds[name][number] == values[number]

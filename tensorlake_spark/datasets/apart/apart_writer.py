@@ -154,17 +154,20 @@ class ApartWriter:
             stored = StoredSamples(base)
             there = stored.positions_of(sids)
             numbers, rows = stored.locate(there[there >= 0])
+            touched = np.unique(numbers).tolist()
+            removes = [stored.files[number].path for number in touched]
             kept: list[DataFile] = []
             try:
-                for number in np.unique(numbers).tolist():
+                for number in touched:
                     kept += self._without(stored, number, rows[numbers == number])
                 change = Change(
                     {},
                     [*files, *kept],
-                    [stored.files[number].path for number in np.unique(numbers).tolist()],
+                    removes,
                     "update",
                     counters={CHANGES: (base.transaction(CHANGES), changes_in(base) + 1)},
                     kind=SAMPLES,
+                    vectors=base.vectors(removes),
                 )
                 return Written(self.folder, commit(self._inner, change).version, True)
             except StaleChange:

@@ -8,13 +8,14 @@ of these tables by application transactions, so one commit makes all parts of a 
 from __future__ import annotations
 
 import re
+import uuid
 from typing import Any
 
 import pyarrow as pa
 
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.delta.store.storage import Storage, reaching
 
 TENSORS_FOLDER = "_tensors"
 """Where the lake with the tiles lies."""
@@ -116,12 +117,25 @@ def new_stored_name(snapshot: Snapshot, column: str) -> str:
     """
     taken = {*stored_names(snapshot.schema).values()}
     name = column
-    if snapshot.transaction(part_of(TENSORS_FOLDER)) is not None:
+    if _is_used(snapshot, TENSORS_FOLDER):
         # A dropped column may have left tiles: whether it did is in the lake, so take a name that none has had.
-        name = f"{column}~{snapshot.version}"
-    while name in taken or snapshot.transaction(part_of(folder_of(name))) is not None:
-        name = f"{name}~"
+        name = unique_name(column)
+    while name in taken or _is_used(snapshot, folder_of(name)):
+        name = unique_name(column)
     return name
+
+
+def unique_name(column: str) -> str:
+    """Return a name for the parts of a column that no column has had, and no writer who was killed has used."""
+    return f"{column}~{uuid.uuid4().hex[:8]}"
+
+
+def _is_used(snapshot: Snapshot, folder: str) -> bool:
+    """Whether there is, or was, an inner table: one that no version names was left by a writer who was killed."""
+    if snapshot.transaction(part_of(folder)) is not None:
+        return True
+    with reaching(snapshot.storage):
+        return bool(snapshot.storage.files_in(f"{folder}/_delta_log"))
 
 
 def folder_of(name: str) -> str:

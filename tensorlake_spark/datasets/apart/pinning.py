@@ -176,13 +176,15 @@ def _undo_rows(inner: Storage, known: int, newest: Snapshot) -> Snapshot | None:
         before = after
     live = set(newest.files.path)
     number = newest.transaction(CHANGES)
+    removes = sorted(live - wanted)
     change = Change(
         {},
         [described[path] for path in sorted(wanted - live)],
-        sorted(live - wanted),
+        removes,
         "undo",
         counters={CHANGES: (number, changes_in(newest) + 1)},
         kind=SAMPLES,
+        vectors=newest.vectors(removes),
     )
     try:
         return commit(inner, change)

@@ -23,7 +23,7 @@ from tensorlake_spark.datasets.changes.target_samples import only_once, position
 from tensorlake_spark.datasets.samples.appending import reserve
 from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
 from tensorlake_spark.datasets.samples.sample_selection import select_samples
-from tensorlake_spark.datasets.types.base import as_type
+from tensorlake_spark.datasets.types.base import Type, as_type
 from tensorlake_spark.datasets.types.nested import link_in
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -88,7 +88,10 @@ class ChangeMethods(DatasetTable):
             self._check_column(name)
         sids, is_one = sids_of(self, samples)
         only_once(sids, "update")
-        given = {name: self._with_target(name, value, is_one) for name, value in values.items()}
+        given = {
+            name: self._with_targets(name, self.type_of(name), value, is_one)
+            for name, value in values.items()
+        }
         self._show_update(sids, given, None if is_one else len(sids), "update")
         return len(sids)
 
@@ -136,8 +139,8 @@ class ChangeMethods(DatasetTable):
         type : Type or dtype
             What it holds.
         values : sequence, array, or object, optional
-            One value for each sample, or one value for all. If they are left out, the new column is null, and only the
-            log is written.
+            One value for each sample, or one value for all. Links are looked up, as `extend` does it. If they are left
+            out, the new column is null, and only the log is written.
 
         Raises
         ------
@@ -145,6 +148,8 @@ class ChangeMethods(DatasetTable):
             If there is such a column already, or the name or the type is not valid.
         InvalidSampleError
             If a value does not fit, or there are too few or too many.
+        MissingLinkError
+            If nothing is at the address of a link.
 
         Examples
         --------
@@ -164,6 +169,8 @@ class ChangeMethods(DatasetTable):
                 )
             self._created(SampleSchema({name: kind}))
             return
+        if values is not None:
+            values = self._with_targets(name, kind, values, is_one=False)
         self._show(column_changes.add_column(self.stored, name, kind, values))
 
     def drop_column(self, name: str) -> None:
@@ -213,21 +220,24 @@ class ChangeMethods(DatasetTable):
         if old != new:
             self._show(column_changes.rename_column(self.stored, old, new))
 
-    def materialize(self, columns: Sequence[str]) -> None:
+    def materialize(self, columns: Sequence[str], *, workers: Any = None) -> None:
         """Copy the files that links lead to into the dataset. A column of ``Link(Image())`` becomes one of ``Image()``.
 
-        A column of ``Sequence(Link(Image()))`` becomes one of ``Sequence(Image())``.
-        All data files are written again, in one commit.
+        A column of ``Sequence(Link(Image()))`` becomes one of ``Sequence(Image())``. All data files are written again,
+        in one commit. The values of a column with ``apart=True`` get a new table of their own.
 
         Parameters
         ----------
         columns : sequence of str
             Columns of links.
+        workers : int or SparkSession, optional
+            A number of threads, or a Spark session whose executors fetch the files and write; a few threads by
+            default.
 
         Raises
         ------
         InvalidOptionError
-            If a column has no links, or is kept apart.
+            If a column has no links, or `workers` is neither.
         ChangedLinkError
             If a file has changed since its link was stored; the message names the sample.
         ForbiddenLinkError
@@ -256,17 +266,15 @@ class ChangeMethods(DatasetTable):
                 raise InvalidOptionError(
                     f"column {name!r} has no links: it is {self.type_of(name)}"
                 )
-            if self.type_of(name).apart:
-                raise InvalidOptionError(
-                    f"column {name!r} is kept apart, and is not rewritten with the samples; ds.copy(uri) makes a "
-                    "dataset in which its links are replaced by their files"
-                )
         if columns:
-            self._show(column_changes.materialize(self.stored, list(columns), self._rules))
+            self._show(
+                column_changes.materialize(
+                    self.stored, list(dict.fromkeys(columns)), self._rules, workers
+                )
+            )
 
-    def _with_target(self, name: str, value: Any, is_one: bool) -> Any:
+    def _with_targets(self, name: str, kind: Type, value: Any, is_one: bool) -> Any:
         """Return values for a column, or with `is_one` that of one sample; links are looked up."""
-        kind = self.type_of(name)
         if link_in(kind) is None:
             return value
         if not is_one and is_many(value, kind):
@@ -287,7 +295,7 @@ class ChangeMethods(DatasetTable):
             chosen, total = positions_past(key, count, what)
         is_one = isinstance(chosen, int)
         positions = np.array([chosen], np.int64) if isinstance(chosen, int) else chosen
-        value = self._with_target(name, value, is_one)
+        value = self._with_targets(name, kind, value, is_one)
         # Where a position is there twice the last value stays, as in NumPy.
         last = dict(zip(positions.tolist(), range(len(positions)), strict=True))
         if total == count:

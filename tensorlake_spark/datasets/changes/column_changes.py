@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.datasets.apart.inner_tables import named, new_stored_name, stored_name
+from tensorlake_spark.datasets.apart.inner_tables import (
+    named,
+    new_stored_name,
+    stored_name,
+    unique_name,
+)
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.apart.pinning import Written, pins
+from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+from tensorlake_spark.datasets.changes.link_copying import LinkCopying, copy_links
 from tensorlake_spark.datasets.changes.new_values import as_given, is_many, picked
 from tensorlake_spark.datasets.changes.rewriting import (
     Columns,
@@ -21,12 +28,13 @@ from tensorlake_spark.datasets.changes.rewriting import (
     committed,
     rewritten,
 )
-from tensorlake_spark.datasets.links.link_columns import linked_bytes
+from tensorlake_spark.datasets.changes.workers import run_of
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.base import Type
-from tensorlake_spark.datasets.types.nested import check_links, link_in, target_of
+from tensorlake_spark.datasets.types.nested import check_links, target_of
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import Change
+from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.samples_table import column_properties, table_schema
@@ -42,6 +50,10 @@ Array = np.ndarray[Any, Any]
 _RUN = 1024  # samples whose parts are written at a time
 
 Edit = Callable[[Columns, Array], tuple[Columns, Array]]
+Write = Callable[
+    [StoredSamples, SampleSchema, Mapping[str, str]], tuple[list[DataFile], Sequence[Written]]
+]
+"""Writes all samples of a version for other columns, and returns the files, and what lies in tables of its own."""
 
 
 def add_column(base: StoredSamples, name: str, kind: Type, values: Any) -> Snapshot:
@@ -108,7 +120,7 @@ def add_column(base: StoredSamples, name: str, kind: Type, values: Any) -> Snaps
         return SampleSchema({**schema, name: kind})
 
     return _alter(
-        base, "add_column", name, changed, None if values is None else edit,
+        base, "add_column", name, changed, None if values is None else _edited(edit),
         lambda newest: {name: stored_as}, written,
     )  # fmt: skip
 
@@ -151,7 +163,7 @@ def drop_column(base: StoredSamples, name: str) -> Snapshot:
     def edit(columns: Columns, here: Array) -> tuple[Columns, Array]:
         return {other: array for other, array in columns.items() if other != name}, here
 
-    return _alter(base, "drop_column", name, changed, edit)
+    return _alter(base, "drop_column", name, changed, _edited(edit))
 
 
 def rename_column(base: StoredSamples, old: str, new: str) -> Snapshot:
@@ -175,12 +187,14 @@ def rename_column(base: StoredSamples, old: str, new: str) -> Snapshot:
         return {new if name == old else name: array for name, array in columns.items()}, here
 
     return _alter(
-        base, "rename_column", old, changed, edit,
+        base, "rename_column", old, changed, _edited(edit),
         lambda newest: {new: stored_name(newest.schema, old)},
     )  # fmt: skip
 
 
-def materialize(base: StoredSamples, names: list[str], rules: LinkRules) -> Snapshot:
+def materialize(
+    base: StoredSamples, names: list[str], rules: LinkRules, workers: Any = None
+) -> Snapshot:
     """Copy what links point to into their columns, in one commit, and return the version that has it.
 
     Parameters
@@ -191,20 +205,31 @@ def materialize(base: StoredSamples, names: list[str], rules: LinkRules) -> Snap
         Columns of links.
     rules : LinkRules
         What links may do.
+    workers : int, SparkSession, or None
+        How many threads fetch and write, or whose executors; a few threads by default.
     """
+    run_of(workers)  # raises
     before = SampleSchema.from_arrow(base.schema)
-    links = {name: kind for name in names if link_in(kind := before[name])}
 
     def changed(schema: SampleSchema) -> SampleSchema:
-        inner = {n: replace(target_of(kind), apart=False) for n, kind in links.items()}
+        for name in names:
+            if schema.get(name) != before[name]:
+                raise _changed_by_another(base, name, "materialize")
+        inner = {name: target_of(before[name]) for name in names}
         return SampleSchema({name: inner.get(name, kind) for name, kind in schema.items()})
 
-    def edit(columns: Columns, here: Array) -> tuple[Columns, Array]:
-        first = max(0, int(base.positions_of(here[:1])[0])) if len(here) else 0
-        copied = {n: linked_bytes(columns[n], kind, rules, n, first) for n, kind in links.items()}
-        return {**columns, **copied}, here
+    def stored_as(newest: Snapshot) -> dict[str, str]:
+        # Anew for each attempt: an earlier one has rows of the same samples there.
+        return {name: unique_name(name) for name in names if before[name].apart}
 
-    return _alter(base, "materialize", names[0], changed, edit)
+    def write(
+        stored: StoredSamples, schema: SampleSchema, stored_names: Mapping[str, str]
+    ) -> tuple[list[DataFile], Sequence[Written]]:
+        parts = StoredParts(stored, SampleSchema.from_arrow(stored.schema), rules)
+        mark = f"{uuid.uuid4().hex[:16]}-"
+        return copy_links(LinkCopying(parts, schema, tuple(names), stored_names, mark), workers)
+
+    return _alter(base, "materialize", names[0], changed, write, stored_as)
 
 
 def _alter(
@@ -212,13 +237,14 @@ def _alter(
     operation: str,
     name: str,
     changed: Callable[[SampleSchema], SampleSchema],
-    edit: Edit | None,
-    names: Callable[[Snapshot], dict[str, str]] | None = None,
+    write: Write | None,
+    names: Callable[[Snapshot], dict[str, str]] = lambda newest: {},
     written: Sequence[Written] = (),
 ) -> Snapshot:
-    """Commit other columns, and with `edit` all files written again for them.
+    """Commit other columns, and with `write` all files written again for them.
 
-    `names` says by which names the parts of columns are stored that do not lie in the table.
+    `names` says by which names the parts of columns are stored that do not lie in the table. `written` is what has been
+    written of them already.
 
     Files keep no trace of what a column was called: one that stayed would come back with a new column of its name.
     """
@@ -230,28 +256,43 @@ def _alter(
         stored = base if newest.version == base.snapshot.version else StoredSamples(newest)
         now = SampleSchema.from_arrow(stored.schema)
         if now.get(name) != before.get(name):
-            raise ConcurrentWriteError(
-                f"another writer changed column {name!r} between version {base.snapshot.version}, from which this "
-                f"{operation} was computed, and version {newest.version}; nothing was committed, refresh() and do "
-                "it again"
-            )
+            raise _changed_by_another(base, name, operation)
         schema = changed(now)
         arrow = _kept_fields(schema.to_arrow(), newest.schema)
-        if names is not None:
-            arrow = named(arrow, names(newest))
+        stored_names = names(newest)
+        arrow = named(arrow, stored_names)
         properties = column_properties(newest.configuration, newest.schema, arrow)
-        removes = [file.path for file in stored.files] if edit is not None else []
-        adds = []
-        if edit is not None and removes:
+        removes = [file.path for file in stored.files] if write is not None else []
+        adds: list[DataFile] = []
+        more: Sequence[Written] = ()
+        if write is not None:
             check_files(newest, removes, operation)
-            adds = rewritten(stored, range(len(removes)), schema, edit)
+            adds, more = write(stored, schema, stored_names)
         return change_of(
             newest, adds, removes, operation,
-            schema=table_schema(arrow), properties=properties, is_whole=edit is not None,
-            counters=pins(storage, newest, written),
+            schema=table_schema(arrow), properties=properties, is_whole=write is not None,
+            counters=pins(storage, newest, [*written, *more]),
         )  # fmt: skip
 
     return committed(storage, Snapshot.newest(storage, SAMPLES), compute)
+
+
+def _edited(edit: Edit) -> Write:
+    """Return what writes each file again with an edit."""
+
+    def write(
+        stored: StoredSamples, schema: SampleSchema, stored_names: Mapping[str, str]
+    ) -> tuple[list[DataFile], Sequence[Written]]:
+        return rewritten(stored, range(len(stored.files)), schema, edit), ()
+
+    return write
+
+
+def _changed_by_another(base: StoredSamples, name: str, operation: str) -> ConcurrentWriteError:
+    return ConcurrentWriteError(
+        f"another writer changed column {name!r} after version {base.snapshot.version}, from which this {operation} "
+        "was computed; nothing was committed, refresh() and do it again"
+    )
 
 
 def _kept_fields(schema: pa.Schema, before: pa.Schema) -> pa.Schema:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.datasets.types.nested import Reference
 from tensorlake_spark.errors import InvalidSampleError
 
 Array = np.ndarray[Any, Any]
@@ -49,6 +50,8 @@ def is_many(value: Any, kind: Type) -> bool:
     >>> is_many(np.array([1, 2]), Tensor("int64"))
     False
     """
+    if isinstance(value, Reference):  # a tuple, and one value
+        return False
     if isinstance(value, (list, tuple, range, pa.Array, pa.ChunkedArray, pd.Series, pd.Index)):
         return True
     if not isinstance(value, np.ndarray) or value.ndim == 0:

@@ -91,7 +91,8 @@ def committed(
     ConcurrentWriteError
         If `compute` says so, or other writers won every attempt.
     UnsupportedFeatureError
-        If a file to be written again has a deletion vector, or the table takes appends only.
+        If the table takes appends only, or a file to be written again has a deletion vector and lies in an object
+        store.
     """
     for _ in range(ATTEMPTS):
         newest.check_writable()
@@ -119,4 +120,7 @@ def change_of(
     snapshot: Snapshot, adds: list[DataFile], removes: list[str], operation: str, **others: Any
 ) -> Change:
     """Return a change of samples, which is stale when another writer changes the columns."""
-    return Change({}, adds, removes, operation, columns=snapshot.schema, kind=SAMPLES, **others)
+    return Change(
+        {}, adds, removes, operation,
+        columns=snapshot.schema, kind=SAMPLES, vectors=snapshot.vectors(removes), **others,
+    )  # fmt: skip

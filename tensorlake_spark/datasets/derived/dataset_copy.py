@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +16,10 @@ from tensorlake_spark.datasets.apart.apart_writer import ApartWriter
 from tensorlake_spark.datasets.apart.inner_tables import (
     COLUMNS_FOLDER,
     TENSORS_FOLDER,
-    inner_storage,
 )
 from tensorlake_spark.datasets.apart.large_samples import TILE_PROPERTY
 from tensorlake_spark.datasets.apart.pinning import Written, pins
+from tensorlake_spark.datasets.changes.workers import run_of, share_bytes
 from tensorlake_spark.datasets.derived.column_digests import digests
 from tensorlake_spark.datasets.derived.lineage import (
     FOLDER,
@@ -48,7 +47,6 @@ from tensorlake_spark.delta.samples.sample_writer import discard_marked
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError, TensorLakeError
-from tensorlake_spark.threads import THREADS
 
 if TYPE_CHECKING:
     from tensorlake_spark.delta.files.runner import Run
@@ -57,8 +55,6 @@ Array = np.ndarray[Any, Any]
 
 _DEAD = 3600
 """A copy that has written nothing for so many seconds was killed."""
-
-_SHARE_BYTES = (8 << 20, 128 << 20)  # a share has no less, if there is as much, and not much more
 
 
 @dataclass(frozen=True)
@@ -175,11 +171,8 @@ def copied(
     work: SampleCopying, count: int, positions: Sequence[Array], run: Run, workers: Any
 ) -> list[Copied]:
     """Have all rows copied in shares, and return what came of each, in order."""
-    least, most = _SHARE_BYTES
     each = work.row_bytes()
-    at_once = workers if isinstance(workers, int) else THREADS
-    wanted = min(max(each * count // (2 * at_once), least), most)
-    parts = shares(count, positions, wanted // each)
+    parts = shares(count, positions, share_bytes(each * count, workers) // each)
     return [one for _, one in run(work, parts)]
 
 
@@ -197,48 +190,6 @@ def committed_parts(work: SampleCopying, done: Sequence[Copied]) -> tuple[list[A
         writer = ApartWriter(work.storage, work.names[name], work.schema[name], mark=work.mark)
         written += writer.committed(files)
     return [file for one in done for file in one.files], written
-
-
-def run_of(workers: Any) -> Run:
-    """Return who copies: threads of this process, or the executors of a session.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it is neither a number of threads nor a session.
-    """
-    if type(workers).__module__.startswith("pyspark."):
-        from tensorlake_spark.spark.cluster.executor_runner import run_in
-
-        return run_in(workers)
-    if workers is not None and (type(workers) is not int or not 1 <= workers <= 1024):
-        raise InvalidOptionError(
-            f"workers={workers!r:.80} is neither a number of threads from 1 to 1024 nor a session of Spark; leave it "
-            "out for as many threads as there are processors"
-        )
-    return _Threads(workers or min(4, THREADS))
-
-
-@dataclass(frozen=True)
-class _Threads:
-    """Does tasks in threads of its own: what they do uses those of the process."""
-
-    count: int
-
-    def __call__(
-        self,
-        work: Callable[[Any], Any],
-        tasks: Sequence[Any],
-        sizes: Sequence[int] | None = None,
-    ) -> Iterator[tuple[Any, Any]]:
-        with ThreadPoolExecutor(self.count, thread_name_prefix="tensorlake-copy") as pool:
-            waiting = [pool.submit(work, task) for task in tasks]
-            try:
-                for task, future in zip(tasks, waiting, strict=True):
-                    yield task, future.result()
-            finally:
-                for future in waiting:
-                    future.cancel()
 
 
 def _source(name: str, origin: Origin) -> Source:
@@ -295,15 +246,3 @@ def _clear(storage: Storage, mark: str, empty: Snapshot) -> None:
         if now.version != empty.version or now.table_id != empty.table_id:
             return
         _delete_folders(storage)
-
-
-@contextmanager
-def marked_files(storage: Storage, folders: Sequence[str], mark: str) -> Iterator[None]:
-    """Delete files with a mark that no commit names, in a table and in tables inside it, when an error leaves."""
-    try:
-        yield
-    except BaseException:
-        discard_marked(storage, mark)
-        for folder in folders:
-            discard_marked(inner_storage(storage, folder), mark)
-        raise

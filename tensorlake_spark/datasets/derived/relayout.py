@@ -16,14 +16,12 @@ from tensorlake_spark.datasets.apart.inner_tables import (
 )
 from tensorlake_spark.datasets.apart.large_samples import tile_bytes_of
 from tensorlake_spark.datasets.apart.pinning import Written, pins, settled
+from tensorlake_spark.datasets.changes.workers import marked_files, run_of
 from tensorlake_spark.datasets.derived.dataset_copy import (
     committed_parts,
     copied,
-    marked_files,
-    run_of,
 )
 from tensorlake_spark.datasets.derived.sample_copying import Origin, SampleCopying
-from tensorlake_spark.datasets.derived.sample_order import ordered_sids
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.maintenance.sample_compaction import compact
 from tensorlake_spark.datasets.samples.appending import commit_files, reserve
@@ -45,7 +43,7 @@ def relayout(
     """Write all files again in an order; samples keep their numbers. See `DerivedMethods.rechunk`."""
     _check_bytes(file_bytes, row_group_bytes)
     stored = StoredSamples(Snapshot.newest(storage, SAMPLES))
-    sids = stored.sids if order is None else ordered_sids(stored, order)
+    sids = _sids_in(stored, order)
     group = row_group_bytes or ROW_GROUP_BYTES
 
     def of_all(now: Array) -> Array:
@@ -89,7 +87,7 @@ def renumber(
         base, {name: name for name in SampleSchema.from_arrow(base.schema)}, LinkRules()
     )
     stored = origin.parts.stored
-    sids = stored.sids if order is None else ordered_sids(stored, order)
+    sids = _sids_in(stored, order)
     schema, count = origin.parts.schema, len(sids)
     names = {name: stored_name(base.schema, name) for name in schema}
     reserved, first = reserve(storage, base, count)
@@ -105,6 +103,7 @@ def renumber(
         change = Change(
             {}, files, removes, "rechunk",
             counters=pins(storage, reserved, written), columns=base.schema, is_whole=True, kind=SAMPLES,
+            vectors=base.vectors(removes),
         )  # fmt: skip
         try:
             return commit(storage, change)
@@ -113,6 +112,15 @@ def renumber(
                 f"another writer changed {storage.uri} in version {stale.snapshot.version} or before; nothing was "
                 "committed, do it again"
             ) from stale
+
+
+def _sids_in(stored: StoredSamples, order: Any) -> Array:
+    """Return the numbers of all samples in an order; None for their own."""
+    if order is None:
+        return stored.sids
+    from tensorlake_spark.datasets.derived.sample_order import ordered_sids  # sqlglot takes a while
+
+    return ordered_sids(stored, order)
 
 
 def _check_bytes(file_bytes: Any, row_group_bytes: Any) -> None:

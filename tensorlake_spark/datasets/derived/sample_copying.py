@@ -21,18 +21,20 @@ from tensorlake_spark.datasets.apart.pinning import Written
 from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.apart.tile_writer import TileWriter
 from tensorlake_spark.datasets.derived.column_digests import BLOCK, RowDigest
-from tensorlake_spark.datasets.links.link_columns import linked_bytes
+from tensorlake_spark.datasets.links.link_columns import linked_bytes, target_bytes
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.maintenance.value_check import tiled_samples
 from tensorlake_spark.datasets.samples.sample_encoding import numbered
 from tensorlake_spark.datasets.samples.sample_reading import (
     BATCH_BYTES,
+    read_column,
     read_table,
     row_bytes,
     whole,
 )
 from tensorlake_spark.datasets.types.base import Place
 from tensorlake_spark.datasets.types.schema import SampleSchema, column_of
+from tensorlake_spark.delta.files.runner import parcels
 from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.sample_writer import SampleWriter
@@ -43,6 +45,7 @@ Array = np.ndarray[Any, Any]
 
 _COMPUTED_BYTES = 1 << 10  # of a computed value, about: nobody knows before
 _MOST_ROWS = 4096  # of a batch
+_LOOKED_AT = 256  # samples whose links tell how many bytes are fetched for one, about
 
 
 class Computed(Protocol):
@@ -89,8 +92,20 @@ class Origin:
         return self
 
     def row_bytes(self) -> int:
-        """Return how many bytes a sample has in these columns, about."""
-        return row_bytes(self.parts, [*{*self.columns.values()}])
+        """Return how many bytes a sample has in these columns, about, with what is fetched for it."""
+        each = row_bytes(self.parts, [*{*self.columns.values()}])
+        some = np.arange(min(_LOOKED_AT, len(self.parts.stored)))
+        if self.fetched and len(some):
+            each += int(self.fetched_bytes(some).mean())
+        return each
+
+    def fetched_bytes(self, positions: Array) -> Array:
+        """Return for some samples how many bytes their links lead to, of those that are fetched."""
+        out = np.zeros(len(positions), np.int64)
+        for name in self.fetched:
+            links = read_column(self.parts, self.columns[name], positions, views=False)
+            out += target_bytes(links)
+        return out
 
 
 @dataclass(frozen=True)
@@ -208,7 +223,15 @@ class SampleCopying:
     def _batches(self, share: Share) -> Iterator[tuple[int, int]]:
         step = max(1, min(_MOST_ROWS, BATCH_BYTES // max(1, self.row_bytes())))
         for start in range(share.start, share.stop, step):
-            yield start, min(share.stop, start + step)
+            stop = min(share.stop, start + step)
+            sizes = np.zeros(stop - start, np.int64)
+            for origin, positions in zip(self.origins, share.positions, strict=True):
+                if origin.fetched:
+                    some = positions[start - share.start : stop - share.start]
+                    sizes[some >= 0] += origin.fetched_bytes(some[some >= 0])
+            # What links lead to may be much more than the rows.
+            for first, last in parcels(sizes.tolist(), 2 * BATCH_BYTES, 0):
+                yield start + first, start + last
 
     def _arrays(
         self, share: Share, start: int, stop: int, sids: Array, tiles: TileWriter
@@ -217,7 +240,7 @@ class SampleCopying:
         found: dict[str, pa.Array] = {}
         for origin, positions in zip(self.origins, share.positions, strict=True):
             some = positions[start - share.start : stop - share.start]
-            found |= self._copied(origin, some, sids, start, tiles)
+            found |= self._copied(origin, some, sids, tiles)
         if self.computed is not None:
             for name, values in self.computed(start, stop).items():
                 kind = self.schema[name]
@@ -228,7 +251,7 @@ class SampleCopying:
         return {name: found[name] for name in self.schema}
 
     def _copied(
-        self, origin: Origin, positions: Array, sids: Array, first: int, tiles: TileWriter
+        self, origin: Origin, positions: Array, sids: Array, tiles: TileWriter
     ) -> dict[str, pa.Array]:
         parts = origin.parts
         there = positions >= 0
@@ -239,7 +262,7 @@ class SampleCopying:
             array = whole(column_of(table, old))
             kind = parts.schema[old]
             if name in origin.fetched:
-                array = linked_bytes(array, kind, origin.rules, old, first)
+                array = linked_bytes(array, kind, origin.rules, old, known.tolist())
             for row, said in tiled_samples(kind, array):
                 ref = parts.tensor(old, int(known[row]), said)
                 tiles.copy(ref, self.names[name], int(sids[there][row]))

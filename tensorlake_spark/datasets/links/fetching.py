@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
-from itertools import tee
+from itertools import count, tee
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -194,7 +194,7 @@ def fetched(
     batch: pa.Array | pa.ChunkedArray | Iterable[Any],
     rules: LinkRules,
     column: str = "link",
-    first: int = 0,
+    first: int | Iterable[int] = 0,
     errors: str = "raise",
 ) -> Iterator[Any]:
     """Fetch the targets of many stored links at once, and yield them in order: bytes, None for null, a list for a list.
@@ -209,8 +209,8 @@ def fetched(
         What is allowed.
     column : str
         Named by errors.
-    first : int
-        The number of the first sample in its column.
+    first : int, or iterable of int
+        The number of the first sample in its column; or of each sample.
     errors : {"raise", "return"}
         As for `describe_links`; a target that has changed is such an error, too.
     """
@@ -255,13 +255,14 @@ def _of_samples(
     samples: Iterable[Any],
     cost: Callable[[tuple[str, Any]], int],
     column: str,
-    first: int,
+    first: int | Iterable[int],
 ) -> Iterator[Any]:
     """Yield each sample with what `work` returns in the place of each of its links."""
     ahead, samples = tee(samples)
+    numbers = count(first) if isinstance(first, int) else first
     links = (
         one
-        for number, sample in enumerate(ahead, first)
+        for number, sample in zip(numbers, ahead)
         for one in _links(sample, f"column {column!r}, sample {number}")
     )
     with closing(_ahead(work, links, cost)) as found:

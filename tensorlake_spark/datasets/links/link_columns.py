@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Sequence as Numbers
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tensorlake_spark.datasets.links.fetching import describe_links, fetched
 from tensorlake_spark.datasets.links.link_facts import LinkFacts
@@ -15,7 +18,10 @@ from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.nested import Reference, Sequence, link_in, target_of
 from tensorlake_spark.errors import InvalidSampleError, InvalidSampleTypeError
 
+Array = np.ndarray[Any, Any]
+
 _AT_ONCE = 64  # targets that are decoded together
+_UNKNOWN_BYTES = 1 << 20  # of a target whose size was not stored, about
 
 
 def looked_up(
@@ -124,10 +130,51 @@ def linked_values(
 
 
 def linked_bytes(
-    array: pa.Array, kind: Type, rules: LinkRules, column: str, first: int = 0
+    array: pa.Array, kind: Type, rules: LinkRules, column: str, numbers: Numbers[int]
 ) -> pa.Array:
-    """Return what links point to as a column of the type `target_of` them, with its bytes; to copy it in."""
-    return target_of(kind).encode(list(fetched(array, rules, column, first)), column, first)
+    """Return what links point to as a column of the type `target_of` them, with its bytes; to copy it in.
+
+    All targets are in memory at once; `target_bytes` says beforehand how many bytes they have.
+
+    Parameters
+    ----------
+    array, kind, rules, column
+        As for `linked_values`.
+    numbers : sequence of int
+        The numbers of the samples, for errors.
+    """
+    target, values = target_of(kind), list(fetched(array, rules, column, numbers))
+    try:
+        return target.encode(values, column)
+    except (InvalidSampleError, InvalidSampleTypeError):
+        for number, value in zip(numbers, values, strict=True):
+            target.encode([value], column, number)  # raises with the number of the sample
+        raise
+
+
+def target_bytes(array: pa.Array) -> Array:
+    """Return for each sample how many bytes its links lead to; a guess where a link does not say it.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        Links, or lists of them, as they are stored.
+
+    Examples
+    --------
+    >>> links = [{"url": "a", "size": 5}, {"url": "b", "size": 7}]
+    >>> target_bytes(pa.array([links, [], None, links[:1]])).tolist()
+    [12, 0, 0, 5]
+    """
+    if pa.types.is_list(array.type):
+        ends = np.concatenate([[0], np.cumsum(target_bytes(array.flatten()))]).astype(np.int64)
+        counts = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        stops = np.cumsum(counts, dtype=np.int64)
+        inside: Array = ends[stops] - ends[stops - counts]
+        return inside
+    sizes = pc.fill_null(pc.struct_field(array, "size"), _UNKNOWN_BYTES)
+    found: Array = pc.if_else(array.is_valid(), sizes, 0).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _decoded(batch: list[Any], kind: Type, column: str, first: int) -> list[Any]:

@@ -219,7 +219,8 @@ def _without(table: _Table, newest: Any) -> tuple[Snapshot, tuple[str, ...]]:
             for number, file in enumerate(stored.files):
                 if file.path in set(removes):
                     adds += _rest(stored, number, target.sids)
-            change = Change({}, adds, removes, "purge", kind=SAMPLES)
+            vectors = now.vectors(removes)
+            change = Change({}, adds, removes, "purge", kind=SAMPLES, vectors=vectors)
             return commit(storage, change), tuple(file.path for file in adds)
         except StaleChange:
             discard(storage, [file.path for file in adds])

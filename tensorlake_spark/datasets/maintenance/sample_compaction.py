@@ -73,8 +73,9 @@ def plan(stored: StoredSamples, file_bytes: int, order: Array | None) -> list[Pl
     sizes = stored.file_sizes
     runs, run, nbytes = list[list[int]](), list[int](), 0
     for number in everything:
-        # What Delta asks for a deletion vector to be removed, deltalake cannot write: such a file stays.
-        is_small = sizes[number] < _FULL * file_bytes and not stored.is_marked(number)
+        # In an object store deltalake cannot write what Delta asks for a vector to be removed: such a file stays.
+        stays = stored.is_marked(number) and not stored.snapshot.storage.is_local
+        is_small = sizes[number] < _FULL * file_bytes and not stays
         if run and (not is_small or nbytes + sizes[number] > file_bytes):
             runs.append(run)
             run, nbytes = [], 0
@@ -134,7 +135,10 @@ def compact(
         try:
             for one in plans:
                 adds += _written(stored, one, target, row_group_bytes)
-            change = Change({}, adds, removes, operation, data_change=False, kind=SAMPLES)
+            change = Change(
+                {}, adds, removes, operation,
+                data_change=False, kind=SAMPLES, vectors=now.vectors(removes),
+            )  # fmt: skip
             return commit(storage, change)
         except StaleChange:
             discard(storage, [file.path for file in adds])

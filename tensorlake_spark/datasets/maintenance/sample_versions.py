@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, inner_storage, inner_tables
 from tensorlake_spark.datasets.apart.pinning import Written, pins
 from tensorlake_spark.datasets.maintenance.inner_versions import restore_inner
@@ -35,7 +37,7 @@ def restore(storage: Storage, version: int | str) -> Snapshot:
     MissingDataError
         If a vacuum deleted what it needs; nothing is committed then.
     UnsupportedFeatureError
-        If one of its files has a deletion vector.
+        If one of its files has a deletion vector, or the files that have one now lie in an object store.
     ConcurrentWriteError
         If other writers won every attempt.
     """
@@ -51,7 +53,7 @@ def restore(storage: Storage, version: int | str) -> Snapshot:
         )
     now = Snapshot.newest(storage, SAMPLES)
     now.check_writable()
-    check_removable(now, [path for path in now.files.path if path not in before])
+    check_removable(now, _leaving(now, before))
     written = [
         done
         for folder, inner in parts.items()
@@ -75,6 +77,8 @@ def _change(
 ) -> Change:
     """Return what leads from one version to the files and columns of another."""
     live = set(now.files.path)
+    removes = _leaving(now, before)
+    gone = {*removes}
     schema = (
         None if now.schema.equals(old.schema, check_metadata=True) else table_schema(old.schema)
     )
@@ -82,13 +86,19 @@ def _change(
     everything = schema is not None and not now.storage.is_local
     return Change(
         {},
-        [file for path, file in before.items() if everything or path not in live],
-        [path for path in now.files.path if path not in before],
+        [file for path, file in before.items() if everything or path not in live or path in gone],
+        removes,
         "restore",
         counters=pins(now.storage, now, written),
         schema=schema,
         kind=SAMPLES,
+        vectors=now.vectors(removes),
     )
+
+
+def _leaving(now: Snapshot, before: Mapping[str, DataFile]) -> list[str]:
+    """Return the files that leave: those that were not there, and those that come back with all of their rows."""
+    return [path for path in now.files.path if path not in before or now.kept(path) is not None]
 
 
 def _inner(old: Snapshot, folder: str, number: int) -> Snapshot:

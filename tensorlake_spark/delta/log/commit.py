@@ -24,7 +24,7 @@ from deltalake.transaction import RemoveAction
 from tensorlake_spark.delta.log import local_commit
 from tensorlake_spark.delta.log.actions import commit_name, read_actions
 from tensorlake_spark.delta.log.data_file import DataFile, unsettle
-from tensorlake_spark.delta.log.requirements import TENSORS
+from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.redaction import cleanse
 from tensorlake_spark.delta.store.storage import Storage, is_answer, listed, reaching, refusal
@@ -83,6 +83,9 @@ class Change:
         Whether `removes` are all files of the table: a file that another writer has added makes it stale.
     kind : str
         What the table is, `requirements.TENSORS` or `requirements.SAMPLES`.
+    vectors : mapping of str to mapping
+        For the files of `removes` that had a deletion vector in the version that the change was computed from, the
+        vector as the log has it. A change of samples is stale if another writer has marked rows since.
     """
 
     tensors: Mapping[str, int | None]
@@ -97,6 +100,7 @@ class Change:
     columns: pa.Schema | None = None
     is_whole: bool = False
     kind: str = TENSORS
+    vectors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     mark: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
@@ -148,7 +152,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     ConcurrentWriteError
         If other writers won every attempt.
     UnsupportedFeatureError
-        If a file that would leave the table has a deletion vector.
+        If a file that would leave the table has a deletion vector, and its removal cannot be written.
     StorageError
         If the store refuses, or does not answer. Without an answer the commit may land later, so its files stay.
     """
@@ -244,25 +248,38 @@ def _check_removes(snapshot: Snapshot, change: Change) -> None:
     if change.data_change:
         snapshot.check_removing(change.operation)
     live = set(snapshot.files.path)
-    marked = any(snapshot.kept(path) is not None for path in change.removes)
-    if (marked and not change.data_change) or any(path not in live for path in change.removes):
+    vectors = snapshot.vectors(change.removes)
+    is_moved = any(path not in live for path in change.removes)
+    if change.kind == SAMPLES:
+        is_moved |= vectors != change.vectors
+    elif not change.data_change:
+        is_moved |= bool(vectors)
+    if is_moved:
         raise StaleChange(next(iter(change.tensors), None), snapshot, moved=True)
     check_removable(snapshot, change.removes)
 
 
 def check_removable(snapshot: Snapshot, paths: Sequence[str]) -> None:
-    """Raise UnsupportedFeatureError if a file has a deletion vector: deltalake cannot remove it.
+    """Raise UnsupportedFeatureError if a file has a deletion vector, and the commit cannot say so.
 
     A file is its path and its vector, and deltalake's RemoveAction has no place for the vector: it would
-    remove nothing, and what was written in its stead would be there twice.
+    remove nothing, and what was written in its stead would be there twice. So only samples on a local disk, whose
+    commits are made without deltalake, may have such files written anew.
     """
+    if snapshot.kind == SAMPLES and snapshot.storage.is_local:
+        return
     marked = [path for path in paths if snapshot.kept(path) is not None]
     if marked:
-        raise UnsupportedFeatureError(
-            f"{len(marked)} files that would be written anew, such as {marked[0]}, have deletion vectors, and "
-            f"deltalake cannot remove such a file; run REORG TABLE delta.`{snapshot.storage.uri}` APPLY "
-            "(PURGE) with Spark first; nothing was committed"
-        )
+        raise _marked(snapshot, marked)
+
+
+def _marked(snapshot: Snapshot, paths: Sequence[str]) -> UnsupportedFeatureError:
+    """Return the error for files with deletion vectors whose removal cannot be written."""
+    return UnsupportedFeatureError(
+        f"{len(paths)} files that would be written anew, such as {paths[0]}, have deletion vectors, and "
+        f"deltalake cannot remove such a file; run REORG TABLE delta.`{snapshot.storage.uri}` APPLY "
+        "(PURGE) with Spark first; nothing was committed"
+    )
 
 
 def _commit_once(snapshot: Snapshot, change: Change) -> bool:
@@ -278,10 +295,12 @@ def _commit_once(snapshot: Snapshot, change: Change) -> bool:
     if change.transaction is not None:
         transactions.append(Transaction(*change.transaction, now))
     paths = [*change.removes, *(file.path for file in change.adds)]
-    if local_commit.can_commit(snapshot, paths):
+    if local_commit.can_commit(snapshot, paths, has_vectors=bool(change.vectors)):
         said = _said(snapshot, change, transactions, now)
         if local_commit.put_commit(snapshot.storage, snapshot.version + 1, said):
             return True
+    if change.vectors:
+        raise _marked(snapshot, [*change.vectors])
     properties = CommitProperties(
         custom_metadata={_MARK: change.mark, "tensorlake.operation": change.operation},
         app_transactions=transactions,
@@ -335,6 +354,7 @@ def _said(
             "dataChange": change.data_change,
             "deletionTimestamp": now,
             "extendedFileMetadata": False,
+            **({"deletionVector": dict(change.vectors[path])} if path in change.vectors else {}),
         }
         for path in change.removes
     ]

@@ -10,7 +10,7 @@ import base64
 import re
 import struct
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
@@ -131,6 +131,30 @@ def check_vectors(storage: Storage, version: int, rows: Mapping[str, int]) -> No
     list(threads().map(check, sorted(found, key=str)))
 
 
+def vectors_of(storage: Storage, version: int, paths: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return the deletion vectors of some live files as the log has them, by the paths of the files.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    version : int
+        Version of the table, in which the files are live.
+    paths : collection of str
+        The files; those without a vector are left out.
+    """
+    wanted, found = {*paths}, dict[str, Any]()
+    with reaching(storage):
+        for action in _adds(storage, version):  # the last one of a file is the one that is live
+            if action["path"] in wanted:
+                found[action["path"]] = action.get("deletionVector")
+    return {
+        path: {key: value for key, value in vector.items() if value is not None}
+        for path, vector in found.items()
+        if vector
+    }
+
+
 def paths_of(uris: Sequence[str], paths: Sequence[str]) -> list[str | None]:
     """Return which of a table's files each URI stands for, None where it is none of them.
 
@@ -203,7 +227,7 @@ def _last(head: bytes) -> int:
 
 
 def _adds(storage: Storage, version: int) -> Iterator[Mapping[str, Any]]:
-    """Yield what the log adds, from its newest whole checkpoint on."""
+    """Yield what the log adds, from its newest whole checkpoint on, and in the order of the versions."""
     filesystem, base = storage.place
     listed = filesystem.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
     paths = [f"{LOG}/{info.base_name}" for info in listed if info.is_file]
@@ -215,14 +239,21 @@ def _adds(storage: Storage, version: int) -> Iterator[Mapping[str, Any]]:
     checkpoints = of(_WHOLE) + [(v, path) for v, path in of(_PART) if _is_complete(path, paths)]
     start = max((v for v, _ in checkpoints), default=-1)
     todo = [path for v, path in checkpoints if v == start]
-    todo += [path for v, path in of(COMMIT) + of(_COMPACTED) if v > start]
+    todo += [path for v, path in sorted(of(COMMIT) + of(_COMPACTED)) if v > start]
     for path in todo:
-        with suppress(FileNotFoundError):  # the log was tidied up meanwhile
-            for kind, said in read_actions(storage, path, _LEAVES):
-                if kind == "add":
-                    yield said
-                else:
-                    todo.append(f"{LOG}/_sidecars/{inside(said['path'])}")
+        yield from _adds_in(storage, path)
+
+
+def _adds_in(
+    storage: Storage, path: str, leaves: Sequence[str] = _LEAVES
+) -> Iterator[Mapping[str, Any]]:
+    """Yield what one file of the log adds, and the sidecars that it names."""
+    with suppress(FileNotFoundError):  # the log was tidied up meanwhile
+        for kind, said in read_actions(storage, path, leaves):
+            if kind == "add":
+                yield said
+            else:
+                yield from _adds_in(storage, f"{LOG}/_sidecars/{inside(said['path'])}", _LEAVES[:2])
 
 
 def _is_complete(path: str, paths: Sequence[str]) -> bool:

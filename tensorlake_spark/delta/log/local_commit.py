@@ -21,6 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from tensorlake_spark.delta.log.actions import LOG, commit_name
 from tensorlake_spark.delta.log.properties import CHECKPOINT_INTERVAL, commits_between
+from tensorlake_spark.delta.log.requirements import WRITABLE
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.paths import is_plain
 from tensorlake_spark.delta.store.storage import Storage, reaching
@@ -36,12 +37,16 @@ _LEGACY_WRITER = 2  # of tables without features
 _UNFINISHED, _ENDING = "_commit_", ".json.tmp"  # a commit that has no name yet
 
 
-def can_commit(snapshot: Snapshot, paths: list[str]) -> bool:
-    """Whether a commit of these files may be made here: the table is local, and has the least protocol."""
+def can_commit(snapshot: Snapshot, paths: list[str], has_vectors: bool = False) -> bool:
+    """Whether a commit of these files may be made here: the table is local, and has the least protocol.
+
+    With `has_vectors`, files leave that have deletion vectors, which deltalake cannot write. Then it is made here if
+    the table has only features that ask no more of such a commit.
+    """
+    is_least = snapshot.writer_version <= _LEGACY_WRITER and not snapshot.writer_features
     return (
         snapshot.storage.is_local
-        and snapshot.writer_version <= _LEGACY_WRITER
-        and not snapshot.writer_features
+        and (is_least or (has_vectors and snapshot.writer_features <= WRITABLE))
         and all(is_plain(path) for path in paths)
     )
 

@@ -19,7 +19,7 @@ from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
 from tensorlake_spark.delta.log import properties, requirements
 from tensorlake_spark.delta.log.actions import all_transactions, commit_name
-from tensorlake_spark.delta.log.deletion_vectors import kept_rows
+from tensorlake_spark.delta.log.deletion_vectors import kept_rows, vectors_of
 from tensorlake_spark.delta.log.live_files import LEAST, Array, Files, numbers, statistics_of
 from tensorlake_spark.delta.log.remote_log import Mirror, bring, mark_of
 from tensorlake_spark.delta.log.replay import Replayed, commit_mark, replay, replay_all
@@ -436,6 +436,11 @@ class Snapshot:
             return {}
         rows = dict(zip(self.files.path, self.files.rows.tolist(), strict=True))
         return kept_rows(self.storage, self.table, rows)
+
+    def vectors(self, paths: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return the deletion vectors of some data files as the log has them; files without one are left out."""
+        marked = [path for path in paths if path in self.deletions]
+        return vectors_of(self.storage, self.version, marked) if marked else {}
 
 
 def _check_folders(storage: Storage) -> None:

@@ -133,17 +133,21 @@ def _payload(
     rows: Array,
 ) -> tuple[pa.Array, Array]:
     """Return payloads of rows as views into the file, and the definition level of each."""
-    regions = []
-    starts, lengths = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    levels = np.zeros(len(rows), np.int8)
+    few = file.few(leaf, chunks, groups, rows)
+    if few is not None:
+        lengths = np.array([len(value) for value in few], np.int64)
+        starts, levels = np.cumsum(lengths) - lengths, np.full(len(rows), leaf.depth, np.int8)
+        regions, inverse = [pa.py_buffer(b"".join(few))], np.zeros(len(rows), np.int64)
+    else:
+        regions = file.regions(chunks)
+        starts, lengths = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+        levels = np.zeros(len(rows), np.int8)
+        for number, (group, chunk) in enumerate(zip(groups.tolist(), chunks, strict=True)):
+            here = slice(None) if len(groups) == 1 else inverse == number
+            places = rows[here] - int(file.starts[group])
+            found = file.spans(group, leaf, chunk, regions[number])
+            starts[here], lengths[here], levels[here] = (part[places] for part in found)
     views = np.zeros(len(rows), VIEW)
-    for number, (group, chunk) in enumerate(zip(groups.tolist(), chunks, strict=True)):
-        region = file.region(chunk)
-        regions.append(region)
-        here = slice(None) if len(groups) == 1 else inverse == number
-        places = rows[here] - int(file.starts[group])
-        found = file.spans(group, leaf, chunk, region)
-        starts[here], lengths[here], levels[here] = (part[places] for part in found)
     valid = lengths >= 0
     views["length"] = np.where(valid, lengths, 0)
     for number, region in enumerate(regions):

@@ -23,6 +23,7 @@ from tensorlake_spark.delta.files.payload import (
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.store.mapped_pages import give_back_pages
+from tensorlake_spark.delta.store.payload_lengths import PREFIX, ends_of, unpacked_lengths
 from tensorlake_spark.delta.store.ranges import Part, PartFile, joined
 from tensorlake_spark.errors import CorruptDataError, MissingDataError
 from tensorlake_spark.threads import io_threads
@@ -32,6 +33,8 @@ Array = np.ndarray[Any, Any]
 
 _GAP = 64 << 10  # bytes that are read and not needed rather than asking twice
 _WALKED = 1 << 20  # bytes a value: where values are larger, they are not read to find them
+_FEW = 4  # a row group is read as a whole where fewer times as many bytes are wanted of it
+_MOST_FEW = 64  # payloads that are read one by one
 
 
 KEPT_BYTES = 64 << 20
@@ -86,6 +89,7 @@ class SampleFile:
         self._group_spans: dict[tuple[int, tuple[str, ...]], list[tuple[int, int]]] = {}
         self._small = SmallColumns() if small is None else small
         self._sizes: dict[tuple[str, ...], int] = {}
+        self._lengths: dict[str, Array | None] = {}
         self._lock = threading.Lock()
 
     @property
@@ -249,10 +253,80 @@ class SampleFile:
         """Return where the pages of a column chunk begin."""
         return int(self.metadata.row_group(group).column(self._place[path]).data_page_offset)
 
+    def near(
+        self, group: int, leaf: LeafColumn, chunk: pq.ColumnChunkMetaData
+    ) -> tuple[Array, Array] | None:
+        """Return where each payload of a row group ends in the file, and its length, None if the footer has no lengths.
+
+        Nobody has compared them with what is there: before a payload stands its length. It is always None for files
+        that are mapped, and where row groups are kept.
+        """
+        remote, size = self._snapshot.remote, int(chunk.total_compressed_size)
+        if remote is None or remote.is_kept or size < _FEW * _GAP:
+            return None
+        if leaf.path not in self._lengths:
+            self._lengths[leaf.path] = unpacked_lengths(
+                self.metadata.metadata, leaf.path, int(self.starts[-1])
+            )
+        lengths = self._lengths[leaf.path]
+        if lengths is None:
+            return None
+        here = lengths[int(self.starts[group]) : int(self.starts[group + 1])]
+        ends = ends_of(here, size)
+        return None if ends is None else (int(chunk.data_page_offset) + ends, here)
+
+    def few(
+        self, leaf: LeafColumn, chunks: Sequence[Any], groups: Array, rows: Array
+    ) -> list[memoryview] | None:
+        """Return payloads of some rows, each by a request of its own, all at once.
+
+        Parameters
+        ----------
+        leaf : LeafColumn
+            The column.
+        chunks : sequence of pyarrow.parquet.ColumnChunkMetaData
+            As `chunk` returned them for the row groups.
+        groups, rows : int64 ndarray
+            The row groups, in order, and rows in them.
+
+        Returns
+        -------
+        list of memoryview, or None
+            None if the footer does not tell where they are, or if their row groups have not much more bytes.
+        """
+        if self._snapshot.remote is None or len(rows) > _MOST_FEW:
+            return None
+        known = {
+            group: self.near(group, leaf, chunk)
+            for group, chunk in zip(groups.tolist(), chunks, strict=True)
+        }
+        spans: list[tuple[int, int]] = []
+        for row in rows.tolist():
+            group, at = self.place_of(row)
+            found = known[group]
+            if found is None:
+                return None
+            ends, lengths = found
+            length = int(lengths[at])
+            spans.append((int(ends[at]) - length - PREFIX, length + PREFIX))
+        whole = sum(int(chunk.total_compressed_size) for chunk in chunks)
+        if _FEW * sum(size for _, size in spans) > whole:
+            return None
+        read = [*io_threads().map(lambda span: self.read(*span), spans)]
+        values = [data[PREFIX:] for data in read]
+        said = [int.from_bytes(data[:PREFIX], "little") for data in read]
+        return values if said == [len(value) for value in values] else None
+
     def region(self, chunk: pq.ColumnChunkMetaData) -> pa.Buffer:
         """Return the bytes of a column chunk: a part of the file's map, or what one request gives."""
         start, size = int(chunk.data_page_offset), int(chunk.total_compressed_size)
         return pa.py_buffer(self.read(start, size))
+
+    def regions(self, chunks: Sequence[pq.ColumnChunkMetaData]) -> list[pa.Buffer]:
+        """Return the bytes of column chunks; those of an object store are asked for all at once."""
+        if self._snapshot.remote is None or len(chunks) < 2:
+            return [self.region(chunk) for chunk in chunks]
+        return [*io_threads().map(self.region, chunks)]
 
     def give_back(self, start: int, nbytes: int) -> None:
         """Say that a part of the file's map is not needed now; nothing is done where the file is not mapped."""
@@ -328,6 +402,13 @@ class SampleFile:
         CorruptDataError
             If the pages of its row group do not add up.
         """
+        if self._snapshot.remote is not None:
+            group, _ = self.place_of(row)
+            chunk = self.chunk(group, leaf)
+            if chunk is not None and (group, leaf.path) not in self._spans:
+                few = self.few(leaf, [chunk], np.array([group]), np.array([row]))
+                if few is not None:
+                    return few[0]
         found, region = self._found(row, leaf)
         if found is not None:
             start, length = found

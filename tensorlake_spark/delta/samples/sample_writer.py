@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tensorlake_spark.delta.log.data_file import PART, DataFile, discard
 from tensorlake_spark.delta.log.properties import FILE_BYTES, ROW_GROUP_BYTES
-from tensorlake_spark.delta.samples.bounds import FileBounds
-from tensorlake_spark.delta.samples.leaf_columns import leaf_columns
+from tensorlake_spark.delta.samples.bounds import FileBounds, leaf_of
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
 from tensorlake_spark.delta.samples.row_sizes import row_ends
 from tensorlake_spark.delta.store.parquet_output import ParquetOutput
+from tensorlake_spark.delta.store.payload_lengths import KEY, NULL, packed_lengths
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.threads import Behind
@@ -38,7 +40,11 @@ WAITING = 16 << 20
 _PAGE_ROWS = 64, 1024
 """Rows after which Arrow looks at the size of a page: the least, and the most where samples are small."""
 
-_PAGE_BYTES = 1 << 20  # of these rows, about
+_PAGE_BYTES = 1 << 20  # of these rows, and of a page, about
+_ONE_PAGE = 1 << 30  # as a size of pages, more than a row group has
+
+_LEAST_PAYLOAD = 4 << 10
+"""Bytes of a sample from which the footer has the lengths of payloads: where they are smaller, it would be too large."""
 
 _UNEVEN = 1.25  # of the bytes of a row group, that it may have where all are of as many rows
 
@@ -93,6 +99,10 @@ class SampleWriter:
         self._file: ParquetOutput | None = None  # that is being written
         self._written = 0
         self._bounds = FileBounds(self._leaves)
+        self._payloads = [leaf for leaf in self._leaves if leaf.is_payload and not leaf.repeated]
+        self._lengths: dict[
+            LeafColumn, list[Array]
+        ] = {}  # of the payloads of the file, where it gets them
         self._behind = Behind(WAITING)
 
     def __enter__(self) -> SampleWriter:
@@ -155,6 +165,8 @@ class SampleWriter:
             self._file.write(part, most)
         for piece in pieces:
             self._bounds.add(piece)
+            for leaf, lengths in self._lengths.items():
+                lengths += _lengths_of(leaf_of(piece, leaf))
         self._written += int(ends[-1])
         if self._written >= self.file_bytes:
             self._close()
@@ -163,6 +175,8 @@ class SampleWriter:
         """Open a new file for rows of about so many bytes."""
         least, most = _PAGE_ROWS
         self._bounds, self._written = FileBounds(self._leaves), 0
+        has_lengths = row_bytes >= _LEAST_PAYLOAD
+        self._lengths = {leaf: [] for leaf in self._payloads} if has_lengths else {}
         packed = [leaf.path for leaf in self._leaves if not leaf.is_payload]
         return ParquetOutput(
             self.storage,
@@ -173,14 +187,25 @@ class SampleWriter:
             # Numbers are smaller without one, once they are packed.
             use_dictionary=[leaf.path for leaf in self._leaves if pa.types.is_string(leaf.type)],
             write_statistics=[leaf.path for leaf in self._leaves if leaf.is_bounded],
+            # Lengths of payloads tell where these are in a page that is the only one of its row group.
+            data_page_size=_ONE_PAGE if has_lengths else _PAGE_BYTES,
             write_batch_size=min(max(least, _PAGE_BYTES // max(1, row_bytes)), most),
         )
 
     def _close(self) -> None:
         if self._file is not None:
-            size = self._file.close()
+            size = self._file.close(self._said())
             self.files.append(DataFile(self._file.name, size, self._bounds.to_json()))
             self._file = None
+
+    def _said(self) -> dict[str, str]:
+        """Return what the footer says of payloads that are large enough."""
+        found = {leaf.path: np.concatenate(lengths) for leaf, lengths in self._lengths.items()}
+        return {
+            f"{KEY}{path}": packed_lengths(lengths)
+            for path, lengths in found.items()
+            if lengths[lengths != NULL].sum() >= _LEAST_PAYLOAD * len(lengths)
+        }
 
 
 def _groups(rows: pa.Table, ends: Array, nbytes: int) -> Iterator[tuple[pa.Table, int]]:
@@ -201,6 +226,13 @@ def _groups(rows: pa.Table, ends: Array, nbytes: int) -> Iterator[tuple[pa.Table
         stop = min(max(stop, start + 1), start + GROUP_ROWS)
         yield rows.slice(start, stop - start), stop - start
         start = stop
+
+
+def _lengths_of(values: pa.Array | pa.ChunkedArray) -> list[Array]:
+    """Return the lengths of payloads, by their arrays."""
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    found = (pc.fill_null(pc.binary_length(chunk).cast(pa.int64()), NULL) for chunk in chunks)
+    return [lengths.to_numpy() for lengths in found]
 
 
 def discard_marked(storage: Storage, mark: str) -> None:

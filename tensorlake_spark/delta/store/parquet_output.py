@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -37,11 +38,20 @@ class ParquetOutput:
         The file's path in it.
     schema : pyarrow.Schema
         Its columns.
+    data_page_size : int
+        Bytes of a page, about.
     options
         For `pyarrow.parquet.ParquetWriter`.
     """
 
-    def __init__(self, storage: Storage, name: str, schema: pa.Schema, **options: Any) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        name: str,
+        schema: pa.Schema,
+        data_page_size: int = 1 << 20,
+        **options: Any,
+    ) -> None:
         self.storage = storage
         self.name = name
         with reaching(storage):
@@ -52,7 +62,11 @@ class ParquetOutput:
                 SealedFile(sink, f"{storage.place[1]}/{name}") if is_file else SealedOutput(sink)
             )
             self._writer = pq.ParquetWriter(
-                self._sink.stream, schema, data_page_size=1 << 20, store_schema=False, **options
+                self._sink.stream,
+                schema,
+                data_page_size=data_page_size,
+                store_schema=False,
+                **options,
             )
 
     def write(self, rows: pa.Table, group_rows: int | None = None) -> None:
@@ -60,9 +74,11 @@ class ParquetOutput:
         with reaching(self.storage):
             self._writer.write_table(rows, row_group_size=group_rows or rows.num_rows)
 
-    def close(self) -> int:
-        """Write the footer and its seal, and return the bytes of the file."""
+    def close(self, said: Mapping[str, str] | None = None) -> int:
+        """Write the footer, with texts by keys in it, and its seal; return the bytes of the file."""
         with reaching(self.storage):
+            if said:
+                self._writer.add_key_value_metadata(dict(said))
             self._sink.keep_footer()
             self._writer.close()
             self._sink.close()

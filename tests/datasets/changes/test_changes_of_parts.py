@@ -7,6 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.changes import rewriting
 
 COLUMNS = {
     "label": "int32",
@@ -165,3 +166,26 @@ def test_samples_are_chosen_by_a_column_apart(ds):
     chosen = ds.sids[[place for place in range(len(ds)) if place not in none]]
     assert ds.delete("g.x IS NOT NULL") == len(chosen)
     assert not set(ds.sids.tolist()) & set(chosen.tolist())
+
+
+def test_a_column_whose_writer_was_killed_can_be_added_again(ds, monkeypatch):
+    kinds = {
+        "more": tl.types.Tensor("int64", apart=True),
+        "tiles": tl.types.Tensor("int16"),
+    }
+    values = {"more": [np.full(2, n) for n in range(6)], "tiles": [scan(n) for n in range(6)]}
+
+    def killed(storage, change):
+        raise KeyboardInterrupt
+
+    for name, kind in kinds.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(rewriting, "commit", killed)
+            with pytest.raises(KeyboardInterrupt):
+                ds.add_column(name, kind, values[name])
+        assert name not in tl.dataset(ds.uri).schema
+        ds.add_column(name, kind, values[name])
+    found = model(ds)
+    assert [one["more"] for one in found] == [[n, n] for n in range(6)]
+    assert [one["tiles"][7] for one in found] == [*range(6)]
+    assert ds.check().ok

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.changes import workers
 from tensorlake_spark.datasets.dataset import Dataset
 from tensorlake_spark.datasets.derived import dataset_copy
 from tensorlake_spark.delta.log.requirements import SAMPLES
@@ -54,14 +55,14 @@ def test_executors_do_it(spark, made, tmp_path, values):
 
 
 def test_how_it_is_shared_does_not_matter(tmp_path, monkeypatch):
-    monkeypatch.setattr(dataset_copy, "_SHARE_BYTES", (1 << 10, 1 << 12))
+    monkeypatch.setattr(workers, "_SHARE_BYTES", (1 << 10, 1 << 12))
     ds = tl.dataset(tmp_path / "ds", {"n": "int64", "x": tl.types.Tensor("uint8", (None,))})
     ds.extend({"n": np.arange(1500), "x": [np.full(n % 9, n % 250, np.uint8) for n in range(1500)]})
     order = np.random.default_rng(0).integers(0, 1500, 3000)  # some twice
     many = ds.copy(tmp_path / "many", order, workers=4)
     assert len(many.stored.files) > 3
     assert many["n"][:].tolist() == order.tolist()
-    monkeypatch.setattr(dataset_copy, "_SHARE_BYTES", (1 << 30, 1 << 30))
+    monkeypatch.setattr(workers, "_SHARE_BYTES", (1 << 30, 1 << 30))
     one = ds.copy(tmp_path / "one", order)
     assert len(one.stored.files) == 1
     assert one.lineage.digests == many.lineage.digests

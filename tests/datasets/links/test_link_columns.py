@@ -2,13 +2,17 @@
 
 import http.server
 import threading
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.changes import link_copying, rewriting
+from tensorlake_spark.datasets.changes import workers as workers_module
 from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.log.commit import commit
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -281,17 +285,140 @@ def test_all_kinds_of_files_can_be_linked(tmp_path):
         assert ds["x"][0] == b"hello"
 
 
-@pytest.mark.parametrize("in_list", [False, True])
-def test_links_that_are_kept_apart_are_copied_in_by_copies_only(tmp_path, files, jpegs, in_list):
-    link, url = tl.types.Link(tl.types.Image("jpeg"), apart=True), str(files / "2.jpg")
-    if in_list:
-        link = tl.types.Sequence(tl.types.Link(tl.types.Image("jpeg")), apart=True)
-    ds = tl.dataset(tmp_path / "ds", {"photo": link})
-    ds.extend({"photo": [[url] if in_list else url, None]})
-    with pytest.raises(tl.InvalidOptionError, match=r"column 'photo' is kept apart.*ds\.copy"):
-        ds.materialize(["photo"])
-    copied = ds.copy(str(tmp_path / "copied"))
+@pytest.fixture(params=[False, True], ids=["one", "list"])
+def beside(tmp_path, files, request):
+    """A dataset whose links are kept apart: one a sample, or a list of them."""
+    link = tl.types.Link(tl.types.Image("jpeg"), apart=not request.param)
+    if request.param:
+        link = tl.types.Sequence(link, apart=True)
+    ds = tl.dataset(tmp_path / "beside", {"photo": link, "n": "int32"})
+    urls = [str(files / f"{number}.jpg") for number in range(4)]
+    ds.extend({"photo": [[url] if request.param else url for url in urls] + [None], "n": range(5)})
+    return ds
+
+
+def bytes_of(ds):
+    found = ds.to_arrow(["photo"])["photo"].to_pylist()
+    found = [one[0] if isinstance(one, list) else one for one in found]
+    return [None if one is None else one["data"] for one in found]
+
+
+def test_links_that_are_kept_apart_are_copied_in_to_a_table_of_their_own(beside, files, jpegs):
+    ds, old = beside, beside.version
+    ds.update([1], {"photo": ds.to_arrow(["photo"])["photo"].to_pylist()[:1]})
+    ds.delete([2])
+    ds.materialize(["photo"])
+    assert ds.schema["photo"].apart
+    assert "Link" not in str(ds.schema["photo"])
+    for again in (ds, tl.dataset(ds.uri)):
+        assert bytes_of(again) == [jpegs[0], jpegs[0], jpegs[3], None]
+    (files / "0.jpg").unlink()
+    (files / "1.jpg").unlink()
+    assert ds["n"][:].tolist() == [0, 1, 3, 4]
+    assert ds.check(deep=True).ok
+    assert tl.dataset(ds.uri, version=old).to_arrow(["photo"])["photo"][1].is_valid
+    ds.rename_column("photo", "picture")
+    ds.append({"picture": None, "n": 9})
+    one = jpegs[0] if isinstance(ds.schema["picture"], tl.types.Image) else [jpegs[0]]
+    ds.update([4], {"picture": [one]})
+    ds.rename_column("picture", "photo")
+    assert bytes_of(ds) == [jpegs[0], jpegs[0], jpegs[3], jpegs[0], None]
+    ds.vacuum(retention_hours=0)
+    assert bytes_of(tl.dataset(ds.uri)) == [jpegs[0], jpegs[0], jpegs[3], jpegs[0], None]
+
+
+def test_links_that_are_kept_apart_are_copied_in_by_copies(beside, tmp_path, files, jpegs):
+    copied = beside.copy(str(tmp_path / "copied"))
     (files / "2.jpg").unlink()
-    found = copied["photo"][0]
-    assert (found[0] if in_list else found).shape == (24, 32, 3)
-    assert copied["photo"][1] is None
+    assert bytes_of(copied) == [*jpegs[:4], None]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_samples_that_others_add_meanwhile_are_copied_in_too(
+    beside, files, jpegs, workers, monkeypatch
+):
+    other, url = tl.dataset(beside.uri), str(files / "5.jpg")
+    more = iter([url if isinstance(beside.schema["photo"], tl.types.Link) else [url]])
+
+    def commit_after_another(storage, change):
+        for one in more:
+            other.append({"photo": one, "n": 5})
+        return commit(storage, change)
+
+    monkeypatch.setattr(rewriting, "commit", commit_after_another)
+    beside.materialize(["photo"], workers=workers)
+    assert bytes_of(beside) == [*jpegs[:4], None, jpegs[5]]
+    assert beside["n"][:].tolist() == [*range(6)]
+    assert beside.check().ok
+    with pytest.raises(tl.ConcurrentWriteError, match="changed column 'photo'"):
+        other.materialize(["photo"])
+
+
+@pytest.mark.parametrize("workers", [0, "two", 2.0, True])
+def test_workers_are_threads_or_a_session(ds, workers):
+    with pytest.raises(tl.InvalidOptionError, match=r"workers=.* is neither a number of threads"):
+        ds.materialize(["photo"], workers=workers)
+
+
+def test_many_links_are_copied_in_by_shares_and_batches(tmp_path, files, jpegs, monkeypatch):
+    monkeypatch.setattr(workers_module, "_SHARE_BYTES", (1 << 12, 1 << 13))
+    monkeypatch.setattr(link_copying, "BATCH_BYTES", 1 << 11)
+    kind = tl.types.Link(tl.types.Image("jpeg"))
+    ds = tl.dataset(tmp_path / "many", {"photo": kind, "n": "int32"})
+    urls = [str(files / f"{number % 6}.jpg") for number in range(40)]
+    ds.extend({"photo": urls[:30], "n": range(30)})
+    ds.extend({"photo": urls[30:], "n": range(30, 40)})
+    assert max(map(len, jpegs[:6])) < 1 << 12
+    ds.materialize(["photo"], workers=4)
+    assert len(ds.stored.files) > 4
+    assert ds.stored.is_sorted
+    assert bytes_of(ds) == [jpegs[number % 6] for number in range(40)]
+    assert ds["n"][:].tolist() == [*range(40)]
+
+
+def test_errors_name_the_sample_whatever_order_files_have(ds, files, jpegs):
+    ds.optimize(order=[5, 3, 1, 0, 2, 4, 6])
+    (files / "4.jpg").write_bytes(jpegs[9])
+    with pytest.raises(tl.ChangedLinkError, match="column 'photo', sample 4"):
+        ds.materialize(["photo"])
+    ds.delete([0])
+    (files / "4.jpg").write_bytes(b"no picture")
+    open_ = tl.dataset(ds.uri, links=tl.LinkRules(verify=False))
+    with pytest.raises(tl.InvalidSampleError, match="column 'photo', sample 3"):
+        open_.materialize(["photo"])
+    assert not [*Path(ds.uri).glob("*samples-*-*-*-*-*-*")]  # none with a mark is left
+
+
+def test_one_link_is_for_all_samples(ds, files, jpegs):
+    url = str(files / "5.jpg")
+    for sids in ([0, 1], [0, 1, 2]):  # as many as a link has fields
+        ds.update(sids, {"photo": url})
+        assert {one["url"] for one in ds.to_arrow()["photo"].to_pylist()[: len(sids)]} == {url}
+    ds["photo"][3:5] = url
+    assert ds["photo"][4].shape == (24, 32, 3)
+
+
+def test_executors_copy_links_in(spark, beside, jpegs):
+    beside.materialize(["photo"], workers=spark)
+    assert bytes_of(beside) == [*jpegs[:4], None]
+
+
+def test_links_of_a_new_column_are_looked_up(ds, files, jpegs):
+    link = tl.types.Link(tl.types.Image("jpeg"))
+    ds.add_column("other", link, [str(files / f"{number}.jpg") for number in range(5)] + [None] * 2)
+    stored = ds.to_arrow(["other"])["other"].to_pylist()
+    assert [one and one["size"] for one in stored] == [*map(len, jpegs[:5]), None, None]
+    assert stored[0]["etag"]
+    ds.add_column("same", link, files / "1.jpg")
+    assert {one["size"] for one in ds.to_arrow(["same"])["same"].to_pylist()} == {len(jpegs[1])}
+    ds.add_column("beside", tl.types.Link(tl.types.Image("jpeg"), apart=True), str(files / "2.jpg"))
+    assert ds["beside"][6].shape == (24, 32, 3)
+    lists = tl.types.Sequence(link)
+    ds.add_column("lists", lists, [[str(files / "1.jpg")]] * 6 + [[]])
+    assert ds.to_arrow(["lists"])["lists"][5].as_py()[0]["size"] == len(jpegs[1])
+    before = ds.version
+    with pytest.raises(tl.MissingLinkError, match="column 'gone', sample 0"):
+        ds.add_column("gone", link, str(files / "none.jpg"))
+    with pytest.raises(tl.InvalidSampleError, match="has 1 values for 7 samples"):
+        ds.add_column("few", link, [str(files / "1.jpg")])
+    assert tl.dataset(ds.uri).version == before

@@ -10,6 +10,7 @@ from stored_rows import SCHEMA, rows
 from tensorlake_spark.delta.samples import sample_writer
 from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
+from tensorlake_spark.delta.store.payload_lengths import NULL, unpacked_lengths
 from tensorlake_spark.delta.store.storage import Storage
 
 
@@ -93,3 +94,30 @@ def test_tiny_samples_have_row_groups_of_few_rows(storage, monkeypatch):
         writer.add(payloads([1] * 100))
         files = writer.finish()
     assert group_rows(storage, files) == [25] * 4
+
+
+def lengths_in(storage, file, path):
+    with storage.open_parquet(file.path) as opened:
+        metadata = opened.metadata
+    found = unpacked_lengths(metadata.metadata, path, metadata.num_rows)
+    return None if found is None else found.tolist()
+
+
+@pytest.mark.parametrize("size", [100, 9_000])
+def test_the_footer_has_the_lengths_of_payloads_that_are_not_small(tmp_path, size):
+    storage = Storage(str(tmp_path))
+    values = [bytes(size + number) if number % 7 else None for number in range(600)]
+    rows = pa.table({"data": values, "tiny": [b"x"] * 600})
+    with SampleWriter(storage, rows.schema, file_bytes=3 << 20, row_group_bytes=1 << 20) as writer:
+        for start in range(0, 600, 50):
+            writer.add(rows.slice(start, 50))
+        files = writer.finish()
+    found = [lengths_in(storage, file, "data") for file in files]
+    assert all(lengths_in(storage, file, "tiny") is None for file in files)
+    if size < 4096:
+        assert found == [None] * len(files)
+    else:
+        assert len(files) > 1
+        assert [one for some in found for one in some] == [
+            NULL if one is None else len(one) for one in values
+        ]
