@@ -78,7 +78,11 @@ class FeatureChange:
         """
         for dtype in self.found.groups if self.found else ():
             self._delete(dtype)
-        for dtype in split(schema.empty_table()):
+        self.check_free(split(schema.empty_table()))
+
+    def check_free(self, dtypes: Collection[str]) -> None:
+        """Raise TensorExistsError if a tensor has the name of a new one of the table's, and is not one of features."""
+        for dtype in dtypes:
             for name in (tensor_id(self.table, dtype), null_id(self.table, dtype)):
                 if self.changes.find(name) is not None:
                     raise TensorExistsError(
@@ -105,31 +109,16 @@ class FeatureChange:
         """Add features to all rows."""
         found = self.found
         assert found is not None  # nosec B101 # for mypy
-        if table.num_rows != found.rows:
-            raise InvalidTensorError(
-                f"{table.num_rows} rows of new features do not fit {self.table!r}, which has {found.rows}; give a "
-                "value for each row, or null"
-            )
-        taken = {*found.every_name}.intersection(table.column_names)
-        if taken:
-            name = min(taken)
-            hidden = " (it is deprecated)" if name in found.deprecated else ""
-            others = f", as are {len(taken) - 1} others of these" if len(taken) > 1 else ""
-            raise InvalidTensorError(
-                f"feature {name!r} is in {self.table!r} already{hidden}{others}; drop it first, or give the new one "
-                "another name"
-            )
+        check_rows(found, table.num_rows)
+        check_new(found, table.column_names)
+        self.check_free(split(table).keys() - found.groups.keys())
         for dtype, places in split(table).items():
             group = found.groups.get(dtype)
             if group is None:
                 self._write_group(table, dtype, places, found.next_place, codec)
                 continue
             columns, names = _columns(table, places)
-            mark = mark_of(
-                [*group.places.tolist(), *(found.next_place + k for k in places)],
-                {**group.meanings, **meanings_of(table, places)},
-                group.deprecated,
-            )
+            mark = mark_with(found, table, dtype, places)
             data = Columns(columns, dtype)
             self._put(tensor_id(self.table, dtype), data, 1, attrs=mark, labels={AXES[1]: names})
             self._put_nulls(group, columns, (0, len(group.names)), 1)
@@ -295,6 +284,42 @@ def meanings_of(table: pa.Table, places: Sequence[int]) -> dict[str, str]:
     fields = [*table.schema]
     found = {fields[k].name: meaning_of(fields[k].type) for k in places}
     return {name: text for name, text in found.items() if text is not None}
+
+
+def check_rows(found: FeatureSet, rows: int) -> None:
+    """Raise InvalidTensorError if a table has another number of rows than new features."""
+    if rows != found.rows:
+        raise InvalidTensorError(
+            f"{rows} rows of new features do not fit {found.table!r}, which has {found.rows}; give a value for each "
+            "row, or null"
+        )
+
+
+def check_new(found: FeatureSet, names: Collection[str]) -> None:
+    """Raise InvalidTensorError if a table has one of some features already."""
+    taken = {*found.every_name}.intersection(names)
+    if taken:
+        name = min(taken)
+        hidden = " (it is deprecated)" if name in found.deprecated else ""
+        others = f", as are {len(taken) - 1} others of these" if len(taken) > 1 else ""
+        raise InvalidTensorError(
+            f"feature {name!r} is in {found.table!r} already{hidden}{others}; drop it first, or give the new one "
+            "another name"
+        )
+
+
+def mark_with(
+    found: FeatureSet, table: pa.Table, dtype: str, places: Sequence[int]
+) -> dict[str, Any]:
+    """Return the attributes of the tensor of a dtype when some columns of a table are added to it."""
+    added = [found.next_place + k for k in places]
+    meanings = meanings_of(table, places)
+    group = found.groups.get(dtype)
+    if group is None:
+        return mark_of(added, meanings, ())
+    return mark_of(
+        [*group.places.tolist(), *added], {**group.meanings, **meanings}, group.deprecated
+    )
 
 
 def fitted(table: pa.Table, found: FeatureSet) -> pa.Table:

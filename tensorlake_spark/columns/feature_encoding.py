@@ -13,17 +13,21 @@ from tensorlake_spark.columns.feature_changes import (
     NULL_CODEC,
     NULL_MARK,
     FeatureChange,
+    check_new,
+    check_rows,
     choose_codec,
     fitted,
+    mark_with,
     meanings_of,
     split,
 )
 from tensorlake_spark.columns.feature_parts import Continued, PartEncoding, RowsElsewhere, whole
 from tensorlake_spark.columns.feature_set import AXES, BLOCK, mark_of, null_id, tensor_id
 from tensorlake_spark.columns.feature_values import Columns
-from tensorlake_spark.indexing import Grid
 from tensorlake_spark.layouts import grid_of
 from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.tensor.spec import TensorSpec
+from tensorlake_spark.writing.append import longer_labels
 from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.pipeline import commit_change, writer_of
 
@@ -34,15 +38,15 @@ def write_elsewhere(change: FeatureChange, rows: RowsElsewhere, codec: str) -> N
     """Write a table anew from rows that others encode; what was there is gone."""
     rows.prepare(None)
     change.clear(rows.schema)
-    table = rows.schema.empty_table()
+    table, every = rows.schema.empty_table(), rows.schema.names
     tensors = []
     for dtype, places in split(table).items():
-        names = [table.column_names[k] for k in places]
+        names = [every[k] for k in places]
         mark = mark_of(places, meanings_of(table, places), ())
         name = tensor_id(change.table, dtype)
-        tensors.append(_new(rows, name, dtype, names, codec, mark, {AXES[1]: names}))
+        tensors.append(_new(rows, name, dtype, names, codec, mark))
         if rows.with_nulls.intersection(names):
-            tensors.append(_new_nulls(change, rows, dtype, names, 0))
+            tensors.append(_new_nulls(change, rows, dtype, names))
     _encode(change, rows, tensors)
 
 
@@ -54,11 +58,38 @@ def append_elsewhere(change: FeatureChange, rows: RowsElsewhere) -> None:
     rows.prepare(fitted(typed.empty_table(), found).schema)
     tensors = []
     for group in found.groups.values():
-        tensors.append(_continued(group.meta, group.names, rows.rows, False))
+        tensors.append(_longer(group.meta, group.names, rows.rows, False))
         if group.nulls is not None:
-            tensors.append(_continued(group.nulls, group.names, rows.rows, True))
+            tensors.append(_longer(group.nulls, group.names, rows.rows, True))
         elif rows.with_nulls.intersection(group.names):
-            tensors.append(_new_nulls(change, rows, group.dtype, group.names, found.rows))
+            before = (found.rows, 0)
+            tensors.append(_new_nulls(change, rows, group.dtype, group.names, before))
+    _encode(change, rows, tensors)
+
+
+def add_elsewhere(change: FeatureChange, rows: RowsElsewhere, codec: str) -> None:
+    """Add features, whose values others encode, to all rows."""
+    found = change.found
+    assert found is not None  # nosec B101 # for mypy
+    table, every = rows.schema.empty_table(), rows.schema.names
+    check_new(found, every)
+    change.check_free(split(table).keys() - found.groups.keys())
+    rows.prepare(None)
+    check_rows(found, rows.rows)
+    tensors = []
+    for dtype, places in split(table).items():
+        names = [every[k] for k in places]
+        mark = mark_with(found, table, dtype, places)
+        group = found.groups.get(dtype)
+        if group is None:
+            tensors.append(_new(rows, tensor_id(change.table, dtype), dtype, names, codec, mark))
+        else:
+            tensors.append(_wider(group.meta, names, mark))
+        if group is not None and group.nulls is not None:
+            tensors.append(_wider(group.nulls, names, None))
+        elif rows.with_nulls.intersection(names):
+            before = (0, 0 if group is None else len(group.names))
+            tensors.append(_new_nulls(change, rows, dtype, names, before))
     _encode(change, rows, tensors)
 
 
@@ -91,7 +122,6 @@ def _new(
     names: Sequence[str],
     codec: str,
     attrs: dict[str, Any],
-    labels: dict[str, Any],
 ) -> Continued:
     """Return a new tensor of values."""
     middle = max(0, (len(names) - BLOCK[1]) // 2)
@@ -100,31 +130,50 @@ def _new(
     source = _Sampled((rows.rows, len(names)), np.dtype(dtype), sample)
     options = WriteOptions(
         layout="ftsf", block_shape=BLOCK, codec=choose_codec(sample) if codec == "auto" else codec,
-        attrs=attrs, axes=AXES, labels=labels,
+        attrs=attrs, axes=AXES, labels={AXES[1]: names},
     )  # fmt: skip
-    return Continued(new_spec(name, source, options), tuple(names), False, 0, 0)
+    return Continued(new_spec(name, source, options), tuple(names), False, (0, 0), 0)
 
 
 def _new_nulls(
-    change: FeatureChange, rows: RowsElsewhere, dtype: str, names: Sequence[str], before: int
+    change: FeatureChange,
+    rows: RowsElsewhere,
+    dtype: str,
+    names: Sequence[str],
+    before: tuple[int, int] = (0, 0),
 ) -> Continued:
-    """Return a new tensor of what is null; its first rows, which are there before, have no null."""
-    shape = (before + rows.rows, len(names))
+    """Return a new tensor of what is null; rows or features that are there before have no null."""
+    shape = (before[0] + rows.rows, before[1] + len(names))
     source = _Sampled(shape, np.dtype(bool), np.zeros((0, 0), bool))
     options = WriteOptions(
         layout="ftsf", block_shape=BLOCK, codec=NULL_CODEC, attrs=NULL_MARK, axes=AXES
     )
     spec = new_spec(null_id(change.table, dtype), source, options)
-    grid = Grid((before, len(names)), BLOCK).extend(0, rows.rows)
-    return Continued(replace(spec, segments=grid.segments), tuple(names), True, before, 0)
+    starts = tuple((0, n) if n % side else (0,) for n, side in zip(before, BLOCK, strict=True))
+    return Continued(replace(spec, segments=starts), tuple(names), True, before, 0)
 
 
-def _continued(meta: Meta, names: Sequence[str], rows: int, is_null: bool) -> Continued:
+def _longer(meta: Meta, names: Sequence[str], rows: int, is_null: bool) -> Continued:
     """Return a tensor that gets so many rows more."""
-    grid = grid_of(meta.spec).extend(0, rows)
-    spec = replace(meta.spec, shape=grid.shape, segments=grid.segments)
-    first = meta.spec.shape[0]
-    return Continued(spec, tuple(names), is_null, first, meta.seq + 1, meta.totals)
+    first = (meta.spec.shape[0], 0)
+    return Continued(
+        _extended(meta.spec, 0, rows), tuple(names), is_null, first, meta.seq + 1, meta.totals
+    )
+
+
+def _wider(meta: Meta, names: Sequence[str], mark: dict[str, Any] | None) -> Continued:
+    """Return a tensor that gets so many features more; without a mark it is the one of what is null."""
+    first = (0, meta.spec.shape[1])
+    spec = _extended(meta.spec, 1, len(names))
+    if mark is not None:
+        labels = longer_labels(spec, spec.shape, {AXES[1]: names})
+        spec = replace(spec, labels=labels, attrs={**spec.attrs, **mark})
+    return Continued(spec, tuple(names), mark is None, first, meta.seq + 1, meta.totals)
+
+
+def _extended(spec: TensorSpec, axis: int, size: int) -> TensorSpec:
+    grid = grid_of(spec).extend(axis, size)
+    return replace(spec, shape=grid.shape, segments=grid.segments)
 
 
 def _encode(change: FeatureChange, rows: RowsElsewhere, tensors: Sequence[Continued]) -> None:

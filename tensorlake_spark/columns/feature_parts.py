@@ -1,7 +1,7 @@
 """Rows of features that are encoded part by part, elsewhere: what encodes a part has to know, and what it tells.
 
-Parts of whole blocks are encoded in any order, by whom it may be, for each of them knows where its rows lie in the tensors
-and which places of their storage order are its own. Then one commit names the files of all parts.
+Parts are encoded in any order, by whom it may be, for each of them knows where its rows lie in the tensors and which
+places of their storage order are its own. Then one commit names the files of all parts.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from tensorlake_spark.writing.pipeline import put
 from tensorlake_spark.writing.source import ArraySource
 
 _NOTHING = Totals()
-_PLACES = 2  # in the storage order for each block: one that a region's edge cuts is two rows
+_PLACES = 2  # for a row of a block: the edge of a region may cut the block between two features
 
 
 @dataclass(frozen=True)
 class Continued:
-    """A tensor whose last rows are written part by part.
+    """A tensor whose last rows, or last features, are written part by part.
 
     Attributes
     ----------
     spec : TensorSpec
         As it is with all rows.
     names : tuple of str
-        The features, in its order.
+        The features that are written, in its order.
     is_null : bool
         Whether it says which values are null.
-    first : int
-        Where the rows begin.
+    first : (int, int)
+        The row and the feature where they begin.
     seq : int
         The first place in its storage order that is free.
     before : Totals
@@ -53,18 +53,22 @@ class Continued:
     spec: TensorSpec
     names: tuple[str, ...]
     is_null: bool
-    first: int
+    first: tuple[int, int]
     seq: int
     before: Totals = _NOTHING
 
     def place(self, rows: int) -> int:
-        """Return the place in the storage order after so many of the rows."""
-        box = Box((self.first, 0), (self.first + rows, self.spec.shape[1]))
-        return self.seq + _PLACES * grid_of(self.spec).count(box)
+        """Return the place in the storage order after so many of the rows.
+
+        A block may be cut where a part ends, and each piece of it has a row of the tensor at least. So there are places for
+        every row.
+        """
+        first = Box(self.first, (self.first[0] + 1, self.spec.shape[1]))
+        return self.seq + _PLACES * grid_of(self.spec).count(first) * rows
 
     def after(self, totals: Iterable[Totals]) -> Meta:
         """Return its metadata when all parts are written, which add up to some totals."""
-        rows = self.spec.shape[0] - self.first
+        rows = self.spec.shape[0] - self.first[0]
         return Meta(self.spec, sum(totals, self.before), self.place(rows))
 
 
@@ -122,7 +126,8 @@ class PartEncoding:
                     Nulls(columns) if tensor.is_null else Columns(columns, tensor.spec.dtype.name)
                 )
                 source = ArraySource(data, data.shape, data.dtype)
-                offset, places = (tensor.first + start, 0), count(tensor.place(start))
+                row, feature = tensor.first
+                offset, places = (row + start, feature), count(tensor.place(start))
                 totals.append(put(writer, tensor.spec, source, offset, places, lambda _: None))
             return Encoded(tuple(writer.finish()), tuple(totals))
 

@@ -10,7 +10,11 @@ import pyarrow as pa
 
 from tensorlake_spark.columns.access_log import order_of
 from tensorlake_spark.columns.feature_changes import FeatureChange
-from tensorlake_spark.columns.feature_encoding import append_elsewhere, write_elsewhere
+from tensorlake_spark.columns.feature_encoding import (
+    add_elsewhere,
+    append_elsewhere,
+    write_elsewhere,
+)
 from tensorlake_spark.columns.feature_input import table_of
 from tensorlake_spark.columns.feature_parts import RowsElsewhere
 from tensorlake_spark.columns.feature_reads import FeatureReads, checked_names, set_of
@@ -219,8 +223,9 @@ class FeatureTable(FeatureReads):
 
         Parameters
         ----------
-        table : pyarrow.Table or pandas.DataFrame
-            A column for each new feature, and a row for each row of this table.
+        table : pyarrow.Table, pandas.DataFrame, or a DataFrame of Spark
+            A column for each new feature, and a row for each row of this table, in its order. The rows of a DataFrame
+            of Spark have the order of its partitions, and executors encode them.
         codec : str
             How values are coded, for dtypes that the table does not have yet.
         transaction : (str, int), optional
@@ -241,10 +246,15 @@ class FeatureTable(FeatureReads):
         >>> features.add(pa.table({"clicks": [3, 1]})).names
         ['age', 'score', 'clicks']
         """
-        given = table_of(table)
-        return self._change(
-            "add", given.nbytes, lambda now: now.add(given, codec), transaction, True
-        )
+        with self._rows_of(table) as given:
+
+            def change(now: FeatureChange) -> None:
+                if isinstance(given, pa.Table):
+                    now.add(given, codec)
+                else:
+                    add_elsewhere(now, given, codec)
+
+            return self._change("add", _nbytes(given), change, transaction, True)
 
     def deprecate(self, names: Sequence[str], hidden: bool = True) -> FeatureTable:
         """Hide features from `names`, `schema` and reads of all features; no data is written.

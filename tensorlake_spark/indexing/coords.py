@@ -16,7 +16,9 @@ Array = np.ndarray[Any, Any]
 DUPLICATES = ("error", "sum", "last")
 """What may become of a coordinate that is given twice."""
 
-_LONG = 64  # runs of so many elements, on average, are merged sooner than they are sorted
+LONG_RUN = 64
+"""Runs of so many elements, on average, are merged sooner than they are sorted."""
+
 _AT_ONCE = 1 << 15  # places that are unravelled at a time, so that they stay in the cache
 
 
@@ -93,7 +95,7 @@ def sort_places(places: Array) -> tuple[Array, Array]:
         packed <<= bits
         packed |= np.arange(count)
         falls = np.count_nonzero(places[1:] < places[:-1])
-        packed.sort(kind="stable" if falls < count // _LONG else None)
+        packed.sort(kind="stable" if falls < count // LONG_RUN else None)
         by = packed & ((1 << bits) - 1)
         packed >>= bits
         packed += least

@@ -178,8 +178,9 @@ def load_loops() -> None:
     for loop in ("pick", "unravel"):
         compiled(f"{room}.sparse", loop, nbytes=0)
     for itemsize in (1, 2, 4, 8):
-        compiled(f"{room}.timelines", itemsize, nbytes=0)
-    compiled(f"{room}.halves", nbytes=0)
+        compiled(f"{room}.sparse", "sort", itemsize, nbytes=0)
+        compiled(f"{room}.timeline_loops", itemsize, nbytes=0)
+    compiled(f"{room}.half_loops", nbytes=0)
 
 
 class Benchmark(ABC):

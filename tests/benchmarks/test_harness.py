@@ -161,3 +161,15 @@ def test_a_wrong_option_is_refused_before_anything_runs(tmp_path, options):
     done = run(*options, "--out", tmp_path / "out")
     assert done.returncode == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_loops_that_are_loaded_before_the_clock_are_there(dense, monkeypatch):
+    """A module that is not there would turn the loops off, and NumPy would be measured."""
+    from tensorlake_spark import kernel_switch
+
+    asked = []
+    monkeypatch.setattr(kernel_switch, "compiled", lambda *key, nbytes: asked.append(key))
+    importlib.import_module("harness").load_loops()
+    assert asked
+    for module, *key in asked:
+        importlib.import_module(module).warm(*key)

@@ -123,3 +123,14 @@ def test_a_tensor_of_that_name_is_not_taken_over(lake):
     ):
         lake.features("t").write(pa.table({"a": [1]}))
     assert lake["t/int64"].shape == (3,)
+
+
+def test_features_that_are_added_leave_a_tensor_of_that_name_alone(lake):
+    features = lake.features("t").write(pa.table({"a": [0.5, 1.5]}))
+    lake.write("t/int64", np.zeros((2, 1), np.int64), axes=("row", "feature"))
+    with pytest.raises(
+        tl.TensorExistsError, match=r"tensor 't/int64' exists .* is not one of features"
+    ):
+        features.add(pa.table({"b": [1, 2]}))
+    assert lake["t/int64"].shape == (2, 1)
+    assert lake.features("t").names == ["a"]

@@ -8,7 +8,11 @@ import pytest
 from feature_examples import ALL, files_of
 
 import tensorlake_spark as tl
-from tensorlake_spark.columns.feature_encoding import append_elsewhere, write_elsewhere
+from tensorlake_spark.columns.feature_encoding import (
+    add_elsewhere,
+    append_elsewhere,
+    write_elsewhere,
+)
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, TensorExistsError
 
 
@@ -114,6 +118,68 @@ def test_an_append_goes_on_where_the_table_ended(lake, before):
     assert features.read(first.column_names, slice(0, before)).equals(first)
     assert features.read(["late"])["late"].null_count == 9000
     assert lake.check().ok
+
+
+@pytest.mark.parametrize("step", [4096, 8192])
+@pytest.mark.parametrize("pieces", [(9001,), (100, 4050), (1, 4096, 4904), (5000, 1, 1, 3999)])
+def test_features_that_are_added_go_on_beside_the_others(lake, pieces, step):
+    """Rows that were appended begin blocks anew, so blocks end elsewhere than parts."""
+    rows = sum(pieces)
+    table = many(rows)
+    one, two = lake.features("one"), lake.features("two")
+    for features in (one, two):
+        features.write(table.slice(0, pieces[0]))
+        for k in range(1, len(pieces)):
+            features.append(table.slice(sum(pieces[:k]), pieces[k]))
+    new = many(rows, 7).drop_columns(["b"]).append_column("late", table["b"])
+    new = new.rename_columns([f"new {name}" for name in new.column_names])
+    new = new.append_column("half", pa.array(np.arange(rows) % 9, pa.float16()))
+    new = new.append_column("few", pa.array([None, *range(1, rows)], pa.float32()))
+    files = files_of(lake)
+    change(one, lambda now: add_elsewhere(now, Elsewhere(new, step), "auto"))
+    two.add(new)
+    assert {n: files_of(lake)[n] for n in files} == files
+    assert one.schema == two.schema
+    assert one.read().equals(two.read())
+    assert one.read(new.column_names).equals(new)
+    assert one.read([*table.column_names]).equals(table)
+    for name in ("float32", "float32/null", "int64", "bool", "bool/null", "float16"):
+        a, b = lake[f"one/{name}"]._meta.spec, lake[f"two/{name}"]._meta.spec
+        assert (a.shape, a.codec, a.attrs, a.labels) == (b.shape, b.codec, b.attrs, b.labels)
+    one.append(one.read(rows=slice(0, 10)))
+    assert one.read(rows=slice(rows, None)).equals(one.read(rows=slice(0, 10)))
+    one.drop(["f19", "new f3"])
+    assert one.read(["new f4"])["new f4"].to_pylist()[:rows] == new["new f4"].to_pylist()
+    assert lake.check().ok
+
+
+def test_features_of_no_rows_are_added(lake):
+    features = lake.features("ctr").write(pa.table({"a": pa.array([], pa.int64())}))
+    new = pa.table({"b": pa.array([], pa.int64()), "c": pa.array([], pa.float32())})
+    change(features, lambda now: add_elsewhere(now, Elsewhere(new), "auto"))
+    assert features.names == ["a", "b", "c"]
+    features.append(pa.table({"a": [1], "b": [2], "c": pa.array([0.5], pa.float32())}))
+    assert features.read().to_pylist() == [{"a": 1, "b": 2, "c": 0.5}]
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "message", "prepared"),
+    [
+        (pa.table({"a": [1]}), InvalidTensorError, "feature 'a' is in 'ctr' already; drop", 0),
+        (pa.table({"c": [0.5]}), TensorExistsError, "is not one of features", 0),
+        (pa.table({"c": [1, 2]}), InvalidTensorError, "2 rows of new features do not fit", 1),
+    ],
+)
+def test_features_that_cannot_be_added_are_said_before_they_are_encoded(
+    lake, table, error, message, prepared
+):
+    features = lake.features("ctr").write(pa.table({"a": [1], "b": [2]}))
+    lake.write("ctr/float64", np.zeros((1, 1)))
+    rows = Elsewhere(table)
+    with pytest.raises(error, match=message):
+        change(features, lambda now: add_elsewhere(now, rows, "auto"))
+    assert rows.prepared == prepared
+    assert lake.features("ctr").names == ["a", "b"]
 
 
 def test_write_takes_the_place_of_what_was_there(lake):

@@ -5,6 +5,8 @@ import pickle
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
+import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.columns.feature_parts import Continued, PartEncoding, part_rows
@@ -17,9 +19,8 @@ def tensor(shape, segments, first, dtype="f4", seq=0):
         id="w/float32", shape=shape, dtype=np.dtype(dtype), layout="ftsf", block_shape=(4096, 16), codec="raw",
         fill=bytes(np.dtype(dtype).itemsize), segments=segments,
     )  # fmt: skip
-    return Continued(
-        spec, tuple(f"f{k}" for k in range(shape[1])), False, first, seq, Totals(1, 2, 3)
-    )
+    names = tuple(f"f{k}" for k in range(first[1], shape[1]))
+    return Continued(spec, names, False, first, seq, Totals(1, 2, 3))
 
 
 def test_part_rows_are_whole_blocks():
@@ -27,12 +28,21 @@ def test_part_rows_are_whole_blocks():
     assert part_rows(8, 4096 * 8 * 3 + 7) == 3 * 4096
 
 
-def test_no_place_is_given_twice(tmp_path):
-    """Regions of a wide table are cut at other features than its blocks, if features were added."""
+@pytest.mark.parametrize(
+    ("shape", "segments", "first"),
+    [
+        # Regions of a wide table are cut at other features than its blocks, if features were added.
+        ((9005, 2100), ((0, 5), (0, 5)), (5, 0)),
+        # Parts of features that are added end in other rows than blocks, if rows were appended.
+        ((9000, 40), ((0, 100, 4196), (0, 5)), (0, 5)),
+        ((9000, 9), ((0, 1, 2, 3, 7000), (0,)), (0, 0)),
+    ],
+)
+def test_no_place_is_given_twice(tmp_path, shape, segments, first):
     lake = tl.open(tmp_path)
     lake.write("other", np.zeros(3))
-    count, first = 2100, 5
-    continued = tensor((first + 9000, count), ((0, first), (0, 5)), first, seq=7)
+    count = shape[1]
+    continued = tensor(shape, segments, first, seq=7)
     encoding = PartEncoding(lake._snapshot().storage, 1 << 27, SCHEMA, (continued,))
     table = pa.table({f"f{k}": np.full(9000, k + 1, "f4") for k in range(count)})
     files, totals = [], Totals()
@@ -54,4 +64,4 @@ def test_no_place_is_given_twice(tmp_path):
     meta = continued.after([totals])
     assert meta.seq > ranges[-1][1]
     assert meta.totals == totals + Totals(1, 2, 3)
-    assert totals.nnz == 9000 * count
+    assert totals.nnz == 9000 * (count - first[1])

@@ -23,7 +23,11 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.layouts.coding.decompression import content_size, inflate_many
+from tensorlake_spark.layouts.coding.decompression import (
+    content_size,
+    inflate_joined,
+    inflate_many,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -113,7 +117,8 @@ def unpack_ints(buffers: Sequence[Any], counts: Sequence[int]) -> Array:
     CorruptDataError
         If a buffer does not hold just so many.
     """
-    flats, widths = int_planes(buffers, counts)
+    bodies, sizes, widths = _int_bodies(buffers, counts)
+    flats = inflate_many(bodies, sizes)
     widest, total = max(widths, default=0), sum(counts)
     planes = np.zeros((max(1, widest), total), np.uint8)
     stops = np.cumsum(counts, dtype=np.int64).tolist()
@@ -128,8 +133,8 @@ def unpack_ints(buffers: Sequence[Any], counts: Sequence[int]) -> Array:
     return out
 
 
-def int_planes(buffers: Sequence[Any], counts: Sequence[int]) -> tuple[list[Array], list[int]]:
-    """Return of each buffer of integers its bytes, the lowest of all first, and how many each integer has.
+def int_planes(buffers: Sequence[Any], counts: Sequence[int]) -> tuple[Array, list[int]]:
+    """Return the bytes of all buffers of integers, of each the lowest of all first, and how many each integer has.
 
     Parameters
     ----------
@@ -141,14 +146,19 @@ def int_planes(buffers: Sequence[Any], counts: Sequence[int]) -> tuple[list[Arra
     CorruptDataError
         If a buffer does not hold just so many.
     """
+    bodies, sizes, widths = _int_bodies(buffers, counts)
+    return inflate_joined(bodies, sizes), widths
+
+
+def _int_bodies(
+    buffers: Sequence[Any], counts: Sequence[int]
+) -> tuple[list[tuple[memoryview, bool]], list[int], list[int]]:
+    """Return what `inflate_many` takes, and how many bytes each integer of a buffer has."""
     _total(counts)
     bodies = list(_bodies(buffers, counts))
     widths = [_width(head) for _, head, _, _ in bodies]
-    flats = inflate_many(
-        [(body, bool(head & _ZSTD_INTS)) for body, head, _, _ in bodies],
-        [width * count for width, count in zip(widths, counts, strict=True)],
-    )
-    return flats, widths
+    packed = [(body, bool(head & _ZSTD_INTS)) for body, head, _, _ in bodies]
+    return packed, [width * count for width, count in zip(widths, counts, strict=True)], widths
 
 
 def check_ints(buffers: Sequence[Any], counts: Sequence[int], least: int = 0) -> None:
@@ -334,23 +344,37 @@ def unpack_values(
     known = {head: _form(head, dtype) for head in {head for _, head, _, _ in bodies}}
     forms = [known[head] for _, head, _, _ in bodies]
     held = [1 if same else count for (_, same), count in zip(forms, counts, strict=True)]
-    flats = inflate_many(
-        [(body, bool(head & _ZSTD_VALUES)) for body, head, _, _ in bodies],
-        [count * stored.itemsize for (stored, _), count in zip(forms, held, strict=True)],
-    )
+    packed = [(body, bool(head & _ZSTD_VALUES)) for body, head, _, _ in bodies]
+    sizes = [count * stored.itemsize for (stored, _), count in zip(forms, held, strict=True)]
     plain = _plain(np.empty(0, dtype)).dtype
-    kinds = {stored for stored, _ in forms}
+    kinds = {*forms}
     # Values are widened last, and only those that are taken.
-    values = np.empty(sum(counts), kinds.pop() if len(kinds) == 1 else plain)
-    for flat, (stored, _), count, (_, _, start, stop) in zip(
-        flats, forms, held, bodies, strict=True
-    ):
-        if stored.itemsize > 1 and count > 1:
-            flat = np.ascontiguousarray(flat.reshape(stored.itemsize, count).T).reshape(-1)
-        values[start:stop] = flat.view(stored)
+    if len(kinds) == 1 and forms[0][0].itemsize == 1 < plain.itemsize and not forms[0][1]:
+        values = inflate_joined(packed, sizes).view(forms[0][0])
+    else:
+        values = _filled(packed, sizes, forms, counts, plain)
     if take is not None:
         values = values[take]
     return values.astype(plain, copy=False).view(dtype)
+
+
+def _filled(
+    packed: Sequence[tuple[memoryview, bool]],
+    sizes: Sequence[int],
+    forms: Sequence[tuple[np.dtype[Any], bool]],
+    counts: Sequence[int],
+    plain: np.dtype[Any],
+) -> Array:
+    """Return values in the one dtype in which all are stored, or else in their own."""
+    kinds = {stored for stored, _ in forms}
+    values = np.empty(sum(counts), kinds.pop() if len(kinds) == 1 else plain)
+    start = 0
+    for flat, (stored, same), count in zip(inflate_many(packed, sizes), forms, counts, strict=True):
+        if stored.itemsize > 1 and count > 1 and not same:
+            flat = np.ascontiguousarray(flat.reshape(stored.itemsize, count).T).reshape(-1)
+        values[start : start + count] = flat.view(stored)
+        start += count
+    return values
 
 
 @lru_cache(maxsize=1024)

@@ -76,6 +76,37 @@ def inflate_many(bodies: Sequence[tuple[Any, bool]], sizes: Sequence[int]) -> li
     >>> [len(flat) for flat in inflate_many([(packed, True), (b"abc", False), (packed, True)], [100, 3, 100])]
     [100, 3, 100]
     """
+    whole = _all_frames(bodies, sizes)
+    if whole is None:
+        return [inflate(*body, size) for body, size in zip(bodies, sizes, strict=True)]
+    out, at = [], 0
+    for (body, compressed), size in zip(bodies, sizes, strict=True):
+        if compressed:
+            out.append(whole[at : at + size])
+            at += size
+        else:
+            out.append(inflate(body, False, size))
+    return out
+
+
+def inflate_joined(bodies: Sequence[tuple[Any, bool]], sizes: Sequence[int]) -> Array:
+    """Return the bytes of many payloads, one after the other; see `inflate_many`.
+
+    Examples
+    --------
+    >>> packed = pa.Codec("zstd").compress(b"a" * 100, asbytes=True)
+    >>> len(inflate_joined([(packed, True), (b"abc", False)], [100, 3]))
+    103
+    """
+    if all(compressed for _, compressed in bodies):
+        whole = _all_frames(bodies, sizes)
+        if whole is not None:
+            return whole
+    return np.concatenate([np.zeros(0, np.uint8), *inflate_many(bodies, sizes)])
+
+
+def _all_frames(bodies: Sequence[tuple[Any, bool]], sizes: Sequence[int]) -> Array | None:
+    """Return the bytes of all frames, one after the other; None if they are to be looked at one by one."""
     frames: list[Any] = []
     total = 0
     wrong = None
@@ -89,16 +120,8 @@ def inflate_many(bodies: Sequence[tuple[Any, bool]], sizes: Sequence[int]) -> li
     if wrong is not None and total > _UNSEEN:
         raise _misfit(*wrong)
     if len(frames) < 2 or wrong is not None:
-        return [inflate(*body, size) for body, size in zip(bodies, sizes, strict=True)]
-    whole = _decompress(b"".join(frames), total)
-    out, at = [], 0
-    for (body, compressed), size in zip(bodies, sizes, strict=True):
-        if compressed:
-            out.append(whole[at : at + size])
-            at += size
-        else:
-            out.append(inflate(body, False, size))
-    return out
+        return None
+    return _decompress(b"".join(frames), total)
 
 
 def inflate(body: Any, compressed: bool, nbytes: int) -> Array:

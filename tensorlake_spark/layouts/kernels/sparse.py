@@ -18,8 +18,8 @@ class Packed(NamedTuple):
 
     Attributes
     ----------
-    planes : list of uint8 ndarray
-        For each row the bytes of the differences, the lowest of all first.
+    planes : uint8 ndarray
+        Of each row after the other the bytes of the differences, the lowest of all first.
     widths, counts : sequence of int
         Byte planes and elements of each row.
     bits, shifts : sequence of int
@@ -28,7 +28,7 @@ class Packed(NamedTuple):
         The rows' boxes.
     """
 
-    planes: list[Array]
+    planes: Array
     widths: Sequence[int]
     counts: Sequence[int]
     bits: Sequence[int]
@@ -37,13 +37,19 @@ class Packed(NamedTuple):
     hi: Array
 
 
-def warm(loop: str) -> None:
-    """Have a loop compiled, or loaded from numba's cache."""
+_EACH = 32
+"""So many elements a row has for each place that is searched, or all of them are tested."""
+
+
+def warm(loop: str, itemsize: int = 8) -> None:
+    """Have a loop compiled, or loaded from numba's cache; ``sort`` for values of so many bytes."""
     if loop == "unravel":
         unravel(np.array([3]), (2, 2), np.empty((2, 1), np.int64), 0)
+    elif loop == "sort":
+        sort(np.array([3, 2]), np.zeros(2, f"u{itemsize}"), 1)
     else:
         box = np.zeros((1, 1), np.int64)
-        packed = Packed([np.zeros(1, np.uint8)], [1], [1], [1], [0], box, box + 1)
+        packed = Packed(np.zeros(1, np.uint8), [1], [1], [1], [0], box, box + 1)
         pick(packed, [(0, 1, 1)], [1])
 
 
@@ -81,23 +87,30 @@ def pick(
     starts, stops, steps = np.array(ranges, np.int64).reshape(-1, 3).T.copy()
     passes = (steps > 1) | (lo.min(axis=0) < starts) | (hi.max(axis=0) > stops)
     tested = np.flatnonzero(passes)
+    total = int(counts.sum())
+    above = sum(bits) - np.array(packed.shifts, np.int64) - np.array(bits, np.int64)
+    reach = (total // (_EACH * len(counts))).bit_length() - 1
+    near = tested[(steps[tested] == 1) & (above[tested] <= reach)]
+    searched = int(near[np.argmin(above[near])]) if len(near) else -1
+    tested = tested[tested != searched]
     # The most selective first.
     tested = tested[np.argsort((stops - starts)[tested] / hi.max(axis=0)[tested], kind="stable")]
-    total = int(counts.sum())
+    is_part = len(tested) > 0 or searched >= 0
     keys, kept = np.empty(total, np.int64), np.empty(len(counts), np.int64)
-    take = np.empty(total if len(tested) else 0, np.int64)
+    take = np.empty(total if is_part else 0, np.int64)
     is_long = sum(bits) > 31 or max(packed.widths) > 4
     wrong = loops.pick(
-        np.concatenate(packed.planes), begins, widths, counts,
+        packed.planes, begins, widths, counts,
         np.uint64((1 << (64 if is_long else 32)) - 1), sum(bits),
         np.array(packed.shifts, np.int64), np.array([(1 << n) - 1 for n in bits], np.uint64),
         np.ascontiguousarray(lo), hi - lo,
-        starts, stops, steps, np.array(strides, np.int64), tested, keys, take, kept,
+        starts, stops, steps, np.array(strides, np.int64),
+        searched, int(above[searched]), tested, keys, take, kept,
     )  # fmt: skip
     if wrong:
         raise CorruptDataError(_SAID[next(bit for bit in _SAID if wrong & bit)])
     found = int(kept.sum())
-    return keys[:found], take[:found] if len(tested) else None, kept
+    return keys[:found], take[:found] if is_part else None, kept
 
 
 _SAID = {
@@ -105,6 +118,37 @@ _SAID = {
     loops.LEAVES: "an offset leaves its block",
     loops.OUTSIDE: "an element of a block lies outside of its box",
 }
+
+
+def sort(keys: Array, values: Array, long: int) -> tuple[Array, Array] | None:
+    """Return keys in ascending order, with their values; stable.
+
+    Parameters
+    ----------
+    keys : int64 ndarray
+        Not negative, at least one; their memory is used.
+    values : ndarray
+        As many, of 1, 2, 4 or 8 bytes each.
+    long : int
+        Runs of so many keys, on average, are merged sooner than they are sorted.
+
+    Returns
+    -------
+    keys, values : ndarray, or None
+        None if keys and places do not fit into 63 bits.
+    """
+    least, most, falls = (int(number) for number in loops.survey(keys))
+    if not falls:
+        return keys, values
+    bits = (len(keys) - 1).bit_length()
+    if (most - least).bit_length() + bits > 63:
+        return None
+    loops.pack_places(keys, least, bits)
+    keys.sort(kind="stable" if falls < len(keys) // long else None)
+    words = values.view(f"u{values.itemsize}")
+    out = np.empty_like(words)
+    loops.unpack_places(keys, least, bits, words, out)
+    return keys, out.view(values.dtype)
 
 
 def unravel(keys: Array, shape: Sequence[int], out: Array, first: int) -> None:

@@ -40,7 +40,7 @@ def _offsets(flat: Array, begin: int, width: int, word: int, out: Array) -> int:
 def pick(
     flat: Array, begins: Array, widths: Array, counts: Array, word: int, total: int,
     shifts: Array, masks: Array, lo: Array, sides: Array,
-    starts: Array, stops: Array, steps: Array, strides: Array, tested: Array,
+    starts: Array, stops: Array, steps: Array, strides: Array, searched: int, above: int, tested: Array,
     keys: Array, take: Array, kept: Array,
 ) -> int:  # fmt: skip
     """Write the keys of the elements that ranges pick, their places among all, and how many each row has.
@@ -57,8 +57,11 @@ def pick(
         Lower corners and lengths of the rows' boxes.
     starts, stops, steps, strides : int64 arrays, shape (axes,)
         The ranges, and what a coordinate counts in a key.
+    searched, above : int
+        An axis on which a box may pass its range, and how many bits of an offset are above its own: elements in the range
+        lie side by side where these bits are the same. -1 for no axis.
     tested : int64 array
-        The axes on which a box may pass its range.
+        The other axes on which a box may pass its range.
 
     Returns
     -------
@@ -75,6 +78,13 @@ def pick(
         some = offsets[:count]
         wrong |= _offsets(flat, begins[r], widths[r], word, some)
         wrong |= LEAVES * ((some[count - 1] >> np.uint64(total)) > 0)
+        before = found
+        if searched >= 0:
+            count = _search(
+                some, shifts[searched], masks[searched], above, starts[searched] - lo[r, searched],
+                stops[searched] - lo[r, searched], first, take[found:],
+            )  # fmt: skip
+            some = some[:count]
         if tested.size:
             keep[:] = True
             for axis in tested:
@@ -82,17 +92,15 @@ def pick(
                     some, shifts[axis], masks[axis], starts[axis] - lo[r, axis],
                     stops[axis] - starts[axis], steps[axis], keep,
                 )  # fmt: skip
-            before = found
-            for k in range(
-                count
-            ):  # without a branch: an element that goes is overwritten by the next one
-                take[found] = first + k
+            # Without a branch: an element that goes is overwritten by the next one.
+            for k in range(count):
+                take[found] = take[before + k] if searched >= 0 else first + k
                 some[found - before] = some[k]
                 found += keep[k]
             some = some[: found - before]
         else:
             found += count
-        first += count
+        first += counts[r]
         kept[r] = some.size
         row = keys[found - some.size : found]
         row[:] = 0
@@ -103,6 +111,39 @@ def pick(
             )  # fmt: skip
             wrong |= OUTSIDE * (most >= sides[r, axis])
     return wrong
+
+
+@compiled_loop
+def _search(
+    some: Array, shift: int, mask: int, above: int, start: int, stop: int, first: int, take: Array
+) -> int:  # fmt: skip
+    """Move the elements in a range on one axis to the front, and write their places; return how many they are."""
+    bits, length = np.uint64(shift), np.uint64(mask) + np.uint64(1)
+    low = min(np.uint64(max(start, 0)), length)
+    high = min(np.uint64(max(stop, 0)), length)
+    found = end = 0
+    for head in range(1 << above):
+        base = np.uint64(head) * length
+        begin = _place(some, end, (base + low) << bits)
+        end = _place(some, begin, (base + high) << bits)
+        for k in range(begin, end):
+            take[found] = first + k
+            some[found] = some[k]
+            found += 1
+    return found
+
+
+@compiled_loop
+def _place(some: Array, begin: int, least: int) -> int:
+    """Return the place, from a place on, of the first number that is not below another one."""
+    low, high, wanted = begin, some.size, np.uint64(least)
+    while low < high:
+        middle = (low + high) >> 1
+        if some[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compiled_loop
@@ -170,3 +211,30 @@ def unravel(keys: Array, shape: Array, out: Array, first: int) -> None:
             out[axis, first + k] = head[axis]
         rows[k] = row
         columns[k] = column
+
+
+@compiled_loop
+def survey(keys: Array) -> Any:
+    """Return the least and the greatest of some keys, and how many of them are below the one before."""
+    least = most = keys[0]
+    falls = 0
+    for k in range(1, keys.size):
+        least, most = min(least, keys[k]), max(most, keys[k])
+        falls += keys[k] < keys[k - 1]
+    return least, most, falls
+
+
+@compiled_loop
+def pack_places(keys: Array, least: int, bits: int) -> None:
+    """Put the place of each key into its low bits, below what it is above the least."""
+    for k in range(keys.size):
+        keys[k] = ((keys[k] - least) << bits) | k
+
+
+@compiled_loop
+def unpack_places(keys: Array, least: int, bits: int, words: Array, out: Array) -> None:
+    """Undo `pack_places`, and write the words from the places that the keys had."""
+    mask = (1 << bits) - 1
+    for k in range(keys.size):
+        out[k] = words[keys[k] & mask]
+        keys[k] = (keys[k] >> bits) + least

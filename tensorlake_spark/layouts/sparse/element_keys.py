@@ -25,7 +25,7 @@ from tensorlake_spark.errors import (
     did_you_mean,
 )
 from tensorlake_spark.indexing import AnySelection, Box, Selection, place
-from tensorlake_spark.indexing.coords import combine, sort_places, unravel
+from tensorlake_spark.indexing.coords import LONG_RUN, combine, sort_places, unravel
 from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.layout import Layout
 from tensorlake_spark.layouts.quantization.rounded_values import rounded_for
@@ -130,7 +130,7 @@ class SparseLayout(Layout):
         values : ndarray, shape (m,)
             Of the tensor's dtype.
         row : integer ndarray, shape (m,)
-            Which of the rows each is from.
+            Which of the rows each is from; empty unless the tensor `combines` duplicates.
         """
 
     def choose_codec(self, sample: Any) -> str:
@@ -194,8 +194,7 @@ class SparseLayout(Layout):
             seqs = numbers(batch.column("seq"))[wanted]
             rows = Rows(lo[wanted], hi[wanted], counts, seqs, found)
             keys, values, row = self.pick(rows, spec, selection)
-        united = spec.params.get("duplicates", "error") != "error"
-        result.add(keys, values, seqs[row] if united else seqs[:0])
+        result.add(keys, values, seqs[row] if combines(spec) else seqs[:0])
         size = sum(len(p.values) + (0 if p.index is None else len(p.index)) for p in found)
         return Totals(len(found), len(keys), size)
 
@@ -243,8 +242,19 @@ def _counts(batch: pa.RecordBatch, wanted: Array, sides: Array) -> list[int]:
     return out
 
 
+def combines(spec: TensorSpec) -> bool:
+    """Return whether elements of a sparse tensor that share a place are combined, and are no error."""
+    return bool(spec.params.get("duplicates", "error") != "error")
+
+
 def sort_elements(keys: Array, values: Array, seqs: Array = _NONE) -> Part:
-    """Return elements in the order of their keys; stable."""
+    """Return elements in the order of their keys; stable. The memory of the keys may be used for it."""
+    size = values.dtype.itemsize
+    if len(keys) and not len(seqs) and size in (1, 2, 4, 8):
+        loops = compiled(LOOPS, "sort", size, nbytes=keys.nbytes)
+        found = None if loops is None else loops.sort(keys, values, LONG_RUN)
+        if found is not None:
+            return *found, seqs
     if bool((keys[1:] >= keys[:-1]).all()):
         return keys, values, seqs
     keys, by = sort_places(keys)

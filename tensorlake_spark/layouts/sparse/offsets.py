@@ -25,7 +25,7 @@ from tensorlake_spark.layouts.coding.buffers import (
     unpack_values,
 )
 from tensorlake_spark.layouts.coding.integer_sequences import ascending
-from tensorlake_spark.layouts.sparse.element_keys import LOOPS, Rows, axis_order
+from tensorlake_spark.layouts.sparse.element_keys import LOOPS, Rows, axis_order, combines
 from tensorlake_spark.layouts.verification import integers, params_of
 from tensorlake_spark.tensor.spec import TensorSpec
 
@@ -175,13 +175,13 @@ def pick_offsets(
         ranges = [(*run.bounds, run.step) for run in runs]
         strides = [math.prod(r.count for r in runs[k + 1 :]) for k in range(spec.ndim)]
         keys, take, counts = loops.pick(packed, ranges, strides)
-        return keys, _values(rows, spec, take, counts), np.repeat(row, counts)
+        return keys, _values(rows, spec, take, counts), _rows_of(row, counts, spec)
     offset = unpack_offsets(rows, fields)
     counts = np.array(rows.counts, np.int64)
     if len(runs) == spec.ndim:
         offset, counts, take = _within(offset, counts, rows, fields, runs)
         keys = _keys(offset, counts, rows, fields, runs)
-        return keys, _values(rows, spec, take, counts), np.repeat(row, counts)
+        return keys, _values(rows, spec, take, counts), _rows_of(row, counts, spec)
     coords = np.empty((spec.ndim, len(offset)), np.int64)
     for k, at in enumerate(_coordinates(offset, counts, rows, fields)):
         coords[k] = at
@@ -190,6 +190,10 @@ def pick_offsets(
     row = np.repeat(row, counts)[take]
     counts = np.bincount(row, minlength=len(counts))
     return ravel(out, selection.storage_shape), _values(rows, spec, take, counts), row
+
+
+def _rows_of(row: Array, counts: Array, spec: TensorSpec) -> Array:
+    return np.repeat(row, counts) if combines(spec) else row[:0]
 
 
 def _values(rows: Rows, spec: TensorSpec, take: Array | None, counts: Array) -> Array:

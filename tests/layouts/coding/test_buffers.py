@@ -32,3 +32,20 @@ def test_several_different_integers_are_not_all_zero():
     check_several([none, some, none], [1, 3, 0])
     with pytest.raises(CorruptDataError, match="2 different integers"):
         check_several([some, none], [3, 2])
+
+
+@pytest.mark.parametrize("dtype", ["u1", "?", "i4", "f8"])
+@pytest.mark.parametrize("compress", [True, False])
+def test_values_of_many_buffers_follow_one_another(dtype, compress):
+    rng = np.random.default_rng(2)
+    runs = [rng.integers(0, 2, n).astype(dtype) for n in (300, 1, 40, 500)]
+    for some in (runs, runs[:1], runs[1:2], runs[2:]):
+        packed = [pack_values(run, compress) for run in some]
+        found = unpack_values(packed, [len(run) for run in some], np.dtype(dtype))
+        assert found.dtype == dtype
+        assert found.tolist() == np.concatenate(some).tolist()
+        found[...] = 0  # it is its own memory
+    take = np.array([5, 839, 300])
+    packed = [pack_values(run, compress) for run in runs]
+    taken = unpack_values(packed, [len(run) for run in runs], np.dtype(dtype), take)
+    assert taken.tolist() == np.concatenate(runs)[take].tolist()

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.layouts.coding.decompression import content_size, inflate, inflate_many
+from tensorlake_spark.layouts.coding.decompression import (
+    content_size,
+    inflate,
+    inflate_joined,
+    inflate_many,
+)
 
 ZSTD = pa.Codec("zstd")
 
@@ -23,6 +28,9 @@ def test_many_payloads_are_as_each_of_them(bodies):
     sizes = [len(data) for data, _ in bodies]
     many = inflate_many(frames, sizes)
     assert [flat.tobytes() for flat in many] == [data for data, _ in bodies]
+    joined = inflate_joined(frames, sizes)
+    assert joined.tobytes() == b"".join(data for data, _ in bodies)
+    assert joined.flags.writeable
     assert [inflate(*f, n).tobytes() for f, n in zip(frames, sizes)] == [d for d, _ in bodies]
 
 
@@ -44,6 +52,7 @@ def test_another_number_of_bytes_is_an_error_and_takes_no_memory(asked):
         lambda: inflate(frame, True, asked),
         lambda: inflate(b"a" * 100, False, asked),
         lambda: inflate_many([(frame, True), (frame, True)], [100, asked]),
+        lambda: inflate_joined([(frame, True), (frame, True)], [100, asked]),
     ):
         with pytest.raises(CorruptDataError, match=r"holds 100 bytes|does not decompress"):
             call()

@@ -126,6 +126,19 @@ def test_scales_that_are_no_scales_are_damage():
             decode(values[:at] + planes + values[at + 8 :], None, "int8+raw", x.shape, x.dtype)
 
 
+def test_a_scale_that_is_lost_is_damage():
+    x = block((2, 3))
+    _, values, _ = encode(x, "int8+raw", "x", (0, 0))
+    start = 4 + 4 + 6
+    (length,) = struct.unpack_from("<I", values, start)
+    rest = values[start + 4 + length :]
+    for rows in (0, 1, 3):
+        scales = b"\0" + np.full(rows, 0.5, "f4").view("u1").reshape(rows, 4).T.tobytes()
+        lost = values[:start] + struct.pack("<I", len(scales)) + scales + rest
+        with pytest.raises(CorruptDataError):
+            decode(lost, None, "int8+raw", x.shape, x.dtype)
+
+
 FILLS = [
     ("float16", 0.5, True), ("float16", 0.1, False), ("float16", 1e30, False), ("float16", np.nan, True),
     ("int8", 1.0, False), ("int8", np.nan, True), ("int8", 0.0, True), ({"error": 0.5}, 7.0, True),

@@ -131,6 +131,39 @@ def test_an_append_goes_on_after_features_were_added(spark, lake, small_parts):
     assert lake.check().ok
 
 
+@pytest.mark.parametrize("pieces", [(9000,), (100, 5000, 3900)])
+def test_features_are_added_by_executors(spark, lake, small_parts, monkeypatch, pieces):
+    def here(*_):
+        raise AssertionError("the driver encodes")
+
+    features = lake.features("ctr").write(pa.table({"a": np.arange(pieces[0])}))
+    for rows in pieces[1:]:
+        features.append(pa.table({"a": np.arange(rows)}))
+    before = {*os.listdir(lake.uri)}
+    monkeypatch.setattr(PartEncoding, "encode", here)
+    features.add(numbers(spark, 9000).withColumnRenamed("id", "b"))
+    assert features.version == len(pieces) + 1
+    assert features.names == ["a", "b", "x", "ok", "at"]
+    found = features.read()
+    assert found["b"].to_pylist() == found["x"].to_pylist() == [*range(9000)]
+    assert found["ok"].to_pylist() == [None if k % 3 == 0 else k > 5 for k in range(9000)]
+    assert found.schema.field("at").type == pa.timestamp("us", tz="UTC")
+    assert before < {*os.listdir(lake.uri)}
+    assert not leftovers(lake)
+    assert lake.check().ok
+
+
+def test_features_that_do_not_fit_are_not_added(spark, lake):
+    features = lake.features("ctr").write(pa.table({"a": [1, 2]}))
+    before = {*os.listdir(lake.uri)}
+    with pytest.raises(InvalidTensorError, match="3 rows of new features do not fit 'ctr'"):
+        features.add(spark.range(3).selectExpr("id b"))
+    with pytest.raises(InvalidTensorError, match="feature 'a' is in 'ctr' already"):
+        features.add(spark.range(2).selectExpr("id a"))
+    assert {*os.listdir(lake.uri)} == before
+    assert features.names == ["a"]
+
+
 def test_overwrite_batches_and_no_rows(spark, lake):
     features = lake.features("ctr")
     for value in (1, 2):
