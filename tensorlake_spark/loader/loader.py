@@ -17,6 +17,7 @@ from tensorlake_spark.loader.order.loader_state import LoaderState
 from tensorlake_spark.loader.pipeline.batch_making import MOST_TRIES, BatchMaking
 from tensorlake_spark.loader.pipeline.batch_plan import plan_of
 from tensorlake_spark.loader.pipeline.batch_threads import BatchThreads
+from tensorlake_spark.loader.pipeline.fork_gate import FORK_GATE
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.pipeline.process_workers import ProcessBatches, WorkerPool
 from tensorlake_spark.loader.pipeline.worker_process import EpochSetting, WorkerSetting
@@ -146,17 +147,21 @@ class Loader:
     def share(self, worker: int, workers: int) -> Loader:
         """Return a loader of each `workers`-th batch from number `worker` on, of the same place in the epoch."""
         self._check_process()
-        source = copy(
-            self._source
-        )  # with locks of its own: a forked child may have those of a thread that is gone
+        source = copy(self._source)  # with memory of its own
         return _placed(source, self._selection, self._options, self._next(), worker, workers)
 
     def _check_process(self) -> None:
-        """Raise InvalidOptionError in a forked child that would read a store: it may wait for a thread that is gone."""
+        """Raise InvalidOptionError in a forked child that might wait for a thread of its parent."""
         if self._source.is_remote and os.getpid() != self._pid:
             raise InvalidOptionError(
                 f"{self._source.what} is in an object store, and a loader that reads from one cannot be forked; start the "
                 'workers of a DataLoader with multiprocessing_context="spawn"'
+            )
+        if not FORK_GATE.is_safe:
+            raise InvalidOptionError(
+                f"{self._source.what} cannot be read in this process: when it was forked, a thread of a loader was at "
+                f"work, and was not done within {FORK_GATE.patience:g} s; start the workers of a DataLoader with "
+                'multiprocessing_context="spawn", or fork while no loader is read'
             )
 
     def __reduce__(self) -> tuple[Any, ...]:

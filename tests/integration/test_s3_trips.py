@@ -148,6 +148,17 @@ def test_a_catalog_asks_for_many_files_at_once(s3, options, seen, url):
     assert len(asked) == 9
 
 
+def test_a_first_batch_asks_for_all_footers_at_once(s3, options, seen, url):
+    ds = tl.dataset(url, {"x": "int64"}, storage_options=s3.options)
+    for first in range(0, 60, 10):
+        ds.extend({"x": np.arange(first, first + 10)})
+    loader = tl.dataset(url, storage_options=options, create=False).loader(60)
+    batch, trips, asked, _ = seen(lambda: next(iter(loader)))
+    assert batch["x"].tolist() == [*range(60)]
+    assert trips <= 3, "whether there is a newer version; all footers; all row groups"
+    assert len(asked) <= 1 + 2 * 6
+
+
 def test_row_groups_beside_each_other_share_requests(s3, options, seen, url):
     x = rides()
     x = tl.SparseTensor(x.coords, np.random.default_rng(0).random(x.nnz), x.shape)

@@ -91,6 +91,8 @@ class SampleFile:
         self._sizes: dict[tuple[str, ...], int] = {}
         self._lengths: dict[str, Array | None] = {}
         self._lock = threading.Lock()
+        self._metadata: pq.FileMetaData | None = None
+        self._reading = threading.Lock()
 
     @property
     def is_read_by_groups(self) -> bool:
@@ -98,9 +100,18 @@ class SampleFile:
         remote = self._snapshot.remote
         return remote is not None and remote.is_kept
 
-    @cached_property
+    @property
     def metadata(self) -> pq.FileMetaData:
         """The footer."""
+        if self._metadata is None:
+            with (
+                self._reading
+            ):  # of this file: a cached_property of Python 3.11 has one lock for the footers of all
+                if self._metadata is None:
+                    self._metadata = self._read_metadata()
+        return self._metadata
+
+    def _read_metadata(self) -> pq.FileMetaData:
         remote = self._snapshot.remote
         try:
             if remote is None:
@@ -330,6 +341,8 @@ class SampleFile:
 
     def give_back(self, start: int, nbytes: int) -> None:
         """Say that a part of the file's map is not needed now; nothing is done where the file is not mapped."""
+        if self._snapshot.remote is not None:
+            return
         file = self._snapshot.maps.map(self._snapshot.storage, self.path)
         if file is not None and start + nbytes <= file.size:
             give_back_pages(file.address + start, nbytes)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from tensorlake_spark.errors import InvalidOptionError, LoaderClosedError
+from tensorlake_spark.loader.pipeline.fork_gate import FORK_GATE, check_process
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 
 
@@ -82,7 +84,7 @@ class BatchThreads(Generic[Raw, Made]):
     InvalidOptionError
         When a batch is taken that alone needs more memory.
     LoaderClosedError
-        When a batch is taken after `close`.
+        When a batch is taken after `close`, or in a process that was forked since.
 
     Examples
     --------
@@ -124,6 +126,7 @@ class BatchThreads(Generic[Raw, Made]):
         self._admitted: dict[int, int] = {}
         self._results: dict[int, Any] = {}
         self._stopped = False
+        self._pid = os.getpid()
         self._threads = [
             threading.Thread(target=self._work, name=f"tensorlake-loader-{n}", daemon=True)
             for n in range(min(threads, max(1, len(numbers))))
@@ -138,6 +141,7 @@ class BatchThreads(Generic[Raw, Made]):
             yield self._take(place)
 
     def _take(self, place: int) -> Made:
+        check_process(self._pid)
         began = time.perf_counter()
         with self._lock:
             self._used -= self._held
@@ -161,6 +165,11 @@ class BatchThreads(Generic[Raw, Made]):
 
     def close(self) -> None:
         """End the threads: what has begun is finished, and nothing else begins."""
+        if (
+            os.getpid() != self._pid
+        ):  # forked since: the threads are not here, and one of them may have the lock
+            self._stopped = True
+            return
         with self._lock:
             self._stopped = True
             self._fetched.clear()
@@ -187,10 +196,11 @@ class BatchThreads(Generic[Raw, Made]):
     def _work(self) -> None:
         while (job := self._job()) is not None:
             place, raw = job
-            if raw is None:
-                self._fetch_one(place)
-            else:
-                self._make_one(place, raw)
+            with FORK_GATE:
+                if raw is None:
+                    self._fetch_one(place)
+                else:
+                    self._make_one(place, raw)
             del job, raw  # or a thread that waits would keep them
 
     def _fetch_one(self, place: int) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError, LoaderWorkerError
 from tensorlake_spark.loader.pipeline.batch_plan import BatchPlan
+from tensorlake_spark.loader.pipeline.fork_gate import FORK_GATE, check_process
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.pipeline.shared_batch import receive_batch
 from tensorlake_spark.loader.pipeline.worker_process import (
@@ -70,6 +71,7 @@ class WorkerPool:
         context = multiprocessing.get_context("spawn")
         self.processes: list[BaseProcess] = []
         self.connections: list[Connection] = []
+        self._pid = os.getpid()
         self._end = weakref.finalize(self, _end, self.processes, self.connections, os.getpid())
         for number in range(count):
             here, there = context.Pipe()
@@ -85,8 +87,8 @@ class WorkerPool:
 
     @property
     def is_open(self) -> bool:
-        """Whether the processes are there."""
-        return self._end.alive
+        """Whether the processes are there, and are this one's."""
+        return self._end.alive and os.getpid() == self._pid
 
     def close(self) -> None:
         """End the processes, now."""
@@ -148,6 +150,8 @@ class ProcessBatches:
         When a batch is taken after a process has died.
     InvalidOptionError
         When a batch is taken that alone needs more memory.
+    LoaderClosedError
+        When a batch is taken in a process that was forked since.
     """
 
     def __init__(
@@ -170,6 +174,7 @@ class ProcessBatches:
         self._results: dict[int, tuple[Any, bool]] = {}
         self._failure: BaseException | None = None
         self._stopped = False
+        self._pid = os.getpid()
         self._awake, self._wake = os.pipe()
         for connection in pool.connections:
             with suppress(OSError):  # it has ended, which is seen when it does not answer
@@ -184,6 +189,7 @@ class ProcessBatches:
             yield self._take(place)
 
     def _take(self, place: int) -> Any:
+        check_process(self._pid)
         began = time.perf_counter()
         with self._change:
             self._used -= self._held
@@ -211,6 +217,8 @@ class ProcessBatches:
 
     def close(self) -> None:
         """End the iteration, and the processes too if they have batches that nobody will take."""
+        if os.getpid() != self._pid:
+            return  # a forked child, whose they are not
         with self._change:
             if self._stopped:
                 return
@@ -237,13 +245,15 @@ class ProcessBatches:
         pool = self._pool
         try:
             while not self._stopped:
-                self._hand_out()
+                with FORK_GATE:
+                    self._hand_out()
                 ready = connections.wait([*pool.connections, self._awake])
-                for one in ready:
-                    if one == self._awake:
-                        os.read(self._awake, 4096)
-                    elif not self._stopped:
-                        self._answer(pool.connections.index(one))  # type: ignore[arg-type]
+                with FORK_GATE:
+                    for one in ready:
+                        if one == self._awake:
+                            os.read(self._awake, 4096)
+                        elif not self._stopped:
+                            self._answer(pool.connections.index(one))  # type: ignore[arg-type]
         except BaseException as error:  # handed to who takes the next batch
             with self._change:
                 if not self._stopped:  # otherwise the pool was closed under it
