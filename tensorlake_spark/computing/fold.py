@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +23,7 @@ Place = tuple[slice | Array, ...]
 stop and no step, or ascending indices. The place of `Elements` is the whole selection, in which their coordinates are."""
 
 Partial = TypeVar("Partial")
+Entry = TypeVar("Entry")
 
 
 class Fold(ABC, Generic[Partial]):
@@ -108,7 +109,11 @@ class AxesFold(Fold[Partial]):
     def answer_shape(self) -> tuple[int, ...]:
         if self.keepdims:
             return tuple(1 if k in self.axes else n for k, n in enumerate(self.shape))
-        return tuple(n for k, n in enumerate(self.shape) if k not in self.axes)
+        return self.kept(self.shape)
+
+    def kept(self, entries: Iterable[Entry]) -> tuple[Entry, ...]:
+        """Return the entries of axes that are not reduced, of entries for all axes."""
+        return tuple(entry for k, entry in enumerate(entries) if k not in self.axes)
 
     def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
         sides = [*box.slices()]
@@ -116,7 +121,12 @@ class AxesFold(Fold[Partial]):
             for k in self.axes:
                 sides.insert(k, slice(None))
         key = tuple(slice(None) if k in self.axes else side for k, side in enumerate(sides))
+        return key, self.within(key)
+
+    def within(self, key: Sequence[slice]) -> Fold[Any]:
+        """Return the same of what a key, a slice for each axis, picks of the selection."""
         fold: Any = self
-        lengths = (n if k in self.axes else len(range(n)[key[k]]) for k, n in enumerate(self.shape))
+        shape = tuple(len(range(n)[side]) for n, side in zip(self.shape, key, strict=True))
         cut = {} if self.mask is None else {"mask": self.mask.part(key)}
-        return key, replace(fold, shape=tuple(lengths), **cut)
+        out: Fold[Any] = replace(fold, shape=shape, **cut)
+        return out

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.computing.fold import Fold
+from tensorlake_spark.computing.fold import AxesFold, Fold
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.block_reductions import norm_axes, reduction
 from tensorlake_spark.computing.operations.first_indices import first_index
@@ -63,7 +63,8 @@ class ReductionMethods(ABC):
         initial : scalar, optional
             What the sum begins with.
         where : array_like or SparseTensor of bool
-            Which elements take part. It is in memory, and broadcasts to the shape.
+            Which elements take part. It is in memory, and broadcasts to the shape. Along the axes that go, only the
+            range in which it chooses something is read.
 
         Raises
         ------
@@ -331,11 +332,16 @@ class ReductionMethods(ABC):
         self, name: str, axis: Any, keepdims: bool, into: str | None, **options: Any
     ) -> Any:
         given = {key: value for key, value in options.items() if value is not None}
-        return self._computed(reduction(self._stored, name, axis, keepdims, **given), into)
-
-    def _computed(self, fold: Fold[Any], into: str | None) -> Any:
-        check_into(into)
         stored = self._stored
+        fold: Fold[Any] = reduction(stored, name, axis, keepdims, **given)
+        if isinstance(fold, AxesFold) and fold.mask is not None and stored.has_blocks:
+            key = fold.mask.span(fold.axes)  # beyond it nothing takes part, so that it is not read
+            fold, stored = fold.within(key), stored.part(key)
+        return self._computed(fold, into, stored)
+
+    def _computed(self, fold: Fold[Any], into: str | None, stored: Stored | None = None) -> Any:
+        check_into(into)
+        stored = self._stored if stored is None else stored
         stream = None if into is None else stream_of(fold, stored, self._folded)
         if into is not None and stream is not None:
             return self._written(into, stream, "bsgs" if stream.is_sparse else "ftsf")

@@ -225,7 +225,9 @@ def _narrow(axis: Run | Points, column: Array, take: Array | None) -> Array:
     if isinstance(axis, Run):
         if axis.step == 1:
             return take
-        return np.asarray(take[(column[take] - axis.start) % axis.step == 0])
+        offsets = column[take] - axis.start
+        picked = offsets // axis.step * axis.step == offsets  # sooner than a remainder
+        return np.asarray(take[np.flatnonzero(picked)])
     values, (lo, hi) = column[take], axis.bounds
     if hi - lo > len(values):
         return np.asarray(take[_is_in(axis._ascending[0], values)])

@@ -82,8 +82,11 @@ def run_sums(values: Array, starts: Array) -> Array:
     """
     from scipy.sparse import csr_array
 
-    ends = np.append(starts, len(values))
-    runs = csr_array((values, np.zeros(len(values), ends.dtype), ends), (len(starts), 1))
+    word = (
+        np.int32 if len(values) < 1 << 31 else np.int64
+    )  # half the memory, where that holds the ends
+    ends = np.append(starts, len(values)).astype(word, copy=False)
+    runs = csr_array((values, np.zeros(len(values), word), ends), (len(starts), 1))
     return np.asarray(runs @ np.ones(1, values.dtype))
 
 

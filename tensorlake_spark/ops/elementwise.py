@@ -20,32 +20,22 @@ from tensorlake_spark.ops.broadcasting import (
     repeated,
     values_at,
 )
-from tensorlake_spark.ops.csr_matrix import cells_of, split_matrix
 from tensorlake_spark.ops.elements import (
     Elements,
     elements_at,
-    known_canonical,
     nonzero,
     nonzero_elements,
 )
 from tensorlake_spark.ops.lookup import look_up
+from tensorlake_spark.ops.loop_choice import loops_for
+from tensorlake_spark.ops.merging import merge
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]  # one for each output
 Call = Callable[..., Values]
 
-# What SciPy merges with compiled code as NumPy computes it, for these dtypes.
-_COMPILED: dict[np.ufunc, str] = {
-    np.add: "__add__",
-    np.subtract: "__sub__",
-    np.multiply: "__mul__",
-    np.maximum: "maximum",
-    np.minimum: "minimum",
-    np.not_equal: "__ne__",
-    np.less: "__lt__",
-    np.greater: "__gt__",
-}
-_COMPILED_DTYPES = "?bBhHiIlLqQfd"
+_LOOPS = "tensorlake_spark.ops.element_loops"
+_FLOATS = "fdFD"  # whose product with zeros shows whether they are finite
 
 _AT_ONCE = (
     1 << 16
@@ -122,9 +112,8 @@ def apply(
     a, b = sparse
     if a.shape != b.shape:
         return _single(_broadcast(call, a, b, shape))
-    if len(given) == 2 and not options and _is_compiled(ufunc, a, b):
-        return _compiled(_COMPILED[ufunc], a, b)
-    return _single(_merged(call, a, b))
+    found = merge(ufunc, a, b) if len(given) == 2 and not options else None
+    return _single(_merged(call, a, b)) if found is None else found
 
 
 def outer(ufunc: np.ufunc, a: Any, b: Any, **options: Any) -> Any:
@@ -257,6 +246,10 @@ def _with_dense(
     """Return a function of a sparse tensor and of dense arrays."""
     ones = _of_zeros(call, x, *(np.ones(1, y.dtype) for y in dense))
     is_dense = any(nonzero(one).any() for one in ones)
+    if is_product and not is_dense and dense[0].shape == shape == x.shape:
+        beside_x = _finite_at(dense[0], x.places)
+        if beside_x is not None:
+            return tuple(_of_pattern(x, (some,))[0] for some in call(x.values, beside_x))
     beside = None if is_dense else _nan_beside(call, x, dense, is_product)
     wide = broadcast_to(x, shape)
     values = call(wide.values, *(values_at(y, wide, shape) for y in dense))
@@ -299,9 +292,34 @@ def _nan_beside(
     return [Elements._trusted(None, values, shape, places) for places, values in columns]
 
 
+def _finite_at(dense: Array, places: Array) -> Array | None:
+    """Return the elements of a dense array at ascending places, None if one of all is not finite.
+
+    A part at a time is looked at, and taken from while it is in the cache.
+    """
+    flat = dense.reshape(-1)
+    if flat.dtype.kind in "biu":
+        return np.asarray(flat[places])
+    if flat.dtype.char in _FLOATS and flat.dtype.isnative:
+        loops = loops_for(_LOOPS, "take_finite", flat.dtype, flat.nbytes)
+        if loops is not None:
+            found: Array | None = loops.take_finite(flat, places)
+            return found
+    out = np.empty(len(places), flat.dtype)
+    begin = 0
+    for first in range(0, len(flat), _AT_ONCE):
+        part = flat[first : first + _AT_ONCE]
+        if not _is_finite(part):
+            return None
+        end = begin + int(np.searchsorted(places[begin:], first + len(part)))
+        np.take(part, places[begin:end] - first, out=out[begin:end], mode="clip")
+        begin = end
+    return out
+
+
 def _is_finite(array: Array) -> bool:
     """Return whether numbers without gaps are neither NaN nor infinite, so that zero times each is zero."""
-    if array.dtype.char not in "fdFD":
+    if array.dtype.char not in _FLOATS:
         return array.dtype.kind in "biu" or (
             array.dtype.kind in "fc" and bool(np.isfinite(array).all())
         )
@@ -309,7 +327,8 @@ def _is_finite(array: Array) -> bool:
     real = array.view(array.real.dtype)
     zeros = np.zeros(min(_DOT, len(real)), real.dtype)
     parts = (real[first : first + _DOT] for first in range(0, len(real), _DOT))
-    return all(not np.dot(part, zeros[: len(part)]) for part in parts)
+    with np.errstate(invalid="ignore"):
+        return all(not np.dot(part, zeros[: len(part)]) for part in parts)
 
 
 def _masked(
@@ -362,33 +381,3 @@ def _into(ufunc: np.ufunc, given: list[Any], out: Any, where: Any, options: dict
     inputs = [x.todense() if isinstance(x, Elements) else x for x in given]
     mask = where.todense() if isinstance(where, Elements) else where
     return ufunc(*inputs, out=out, where=mask, **options)
-
-
-def _is_compiled(ufunc: np.ufunc, a: Elements, b: Elements) -> bool:
-    """Return whether SciPy's merge of two tensors gives what NumPy would."""
-    if ufunc not in _COMPILED or a.dtype != b.dtype or a.dtype.char not in _COMPILED_DTYPES:
-        return False
-    # Its larger one of a number and NaN is the first.
-    ordered = ufunc not in (np.maximum, np.minimum) or a.dtype.kind != "f"
-    return ordered or not any(np.isnan(x.values).any() for x in (a, b))
-
-
-def _compiled(name: str, a: Elements, b: Elements) -> Elements:
-    """Return a function of two tensors by SciPy: as matrices, or with one row, whose columns are places."""
-    pair = [split_matrix(x, 1) if x.ndim == 2 else None for x in (a, b)]
-    if pair[0] is not None and pair[1] is not None:
-        found = getattr(pair[0], name)(pair[1])
-        return known_canonical(cells_of(found)[0], found.data, a.shape)  # SciPy leaves zeros out
-    first, second = map(_one_row, (a, b))
-    found = getattr(first, name)(second)
-    places = found.indices.astype(np.int64, copy=False)
-    return known_canonical(None, found.data, a.shape, places)
-
-
-def _one_row(x: Elements) -> Any:
-    from scipy.sparse import csr_array
-
-    ends = np.array([0, x.nnz])
-    row = csr_array((x.values, x.places, ends), shape=(1, x.size))
-    row.has_canonical_format = True
-    return row

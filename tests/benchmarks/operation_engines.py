@@ -44,6 +44,10 @@ class Work(NamedTuple):
         """Return the coordinates of one of the tensors."""
         return np.array(np.unravel_index(self.places[which], self.shape))
 
+    def dense(self) -> np.ndarray:
+        """Return an array of their shape, of which no part is kept in a cache."""
+        return np.full(self.shape, 1.5)
+
     def triangle(self) -> tuple[np.ndarray, np.ndarray]:
         """Return coordinates and values of a lower triangle with a full diagonal."""
         row, col = self.coords(0)
@@ -131,6 +135,9 @@ def _ours(w: Work) -> Operations:
         "concatenate": lambda: np.concatenate((x, y)),
         "slice": lambda: x[w.shape[0] // 3 : w.shape[0] // 2, ..., ::2],
     }
+    if last == 2:
+        dense = w.dense()
+        out["x * dense"] = lambda: x * dense
     if last == 1:
         coords, values = w.triangle()
         triangle = tl.SparseTensor(coords, values, w.shape)
@@ -202,6 +209,9 @@ def scipy_(w: Work) -> Operations:
         "reshape": lambda: sorted_(x.reshape(-1, w.shape[-1] // 2)),
         "slice": lambda: sorted_(x[third:half, ..., ::2]),
     }
+    if last == 2:
+        dense = w.dense()
+        out["x * dense"] = lambda: sorted_(x.multiply(dense))
     if last == 1:
         coords, values = w.triangle()
         triangle = sparse.csr_array((values, tuple(coords)), w.shape)
@@ -261,6 +271,9 @@ def pydata(w: Work) -> Operations:
         "concatenate": lambda: sparse.concatenate((x, y)),
         "slice": lambda: x[third:half, ..., ::2],
     }
+    if last == 2:
+        dense = w.dense()
+        out["x * dense"] = lambda: x * dense
     if last == 1:
         small = np.array([[1.0, 2.0], [0.0, 3.0]])
         return out | {
@@ -330,6 +343,9 @@ def torch_(w: Work) -> Operations:
         "transpose": lambda: x.permute(*range(last, -1, -1)).coalesce(),
         "concatenate": lambda: torch.cat((x, y)).coalesce(),
     }
+    if last == 2:
+        dense = torch.from_numpy(w.dense())
+        out["x * dense"] = lambda: (x * dense).coalesce()
     if last == 1:
         coords, values = w.triangle()
         triangle = torch.sparse_coo_tensor(

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from computed import array_of, dense, put
 
+import tensorlake_spark as tl
+from tensorlake_spark.computing.operations.block_reductions import BlockReduction
 from tensorlake_spark.errors import InvalidOptionError, TensorExistsError
 
 
@@ -59,3 +61,27 @@ def test_a_transaction_takes_no_result(lake, array):
         with pytest.raises(InvalidOptionError, match="belongs to a transaction"):
             ref.sum(axis=0, into="sums")
         assert ref.sum() == array.sum()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, tl.SparseTensor.from_dense])
+def test_what_a_mask_leaves_out_along_reduced_axes_is_not_read(lake, array, kind, monkeypatch):
+    ref, seen, add = lake.write("x", array, block_shape=(1, 5)), [], BlockReduction.add
+
+    def counted(fold, partial, place, block):
+        seen.append(block.size)
+        return add(fold, partial, place, block)
+
+    monkeypatch.setattr(BlockReduction, "add", counted)
+    mask = np.zeros((6, 1), bool)
+    mask[[2, 4]] = True
+    for axis, rows in ((0, 3), (None, 3), (1, 6)):
+        seen.clear()
+        found = ref.sum(axis=axis, where=kind(mask))
+        assert np.array_equal(found, array.sum(axis=axis, where=mask))
+        assert sum(seen) == 5 * rows
+    seen.clear()
+    assert ref.view[::-1].sum(where=kind(mask)) == array[::-1].sum(where=mask)
+    assert sum(seen) == 15
+    seen.clear()
+    assert ref.sum(where=kind(np.zeros((6, 5), bool))) == 0
+    assert sum(seen) <= 5

@@ -133,8 +133,7 @@ class BlockReduction(AxesFold[Tiles]):
     def map(self, place: Place, block: Block) -> Tiles:
         dense = cast("Array", block)
         if not dense.size:
-            lengths = (n for k, n in enumerate(dense.shape) if k not in self.axes)
-            return self._tiles(place, self.kernel.blank(tuple(lengths)))
+            return self._tiles(place, self.kernel.blank(self.kept(dense.shape)))
         if self.mask is None:
             return self._tiles(place, by_slabs(self.kernel.start, dense, self.axes))
         found = self.combine_all(
@@ -144,18 +143,16 @@ class BlockReduction(AxesFold[Tiles]):
         return cast("Tiles", found)
 
     def _tiles(self, place: Place, state: State) -> Tiles:
-        kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
-        return Tiles.of(self._kept, kept, state)
+        return Tiles.of(self.kept(self.shape), self.kept(place), state)
 
     def add(self, partial: Tiles | None, place: Place, block: Block) -> Tiles:
         dense, loop = cast("Array", block), "" if self.mask is not None else self.kernel.loop
         if has_loop(loop, dense, self.axes, self.kernel.blank((0,))):
-            kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
 
             def into(state: State, here: Place) -> bool:
                 return accumulate(loop, dense, self.axes, state, here)
 
-            found = gathered(partial, self._kept, kept, self.kernel, into)
+            found = gathered(partial, self.kept(self.shape), self.kept(place), self.kernel, into)
             if found is not None:
                 return found
         return super().add(partial, place, block)
@@ -164,7 +161,11 @@ class BlockReduction(AxesFold[Tiles]):
         return unite(one, other, self.kernel)
 
     def finish(self, partial: Tiles | None) -> Any:
-        state = self.kernel.blank(self._kept) if partial is None else whole(partial, self.kernel)
+        state = (
+            self.kernel.blank(self.kept(self.shape))
+            if partial is None
+            else whole(partial, self.kernel)
+        )
         count = math.prod(self.shape[k] for k in self.axes)
         found = self.kernel.finish(
             state, count if self.mask is None else self.mask.counts(self.axes)
@@ -172,10 +173,6 @@ class BlockReduction(AxesFold[Tiles]):
         if self.keepdims:
             found = np.expand_dims(found, self.axes)
         return found[()] if not found.ndim else found
-
-    @property
-    def _kept(self) -> tuple[int, ...]:
-        return tuple(n for k, n in enumerate(self.shape) if k not in self.axes)
 
 
 def _has_start(kernel: Kernel) -> bool:

@@ -14,12 +14,13 @@ from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.element_reductions import (
     Cells,
-    ElementReduction,
     run_starts,
 )
-from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
-from tensorlake_spark.computing.operations.sparse_contractions import SparseContraction
-from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
+from tensorlake_spark.computing.operations.sparse_contractions import (
+    SparseContraction,
+    SumOfProducts,
+)
+from tensorlake_spark.computing.operations.tiles import Tiles, whole
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import check_shape, ravel, sort_places
@@ -35,7 +36,7 @@ _AT_ONCE = 4 << 20  # products of sparse elements that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Contraction(Fold[Any]):
+class Contraction(SumOfProducts):
     """A sum of products over the axes that the answer does not have.
 
     Attributes
@@ -66,11 +67,6 @@ class Contraction(Fold[Any]):
         where = tuple(place[k] if k < len(self.shape) else slice(0, lengths[k]) for k in self.axes)
         return Tiles.of(tuple(lengths[k] for k in self.axes), where, (found,))
 
-    def combine(self, one: Any, other: Any) -> Any:
-        if isinstance(one, Tiles):
-            return unite(one, other, self._adding)
-        return self._reduction.combine(one, other)
-
     def finish(self, partial: Any) -> Any:
         lengths = self._lengths
         shape = tuple(lengths[k] for k in self.axes)
@@ -95,12 +91,11 @@ class Contraction(Fold[Any]):
 
     def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
         sides = dict(zip(self.axes, box.slices(), strict=True))
-        key = tuple(sides.get(k, slice(None)) for k in range(len(self.shape)))
+        key, shape = self._cut(sides)
         operands = tuple(
             (array[tuple(sides.get(k, slice(None)) for k in numbers)], numbers)
             for array, numbers in self.operands
         )
-        shape = tuple(len(range(n)[side]) for n, side in zip(self.shape, key, strict=True))
         return key, replace(self, shape=shape, operands=operands)
 
     def _cells(self, block: Elements) -> Cells:
@@ -153,14 +148,6 @@ class Contraction(Fold[Any]):
         for array, numbers in self.operands:
             out.update({k: n for k, n in zip(numbers, array.shape, strict=True) if k not in out})
         return out
-
-    @property
-    def _adding(self) -> UfuncKernel:
-        return UfuncKernel(np.add, self.dtype, self.dtype)
-
-    @property
-    def _reduction(self) -> ElementReduction:
-        return ElementReduction(self._adding, self.shape, ())
 
 
 def tensordot(stored: Stored, other: Any, axes: Any = 2) -> Fold[Any]:

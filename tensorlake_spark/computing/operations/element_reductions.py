@@ -99,15 +99,13 @@ class ElementReduction(AxesFold[Cells]):
         return cells[starts], counts, *self.kernel.groups(values, starts)
 
     def finish(self, partial: Cells | None) -> Any:
-        kept = [n for k, n in enumerate(self.shape) if k not in self.axes]
+        kept, shape = self.kept(self.shape), self.answer_shape
         total: Any = math.prod(self.shape[k] for k in self.axes)
         if self.mask is not None:
             total = self.mask.counts(self.axes)
         unstored = self.kernel.with_zeros(self.kernel.blank(np.shape(total)), total)
         nothing = self.kernel.finish(unstored, total)
         parts = self._merged(partial) if partial is not None else []
-        framed = tuple(1 if k in self.axes else n for k, n in enumerate(self.shape))
-        shape = framed if self.keepdims else tuple(kept)
         if not parts:
             cells, values = np.zeros(0, np.int64), np.zeros(0, nothing.dtype)
         else:
@@ -141,7 +139,7 @@ class ElementReduction(AxesFold[Cells]):
 
     def _gathered(self, waiting: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
         """Return the part of elements that come in any order: by tables, or sorted where these would be empty."""
-        total = math.prod(n for k, n in enumerate(self.shape) if k not in self.axes)
+        total = math.prod(self.kept(self.shape))
         if not can_be_tabled(sum(len(part[0]) for part in waiting), total):
             cells, values = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
             cells, by = sort_places(cells)

@@ -68,10 +68,9 @@ class FirstOfBlocks(AxesFold[Tiles]):
 
     def map(self, place: Place, block: Block) -> Tiles:
         dense = cast("Array", block)
-        kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
-        lengths = tuple(n for k, n in enumerate(dense.shape) if k not in self.axes)
+        kept, lengths = self.kept(place), self.kept(dense.shape)
         if not dense.size:
-            return Tiles.of(self._kept, kept, _LEAST.blank(lengths))
+            return Tiles.of(self.kept(self.shape), kept, _LEAST.blank(lengths))
         holds = predicate_of(self.condition)(dense)
         found = np.asarray(holds.argmax(self.axes[0] if len(self.axes) == 1 else None))
         inside = [found] if len(self.axes) == 1 else np.unravel_index(found, holds.shape)
@@ -83,19 +82,17 @@ class FirstOfBlocks(AxesFold[Tiles]):
         if rows:
             at = ravel(np.stack(rows).astype(np.int64), [self.shape[k] for k in self.axes])
         first = np.where(holds.any(axis=self.axes), at.reshape(lengths), _NEVER)
-        return Tiles.of(self._kept, kept, (first,))
+        return Tiles.of(self.kept(self.shape), kept, (first,))
 
     def combine(self, one: Tiles, other: Tiles) -> Tiles:
         return unite(one, other, _LEAST)
 
     def finish(self, partial: Tiles | None) -> Any:
-        found = (_LEAST.blank(self._kept) if partial is None else whole(partial, _LEAST))[0]
+        found = (
+            _LEAST.blank(self.kept(self.shape)) if partial is None else whole(partial, _LEAST)
+        )[0]
         found = np.where(found == _NEVER, -1, found)
         return np.expand_dims(found, self.axes)[()] if self.keepdims else found[()]
-
-    @property
-    def _kept(self) -> tuple[int, ...]:
-        return tuple(n for k, n in enumerate(self.shape) if k not in self.axes)
 
 
 @dataclass(frozen=True)
@@ -172,4 +169,4 @@ class FirstElements(AxesFold[list[tuple[Array, Array]]]):
 
     @property
     def _cells(self) -> int:
-        return math.prod(n for k, n in enumerate(self.shape) if k not in self.axes)
+        return math.prod(self.kept(self.shape))

@@ -77,8 +77,9 @@ class BlockSearch(AxesFold[Tiles]):
     keepdims: bool = False
 
     def map(self, place: Place, block: Block) -> Tiles:
-        kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
-        return Tiles.of(self._kept, kept, self._found(place, cast("Array", block)))
+        return Tiles.of(
+            self.kept(self.shape), self.kept(place), self._found(place, cast("Array", block))
+        )
 
     def _found(self, place: Place, block: Array) -> State:
         if len(self.axes) == 1:
@@ -105,13 +106,12 @@ class BlockSearch(AxesFold[Tiles]):
         loop = "best" if len(self.axes) == 1 and isinstance(part, slice) else ""
         if has_loop(loop, dense, self.axes, self.blank((0,))):
             assert isinstance(part, slice)  # nosec B101 # for mypy
-            kept = tuple(part for k, part in enumerate(place) if k not in self.axes)
             more = part.start, self.largest
 
             def into(state: State, here: Place) -> bool:
                 return accumulate(loop, dense, self.axes, state, here, *more)
 
-            found = gathered(partial, self._kept, kept, self, into)
+            found = gathered(partial, self.kept(self.shape), self.kept(place), self, into)
             if found is not None:
                 return found
         return super().add(partial, place, block)
@@ -120,7 +120,7 @@ class BlockSearch(AxesFold[Tiles]):
         return unite(one, other, self)
 
     def finish(self, partial: Tiles | None) -> Any:
-        found = (self.blank(self._kept) if partial is None else whole(partial, self))[1]
+        found = (self.blank(self.kept(self.shape)) if partial is None else whole(partial, self))[1]
         if self.keepdims:
             found = np.expand_dims(found, self.axes)
         return (
@@ -158,10 +158,6 @@ class BlockSearch(AxesFold[Tiles]):
     def _word(self) -> np.dtype[Any]:
         """Integers that hold all places, and one that is behind them."""
         return np.min_scalar_type(math.prod(self.shape[k] for k in self.axes))
-
-    @property
-    def _kept(self) -> tuple[int, ...]:
-        return tuple(n for k, n in enumerate(self.shape) if k not in self.axes)
 
 
 @dataclass(frozen=True)
@@ -215,7 +211,7 @@ class ElementSearch(AxesFold[Cells]):
 
     def _gathered(self, parts: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
         """Return what has to be known of elements in any order, sorted by cell and place."""
-        cells = math.prod(n for k, n in enumerate(self.shape) if k not in self.axes)
+        cells = math.prod(self.kept(self.shape))
         if not can_be_tabled(sum(len(part[0]) for part in parts), cells):
             return self._sorted(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         found = [self._best_of(some, *arrays) for some, _, arrays in tables(parts, cells)]
@@ -273,11 +269,9 @@ class ElementSearch(AxesFold[Cells]):
         cells, at, values = parts[0] if parts else (none, none, np.zeros(0, self.dtype))
         starts = run_starts(cells)
         answers = self._first_of_each(cells, at, values, starts)
-        kept = tuple(n for k, n in enumerate(self.shape) if k not in self.axes)
-        if not kept and not self.keepdims:
+        if not self.answer_shape and not self.keepdims:
             return answers[0] if len(answers) else np.int64(0)
-        framed = tuple(1 if k in self.axes else n for k, n in enumerate(self.shape))
-        return elements_at(cells[starts], answers, framed if self.keepdims else kept)
+        return elements_at(cells[starts], answers, self.answer_shape)
 
     def _first_of_each(self, cells: Array, at: Array, values: Array, starts: Array) -> Array:
         """Return the place in each cell, zeros that are not stored among the elements."""

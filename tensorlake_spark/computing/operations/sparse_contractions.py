@@ -19,8 +19,46 @@ from tensorlake_spark.ops.products.contraction import multiply
 Array = np.ndarray[Any, Any]
 
 
+class SumOfProducts(Fold[Any]):
+    """A sum of products: partials of dense answers are tiles, others are cells. It is a dataclass with these attributes.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the selection.
+    dtype : dtype
+        Of the answer.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def combine(self, one: Any, other: Any) -> Any:
+        if isinstance(one, Tiles):
+            return unite(one, other, self._adding)
+        return self._reduction.combine(one, other)
+
+    def _cut(self, sides: dict[int, slice]) -> tuple[tuple[slice, ...], tuple[int, ...]]:
+        """Return what sides of some axes take of the selection, as a key, and the shape of that."""
+        key = tuple(sides.get(k, slice(None)) for k in range(len(self.shape)))
+        return key, tuple(len(range(n)[side]) for n, side in zip(self.shape, key, strict=True))
+
+    @property
+    def _adding(self) -> UfuncKernel:
+        return UfuncKernel(np.add, self.dtype, self.dtype)
+
+    @property
+    def _cell_shape(self) -> tuple[int, ...]:
+        """Shape whose places cells are."""
+        return self.shape
+
+    @property
+    def _reduction(self) -> ElementReduction:
+        return ElementReduction(self._adding, self._cell_shape, ())
+
+
 @dataclass(frozen=True, eq=False)
-class SparseContraction(Fold[Any]):
+class SparseContraction(SumOfProducts):
     """A sum of products of a tensor and a sparse one. The answer is sparse if both are, or if nothing is summed.
 
     Attributes
@@ -63,11 +101,6 @@ class SparseContraction(Fold[Any]):
         ]
         return Tiles.of(lengths, tuple(where), (found.astype(self.dtype, copy=False),))
 
-    def combine(self, one: Any, other: Any) -> Any:
-        if isinstance(one, Tiles):
-            return unite(one, other, self._adding)
-        return self._reduction.combine(one, other)
-
     def finish(self, partial: Any) -> Any:
         if self.is_sparse:
             return self._reduction.finish(partial)
@@ -87,9 +120,8 @@ class SparseContraction(Fold[Any]):
 
     def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
         sides = dict(zip(self._axes, box.slices(), strict=True))
-        key = tuple(sides.get(k, slice(None)) for k in range(len(self.shape)))
+        key, shape = self._cut(sides)
         some: Any = self.other
-        shape = tuple(len(range(n)[side]) for n, side in zip(self.shape, key, strict=True))
         key_of_other = tuple(sides.get(k, slice(None)) for k in self.numbers)
         other = some[key_of_other] if key_of_other else some
         return key, replace(self, shape=shape, other=other)
@@ -121,9 +153,5 @@ class SparseContraction(Fold[Any]):
         return Cells([(cells, np.ones(len(cells), np.int64), values)])
 
     @property
-    def _adding(self) -> UfuncKernel:
-        return UfuncKernel(np.add, self.dtype, self.dtype)
-
-    @property
-    def _reduction(self) -> ElementReduction:
-        return ElementReduction(self._adding, self.answer_shape, ())
+    def _cell_shape(self) -> tuple[int, ...]:
+        return self.answer_shape

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.indexing.coords import check_shape, combine, unravel
-from tensorlake_spark.kernel_switch import compiled
+from tensorlake_spark.ops import loop_choice
 from tensorlake_spark.ops.csr_matrix import (
     ROOMY,
     SCIPY_DTYPES,
@@ -32,9 +33,8 @@ Array = np.ndarray[Any, Any]
 Operand = Elements | Array
 Label = int | str
 
-_LOOPS = "tensorlake_spark.ops.products.product_loops"
-_COMPILED = np.typecodes["AllInteger"] + "fdFD"
-_SHORT = 16 << 10  # bytes below which NumPy is as fast as a call of a compiled loop
+loops_for = partial(loop_choice.loops_for, "tensorlake_spark.ops.products.product_loops")
+"""Return the compiled loops of products if one of them runs; it takes its name, the dtype of values, and bytes."""
 
 
 def operand(value: Any) -> Operand:
@@ -327,23 +327,6 @@ def _matrix_product(a: Any, b: Any) -> tuple[Array, Array]:
     """Return the product of two matrices: rows and columns, shape (2, n), in C order, and values."""
     # By columns, and then by rows: that sorts in linear time.
     return cells_of((a.tocsc() @ b.tocsc()).tocsr())
-
-
-def loops_for(loop: str, dtype: np.dtype[Any], nbytes: int) -> Any:
-    """Return the module of compiled loops if one of them runs, None if NumPy and SciPy do the work.
-
-    Parameters
-    ----------
-    loop : str
-        As `sparse_loops.warm` takes it.
-    dtype : dtype
-        Of the values.
-    nbytes : int
-        Bytes of the elements.
-    """
-    if nbytes < _SHORT or dtype.char not in _COMPILED:
-        return None
-    return compiled(_LOOPS, loop, dtype.char, nbytes=nbytes)
 
 
 def _matched(

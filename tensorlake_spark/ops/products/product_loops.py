@@ -6,27 +6,13 @@ without the interpreter lock. What comes in is taken as read-only, since numba c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numba import njit
+
+from tensorlake_spark.ops.element_loops import compiled_loop, fixed
 
 Array = np.ndarray[Any, Any]
-Loop = TypeVar("Loop", bound=Callable[..., Any])
-
-
-def _compiled(loop: Loop) -> Loop:
-    compiled: Any = njit(nogil=True, cache=True, error_model="numpy")(loop)
-    out: Loop = compiled
-    return out
-
-
-def _fixed(array: Array, dtype: Any = None) -> Array:
-    """Return an array without gaps that cannot be written to."""
-    out: Array = np.ascontiguousarray(array, dtype).view()
-    out.flags.writeable = False
-    return out
 
 
 def warm(loop: str, char: str) -> None:
@@ -67,11 +53,11 @@ def matches(a: Array, b: Array) -> tuple[Array, Array]:
     (array([1, 2]), array([0, 2]))
     """
     of_a, of_b = (np.empty(min(len(a), len(b)) + 1, np.int64) for _ in range(2))
-    count = _match(_fixed(a, np.int64), _fixed(b, np.int64), of_a, of_b)
+    count = _match(fixed(a, np.int64), fixed(b, np.int64), of_a, of_b)
     return of_a[:count], of_b[:count]
 
 
-@_compiled
+@compiled_loop
 def _match(a: Array, b: Array, of_a: Array, of_b: Array) -> int:
     i = j = count = 0
     while i < a.size and j < b.size:
@@ -102,16 +88,15 @@ def spmm(ends: Array, cols: Array, data: Array, dense: Array) -> Array:
     >>> spmm(np.array([0, 1]), np.array([1]), np.array([2.0]), np.array([[1.0, 5.0], [3.0, 7.0]]))
     array([[ 6., 14.]])
     """
-    out = np.empty((len(ends) - 1, dense.shape[1]), data.dtype)
-    _rows(_fixed(ends, np.int64), _fixed(cols), _fixed(data), _fixed(dense), out)
+    out = np.zeros((len(ends) - 1, dense.shape[1]), data.dtype)
+    _rows(fixed(ends, cols.dtype), fixed(cols), fixed(data), fixed(dense), out)
     return out
 
 
-@_compiled
+@compiled_loop
 def _rows(ends: Array, cols: Array, data: Array, dense: Array, out: Array) -> None:
     for i in range(len(out)):
         row = out[i]
-        row[:] = 0
         for p in range(ends[i], ends[i + 1]):
             value, other = data[p], dense[cols[p]]
             for r in range(row.size):
@@ -146,15 +131,15 @@ def fibres(
     to_last : bool
         Whether the mode is the last axis.
     """
-    parts = _fixed(values), _fixed(last, np.int64), _fixed(ends, np.int64)
-    others = _fixed(table), _fixed(near, np.int64)
+    parts = fixed(values), fixed(last, np.int64), fixed(ends, np.int64)
+    others = fixed(table), fixed(near, np.int64)
     if to_last:
         _spread(*parts, *others, out)
     else:
-        _gather(*parts, _fixed(factor), *others, _fixed(to, np.int64), out)
+        _gather(*parts, fixed(factor), *others, fixed(to, np.int64), out)
 
 
-@_compiled
+@compiled_loop
 def _gather(
     values: Array, last: Array, ends: Array, factor: Array, table: Array, near: Array, to: Array, out: Array
 ) -> None:  # fmt: skip
@@ -175,7 +160,7 @@ def _gather(
             target[r] += sums[r]
 
 
-@_compiled
+@compiled_loop
 def _spread(values: Array, last: Array, ends: Array, table: Array, near: Array, out: Array) -> None:
     rank = out.shape[1]
     product = np.empty(rank, out.dtype)
@@ -209,10 +194,10 @@ def solve(ends: Array, cols: Array, data: Array, diagonal: Array, out: Array, lo
         Which triangle it is.
     """
     loop = _solve_one if out.ndim == 1 else _solve_many
-    loop(_fixed(ends, np.int64), _fixed(cols, np.int64), _fixed(data), _fixed(diagonal), out, lower)
+    loop(fixed(ends, np.int64), fixed(cols, np.int64), fixed(data), fixed(diagonal), out, lower)
 
 
-@_compiled
+@compiled_loop
 def _solve_one(
     ends: Array, cols: Array, data: Array, diagonal: Array, out: Array, lower: bool
 ) -> None:
@@ -225,7 +210,7 @@ def _solve_one(
         out[i] = total / diagonal[i]
 
 
-@_compiled
+@compiled_loop
 def _solve_many(
     ends: Array, cols: Array, data: Array, diagonal: Array, out: Array, lower: bool
 ) -> None:

@@ -10,14 +10,19 @@ import numpy as np
 from tensorlake_spark.indexing.coords import sort_places
 from tensorlake_spark.ops.csr_matrix import run_sums, split_matrix
 from tensorlake_spark.ops.elements import Elements, elements_at, nonzero, nonzero_elements
+from tensorlake_spark.ops.loop_choice import loops_for
 from tensorlake_spark.ops.numpy_arguments import axes_of, is_axis_of_scalar
 from tensorlake_spark.ops.reducing.reduction_mask import Mask
 
 Array = np.ndarray[Any, Any]
 
+_LOOPS = "tensorlake_spark.ops.element_loops"
 _EXACT = "dlqLQ"  # dtypes of numbers that are added as they are
 _MANY = 1 << 12  # elements below which SciPy costs more than it saves
 _SHORT = 16  # elements of a run, on the average, that are added in their order
+_MEMORY = (
+    8  # where groups start is kept if that takes at most this part of the memory of the elements
+)
 _SPREAD = 8  # a result of at most so many cells for each stored element is computed as an array
 
 
@@ -150,9 +155,8 @@ class Groups:
         """
         values = values.astype(values.dtype if dtype is None else dtype, copy=False)
         if self._starts is not None:
-            is_short = _MANY < len(values) < _SHORT * len(self._starts)
-            if ufunc is np.add and values.dtype.char in _EXACT and is_short:
-                return run_sums(values, self._starts)
+            if ufunc is np.add and values.dtype.char in _EXACT and len(values) > _MANY:
+                return _sums(values, self._starts)
             # Of times NumPy knows the dtype, and takes none.
             dtype = None if values.dtype.kind in "mM" else values.dtype
             return np.asarray(ufunc.reduceat(values, self._starts, dtype=dtype))
@@ -202,13 +206,24 @@ class Groups:
         return elements_at(self._cells, found, self._framed)
 
 
+def _sums(values: Array, starts: Array) -> Array:
+    """Return the sums of many numbers that lie side by side in groups."""
+    if len(starts) == 1:
+        loops = loops_for(_LOOPS, "total", values.dtype, values.nbytes)
+        return np.add.reduceat(values, starts) if loops is None else loops.total(values)[None]
+    if len(values) >= _SHORT * len(starts):
+        return np.asarray(np.add.reduceat(values, starts))
+    loops = loops_for(_LOOPS, "run_sums", values.dtype, values.nbytes)
+    return run_sums(values, starts) if loops is None else loops.run_sums(values, starts)
+
+
 def _adjacent(x: Elements, kept: int) -> Array:
     """Return where the groups of the first axes start; what row pointers are to a matrix."""
     found: Array | None = x._cached.get(("groups", kept))
     if found is None:
         by_places = x._coords is None
         found = _runs(_among(x, [*range(kept)])) if by_places else _runs(*x.coords[:kept])
-        if len(found) <= x.nnz // 4:  # else they would take as much as the elements
+        if _MEMORY * found.nbytes <= x.nbytes:
             x._cached["groups", kept] = found
     return found
 

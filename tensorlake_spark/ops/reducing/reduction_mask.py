@@ -104,6 +104,30 @@ class Mask:
                 found = found.take(here - here[0], axis)
         return np.asarray(found)
 
+    def span(self, axes: Sequence[int]) -> tuple[slice, ...]:
+        """Return a slice for each axis of the tensor: of `axes` what holds all that takes part, of the others all.
+
+        Examples
+        --------
+        >>> Mask.of([False, True, True, False], (2, 4)).span((0, 1))
+        (slice(0, 2, None), slice(1, 3, None))
+        """
+        sides = [slice(0, n) for n in self.shape]
+        for axis in axes:
+            if self.chosen.shape[axis] > 1:
+                found = self._chosen_indices(axis)
+                sides[axis] = (
+                    slice(int(found[0]), int(found[-1]) + 1) if len(found) else slice(0, 1)
+                )
+        return tuple(sides)
+
+    def _chosen_indices(self, axis: int) -> Array:
+        """Return the indices along an axis at which any element takes part, ascending."""
+        if isinstance(self.chosen, Elements):
+            return np.unique(self.chosen.coords[axis, self.chosen.values.astype(bool)])
+        others = tuple(k for k in range(len(self.shape)) if k != axis)
+        return np.flatnonzero(self.chosen.any(axis=others))
+
     def part(self, key: Sequence[slice]) -> Mask:
         """Return the mask of a part of the tensor, which a slice for each axis picks."""
         own = self.chosen.shape

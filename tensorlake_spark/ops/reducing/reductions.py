@@ -50,7 +50,8 @@ def sum(
     refuse_out(out)
     groups = Groups(x, axis, keepdims, where, counted=False)
     empty = np.sum(np.zeros(1, x.dtype), dtype=dtype, **_given(initial))
-    return groups.result(total(groups, groups.values, empty.dtype) + empty, empty)
+    found = total(groups, groups.values, empty.dtype)
+    return groups.result(np.add(found, empty, out=found), empty)
 
 
 def nansum(

@@ -106,10 +106,7 @@ def concatenate(
     shape = check_shape((*first.shape[:axis], length, *first.shape[axis + 1 :]))
     values = np.concatenate([x.values for x in tensors], dtype=dtype, casting="unsafe")
     if not axis and all(x._coords is not None for x in tensors):
-        coords, before = np.concatenate([x.coords for x in tensors], axis=1), 0
-        for x, end in zip(tensors, np.cumsum([x.nnz for x in tensors]), strict=True):
-            coords[0, end - x.nnz : end] += before
-            before += x.shape[0]
+        coords = _coords_below(tensors)
         if all(x.dtype == dtype for x in tensors):  # else a value may have become zero
             return known_canonical(coords, values, shape)
         return without_zeros(Elements._trusted(coords, values, shape))
@@ -125,6 +122,19 @@ def concatenate(
         return elements_at(np.concatenate(places), values, shape)
     merged, by = sort_places(np.concatenate(places))
     return elements_at(merged, values[by], shape)
+
+
+def _coords_below(tensors: Sequence[Elements]) -> Array:
+    """Return the coordinates of tensors one after the other along the first axis, each of them written once."""
+    out = np.empty((tensors[0].ndim, sum(x.nnz for x in tensors)), np.int64)
+    first = before = 0
+    for x in tensors:
+        here = out[:, first : first + x.nnz]
+        np.add(x.coords[0], before, out=here[0])
+        here[1:] = x.coords[1:]
+        first += x.nnz
+        before += x.shape[0]
+    return out
 
 
 def stack(

@@ -12,7 +12,8 @@ from operands import array, check, sparse
 from places import ROOT
 
 from tensorlake_spark import kernel_switch
-from tensorlake_spark.ops.products import blas, contraction
+from tensorlake_spark.ops import loop_choice
+from tensorlake_spark.ops.products import blas
 from tensorlake_spark.ops.products import numpy_products as products
 from tensorlake_spark.ops.products import product_loops as sparse_loops
 
@@ -49,7 +50,7 @@ def taken(monkeypatch):
     monkeypatch.setattr(kernel_switch, "installed", lambda: True)
     monkeypatch.setattr(kernel_switch, "_off", False)
     monkeypatch.setattr(kernel_switch, "_ready", set())
-    monkeypatch.setattr(contraction, "_SHORT", 0)
+    monkeypatch.setattr(loop_choice, "_SHORT", 0)
     for name in ("spmm", "fibres", "solve", "matches"):
         loop = getattr(sparse_loops, name)
         monkeypatch.setattr(

@@ -24,6 +24,15 @@ def test_a_mask_is_as_if_it_had_the_shape(own, kind):
     place = slice(1, 3), np.array([0, 2, 4]), slice(2, 6)
     block = whole[1:3, [0, 2, 4], 2:6]
     assert np.array_equal(np.broadcast_to(mask.at(place), block.shape), block)
+    for axes in ((), (1,), (0, 2), (0, 1, 2)):
+        span = mask.span(axes)
+        assert np.count_nonzero(whole[span]) == np.count_nonzero(whole)
+        for k, (side, n) in enumerate(zip(span, SHAPE)):
+            others = tuple(j for j in range(3) if j != k)
+            found = (
+                np.flatnonzero(whole.any(axis=others)) if k in axes and array.any() else [0, n - 1]
+            )
+            assert (side.start, side.stop) == (found[0], found[-1] + 1)
     part = mask.part((slice(1, 4), slice(None), slice(0, 6, 2)))
     assert part.shape == (3, 5, 3)
     assert np.array_equal(part.counts(()) + np.zeros(part.shape, int), whole[1:4, :, ::2])
