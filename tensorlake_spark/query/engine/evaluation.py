@@ -24,7 +24,7 @@ from tensorlake_spark.query.engine.leaf_values import (
 )
 from tensorlake_spark.query.engine.shape_values import shape_fields
 from tensorlake_spark.query.engine.value_digests import value_digests
-from tensorlake_spark.query.functions.expressions import evaluate
+from tensorlake_spark.query.functions.expressions import evaluate, function_name
 from tensorlake_spark.query.functions.needed_parts import SHAPE, boxes_needed
 from tensorlake_spark.query.functions.row_values import RowError, gathered
 from tensorlake_spark.query.planning.plan import DIGEST, LENGTH, VALUE, Computed
@@ -165,7 +165,7 @@ class Evaluation:
         parts = list(self.each([computed.lazy], table, work))
         if computed.form in _TYPES:
             return pa.chunked_array(parts, _TYPES[computed.form])
-        return joined(parts, computed.condition)
+        return joined(parts, _type_of_nulls(computed))
 
 
 def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
@@ -227,11 +227,19 @@ _FORMS = {VALUE: one_a_row, DIGEST: digests, LENGTH: lengths}
 _TYPES = {DIGEST: pa.binary(), LENGTH: pa.int64()}
 
 
-def joined(parts: list[pa.Array], condition: bool = False) -> pa.ChunkedArray:
-    """Return arrays of batches as one column: batches of nulls alone take the type of the others."""
+def _type_of_nulls(computed: Computed) -> pa.DataType:
+    """Return the type of a column without values: of a choice DuckDB finds the one that fits, a text among them."""
+    node = computed.lazy.node
+    if isinstance(node, (exp.Case, exp.If)) or function_name(node) in ("coalesce", "nullif"):
+        return pa.null()
+    return pa.bool_() if computed.condition else pa.float64()
+
+
+def joined(parts: list[pa.Array], nulls: pa.DataType | None = None) -> pa.ChunkedArray:
+    """Return arrays of batches as one column: batches of nulls alone take the type of the others, or `nulls`."""
     kinds = [part.type for part in parts if not pa.types.is_null(part.type)]
     if not kinds:
-        kind = pa.bool_() if condition else pa.float64()
+        kind = pa.float64() if nulls is None else nulls
     elif any(k != kinds[0] for k in kinds):
         kind = pa.unify_schemas(
             [pa.schema([("x", k)]) for k in kinds], promote_options="permissive"

@@ -140,6 +140,7 @@ def rowwise(
     stacked: Callable[..., Any] | None = None,
     reads: str = "values",
     about: str = "",
+    large: bool = False,
 ) -> TensorFunction:
     """Add a function that is defined by what it does with one row.
 
@@ -154,11 +155,13 @@ def rowwise(
         return None, if it is not made for these.
     about : str
         One line for users.
+    large : bool
+        Whether `stacked` is asked for large arrays too, where all rows lie in one array: it takes no memory beside it.
     """
 
     def evaluate(arguments: Sequence[Values], rows: int) -> Values:
         if stacked is not None and not all(isinstance(values, Constant) for values in arguments):
-            found = by_shapes(stacked, arguments, rows)
+            found = by_shapes(stacked, arguments, rows, large)
             if found is not None:
                 return found
         return by_rows(one, arguments, rows)

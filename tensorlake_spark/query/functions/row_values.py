@@ -195,7 +195,9 @@ SMALL = 4096
 """Arrays of so many elements or fewer are computed many rows at once; for larger ones a call a row costs little."""
 
 
-def by_shapes(stacked: Callable[..., Any], arguments: Sequence[Values], rows: int) -> Values | None:
+def by_shapes(
+    stacked: Callable[..., Any], arguments: Sequence[Values], rows: int, large: bool = False
+) -> Values | None:
     """Call a function once for all rows whose arguments have the same shapes, where the arrays are small.
 
     Parameters
@@ -205,6 +207,8 @@ def by_shapes(stacked: Callable[..., Any], arguments: Sequence[Values], rows: in
     arguments : sequence of Values
         At least one is no constant.
     rows : int
+    large : bool
+        Whether it may be called for large arrays, where all rows lie in one.
 
     Returns
     -------
@@ -216,7 +220,8 @@ def by_shapes(stacked: Callable[..., Any], arguments: Sequence[Values], rows: in
     >>> by_shapes(lambda x: x.sum(axis=1), [[np.ones(2), np.ones(3), None, np.ones(2)]], 4)
     [np.float64(2.0), np.float64(3.0), None, np.float64(2.0)]
     """
-    if any(_is_missing(argument) or _is_large(argument) for argument in arguments):
+    lists = [one for one in arguments if not (large and isinstance(one, np.ndarray))]
+    if any(map(_is_missing, arguments)) or any(map(_is_large, lists)):
         return None
     try:
         if not any(isinstance(argument, list) for argument in arguments):

@@ -6,6 +6,7 @@ largest element: there the result is null. All else is as NumPy has it.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.query.functions.definitions import rowwise
-from tensorlake_spark.query.functions.row_values import Array, Constant
+from tensorlake_spark.query.functions.row_values import SMALL, Array, Constant
 
 Axes = int | tuple[int, ...] | None
 
@@ -106,11 +107,13 @@ def mean(x: Array, axis: Axes = None) -> Any:
     1.5
     """
     if x.size and x.dtype.kind in "iu" and x.itemsize <= 2 and x.size < _EXACT:
-        narrow = x.itemsize == 1 and x.size <= _NARROW
+        axes = range(x.ndim) if axis is None else np.atleast_1d(axis).tolist()
+        added = math.prod(x.shape[one] for one in axes)
+        narrow = x.itemsize == 1 and added <= _NARROW
         sums = np.add.reduce(
             x, axis=axis, dtype=np.int32 if narrow else np.int64
         )  # exact, and faster than floats
-        return np.true_divide(sums, x.size // max(1, np.size(sums)))
+        return np.true_divide(sums, added)
     if x.size:
         return np.mean(x, axis=axis)
     kind = x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
@@ -164,6 +167,7 @@ def _summary(
     about: str,
     spellings: tuple[str, ...] = (),
     one_axis: bool = False,
+    large: bool = False,
 ) -> None:
     def one(x: Any, axis: Any = None) -> Any:
         array = numbers(x)
@@ -175,6 +179,9 @@ def _summary(
     def stacked(x: Any, axis: Any = Constant(None)) -> Any:
         if isinstance(x, Constant) or not isinstance(axis, Constant) or 0 in x.shape:
             return None
+        if x.size > SMALL * len(x):
+            is_exact = x.dtype.kind in "iu" and x.itemsize <= 2 and axis.value is None
+            return function(x, _all_axes(None, x.ndim)) if is_exact else None
         if axis.value is None:
             return function(numbers(x).reshape(len(x), -1), 1)
         axes = axes_of(axis.value, x.ndim - 1)
@@ -182,10 +189,12 @@ def _summary(
             return None
         return function(numbers(x), _all_axes(axes, x.ndim))
 
-    rowwise(name, one, result, (1, 2), spellings, stacked, about=about)
+    rowwise(name, one, result, (1, 2), spellings, stacked, about=about, large=large)
 
 
-_summary("array_mean", mean, "number", "the mean of an array, or along an axis", ("mean",))
+_summary(
+    "array_mean", mean, "number", "the mean of an array, or along an axis", ("mean",), large=True
+)
 _summary(
     "array_sum",
     lambda x, axis=None: np.sum(x, axis=axis),

@@ -51,7 +51,7 @@ def test_batches_of_nulls_take_the_type_of_others():
     found = joined([pa.nulls(2), pa.array([1.5]), pa.array([2])])
     assert found.type == pa.float64()
     assert found.to_pylist() == [None, None, 1.5, 2]
-    assert joined([pa.nulls(1)], True).type == pa.bool_()
+    assert joined([pa.nulls(1)], pa.bool_()).type == pa.bool_()
 
 
 def test_links_are_followed(tmp_path):
@@ -76,3 +76,14 @@ def test_batches_of_files_are_bounded_by_their_pixels(tmp_path, monkeypatch):
     sizes = [len(next(iter(batch.values()))) for batch in view.batches()]
     assert set(sizes[:-1]) == {9}  # a byte a row is added
     assert sum(sizes) == 100
+
+
+def test_a_choice_of_texts_may_give_none(shapes):
+    view = shapes.ds.query(
+        "SELECT COALESCE(note, CASE WHEN array_max(emb) < -90 THEN note END, 'none') AS n FROM dataset ORDER BY sid"
+    )
+    assert list(view["n"])[:2] == ["none", "n1"]
+    never = shapes.ds.query(
+        "SELECT count(CASE WHEN array_max(emb) < -90 THEN note END) AS n, count(*) AS all_ FROM dataset"
+    )
+    assert (never[0]["n"], never[0]["all_"]) == (0, 60)

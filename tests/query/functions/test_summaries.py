@@ -6,9 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.registry import find
 from tensorlake_spark.query.functions.row_values import Constant, RowError, expanded
 from tensorlake_spark.query.functions.summaries import axes_of, contains, histogram, mean
+from tensorlake_spark.query.language.parsing import parse
 
 ORACLE = {
     "array_mean": np.mean,
@@ -212,3 +214,17 @@ def test_means_of_parts_are_those_of_numpy(dtype, axis):
 def test_sums_of_many_small_numbers_do_not_wrap_around(value):
     for count in (1 << 23, (1 << 31) // 255, (1 << 31) // 255 + 3):
         assert mean(np.full(count, value)) == value
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "f4"])
+def test_means_of_many_large_arrays_are_those_of_each(dtype):
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 100, (6, 90, 80, 3)).astype(dtype)
+    part = x[:, 3:80, ::2]
+    node = [
+        one.this for one in parse("SELECT array_mean(x) AS a, array_mean(x, 0) AS b FROM t").selects
+    ]
+    found = evaluate(node[0], {"x": part}, 6)
+    assert np.array_equal(found, [np.mean(one, dtype="f8") for one in part]) or dtype == "f4"
+    assert np.allclose(found, part.reshape(6, -1).mean(1), rtol=1e-5)
+    assert np.allclose(evaluate(node[1], {"x": part}, 6), part.mean(1), rtol=1e-5)
