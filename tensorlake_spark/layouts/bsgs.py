@@ -123,7 +123,8 @@ class Bsgs(SparseLayout):
     def pick(
         self, rows: Rows, spec: TensorSpec, selection: AnySelection
     ) -> tuple[Array, Array, Array]:
-        names = [None if p.index is None else fields_of(p.params, spec.ndim) for p in rows.payloads]
+        ndim = spec.ndim
+        names = [None if p.index is None else fields_of(p.params, ndim) for p in rows.payloads]
         found = []
         for fields in dict.fromkeys(names):
             chosen = [i for i, other in enumerate(names) if other == fields]

@@ -171,7 +171,8 @@ def read_meta(row: Mapping[str, Any]) -> Meta:
 
 def _body_of(attrs: str) -> Any:
     """Return what the column ``attrs`` says; many labels of one axis stay a text until they are asked for."""
-    head, found, tail = attrs.rpartition(_LABELS) if len(attrs) > _LONG else ("", "", "")
+    # The labels come last, and what is before them is short.
+    head, found, tail = attrs.partition(_LABELS) if len(attrs) > _LONG else ("", "", "")
     axis, _, texts = tail.partition('":')
     labels = Unread.of(texts[:-2]) if found and texts.endswith("]}}") and axis.isalnum() else None
     if labels is not None:

@@ -95,6 +95,8 @@ def find(snapshot: Snapshot, tensor_id: str) -> Meta | None:
     """
     files = snapshot.files
     places = files.places_of(tensor_id, data=False)
+    if not len(places):
+        return None
     best: dict[str, Any] | None = None
     for place in places[np.argsort(-files.last_seq[places], kind="stable")].tolist():
         if best is not None and best["seq"] >= files.last_seq[place]:

@@ -6,7 +6,6 @@ as it is.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from functools import partial
 
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 from tensorlake_spark.delta.store.parquet_output import END, MAGIC, SEAL
 from tensorlake_spark.delta.store.storage import Storage, open_here
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.rows.checksum import crc32
 
 _TAIL = 64 << 10  # read at once from the end of a file
 
@@ -47,7 +47,7 @@ def read_footer(
         needed = _footer_start(tail)
     if needed >= 0:
         magic, crc = SEAL.unpack(tail.slice(needed, SEAL.size).to_pybytes())
-        if magic == MAGIC and zlib.crc32(tail.slice(needed + SEAL.size)) != crc:
+        if magic == MAGIC and crc32(tail.slice(needed + SEAL.size)) != crc:
             raise CorruptDataError("the footer of the file fails its checksum")
     return open_here(pa.BufferReader(tail)).metadata
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -218,12 +219,23 @@ class Storage:
 
     def modified(self, names: Sequence[str]) -> tuple[int | None, ...]:
         """Return for each file when it was modified, in nanoseconds, None where there is no such file."""
+        if self.is_local:
+            return tuple(_modified(f"{self.uri}/{inside(name)}") for name in names)
         return tuple(info.mtime_ns if info.is_file else None for info in self.infos(names))
 
     def infos(self, names: Sequence[str]) -> list[pafs.FileInfo]:
         """Return what the store says of each file, also of one that is not there."""
         filesystem, base = self.place
         return list(filesystem.get_file_info([f"{base}/{inside(name)}" for name in names]))
+
+
+def _modified(path: str) -> int | None:
+    """Return when a file of this machine was modified, in nanoseconds, None where there is none."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
 
 
 def open_here(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -105,6 +105,27 @@ class Codec:
     pco: bool = False
     places: int | None = None
     nibbles: bool = False
+
+    def beginning(
+        self, shape: Sequence[int], src: Sequence[slice], word_bytes: int
+    ) -> tuple[int, ...] | None:
+        """Return the shape of the beginning of a block in which a part of it lies; None if it has to be read whole.
+
+        The bytes before compression begin with those of that beginning, as if the block were no longer, unless a step
+        spreads each element over all of them.
+
+        Examples
+        --------
+        >>> CODECS["delta(-2)+zstd"].beginning((3, 64, 100), [slice(0, 3), slice(5, 9), slice(0, 100)], 1)
+        (3, 9, 100)
+        >>> CODECS["shuffle+zstd"].beginning((64, 100), [slice(0, 9), slice(0, 100)], 4) is None
+        True
+        """
+        spread = self.bins or self.nibbles or self.pco or (self.shuffle and word_bytes > 1)
+        if spread or not self.compress or not shape or any(part.start >= part.stop for part in src):
+            return None
+        axis = len(shape) - 2 if self.delta == -2 and len(shape) > 1 else 0
+        return (*shape[:axis], src[axis].stop, *shape[axis + 1 :])
 
 
 def _chains() -> dict[str, Codec]:

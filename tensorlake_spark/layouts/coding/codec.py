@@ -27,7 +27,7 @@ from tensorlake_spark.layouts.coding import (
     zigzag,
 )
 from tensorlake_spark.layouts.coding.chain import CODECS, UNFIT, Codec, codec_of
-from tensorlake_spark.layouts.coding.decompression import inflate
+from tensorlake_spark.layouts.coding.decompression import inflate, inflate_beginning
 from tensorlake_spark.layouts.kernels.steps import Steps
 
 __all__ = [
@@ -48,6 +48,8 @@ ZSTD_LEVEL = 1
 
 _DENSE = "tensorlake_spark.layouts.kernels.dense"
 _SHORT_BLOCK = 16 << 10  # bytes below which NumPy is as fast as a call of a compiled loop
+_SHORT_FRAME = 128 << 10  # bytes of a block below which all of it is decompressed
+_BEGINNING = 0.75  # of a block: to decompress more in pieces takes as long as the whole at once
 
 _zstd = pa.Codec("zstd", ZSTD_LEVEL)
 
@@ -359,7 +361,14 @@ def decode_into(
             out[...] = decode(payload, codec, shape, dtype)[src]
         return
     kind = _stored(codec, dtype)
-    _put(_flat(payload, codec, shape, kind), codec, shape, kind, src, out)
+    nbytes, word = math.prod(shape) * kind.itemsize, _word_shape(shape, kind)[1]
+    near = codec.beginning(shape, src, word.itemsize) if nbytes >= _SHORT_FRAME else None
+    wanted = math.prod(near or ()) * kind.itemsize
+    if near is None or wanted > _BEGINNING * nbytes:
+        flat = _flat(payload, codec, shape, kind)
+    else:
+        flat, shape = inflate_beginning(payload, nbytes, wanted).view(word), near
+    _put(flat, codec, shape, kind, src, out)
 
 
 def _put(

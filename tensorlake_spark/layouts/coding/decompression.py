@@ -156,6 +156,38 @@ def inflate(body: Any, compressed: bool, nbytes: int) -> Array:
     return _decompress(body, nbytes)
 
 
+def inflate_beginning(frame: Any, nbytes: int, wanted: int) -> Array:
+    """Return the first bytes of a Zstandard frame, without decompressing much more of it; see `inflate`.
+
+    Parameters
+    ----------
+    frame : bytes-like
+        One frame.
+    nbytes : int
+        How many bytes it holds.
+    wanted : int
+        How many of these are needed.
+
+    Raises
+    ------
+    CorruptDataError
+        If it holds another number of bytes, or does not decompress so far.
+
+    Examples
+    --------
+    >>> inflate_beginning(pa.Codec("zstd").compress(b"abcdef"), 6, 2).tolist()
+    [97, 98]
+    """
+    if content_size(frame) != nbytes:
+        raise _misfit(content_size(frame), nbytes)
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(frame), "zstd") as stream:
+            found = np.frombuffer(stream.read_buffer(wanted), np.uint8)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptDataError(f"a payload does not decompress to {wanted} bytes") from error
+    return _of_size(found, wanted)
+
+
 def _decompress(frames: Any, nbytes: int) -> Array:
     try:
         flat = np.frombuffer(_zstd.decompress(frames, decompressed_size=nbytes), np.uint8)

@@ -1,5 +1,7 @@
 """Codecs: every part of every block, bit by bit."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from examples import times
@@ -46,6 +48,56 @@ def test_whole_blocks_parts_and_stacks(data):
     out = np.empty(x[src].shape, x.dtype)
     codecs.decode_into(payload, codec, x.shape, x.dtype, src, out)
     assert bits(out) == bits(x[src])
+    with all_beginnings():
+        out = np.empty(x[src].shape, x.dtype)
+        codecs.decode_into(payload, codec, x.shape, x.dtype, src, out)
+    assert bits(out) == bits(x[src])
+
+
+@contextmanager
+def all_beginnings():
+    """Blocks of any size are decompressed no further than a part of them needs."""
+    before = codecs._SHORT_FRAME, codecs._BEGINNING
+    codecs._SHORT_FRAME, codecs._BEGINNING = 0, 1
+    try:
+        yield
+    finally:
+        codecs._SHORT_FRAME, codecs._BEGINNING = before
+
+
+@pytest.mark.parametrize(
+    "name", ["delta(-2)+zstd", "zstd", "lorenzo+zigzag+zstd", "delta(-1)+shuffle+zstd"]
+)
+def test_a_part_at_the_beginning_is_all_that_is_decompressed(name, monkeypatch):
+    rng = np.random.default_rng(0)
+    x = np.cumsum(rng.integers(0, 3, (64, 64, 64)), axis=1).astype("u1")
+    name, payload = codecs.encode(x, codecs.codec_of(name))
+    codec, asked = codecs.codec_of(name), []
+    real = codecs.inflate_beginning
+
+    def counted(frame, nbytes, wanted):
+        asked.append(wanted)
+        return real(frame, nbytes, wanted)
+
+    monkeypatch.setattr(codecs, "inflate_beginning", counted)
+    axis = 1 if "-2" in name else 0
+    for stop, few in ((9, True), (48, True), (49, False), (64, False)):
+        src = [slice(3, 60), slice(3, 60), slice(2, 50)]
+        src[axis] = slice(5, stop)
+        out = np.empty(x[tuple(src)].shape, x.dtype)
+        codecs.decode_into(payload, codec, x.shape, x.dtype, tuple(src), out)
+        assert np.array_equal(out, x[tuple(src)])
+        assert asked == ([stop << 12] if few else [])
+        asked.clear()
+    broken = codecs.encode(x[:32], codec)[1]
+    with pytest.raises(CorruptDataError, match="holds 131072 bytes where 262144 are needed"):
+        codecs.decode_into(
+            broken, codec, x.shape, x.dtype, (slice(0, 2),) * 3, x[:2, :2, :2].copy()
+        )
+    with pytest.raises(CorruptDataError, match=r"does not decompress|holds"):
+        codecs.decode_into(
+            payload[:40], codec, x.shape, x.dtype, (slice(0, 9),) * 3, x[:9, :9, :9].copy()
+        )
 
 
 @given(st.binary(max_size=60), st.sampled_from(NAMES))
