@@ -78,6 +78,7 @@ class Loader:
         self._check_process()
         state = self._next()
         self._state, self._resumes = state, False
+        self._stats.begin()
         order = self._order(state)
         numbers = self._numbers(order)
         with self._batches(order, numbers, state) as batches:

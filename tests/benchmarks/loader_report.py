@@ -62,7 +62,6 @@ def of_kind(kind: str, found: dict[str, Any]) -> list[Verdict]:
     else:
         for order, must in (("sequential", 0.9), ("shuffled", 0.8)):
             beside(f"{order}, of numpy.fromfile", order, ("fromfile",), must)
-            beside(f"{order}, of numpy.fromfile a batch", order, ("fromfile batches",), must)
             beside(f"{order}, of the fastest peer", order, peers, 1.2)
     return out
 

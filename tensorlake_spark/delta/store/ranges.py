@@ -157,9 +157,11 @@ class Remote:
     ----------
     is_kept : bool
         Whether row groups are kept in memory once they were read.
+    is_mapped : bool
+        Whether what was read lies in mapped files of this machine: a part of it does not hold the rest in memory.
     """
 
-    is_kept = False
+    is_kept = is_mapped = False
 
     def __init__(self, storage: Storage, sizes: Mapping[str, int], pid: int | None = None) -> None:
         self.storage = storage

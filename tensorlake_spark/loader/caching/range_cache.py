@@ -81,8 +81,18 @@ class RangeCache:
     def __reduce__(self) -> tuple[Any, ...]:
         return RangeCache, (self._folder.path, self._folder.most_bytes)
 
+    @property
+    def most_bytes(self) -> int:
+        """How much may be in it."""
+        return self._folder.most_bytes
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it keeps what is fetched: not after its disk was full or has failed."""
+        return not self._is_off
+
     def get(self, key: Key, fetch: Callable[[], bytes | memoryview]) -> memoryview:
-        """Return a range; what is not there is fetched and kept.
+        """Return a range; what is not there is fetched and kept. A large one is mapped, also when it was just fetched.
 
         Parameters
         ----------
@@ -113,7 +123,19 @@ class RangeCache:
                 self.misses += 1
             if not self._is_off and _HEAD.size + len(data) <= self._folder.most_bytes:
                 self._keep(name, data)
+                return self._written(name, data)
         return data
+
+    def _written(self, name: str, data: memoryview) -> memoryview:
+        """Return a range that was written just now from its file, so that it does not stay in memory."""
+        size = _HEAD.size + len(data)
+        if size < _MAPPED or name not in self._checked:
+            return data
+        try:
+            found, stamp = _opened(self._folder.file(name), size)
+        except (OSError, pa.ArrowInvalid):  # another process needed its space
+            return data
+        return found[_HEAD.size :] if self._checked.get(name) == stamp else data
 
     def known(self, key: Key) -> memoryview | None:
         """Return a range that is there and was checked by this object; None for all others, at little cost."""

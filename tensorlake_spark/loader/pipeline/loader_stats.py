@@ -58,11 +58,15 @@ class LoaderStats:
         self._began: float | None = None
         self._lock = threading.Lock()
 
+    def begin(self) -> None:
+        """Start the clock, if it does not run yet: what is waited for from now on counts."""
+        if self._began is None:
+            self._began = time.perf_counter()
+
     def add(self, **amounts: float) -> None:
         """Add to sums by their names."""
+        self.begin()
         with self._lock:
-            if self._began is None:
-                self._began = time.perf_counter()
             for name, amount in amounts.items():
                 setattr(self.counts, name, getattr(self.counts, name) + amount)
 
@@ -78,7 +82,7 @@ class LoaderStats:
 
     @property
     def seconds(self) -> float:
-        """Since something was counted first."""
+        """Since the first iteration began."""
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
     def report(self) -> dict[str, float]:

@@ -2,6 +2,7 @@
 interface.
 
 `dataset_samples` reads columns of a dataset, with the blocks of `block_cuts`. From an object store it reads through
-`remote_ranges`, in `fetched_parts` if a batch needs more than these hold. `tensor_samples` are slices of a tensor,
-which `tensor_blocks` reads. May import ``decoding``, ``transforms``, ``caching``, ``datasets`` and ``lake``.
+`remote_ranges`, in `fetched_parts` if a batch needs more than these hold. `sample_marks` are of what lies in a cache.
+`tensor_samples` are slices of a tensor, which `tensor_blocks` reads. May import ``decoding``, ``transforms``,
+``caching``, ``datasets`` and ``lake``.
 """

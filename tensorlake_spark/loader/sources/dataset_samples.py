@@ -25,6 +25,7 @@ from tensorlake_spark.loader.sources.block_cuts import block_starts
 from tensorlake_spark.loader.sources.fetched_parts import FetchedParts, parts_within
 from tensorlake_spark.loader.sources.loader_source import FetchedSamples
 from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
+from tensorlake_spark.loader.sources.sample_marks import SampleMarks
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 
 _KEPT = 3, 8
@@ -71,6 +72,9 @@ class DatasetSamples:
         self._rows: dict[int, ScatteredRows] = {}
         self._readings = readings_of(parts, names, self._rows_of, transforms)
         self._buffers = BatchBuffers(memory)
+        # Of samples whose row groups lie in the cache, where all of them find room.
+        has_room = kept is not None and kept.most_bytes >= sum(map(_size, self._tables()))
+        self._cached = SampleMarks(len(self)) if has_room else None
 
     def __reduce__(self) -> Any:
         parts, cache = self._given
@@ -106,26 +110,54 @@ class DatasetSamples:
         return self.parts.stored.snapshot.table_id.encode()
 
     def fetch(self, positions: Array) -> FetchedSamples:
-        if self._ranges is None:
+        ranges, cached = self._ranges, self._cached
+        if ranges is None:
             return FetchedRows(self._readings, self.names, positions, self._buffers)
+        if cached is None or not ranges.is_mapped:
+            return self._held_together(ranges, positions)
+        if cached.has(positions):
+            return self._from_cache(ranges, cached, positions)
+        found = self._held_together(ranges, positions)
+        cached.add(positions)
+        return found
+
+    def _from_cache(
+        self, ranges: RemoteRanges, cached: SampleMarks, positions: Array
+    ) -> FetchedSamples:
+        """Return samples whose row groups lie in the cache: they are mapped, as those of a local dataset."""
+        asked = ranges.asked
+        found = FetchedRows(self._readings, self.names, positions, self._buffers)
+        found.hits = len(positions)
+        if ranges.asked > asked:  # others have taken the room in the cache
+            cached.clear()
+            found.misses = ranges.asked - asked
+        return found
+
+    def _held_together(self, ranges: RemoteRanges, positions: Array) -> FetchedSamples:
+        """Return samples for which all row groups are fetched at once, and held until they are read."""
         wanted = self._wanted(positions)
-        if _held(wanted) <= self._ranges.most or len(positions) == 1:
-            return self._fetched(self._ranges, positions, wanted)
+        if _held(wanted) <= ranges.most or len(positions) == 1:
+            return self._fetched(ranges, positions, wanted)
         # Samples from all over the table: what is held for them is let go part after part.
-        most = self._ranges.most // 2
-        places = parts_within(positions, lambda some: _held(self._wanted(some)), most)
+        places = parts_within(positions, lambda some: _held(self._wanted(some)), ranges.most // 2)
         parts = [positions[some] for some in places]
         return FetchedParts(
-            [self._fetched(self._ranges, part, self._wanted(part)) for part in parts], places
+            [self._fetched(ranges, part, self._wanted(part)) for part in parts], places
         )
 
     def _fetched(
         self, ranges: RemoteRanges, positions: Array, wanted: list[tuple[Remote, str, int, int]]
     ) -> FetchedRows:
+        is_copied = not ranges.is_mapped
         with reaching(self.parts.stored.snapshot.storage), ranges.hold(wanted) as held:
-            found = FetchedRows(self._readings, self.names, positions, self._buffers, True)
+            found = FetchedRows(self._readings, self.names, positions, self._buffers, is_copied)
         found.hits, found.misses = held.hits, held.misses
         return found
+
+    def _tables(self) -> list[StoredSamples]:
+        """Return the tables that have the columns."""
+        apart = [self.parts.table_of(name) for name in self.names if self.parts.is_apart(name)]
+        return [self.parts.stored, *(table for table in apart if table is not None)]
 
     def _wanted(self, positions: Array) -> list[tuple[Remote, str, int, int]]:
         """Return the ranges of files that have columns of some samples."""
@@ -163,6 +195,10 @@ class DatasetSamples:
         file, _ = stored.locate(here)
         path = stored.snapshot.storage.file_uri(stored.files.paths[int(file[0])])
         return f"sample {int(stored.sids_of(here)[0])} of {self.what}, version {self.version}, in {path}"
+
+
+def _size(table: StoredSamples) -> int:
+    return sum(table.file_sizes)
 
 
 def _held(wanted: list[tuple[Remote, str, int, int]]) -> int:

@@ -18,7 +18,7 @@ from tensorlake_spark.threads import io_threads
 Key = tuple[str, str, int, int]
 """URI of the table, path of the file, where the range begins, and its bytes."""
 
-_WIDER = 10_000
+_WIDER = 30_000
 """For so many ranges it is kept in which wider one they lie."""
 
 
@@ -51,6 +51,11 @@ class RemoteRanges:
     cache : RangeCache, optional
         Keeps them on a local disk, too.
 
+    Attributes
+    ----------
+    asked : int
+        How often a store was asked.
+
     Examples
     --------
     >>> ranges = RemoteRanges(1 << 20)
@@ -60,6 +65,7 @@ class RemoteRanges:
 
     def __init__(self, most: int, cache: RangeCache | None = None) -> None:
         self.most = most
+        self.asked = 0
         self._cache = cache
         self._kept: OrderedDict[Key, _Range] = OrderedDict()
         self._of_file: dict[tuple[str, str], dict[tuple[int, int], None]] = {}
@@ -72,6 +78,12 @@ class RemoteRanges:
     def nbytes(self) -> int:
         """Bytes that are kept, or on their way, now."""
         return self._total
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether ranges lie in files of the cache, which are mapped; those of a tiny cache are in memory."""
+        cache = self._cache
+        return cache is not None and cache.is_on and cache.most_bytes >= self.most
 
     def over(self, remote: Remote) -> KeptRemote:
         """Return a way to read files of a table by what is kept of them."""
@@ -147,11 +159,11 @@ class RemoteRanges:
         return sum(key[3] for key in keys if key not in self._kept or not self._kept[key].holders)
 
     def _around(self, key: Key) -> Key:
-        """Return a range that is kept and has another one in it; that one itself if there is none."""
+        """Return a range that is kept, or in the cache, and has another one in it; that one itself if there is none."""
         if key in self._kept:
             return key
         known = self._wider.get(key)
-        if known is not None and known in self._kept:
+        if known is not None and (known in self._kept or self._cache is not None):
             return known
         uri, name, start, nbytes = key
         for first, size in self._of_file.get((uri, name), ()):
@@ -215,6 +227,7 @@ class RemoteRanges:
     def _fetch(self, one: _Range, key: Key, remote: KeptRemote) -> None:
         def ask() -> memoryview:
             one.asked = True
+            self.asked += 1
             return memoryview(remote.ask(*key[1:])).cast("B")
 
         try:
@@ -244,6 +257,11 @@ class KeptRemote(Remote):
     def __init__(self, ranges: RemoteRanges, under: Remote) -> None:
         super().__init__(under.storage, under.sizes)
         self._ranges, self._under = ranges, under
+
+    @property
+    def is_mapped(self) -> bool:  # type: ignore[override]
+        """Whether what was read lies in mapped files."""
+        return self._ranges.is_mapped
 
     def read(self, name: str, start: int, nbytes: int) -> pa.Buffer:
         """Return some bytes of a file."""

@@ -101,6 +101,16 @@ def test_ranges_of_every_size(folder, size):
     assert cache.hits == 2
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="/proc")
+def test_what_was_just_fetched_does_not_stay_in_memory(folder):
+    """A large range is mapped at once; a small one costs less than a map."""
+    cache, large, small = RangeCache(folder, 10**7), os.urandom(1 << 20), os.urandom(1000)
+    found = [cache.get(("t", "f", 0, len(data)), lambda data=data: data) for data in (large, small)]
+    assert [*map(bytes, found)] == [large, small]
+    assert Path("/proc/self/maps").read_text().count(str(folder)) == 1
+    assert (cache.hits, cache.misses) == (0, 2)
+
+
 def test_what_was_not_used_for_longest_goes(folder):
     cache, fetch = RangeCache(folder, 10 * SIZE), Fetch()
     for number in range(30):

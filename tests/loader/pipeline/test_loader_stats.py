@@ -1,6 +1,7 @@
 """What a loader counts."""
 
 import threading
+import time
 
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 
@@ -21,6 +22,16 @@ def test_threads_add_to_the_same_sums():
 def test_nothing_was_counted():
     assert LoaderStats().report()["samples_per_second"] == 0.0
     assert LoaderStats().report()["hit_rate"] == 0.0
+
+
+def test_waiting_for_the_first_batch_is_in_the_seconds():
+    stats = LoaderStats()
+    stats.begin()
+    began = time.perf_counter()
+    time.sleep(0.05)
+    stats.add(wait_seconds=time.perf_counter() - began)
+    stats.begin()  # the next epoch
+    assert stats.report()["wait_seconds"] <= stats.report()["seconds"]
 
 
 def test_the_hit_rate():

@@ -99,6 +99,34 @@ def test_a_cache_serves_the_next_process(ds, road, tmp_path):
         assert loader.stats()["hit_rate"] == 1
 
 
+def test_later_epochs_read_a_cache_as_a_local_dataset(ds, road, tmp_path, monkeypatch):
+    """Its files are mapped: nothing is fetched together, held, or copied."""
+    with ds.loader(8, shuffle=True, cache=tmp_path / "cache") as loader:
+        first = assert_right(loader)
+        monkeypatch.setattr(RemoteRanges, "hold", None)
+        road.requests()
+        second = assert_right(loader)
+        assert not data_requests(road)
+        assert loader.stats()["hit_rate"] > 0.9
+    assert first != second
+
+
+def test_what_others_took_from_a_cache_is_fetched_again(ds, road, tmp_path):
+    folder = tmp_path / "cache"
+    with ds.loader(8, shuffle=True, cache=folder, memory="60KB") as loader:
+        assert_right(loader)
+        for one in (folder / "ranges").rglob("*"):
+            if one.is_file():
+                one.unlink()
+        road.requests()
+        assert_right(loader)
+        assert data_requests(road)
+        assert_right(loader)
+        road.requests()
+        assert_right(loader)
+        assert not data_requests(road), "it is in the cache again"
+
+
 def test_processes_read_a_store(ds):
     with ds.loader(25, shuffle=True, workers="processes") as loader:
         assert_right(loader)

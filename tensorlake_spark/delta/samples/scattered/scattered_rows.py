@@ -58,6 +58,12 @@ class ScatteredRows:
 
     # ------------------------------------------------------------------ payloads
 
+    @property
+    def _copies(self) -> bool:
+        """Whether payloads are copied: of what is in memory, a whole row group would stay for a few of its values."""
+        remote = self._stored.snapshot.remote
+        return remote is not None and not remote.is_mapped
+
     def payloads(self, leaf: LeafColumn, positions: Array) -> list[Any] | None:
         """Return payloads where they lie, None for nulls, in the order of `positions`.
 
@@ -68,6 +74,7 @@ class ScatteredRows:
         """
         numbers, rows = self._stored.locate(positions)
         out: list[Any] = [None] * len(positions)
+        copies = self._copies
         with reaching(self._stored.snapshot.storage):
             for number, here in _by_file(numbers):
                 some = rows[here]
@@ -85,8 +92,7 @@ class ScatteredRows:
                 for place, group, start, length in places:
                     if length >= 0:
                         value = regions[group][start : start + length]
-                        # Of what is remote a copy, or a whole row group would stay in memory for a few of its values.
-                        out[place] = bytes(value) if self._is_remote else value
+                        out[place] = bytes(value) if copies else value
         return out
 
     def places(self, leaf: LeafColumn, positions: Array) -> PayloadPlaces | None:
@@ -147,11 +153,11 @@ class ScatteredRows:
     def _regions(
         self, key: tuple[int, str], spans: PayloadSpans, groups: Array
     ) -> dict[int, memoryview]:
-        """Return the bytes of row groups by their numbers; of a local file they stay in use within `most`."""
+        """Return the bytes of row groups by their numbers; those that are mapped stay in use within `most`."""
         out = {group: spans.regions[group] for group in dict.fromkeys(groups.tolist())}
         new = {group: spans.region(group) for group, region in out.items() if region is None}
         found = {group: new[group] if region is None else region for group, region in out.items()}
-        if self._is_remote:  # what is remote is kept, and counted, where it is fetched
+        if self._copies:  # what is in memory is kept, and counted, where it is fetched
             return found
         with self._lock:
             if self._spans.get(key) is not spans:  # forgotten meanwhile
