@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -72,3 +74,35 @@ def _leaves(
         yield from _leaves(element, parts, depth + 1, True, f"{path}.list.")
     else:
         yield LeafColumn(parts, kind, depth, repeated, path)
+
+
+KEPT_BYTES = 64 << 20
+"""Bytes of columns of whole files that are kept."""
+
+
+class SmallColumns:
+    """Columns of whole files that were read last, 64 MiB of them at most."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[tuple[str, tuple[str, ...]], pa.Table] = OrderedDict()
+        self._nbytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, path: str, columns: tuple[str, ...]) -> pa.Table | None:
+        """Return columns of a file, None if they are not kept."""
+        with self._lock:
+            found = self._tables.get((path, columns))
+            if found is not None:
+                self._tables.move_to_end((path, columns))
+            return found
+
+    def keep(self, path: str, columns: tuple[str, ...], table: pa.Table) -> None:
+        """Keep columns of a file, and no longer those that nobody asked for."""
+        with self._lock:
+            if (path, columns) in self._tables:
+                return
+            self._tables[path, columns] = table
+            self._nbytes += table.nbytes
+            while self._nbytes > KEPT_BYTES:
+                _, gone = self._tables.popitem(last=False)
+                self._nbytes -= gone.nbytes

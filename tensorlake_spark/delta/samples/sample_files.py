@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
-from tensorlake_spark.delta.samples.sample_values import KEPT_BYTES, SampleFile, SmallColumns
+from tensorlake_spark.delta.samples.leaf_columns import KEPT_BYTES, LeafColumn, SmallColumns
+from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.threads import IO_THREADS, io_threads
 
 Array = np.ndarray[Any, Any]

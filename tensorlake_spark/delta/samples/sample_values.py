@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -21,7 +20,7 @@ from tensorlake_spark.delta.files.payload import (
     present_spans,
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, SmallColumns
 from tensorlake_spark.delta.store.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.payload_lengths import PREFIX, ends_of, unpacked_lengths
 from tensorlake_spark.delta.store.ranges import Part, PartFile, joined
@@ -35,38 +34,6 @@ _GAP = 64 << 10  # bytes that are read and not needed rather than asking twice
 _WALKED = 1 << 20  # bytes a value: where values are larger, they are not read to find them
 _FEW = 4  # a row group is read as a whole where fewer times as many bytes are wanted of it
 _MOST_FEW = 64  # payloads that are read one by one
-
-
-KEPT_BYTES = 64 << 20
-"""Bytes of columns of whole files that are kept."""
-
-
-class SmallColumns:
-    """Columns of whole files that were read last, 64 MiB of them at most."""
-
-    def __init__(self) -> None:
-        self._tables: OrderedDict[tuple[str, tuple[str, ...]], pa.Table] = OrderedDict()
-        self._nbytes = 0
-        self._lock = threading.Lock()
-
-    def get(self, path: str, columns: tuple[str, ...]) -> pa.Table | None:
-        """Return columns of a file, None if they are not kept."""
-        with self._lock:
-            found = self._tables.get((path, columns))
-            if found is not None:
-                self._tables.move_to_end((path, columns))
-            return found
-
-    def keep(self, path: str, columns: tuple[str, ...], table: pa.Table) -> None:
-        """Keep columns of a file, and no longer those that nobody asked for."""
-        with self._lock:
-            if (path, columns) in self._tables:
-                return
-            self._tables[path, columns] = table
-            self._nbytes += table.nbytes
-            while self._nbytes > KEPT_BYTES:
-                _, gone = self._tables.popitem(last=False)
-                self._nbytes -= gone.nbytes
 
 
 class SampleFile:
@@ -104,9 +71,8 @@ class SampleFile:
     def metadata(self) -> pq.FileMetaData:
         """The footer."""
         if self._metadata is None:
-            with (
-                self._reading
-            ):  # of this file: a cached_property of Python 3.11 has one lock for the footers of all
+            # A lock of this file: a cached_property of Python 3.11 has one lock for the footers of all files.
+            with self._reading:
                 if self._metadata is None:
                     self._metadata = self._read_metadata()
         return self._metadata

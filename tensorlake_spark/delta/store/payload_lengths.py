@@ -26,9 +26,9 @@ NULL = 0xFFFFFFFF
 PREFIX = 4
 """Bytes before each value, with its length."""
 
-_HEAD = (
-    128  # bytes that the header of a page and the levels of values that are all there have at most
-)
+_HEAD = 128
+"""Bytes that the header of a page, and the levels of values that are all there, have at most."""
+
 _FORM = np.dtype("<u4")
 
 

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 from stored_rows import SCHEMA, everything, put, rows, same
 
-from tensorlake_spark.delta.samples import sample_files, sample_values
-from tensorlake_spark.delta.samples.sample_values import SmallColumns
+from tensorlake_spark.delta.samples import leaf_columns, sample_files
+from tensorlake_spark.delta.samples.leaf_columns import SmallColumns
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import Storage
@@ -31,7 +31,7 @@ def test_few_files_are_kept(stored, monkeypatch):
 
 
 def test_small_columns_are_kept_up_to_a_bound(monkeypatch):
-    monkeypatch.setattr(sample_values, "KEPT_BYTES", 100)
+    monkeypatch.setattr(leaf_columns, "KEPT_BYTES", 100)
     small = SmallColumns()
     one = pa.table({"x": np.arange(6)})  # 48 bytes
     small.keep("a", ("x",), one)
