@@ -102,8 +102,9 @@ def last(session: SparkSession, fold: Fold[Any], shares: Sequence[Share]) -> Fou
     if not shares:
         return None, Totals()
     with plain_errors():
-        (row,) = tree(session, fold, shares).collect()
-    return unpacked(row.partial)
+        # Not collect(), which makes text of bytes in the JVM of the driver, and bytes of text here.
+        rows = tree(session, fold, shares).toArrow()
+    return unpacked(rows.column("partial")[0].as_buffer())
 
 
 def tree(session: SparkSession, fold: Fold[Any], shares: Sequence[Share]) -> DataFrame:
