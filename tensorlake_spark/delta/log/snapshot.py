@@ -8,7 +8,6 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -174,7 +173,7 @@ class Snapshot:
                     lambda: DeltaTable(storage.uri, storage_options=options), storage.uri in _met
                 )
             except DeltaTableNotFound as error:
-                _check_folders(storage)
+                requirements.check_folders(storage)
                 raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
             except DeltaError as error:
                 if storage.is_local and os.path.isfile(storage.uri):
@@ -441,15 +440,3 @@ class Snapshot:
         """Return the deletion vectors of some data files as the log has them; files without one are left out."""
         marked = [path for path in paths if path in self.deletions]
         return vectors_of(self.storage, self.version, marked) if marked else {}
-
-
-def _check_folders(storage: Storage) -> None:
-    """Raise FormatError if a local table would lie below a file, where no folder can be made."""
-    if not storage.is_local:
-        return
-    for above in Path(storage.uri).parents:
-        if above.is_file():
-            raise FormatError(
-                f"no table can lie at {storage.uri}, because {above} is a file and not a folder; give a path "
-                "below a folder"
-            )
