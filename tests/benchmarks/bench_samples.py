@@ -26,7 +26,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import sample_media
 import sample_report
 from harness import (
-    load_packages,
     machine,
     peak,
     positive,
@@ -35,7 +34,7 @@ from harness import (
     tell,
     versions,
 )
-from sample_engines import STORES, Store, changed_bytes, chosen, files_of, touch
+from sample_engines import STORES, Store, changed_bytes, chosen, files_of, rehearse, touch
 
 SCRIPT = Path(__file__)
 MEASURES = ("write", "one", "scan", "labels", "update")
@@ -152,20 +151,6 @@ def update(store: Store, media: sample_media.Media) -> dict[str, float]:
     if not np.array_equal(store.labels(reader), wanted):  # type: ignore[misc]
         raise AssertionError("other labels after the update")
     return {"update": seconds, "update_cpu": cpu, "update_share": nbytes / media.nbytes}
-
-
-def rehearse(name: str, media: sample_media.Media) -> None:
-    """Write a few samples elsewhere and read them, so that every module is imported before a clock starts."""
-    load_packages(STORES[name].module)
-    with tempfile.TemporaryDirectory() as folder:
-        store = STORES[name](f"{folder}/few")
-        store.write(sample_media.Media(media.images[:9], media.labels[:9]))
-        handle = store.open()
-        for _ in store.scan(handle):
-            pass
-        for act, given in ((store.one, [3]), (store.labels, [])):
-            if act is not None:
-                act(handle, *given)
 
 
 def child(name: str, measure: str, place: str, source: str) -> dict[str, float]:

@@ -7,6 +7,7 @@ What a peer has no way to do is None in its class, and a dash in the table.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from harness import load_packages
 from sample_media import Media, names
 
 Piece = pa.Array | list[bytes]
@@ -444,3 +446,17 @@ def chosen(text: str) -> Sequence[str]:
     if unknown:
         raise ValueError(f"no store {', '.join(unknown)}; there are {', '.join(STORES)}")
     return wanted
+
+
+def rehearse(name: str, media: Media) -> None:
+    """Write a few samples elsewhere and read them, so that every module is imported before a clock starts."""
+    load_packages(STORES[name].module)
+    with tempfile.TemporaryDirectory() as folder:
+        store = STORES[name](f"{folder}/few")
+        store.write(Media(media.images[:9], media.labels[:9]))
+        handle = store.open()
+        for _ in store.scan(handle):
+            pass
+        for act, given in ((store.one, [3]), (store.labels, [])):
+            if act is not None:
+                act(handle, *given)

@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))  # the 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import sample_media
-from harness import load_packages, start_child, tell
+from harness import start_child, tell
 from s3_road import S3Road, requests, round_trips
 from s3server import IDENTITY, REGION, SECRET, S3Server
-from sample_engines import STORES
+from sample_engines import STORES, rehearse
 
 BUCKET = "bucket"
 DELAY_S = 0.02
@@ -38,7 +38,7 @@ def child(name: str, act: str, endpoint: str, source: str) -> dict[str, Any]:
     """Write a store, or read of it: opened and one sample, another one, all labels."""
     store = STORES[name](f"s3://{BUCKET}/{name.replace(' ', '-')}", options_of(endpoint))
     media = sample_media.load(Path(source))
-    load_packages(store.module)
+    rehearse(name, media)
     if act == "write":
         store.write(media)
         return {}

@@ -14,7 +14,7 @@ from tensorlake_spark.audit.byte_search import byte_arrays, payload_columns
 from tensorlake_spark.delta.files.footer import reading
 from tensorlake_spark.delta.files.footer_checksum import read_footer
 from tensorlake_spark.delta.log.requirements import SID
-from tensorlake_spark.delta.samples.sample_values import without_views
+from tensorlake_spark.delta.samples.leaf_columns import without_views
 from tensorlake_spark.delta.store.storage import Storage
 
 Array = np.ndarray[Any, Any]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from deltalake import DeltaTable, Schema
 from deltalake.schema import PrimitiveType
 
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import FormatError, UnsupportedFeatureError
 from tensorlake_spark.rows.row import SCHEMA
 
@@ -166,3 +168,15 @@ def _rules(kind: str, schema: Schema, properties: Mapping[str, str]) -> list[str
         if not _COMPUTED.isdisjoint(field.metadata):
             found.append(f"a column {field.name!r} with an expression")
     return found
+
+
+def check_folders(storage: Storage) -> None:
+    """Raise FormatError if a local table would lie below a file, where no folder can be made."""
+    if not storage.is_local:
+        return
+    for above in Path(storage.uri).parents:
+        if above.is_file():
+            raise FormatError(
+                f"no table can lie at {storage.uri}, because {above} is a file and not a folder; give a path "
+                "below a folder"
+            )

@@ -26,7 +26,7 @@ from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.time_travel import as_number, as_time, travel
 from tensorlake_spark.delta.store.mapped_files import MappedFiles
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
-from tensorlake_spark.delta.store.storage import Storage, check_folders, listed, reaching
+from tensorlake_spark.delta.store.storage import Storage, listed, reaching
 from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
@@ -173,7 +173,7 @@ class Snapshot:
                     lambda: DeltaTable(storage.uri, storage_options=options), storage.uri in _met
                 )
             except DeltaTableNotFound as error:
-                check_folders(storage)
+                requirements.check_folders(storage)
                 raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
             except DeltaError as error:
                 if storage.is_local and os.path.isfile(storage.uri):

@@ -21,8 +21,7 @@ from tensorlake_spark.delta.files.inspection import (
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.bounds import Bounds, leaf_of
-from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
-from tensorlake_spark.delta.samples.sample_values import without_views
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns, without_views
 from tensorlake_spark.errors import CorruptDataError
 
 _CUT = dt.timedelta(milliseconds=1)  # Delta cuts times of statistics to milliseconds

@@ -20,7 +20,7 @@ from tensorlake_spark.delta.files.payload import (
     present_spans,
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, SmallColumns
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, SmallColumns, without_views
 from tensorlake_spark.delta.store.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.payload_lengths import PREFIX, ends_of, unpacked_lengths
 from tensorlake_spark.delta.store.ranges import Part, PartFile, joined
@@ -426,21 +426,3 @@ class SampleFile:
         with self._lock:
             self._spans[group, leaf.path] = found
         return found
-
-
-def without_views(table: pa.Table) -> pa.Table:
-    """Return a table with plain strings and binaries, also inside: files of deltalake ask for views of them."""
-    schema = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
-    return table if schema.equals(table.schema) else table.cast(schema)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_binary_view(kind):
-        return pa.binary()
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
-    return kind

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -39,7 +38,6 @@ from tensorlake_spark.delta.store.store_options import (
 )
 from tensorlake_spark.delta.store.timeouts import Timeouts
 from tensorlake_spark.errors import (
-    FormatError,
     InvalidOptionError,
     StorageError,
     TensorLakeError,
@@ -242,18 +240,6 @@ def _modified(path: str) -> int | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
-
-
-def check_folders(storage: Storage) -> None:
-    """Raise FormatError if a local table would lie below a file, where no folder can be made."""
-    if not storage.is_local:
-        return
-    for above in Path(storage.uri).parents:
-        if above.is_file():
-            raise FormatError(
-                f"no table can lie at {storage.uri}, because {above} is a file and not a folder; give a path "
-                "below a folder"
-            )
 
 
 def open_here(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:

@@ -1,4 +1,4 @@
-"""Who rewrites samples: threads in the order of the tasks, and files with a mark that go when an error leaves."""
+"""Who does the tasks: threads, in the order of the tasks, and what is left of those that fail."""
 
 import threading
 from pathlib import Path
@@ -6,57 +6,52 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import tensorlake_spark as tl
-from tensorlake_spark.datasets.changes import workers
-from tensorlake_spark.delta.log.requirements import SID
+from tensorlake_spark.datasets.changes.workers import marked_files, run_of, share_bytes
 from tensorlake_spark.delta.samples.sample_writer import SampleWriter
+from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import InvalidOptionError
 
-SCHEMA = pa.schema({SID: pa.int64(), "n": pa.int64()})
+
+@pytest.mark.parametrize("workers", [0, 1025, -1, 1.5, True, "4"])
+def test_what_is_neither_a_number_nor_a_session_is_refused(workers):
+    with pytest.raises(InvalidOptionError, match=r"is neither a number of threads from 1 to 1024"):
+        run_of(workers)
 
 
-def test_results_come_in_the_order_of_the_tasks():
-    first_waits = threading.Event()
+def test_threads_do_tasks_at_the_same_time_and_give_results_in_order():
+    together = threading.Barrier(3, timeout=30)
 
     def work(task):
-        if task == 0:
-            assert first_waits.wait(60)
-        else:
-            first_waits.set()
-        return task * task
+        together.wait()  # passes only if three are at work
+        return -task
 
-    assert [*workers.run_of(2)(work, [0, 1, 2])] == [(0, 0), (1, 1), (2, 4)]
+    assert [*run_of(3)(work, [5, 2, 9])] == [(5, -5), (2, -2), (9, -9)]
 
 
-def test_an_error_of_a_task_is_the_callers():
+def test_an_error_of_a_task_is_raised():
     def work(task):
-        raise tl.CorruptDataError(f"task {task}")
+        raise ValueError(f"task {task}")
 
-    with pytest.raises(tl.CorruptDataError, match="task 7"):
-        [*workers.run_of(1)(work, [7, 8])]
-
-
-@pytest.mark.parametrize("count", [0, -1, 1025, "two", 2.0, True])
-def test_what_is_neither_a_number_of_threads_nor_a_session_is_refused(count):
-    with pytest.raises(ValueError, match=r"workers=.* is neither a number of threads"):
-        workers.run_of(count)
+    with pytest.raises(ValueError, match="task 1"):
+        [*run_of(2)(work, [1, 2])]
 
 
-@pytest.mark.parametrize("nbytes", [0, 1 << 20, 1 << 30, 1 << 40])
-@pytest.mark.parametrize("count", [None, 1, 64])
-def test_a_share_is_neither_tiny_nor_all_there_is(nbytes, count):
-    assert 8 << 20 <= workers.share_bytes(nbytes, count) <= 128 << 20
+def test_shares_are_not_small_and_each_worker_gets_several():
+    assert share_bytes(100 << 20, 2) == 25 << 20
+    assert share_bytes(1 << 20, 2) == 8 << 20
+    assert share_bytes(1 << 40, 2) == 128 << 20
+    assert share_bytes(64 << 20, None) <= 16 << 20
 
 
-def test_marked_files_go_when_an_error_leaves(tmp_path):
-    ds = tl.dataset(tmp_path / "ds", {"n": "int64"})
-    ds.append({"n": 1})
-    storage = Storage(ds.uri)
-    before = {*Path(ds.uri).rglob("*.parquet")}
-    with pytest.raises(KeyError), workers.marked_files(storage, [], "mark-of-a-job-"):
-        with SampleWriter(storage, SCHEMA, mark="mark-of-a-job-") as writer:
-            writer.add(pa.table({SID: [1], "n": [2]}, schema=SCHEMA))
-            assert writer.finish()
-        assert {*Path(ds.uri).rglob("*.parquet")} > before
-        raise KeyError
-    assert {*Path(ds.uri).rglob("*.parquet")} == before
+def test_files_with_the_mark_go_when_an_error_leaves(tmp_path):
+    storage, rows = Storage(str(tmp_path / "ds")), pa.table({"sid": pa.array([0, 1], pa.int64())})
+    create_samples_table(storage, rows.schema)
+    with pytest.raises(KeyError), marked_files(storage, [], "abc-"):
+        for mark in ("abc-", "xyz-"):
+            with SampleWriter(storage, rows.schema, mark=mark) as writer:
+                writer.add(rows)
+                writer.finish()
+        raise KeyError("stopped")
+    (left,) = Path(storage.uri).glob("*.parquet")
+    assert left.name.startswith("samples-xyz-")
