@@ -1,19 +1,16 @@
 """The loops, run by Python here, and compiled in a process of its own; and that operations take them."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import element_law
 import numpy as np
 import pytest
+from loop_taking import check_compiled, take_loops
 from places import ROOT
 from reduced import check_canonical
 
 import tensorlake_spark as tl
-from tensorlake_spark import kernel_switch
-from tensorlake_spark.ops import element_loops, loop_choice
+from tensorlake_spark.ops import element_loops
 from tensorlake_spark.ops.reducing import groups
 
 LAW = Path(ROOT, "tests", "support", "element_law.py")
@@ -34,30 +31,14 @@ def test_loops_give_what_numpy_gives(char, monkeypatch):
 
 @pytest.mark.parametrize("chars", ["d", pytest.param(element_law.DTYPES, marks=pytest.mark.soak)])
 def test_compiled_loops_give_what_numpy_gives(chars):
-    done = subprocess.run(
-        [sys.executable, LAW, chars], capture_output=True, text=True, check=False,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "0", "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.split("\n")[:-1] == [f"{char}: through the compiled loops" for char in chars]
+    check_compiled(LAW, chars)
 
 
 @pytest.fixture
 def taken(monkeypatch):
     """Have operations take the loops, as with numba, for whatever is small; returns which ones they took."""
-    found = set()
-    monkeypatch.setenv(kernel_switch.SWITCH, "fast")
-    monkeypatch.setattr(kernel_switch, "installed", lambda: True)
-    monkeypatch.setattr(kernel_switch, "_off", False)
-    monkeypatch.setattr(kernel_switch, "_ready", set())
-    monkeypatch.setattr(loop_choice, "_SHORT", 0)
     monkeypatch.setattr(groups, "_MANY", 0)
-    for name in ("total", "run_sums", "add", "take_finite"):
-        loop = getattr(element_loops, name)
-        monkeypatch.setattr(
-            element_loops, name, lambda *a, loop=loop, name=name: (found.add(name), loop(*a))[1]
-        )
-    return found
+    return take_loops(monkeypatch, element_loops, ("total", "run_sums", "add", "take_finite"))
 
 
 def some(shape, dtype, seed):

@@ -1,18 +1,14 @@
 """The loops, run by Python here, and compiled in a process of its own; and that operations take them."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sparse_law
+from loop_taking import check_compiled, take_loops
 from operands import array, check, sparse
 from places import ROOT
 
-from tensorlake_spark import kernel_switch
-from tensorlake_spark.ops import loop_choice
 from tensorlake_spark.ops.products import blas
 from tensorlake_spark.ops.products import numpy_products as products
 from tensorlake_spark.ops.products import product_loops as sparse_loops
@@ -34,29 +30,13 @@ def test_loops_give_what_scipy_gives(char):
 
 @pytest.mark.parametrize("chars", ["d", pytest.param(sparse_law.DTYPES, marks=pytest.mark.soak)])
 def test_compiled_loops_give_what_scipy_gives(chars):
-    done = subprocess.run(
-        [sys.executable, LAW, chars], capture_output=True, text=True, check=False,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "0", "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.split("\n")[:-1] == [f"{char}: through the compiled loops" for char in chars]
+    check_compiled(LAW, chars)
 
 
 @pytest.fixture
 def taken(monkeypatch):
     """Have operations take the loops, as with numba, for whatever is small; returns which ones they took."""
-    found = set()
-    monkeypatch.setenv(kernel_switch.SWITCH, "fast")
-    monkeypatch.setattr(kernel_switch, "installed", lambda: True)
-    monkeypatch.setattr(kernel_switch, "_off", False)
-    monkeypatch.setattr(kernel_switch, "_ready", set())
-    monkeypatch.setattr(loop_choice, "_SHORT", 0)
-    for name in ("spmm", "fibres", "solve", "matches"):
-        loop = getattr(sparse_loops, name)
-        monkeypatch.setattr(
-            sparse_loops, name, lambda *a, loop=loop, name=name: (found.add(name), loop(*a))[1]
-        )
-    return found
+    return take_loops(monkeypatch, sparse_loops, ("spmm", "fibres", "solve", "matches"))
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "i8", "f4", "f8", "c16"])
