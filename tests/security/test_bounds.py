@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import time
 import zipfile
 
 import h5py
@@ -111,11 +110,10 @@ def test_a_line_of_elements_has_an_end(tmp_path, monkeypatch):
 
 
 def test_blanks_are_looked_at_once(tmp_path):
-    path = packed(tmp_path / "x.mtx.gz", HEAD + b"2 2 1\n" + b" " * (1 << 16) + b"x\n")
-    start = time.process_time()
+    path = packed(tmp_path / "x.mtx.gz", HEAD + b"2 2 1\n" + b" " * (1 << 20) + b"x\n")
+    # Looked at again from every one of them, they would take hours.
     with pytest.raises(tl.InvalidTensorError, match="is not an element of the matrix"):
         whole(path)
-    assert time.process_time() - start < 1
 
 
 @BOTH
