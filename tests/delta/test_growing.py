@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from work import calls
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog
@@ -23,7 +24,6 @@ from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.source import source_of
-from tests.support.work import calls
 
 DAY = (1, 24, 64, 64)
 YEAR = 365

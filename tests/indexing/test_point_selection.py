@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from work import calls, peak_bytes
 
 from tensorlake_spark.errors import InvalidKeyError
 from tensorlake_spark.indexing import PointSelection
-from tests.support.work import calls, peak_bytes
 
 
 @st.composite

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from work import calls
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import payload
 from tensorlake_spark.layouts.coding.decompression import content_size, inflate, inflate_many
-from tests.support.work import calls
 
 DEEP = "[" * 100_000 + "]" * 100_000
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
+from work import calls
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError
 from tensorlake_spark.query.language import parsing
@@ -11,7 +12,6 @@ from tensorlake_spark.query.language.clauses import ARRANGE
 from tensorlake_spark.query.language.dialect import TensorDialect
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.user_functions import register_function, unregister_function
-from tests.support.work import calls
 
 FIGURE_4 = """SELECT
   images[100:500, 100:500, 0:2] AS crop,

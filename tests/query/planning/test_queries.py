@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 import pytest
+from work import calls
 
 import tensorlake_spark as tl
 from tensorlake_spark.query.planning.queries import plan_query
-from tests.support.work import calls
 
 T = pa.table({"a": [3, 1, 2], "b": ["x", "y", "z"]})
 
