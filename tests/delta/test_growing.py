@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from work import calls
+from work import calls, peak_bytes
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog
@@ -18,6 +18,7 @@ from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.actions import all_transactions
 from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.log.creation import create_table
+from tensorlake_spark.delta.log.local_commit import put_commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.layouts import layout_of
@@ -167,6 +168,32 @@ def ask(path, name, place):
 
 def opened(found):
     return {name: found[name][1] for name in ("plan", "list", "catalog")}
+
+
+def writes_into(path, count):
+    """What a write into a table of so many tensors calls, and the bytes by which the next version is known."""
+    many_files(path, count, own=True)
+    storage, lake = Storage(str(path)), tl.open(path)
+    commit(storage, Change({f"t/{i:05}": None for i in range(count)}, []))
+    lake.write("warm", np.ones(3))
+    called = [calls(lambda k=k: lake.write(f"u/{k}", np.ones(3))) for k in range(9)]
+    held = []
+    for k in range(9):  # commits of others, which this process reads on
+        version = Snapshot.newest(storage).version + 1
+        said = {"path": f"{k}.parquet", "size": 9, "stats": json.dumps({"minValues": {"id": "v"}})}
+        txn = {"appId": f"tensor/v/{k}", "version": 1}
+        put_commit(storage, version, [{"add": said}, {"txn": txn}])
+        held.append(peak_bytes(lambda: Snapshot.newest(storage)))
+        assert Snapshot.newest(storage).version == version
+    return np.median(called), np.median(held)
+
+
+@pytest.mark.local_disk
+def test_a_write_costs_the_same_however_many_tensors_there_are(tmp_path):
+    few_calls, few_bytes = writes_into(tmp_path / "few", 300)
+    many_calls, many_bytes = writes_into(tmp_path / "many", 1200)
+    assert many_calls <= 1.05 * few_calls
+    assert many_bytes <= few_bytes + (8 << 10), "one array of all files has 9.6 KB more"
 
 
 def test_hundreds_of_tensors_of_one_commit(tmp_path):

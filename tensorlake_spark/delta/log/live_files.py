@@ -6,9 +6,10 @@ import json
 import threading
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import islice
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -97,13 +98,101 @@ class IdIndex:
         self._count += len(first)
 
 
+class Paths(Sequence[str]):
+    """The paths of a version's files: the first `count` of a list to which later versions add theirs.
+
+    Examples
+    --------
+    >>> paths = Paths(["a", "b", "c"], 2)
+    >>> paths[-1], paths[:1], paths == ["a", "b"]
+    ('b', ['a'], True)
+    """
+
+    __slots__ = ("_all", "_count")
+
+    def __init__(self, paths: list[str], count: int) -> None:
+        self._all, self._count = paths, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return islice(self._all, self._count)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self._all[k] for k in range(self._count)[place]]
+        return self._all[range(self._count)[place]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Paths, list)) and [*self] == [*other]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr([*self])
+
+
+class SharedFiles:
+    """What the log says of files, in arrays with room at their end: versions that only add files share them.
+
+    So a version costs what it adds, not what the table has.
+
+    Parameters
+    ----------
+    files : Files
+        The files of the first version.
+    """
+
+    __slots__ = ("_arrays", "_count", "_lock", "_paths", "_places")
+
+    def __init__(self, files: Files) -> None:
+        self._count = len(files.path)
+        self._paths = [*files.path]
+        self._places = {path: place for place, path in enumerate(files.path)}
+        self._arrays: dict[str, Array] = {name: getattr(files, name) for name in ARRAYS}
+        self._lock = threading.Lock()
+
+    def has_any(self, paths: Iterable[str], count: int) -> bool:
+        """Return whether one of these paths is among the first `count`."""
+        return any(self._places.get(path, count) < count for path in paths)
+
+    def add(self, count: int, more: Files) -> tuple[Paths, dict[str, Array]] | None:
+        """Put more files behind the first `count`, and return the paths and arrays of all of them.
+
+        Returns
+        -------
+        (Paths, dict of str to array), or None
+            None if another version has put its files there.
+        """
+        with self._lock:
+            if self._count != count:
+                return None
+            total = count + len(more.path)
+            for name, array in self._arrays.items():
+                if len(array) < total:
+                    roomy = np.empty((total + total // 2, *array.shape[1:]), array.dtype)
+                    roomy[:count] = array[:count]
+                    self._arrays[name] = array = roomy
+                array[count:total] = getattr(more, name)
+            self._paths += more.path
+            for place, path in enumerate(more.path, count):
+                self._places.setdefault(path, place)
+            self._count = total
+            return Paths(self._paths, total), {n: a[:total] for n, a in self._arrays.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Files:
     """The live data files of a version, one entry of every array for each.
 
     Attributes
     ----------
-    path : list of str
+    path : sequence of str
         Path in the table.
     size, rows : int64 arrays
         Bytes of the file, and its rows (-1 where the log does not say).
@@ -115,7 +204,7 @@ class Files:
         Least lower and greatest upper corner of the rows' boxes.
     """
 
-    path: list[str]
+    path: Sequence[str]
     size: Array
     rows: Array
     first_id: Array
@@ -126,6 +215,7 @@ class Files:
     lo: Array
     hi: Array
     _index: IdIndex = field(default_factory=IdIndex, compare=False, repr=False)
+    _shared: SharedFiles | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, actions: pa.Table | dict[str, list[Any]], uri: str) -> Files:
@@ -158,7 +248,7 @@ class Files:
         )
 
     def grown(self, added: list[dict[str, Any]], removed: set[str], uri: str) -> Files:
-        """Return the files after a commit.
+        """Return the files after a commit, which share arrays with these if none of these is removed.
 
         Parameters
         ----------
@@ -171,11 +261,24 @@ class Files:
         """
         gone = removed | {action["path"] for action in added}
         kept = self
-        if not gone.isdisjoint(self.path):  # statistics that are computed anew add a file again
+        if self._has_any(gone):  # statistics that are computed anew add a file again
             kept = self.chosen([name not in gone for name in self.path])
-        new = Files.of(_actions(added), uri)
-        index = kept._index.later(len(kept.path), new.first_id, new.last_id)
-        return replace(kept.joined(new), _index=index)
+        return kept._followed(Files.of(_actions(added), uri))
+
+    def _has_any(self, paths: set[str]) -> bool:
+        if self._shared is None:
+            return not paths.isdisjoint(self.path)
+        return self._shared.has_any(paths, len(self.path))
+
+    def _followed(self, new: Files) -> Files:
+        count, shared = len(self.path), self._shared
+        found = None if shared is None else shared.add(count, new)
+        while found is None:
+            shared = SharedFiles(self)
+            found = shared.add(count, new)
+        path, arrays = found
+        index = self._index.later(count, new.first_id, new.last_id)
+        return Files(path, **arrays, _index=index, _shared=shared)
 
     def chosen(self, mask: Array | list[bool]) -> Files:
         """Return some of the files."""
@@ -226,7 +329,7 @@ class Files:
         return lo, hi
 
 
-ARRAYS = [one.name for one in fields(Files) if one.name not in ("path", "_index")]
+ARRAYS = [one.name for one in fields(Files) if one.name not in ("path", "_index", "_shared")]
 """Names of the arrays of `Files`."""
 
 

@@ -94,6 +94,47 @@ class Head:
         )
 
 
+class Transactions:
+    """The last number of every application transaction.
+
+    The transactions of a later version share most of theirs with those of the version before it: what came lately is
+    kept apart, and is put with the rest only now and then.
+
+    Parameters
+    ----------
+    numbers : dict of str to int
+        The numbers.
+
+    Examples
+    --------
+    >>> first = Transactions({"tensor/x": 1})
+    >>> later = first.followed({"tensor/x": 2, "tensor/y": 1})
+    >>> first.get("tensor/x"), later.get("tensor/x"), later.get("tensor/z")
+    (1, 2, None)
+    """
+
+    __slots__ = ("_late", "_numbers")
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self._numbers = numbers
+        self._late: dict[str, int] = {}
+
+    def get(self, app_id: str) -> int | None:
+        """Return the last number of an application, None before the first."""
+        found = self._late.get(app_id)
+        return self._numbers.get(app_id) if found is None else found
+
+    def followed(self, numbers: dict[str, int]) -> Transactions:
+        """Return the transactions after a commit that has these."""
+        late = self._late | numbers
+        # Each commit copies the late ones, and one commit in so many copies all: the square root makes both small.
+        if len(late) ** 2 > len(self._numbers):
+            return Transactions(self._numbers | late)
+        out = Transactions(self._numbers)
+        out._late = late
+        return out
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Replayed:
     """A version of a local table that is known by its commits.
@@ -106,7 +147,7 @@ class Replayed:
         The version.
     files : Files
         Its live files.
-    transactions : dict of str to int
+    transactions : Transactions
         The last number of every application transaction.
     mark : int
         The `commit_mark` of the version: of a table that was made anew it is another one.
@@ -115,7 +156,7 @@ class Replayed:
     table: DeltaTable | Head
     version: int
     files: Files
-    transactions: dict[str, int]
+    transactions: Transactions
     mark: int
 
 
@@ -189,7 +230,7 @@ def _replay_first(storage: Storage, last: int) -> Replayed | None:
             live[action["path"]] = action
         transactions |= change.transactions
     files = _NO_FILES.grown([*live.values()], set(), storage.uri)
-    return Replayed(head, last, files, transactions, mark)
+    return Replayed(head, last, files, Transactions(transactions), mark)
 
 
 def replay(storage: Storage, known: Replayed) -> Replayed | None:
@@ -200,7 +241,7 @@ def replay(storage: Storage, known: Replayed) -> Replayed | None:
     """
     if commit_mark(storage, known.version) != known.mark:
         return None
-    files, transactions = known.files, dict(known.transactions)
+    files, transactions = known.files, known.transactions
     version, mark = known.version, known.mark
     while (found := _read(storage, version + 1)) is not None:
         # Who writes a commit in its place, such as a copy of a table, may not be done with it.
@@ -216,7 +257,7 @@ def replay(storage: Storage, known: Replayed) -> Replayed | None:
             OverflowError,
         ):  # statistics of another kind than ours
             return None
-        transactions |= change.transactions
+        transactions = transactions.followed(change.transactions)
         version, mark = version + 1, found[0]
     if _last_checkpoint(storage) > version:  # a commit is missing, and this is not the newest
         return None

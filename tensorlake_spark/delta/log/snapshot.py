@@ -21,7 +21,13 @@ from tensorlake_spark.delta.log.actions import all_transactions, commit_name
 from tensorlake_spark.delta.log.deletion_vectors import kept_rows, vectors_of
 from tensorlake_spark.delta.log.live_files import LEAST, Array, Files, numbers, statistics_of
 from tensorlake_spark.delta.log.remote_log import Mirror, bring, mark_of
-from tensorlake_spark.delta.log.replay import Replayed, commit_mark, replay, replay_all
+from tensorlake_spark.delta.log.replay import (
+    Replayed,
+    Transactions,
+    commit_mark,
+    replay,
+    replay_all,
+)
 from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.time_travel import as_number, as_time, travel
 from tensorlake_spark.delta.store.mapped_files import MappedFiles
@@ -240,7 +246,7 @@ class Snapshot:
             transactions = all_transactions(self.storage, self.version)
             if mark is not None and transactions is not None:
                 self._as_replayed = Replayed(
-                    self._log, self.version, self.files, transactions, mark
+                    self._log, self.version, self.files, Transactions(transactions), mark
                 )
         return self._as_replayed
 
@@ -354,7 +360,7 @@ class Snapshot:
 
     def transactions(self, app_ids: Sequence[str]) -> dict[str, int | None]:
         """Return `transaction` of several applications; of many by reading the log only once."""
-        found = None
+        found: Transactions | dict[str, int] | None = None
         if isinstance(self._opened, Replayed):
             found = self._opened.transactions
         elif len(app_ids) > _MANY_APPS and "v2Checkpoint" not in self.reader_features:

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from deltalake import DeltaTable, TableFeatures
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.actions import LAST_CHECKPOINT, LOG, commit_name
 from tensorlake_spark.delta.log.live_files import ARRAYS
-from tensorlake_spark.delta.log.replay import Head, Replayed, commit_mark, replay_all
+from tensorlake_spark.delta.log.replay import Head, Replayed, Transactions, commit_mark, replay_all
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -256,3 +258,18 @@ def test_what_is_no_table_is_left_to_deltalake(tmp_path):
     assert replay_all(Storage(str(tmp_path))) is None
     Path(tmp_path, commit_name(0)).write_text('{"protocol": [], "metaData": null}')
     assert replay_all(Storage(str(tmp_path))) is None
+
+
+APPS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 99), max_size=3)
+
+
+@given(APPS, st.lists(st.tuples(st.integers(0, 9), APPS), max_size=12))
+def test_transactions_of_a_version_are_those_of_the_one_before_and_its_own(first, steps):
+    versions = [(Transactions(first), first)]
+    for place, more in steps:
+        known, said = versions[place % len(versions)]
+        versions.append((known.followed(more), said | more))
+    for known, said in versions:
+        assert {app: known.get(app) for app in "abcdefgh"} == {
+            app: said.get(app) for app in "abcdefgh"
+        }
