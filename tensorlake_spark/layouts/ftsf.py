@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import AnySelection, Box
+from tensorlake_spark.layouts import result_memory
 from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.coding.chain import KNOWN, parted
 from tensorlake_spark.layouts.coding.codec_choice import choose_codec, smallest_codec
@@ -140,7 +141,7 @@ class Ftsf(Layout):
     def new_result(self, spec: TensorSpec, selection: AnySelection, full: bool) -> Array:
         shape = selection.storage_shape
         if full:
-            return np.empty(shape, spec.dtype)
+            return result_memory.empty(shape, spec.dtype)
         if not any(spec.fill):
             return np.zeros(shape, spec.dtype)
         return np.full(shape, spec.fill_value)

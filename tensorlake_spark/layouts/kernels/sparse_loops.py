@@ -16,6 +16,9 @@ Array = np.ndarray[Any, Any]
 DESCENDS, LEAVES, OUTSIDE = 1, 2, 4
 """What is wrong with offsets: they do not ascend, are none of their block, or lie outside of their box."""
 
+SLICED = 8
+"""So many keys of one plane are worth vectors."""
+
 
 @compiled_loop
 def _offsets(flat: Array, begin: int, width: int, word: int, out: Array) -> int:
@@ -181,15 +184,17 @@ def _add(some: Array, shift: int, mask: int, base: int, step: int, stride: int, 
 def unravel(keys: Array, shape: Array, out: Array, first: int) -> None:
     """Write the coordinates of keys in C order from place `first` on; quick where they ascend.
 
-    There are at least two axes, the last two with fewer than 2**52 cells.
+    There are at least two axes, the last two with fewer than 2**52 cells. Keys of one plane of these two are taken
+    together, without a branch, so that vectors do the work.
     """
     axes = shape.size
-    lines, length = shape[axes - 2], shape[axes - 1]
-    plane, inverse = lines * length, 1.0 / length
+    lines, columns = out[axes - 2, first:], out[axes - 1, first:]
+    length = shape[axes - 1]
+    plane, inverse = shape[axes - 2] * length, 1.0 / length
     head = np.zeros(axes, np.int64)
-    begin = np.int64(0)
-    rows, columns = out[axes - 2, first:], out[axes - 1, first:]
-    for k in range(keys.size):
+    begin = -plane
+    k = 0
+    while k < keys.size:
         rest = keys[k] - begin
         if rest < 0 or rest >= plane:
             number = keys[k] // plane
@@ -198,19 +203,31 @@ def unravel(keys: Array, shape: Array, out: Array, first: int) -> None:
             for axis in range(axes - 3, -1, -1):
                 head[axis] = number % shape[axis]
                 number //= shape[axis]
-        # The product is off by one at the most: a division takes several times as long.
-        row = np.int64(rest * inverse)
-        column = rest - row * length
-        if column < 0:
-            row -= 1
-            column += length
-        elif column >= length:
-            row += 1
-            column -= length
+            if k + SLICED < keys.size and 0 <= keys[k + SLICED] - begin < plane:
+                end = k + 1
+                while end < keys.size and 0 <= keys[end] - begin < plane:
+                    end += 1
+                for axis in range(axes - 2):
+                    out[axis, first + k : first + end] = head[axis]
+                some, line, column = keys[k:end], lines[k:end], columns[k:end]
+                for at in range(some.size):
+                    line[at], column[at] = _divided(some[at] - begin, length, inverse)
+                k = end
+                continue
         for axis in range(axes - 2):
             out[axis, first + k] = head[axis]
-        rows[k] = row
-        columns[k] = column
+        lines[k], columns[k] = _divided(rest, length, inverse)
+        k += 1
+
+
+@compiled_loop
+def _divided(rest: int, length: int, inverse: float) -> Any:
+    """Return the line in which a place of a plane lies, and the place in the line."""
+    # The product is off by one at the most: a division takes several times as long.
+    line = np.int64(np.float64(rest) * inverse)
+    column = rest - line * length
+    step = np.int64(column >= length) - np.int64(column < 0)
+    return line + step, column - step * length
 
 
 @compiled_loop

@@ -27,6 +27,7 @@ from tensorlake_spark.errors import (
 from tensorlake_spark.indexing import AnySelection, Box, Selection, place
 from tensorlake_spark.indexing.coords import LONG_RUN, combine, sort_places, unravel
 from tensorlake_spark.kernel_switch import compiled
+from tensorlake_spark.layouts import result_memory
 from tensorlake_spark.layouts.layout import Layout
 from tensorlake_spark.layouts.quantization.rounded_values import rounded_for
 from tensorlake_spark.layouts.verification import Payload, boxes, checked, integers, naming
@@ -206,8 +207,8 @@ class SparseLayout(Layout):
         in_place = isinstance(selection, Selection) and not (selection.flips or selection.moved)
         shape = selection.result_shape if in_place else selection.storage_shape
         ends = np.cumsum([len(keys) for keys, _ in runs], dtype=np.int64).tolist()
-        out = np.empty((len(shape), ends[-1] if ends else 0), np.int64)
-        values = np.empty(out.shape[1], spec.dtype)
+        out = result_memory.empty((len(shape), ends[-1] if ends else 0), np.dtype(np.int64))
+        values = result_memory.empty((out.shape[1],), spec.dtype)
 
         is_plain = len(shape) > 1 and math.prod(shape[-2:]) < 1 << 52
 

@@ -48,6 +48,17 @@ def test_keys_become_coordinates_in_any_order(shape):
         assert (found[:, -2:] == -1).all()
 
 
+@pytest.mark.parametrize("count", [1, *range(sparse_loops.SLICED - 1, sparse_loops.SLICED + 3)])
+def test_planes_of_few_and_of_many_keys_become_coordinates(count):
+    shape = (3, 2, 5, 11)
+    planes = np.arange(6)[:, None] * 55
+    keys = np.concatenate((planes + np.linspace(0, 54, count, dtype=int)).tolist())
+    for some in (keys, keys[:-1], keys[::-1].copy(), np.concatenate([keys[-3:], keys])):
+        found = np.empty((4, len(some)), np.int64)
+        sparse.unravel(some, shape, found, 0)
+        assert (found == np.unravel_index(some, shape)).all()
+
+
 @pytest.mark.parametrize("each", [1, 10**9])
 def test_elements_in_a_range_are_searched_where_they_lie_side_by_side(each, monkeypatch):
     """An hour of every day: four places in each block, whose offsets have the days above the hours."""
