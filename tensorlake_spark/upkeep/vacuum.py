@@ -12,7 +12,7 @@ from functools import partial
 from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.files.table_folder import inner_tables
-from tensorlake_spark.delta.log import local_commit
+from tensorlake_spark.delta.log import direct_commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import tags
 from tensorlake_spark.delta.store import staging
@@ -89,7 +89,7 @@ def vacuum(
     return [
         *gone,
         *staging.expire(storage, retention_hours, dry_run),
-        *local_commit.expire(storage, kept, dry_run),
+        *direct_commit.expire(storage, kept, dry_run),
         *catalog_file.expire(storage, kept, dry_run),
     ]
 

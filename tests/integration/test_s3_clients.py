@@ -18,9 +18,9 @@ from places import ROOT
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.s3_objects import s3_client
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.delta.store.timeouts import Timeouts
-from tensorlake_spark.upkeep import stale_uploads as uploads
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ class Proxy(BaseHTTPRequestHandler):
 
 
 def uploads_of(storage):
-    with uploads._client(storage) as client:
+    with s3_client(storage, "") as client:
         return client.list_multipart_uploads(Bucket="bucket")
 
 

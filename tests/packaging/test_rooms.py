@@ -16,6 +16,7 @@ MOST = 12
 # More than MOST modules, at most 15, and why.
 LARGE = {
     "delta/files": "a file of rows is read, written and made anew by steps that share its footer",
+    "delta/store": "one module for each client of a store, and for what all of them are told",
     "delta/log": "one module for each noun of the Delta protocol, and nothing in between to part them by",
     "writing": "one module for each kind of change, with what all of them share",
     "layouts/coding": "one module for each step of a codec, and for what the steps share",

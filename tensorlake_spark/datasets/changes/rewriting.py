@@ -91,8 +91,10 @@ def committed(
     ConcurrentWriteError
         If `compute` says so, or other writers won every attempt.
     UnsupportedFeatureError
-        If the table takes appends only, or a file to be written again has a deletion vector and lies in an object
-        store.
+        If the table takes appends only, or a file to be written again has a deletion vector and lies in another
+        object store than S3.
+    MissingDependencyError
+        If such a file lies on S3, and boto3 is not installed.
     """
     for _ in range(ATTEMPTS):
         newest.check_writable()

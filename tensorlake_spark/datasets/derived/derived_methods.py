@@ -66,7 +66,7 @@ class DerivedMethods(MaintenanceMethods):
         ConcurrentWriteError
             If another writer added or deleted samples meanwhile; nothing is committed then.
         UnsupportedFeatureError
-            If a file has a deletion vector and lies in an object store.
+            If a file has a deletion vector and lies in another object store than S3.
 
         Examples
         --------

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorlake_spark.delta.log.commit import Change, StaleChange, check_removable, commit
 from tensorlake_spark.delta.log.data_file import DataFile, discard
+from tensorlake_spark.delta.log.direct_commit import can_remove_marked
 from tensorlake_spark.delta.log.properties import ROW_GROUP_BYTES
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -71,10 +72,11 @@ def plan(stored: StoredSamples, file_bytes: int, order: Array | None) -> list[Pl
             )
         return [Plan(everything, positions, _rises(positions))] if everything else []
     sizes = stored.file_sizes
+    # Where nobody can write what Delta asks for a vector to be removed, such a file stays.
+    may_remove = can_remove_marked(stored.snapshot.storage)
     runs, run, nbytes = list[list[int]](), list[int](), 0
     for number in everything:
-        # In an object store deltalake cannot write what Delta asks for a vector to be removed: such a file stays.
-        stays = stored.is_marked(number) and not stored.snapshot.storage.is_local
+        stays = not may_remove and stored.is_marked(number)
         is_small = sizes[number] < _FULL * file_bytes and not stays
         if run and (not is_small or nbytes + sizes[number] > file_bytes):
             runs.append(run)

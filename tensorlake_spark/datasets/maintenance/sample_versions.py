@@ -37,7 +37,8 @@ def restore(storage: Storage, version: int | str) -> Snapshot:
     MissingDataError
         If a vacuum deleted what it needs; nothing is committed then.
     UnsupportedFeatureError
-        If one of its files has a deletion vector, or the files that have one now lie in an object store.
+        If one of its files has a deletion vector, or the files that have one now lie in another object store
+        than S3.
     ConcurrentWriteError
         If other writers won every attempt.
     """

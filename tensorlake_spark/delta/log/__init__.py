@@ -1,5 +1,5 @@
 """The versions of a table. Begin with `snapshot`, which reads one; `commit` makes the next,
-on a local disk with `local_commit`; `replay` follows the commits of others there.
+without deltalake by `direct_commit`; `replay` follows the commits of others there.
 
 What is in the log: `actions`, `live_files`, `deletion_vectors`, `properties`, `history`, `tags`. `time_travel` says
 which version is meant, `requirements` which tables are read; `creation` makes a table, `data_file` names its files,

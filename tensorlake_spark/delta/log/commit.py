@@ -21,12 +21,13 @@ from deltalake import CommitProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import RemoveAction
 
-from tensorlake_spark.delta.log import local_commit
+from tensorlake_spark.delta.log import direct_commit
 from tensorlake_spark.delta.log.actions import commit_name, read_actions
 from tensorlake_spark.delta.log.data_file import DataFile, unsettle
 from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.redaction import cleanse
+from tensorlake_spark.delta.store.s3_objects import check_client
 from tensorlake_spark.delta.store.storage import Storage, is_answer, listed, reaching, refusal
 from tensorlake_spark.delta.store.timeouts import Timeouts
 from tensorlake_spark.errors import (
@@ -180,7 +181,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
             raise StaleChange(None, snapshot)
         _check_removes(snapshot, change)
         try:
-            is_local = _commit_once(snapshot, change)
+            is_direct = _commit_once(snapshot, change)
         except (CommitFailedError, DeltaError) as failed:
             error = failed
             continue
@@ -196,7 +197,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
             if _is_there(snapshot, change.mark, since):
                 return snapshot
             raise _lost(storage, failed, over=pending <= snapshot.version) from failed
-        return _after(snapshot, is_local)
+        return _after(snapshot, is_direct)
     snapshot = Snapshot.open(storage, kind=change.kind)
     if _is_there(snapshot, change.mark, since):
         return snapshot
@@ -208,29 +209,29 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     ) from error
 
 
-def _after(snapshot: Snapshot, is_local: bool) -> Snapshot:
+def _after(snapshot: Snapshot, is_direct: bool) -> Snapshot:
     """Return the newest version after a commit, which this process reads on from at its next one.
 
     Parameters
     ----------
     snapshot : Snapshot
         The version that the commit followed.
-    is_local : bool
+    is_direct : bool
         Whether it was made without deltalake, which writes checkpoints.
     """
     later = snapshot.read_on()
     if later is None or later is snapshot:
         later = snapshot.newer()
-        if is_local:
-            local_commit.tidy(later)
+        if is_direct:
+            direct_commit.tidy(later)
         return later
-    local_commit.tidy(later)
+    direct_commit.tidy(later)
     return Snapshot.keep(later)
 
 
 def _lost(storage: Storage, failed: OSError, over: bool) -> StorageError:
     """Return the error for a commit that is not in the log."""
-    refused = refusal(storage, failed)
+    refused = failed if isinstance(failed, StorageError) else refusal(storage, failed)
     if over:
         return refused
     return StorageError(
@@ -263,13 +264,21 @@ def check_removable(snapshot: Snapshot, paths: Sequence[str]) -> None:
     """Raise UnsupportedFeatureError if a file has a deletion vector, and the commit cannot say so.
 
     A file is its path and its vector, and deltalake's RemoveAction has no place for the vector: it would
-    remove nothing, and what was written in its stead would be there twice. So only samples on a local disk, whose
-    commits are made without deltalake, may have such files written anew.
+    remove nothing, and what was written in its stead would be there twice. So only samples on a local disk or on S3,
+    where a commit can be made without deltalake, may have such files written anew.
+
+    Raises
+    ------
+    MissingDependencyError
+        If that commit needs boto3, which is not installed.
     """
-    if snapshot.kind == SAMPLES and snapshot.storage.is_local:
+    may = snapshot.kind == SAMPLES and direct_commit.takes_vectors(snapshot.storage)
+    if may and snapshot.storage.is_local:
         return
     marked = [path for path in paths if snapshot.kept(path) is not None]
-    if marked:
+    if marked and may:
+        check_client()
+    elif marked:
         raise _marked(snapshot, marked)
 
 
@@ -295,9 +304,9 @@ def _commit_once(snapshot: Snapshot, change: Change) -> bool:
     if change.transaction is not None:
         transactions.append(Transaction(*change.transaction, now))
     paths = [*change.removes, *(file.path for file in change.adds)]
-    if local_commit.can_commit(snapshot, paths, has_vectors=bool(change.vectors)):
+    if direct_commit.can_commit(snapshot, paths, has_vectors=bool(change.vectors)):
         said = _said(snapshot, change, transactions, now)
-        if local_commit.put_commit(snapshot.storage, snapshot.version + 1, said):
+        if direct_commit.put_commit(snapshot.storage, snapshot.version + 1, said):
             return True
     if change.vectors:
         raise _marked(snapshot, [*change.vectors])

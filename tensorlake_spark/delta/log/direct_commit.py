@@ -1,7 +1,8 @@
-"""A commit to a log on a local disk, without deltalake, whose own commits take as long as the table has files.
+"""A commit to a log without deltalake: to save time on a local disk, and to remove files with deletion vectors.
 
 deltalake makes all live files known to itself before and after each commit. What it then does on a local disk is
-done here: the commit is written beside the log, and a hard link gives it its name, which fails if it is taken.
+done here: the commit is written beside the log, and a hard link gives it its name, which fails if it is taken. On S3
+one request makes the object of the commit unless there is one.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from tensorlake_spark.delta.log.actions import LOG, commit_name
 from tensorlake_spark.delta.log.properties import CHECKPOINT_INTERVAL, commits_between
 from tensorlake_spark.delta.log.requirements import WRITABLE
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store import s3_objects
 from tensorlake_spark.delta.store.paths import is_plain
 from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.delta.store.store_options import get_or_env
 
 logger = logging.getLogger("tensorlake_spark")
 
@@ -34,6 +37,8 @@ _CLEANUPS = 8
 
 _LEGACY_WRITER = 2  # of tables without features
 
+_LOCK = ("aws_s3_locking_provider",)
+
 _UNFINISHED, _ENDING = "_commit_", ".json.tmp"  # a commit that has no name yet
 
 
@@ -41,14 +46,29 @@ def can_commit(snapshot: Snapshot, paths: list[str], has_vectors: bool = False) 
     """Whether a commit of these files may be made here: the table is local, and has the least protocol.
 
     With `has_vectors`, files leave that have deletion vectors, which deltalake cannot write. Then it is made here if
-    the table has only features that ask no more of such a commit.
+    the table has only features that ask no more of such a commit, and also on S3.
     """
     is_least = snapshot.writer_version <= _LEGACY_WRITER and not snapshot.writer_features
-    return (
-        snapshot.storage.is_local
-        and (is_least or (has_vectors and snapshot.writer_features <= WRITABLE))
-        and all(is_plain(path) for path in paths)
-    )
+    if has_vectors:
+        may = takes_vectors(snapshot.storage) and snapshot.writer_features <= WRITABLE
+    else:
+        may = snapshot.storage.is_local and is_least
+    return may and all(is_plain(path) for path in paths)
+
+
+def takes_vectors(storage: Storage) -> bool:
+    """Whether a commit that removes files with deletion vectors can be made there, on S3 with boto3.
+
+    Not where writers agree by a lock that a commit from here would not ask for.
+    """
+    if storage.is_local:
+        return True
+    return storage.uri.startswith("s3://") and get_or_env(storage.options, _LOCK) is None
+
+
+def can_remove_marked(storage: Storage) -> bool:
+    """Whether files with deletion vectors can be removed here and now."""
+    return takes_vectors(storage) and (storage.is_local or s3_objects.has_client())
 
 
 def put_commit(storage: Storage, version: int, actions: list[dict[str, Any]]) -> bool:
@@ -63,11 +83,18 @@ def put_commit(storage: Storage, version: int, actions: list[dict[str, Any]]) ->
     ------
     deltalake.exceptions.CommitFailedError
         If the version is there.
+    StorageError
+        If S3 refuses, or does not answer: then the commit may be there, or come later.
     """
+    text = "\n".join(json.dumps(a, separators=(",", ":")) for a in actions)
+    if not storage.is_local:
+        if not s3_objects.put_new(storage, commit_name(version), text.encode()):
+            raise CommitFailedError(f"version {version} of {storage.uri} is there already")
+        return True
     unfinished = f"{storage.uri}/{LOG}/{_UNFINISHED}{uuid.uuid4()}{_ENDING}"
     try:
         with open(unfinished, "w", encoding="utf-8") as file:
-            file.write("\n".join(json.dumps(a, separators=(",", ":")) for a in actions))
+            file.write(text)
         os.link(unfinished, f"{storage.uri}/{commit_name(version)}")
     except FileExistsError as error:
         raise CommitFailedError(f"version {version} of {storage.uri} is there already") from error
@@ -124,7 +151,8 @@ def tidy(snapshot: Snapshot) -> None:
     if made % interval:
         return
     try:
-        table = DeltaTable(snapshot.storage.uri, snapshot.version)
+        storage = snapshot.storage
+        table = DeltaTable(storage.uri, snapshot.version, storage_options=storage.log_options)
         table.create_checkpoint()
         cleans = (
             snapshot.configuration.get("delta.enableExpiredLogCleanup", "true").lower() != "false"

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, TableFeatures
 from deltalake.exceptions import CommitFailedError
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.log import live_files, local_commit, properties
+from tensorlake_spark.delta.log import direct_commit, live_files, properties
 from tensorlake_spark.delta.log.actions import LOG, added_removed, commit_name
 from tensorlake_spark.delta.log.commit import app_of
 from tensorlake_spark.delta.log.replay import Replayed
@@ -57,7 +57,7 @@ def lake(lake):
 def test_it_says_what_deltalake_says(lake, monkeypatch):
     lake.write("x", np.arange(4), mode="overwrite")
     ours = lines(lake)
-    monkeypatch.setattr(local_commit, "can_commit", lambda *_, **__: False)
+    monkeypatch.setattr(direct_commit, "can_commit", lambda *_, **__: False)
     lake.write("x", np.arange(4), mode="overwrite")
     theirs = lines(lake)
     assert [list(a) for a in ours] == [list(a) for a in theirs]
@@ -75,7 +75,7 @@ def test_it_says_what_deltalake_says(lake, monkeypatch):
 def test_a_version_that_is_there_is_never_replaced(lake):
     before = Path(lake.uri, commit_name(1)).read_bytes()
     with pytest.raises(CommitFailedError, match=r"version 1 of .* is there already"):
-        local_commit.put_commit(Storage(lake.uri), 1, [{"commitInfo": {}}])
+        direct_commit.put_commit(Storage(lake.uri), 1, [{"commitInfo": {}}])
     assert Path(lake.uri, commit_name(1)).read_bytes() == before
     assert not list(Path(lake.uri, LOG).glob("*.tmp"))
 
@@ -104,12 +104,12 @@ def test_a_disk_that_refuses_is_said(lake, monkeypatch):
 
 def test_a_table_with_features_is_left_to_deltalake(lake):
     found = Snapshot.open(Storage(lake.uri))
-    assert local_commit.can_commit(found, ["part-1.parquet"])
-    assert not local_commit.can_commit(found, ["a%20b.parquet"])
+    assert direct_commit.can_commit(found, ["part-1.parquet"])
+    assert not direct_commit.can_commit(found, ["a%20b.parquet"])
     DeltaTable(lake.uri).alter.add_feature(
         [TableFeatures.AppendOnly], allow_protocol_versions_increase=True
     )
-    assert not local_commit.can_commit(Snapshot.open(Storage(lake.uri)), ["part-1.parquet"])
+    assert not direct_commit.can_commit(Snapshot.open(Storage(lake.uri)), ["part-1.parquet"])
     lake.write("z", np.arange(5))
     assert lines(lake)[0]["commitInfo"]["engineInfo"].startswith("delta-rs")
 
@@ -190,7 +190,7 @@ def test_checkpoints_are_as_far_apart_as_the_table_is_large(lake, monkeypatch):
     for i in range(22):
         lake.write(f"t/{i}", np.zeros(2))
     assert checkpoints(lake) == [9, 19], "as delta-spark has it"
-    monkeypatch.setattr(local_commit, "commits_between", lambda files, share: 40)
+    monkeypatch.setattr(direct_commit, "commits_between", lambda files, share: 40)
     for i in range(22, 40):
         lake.write(f"t/{i}", np.zeros(2))
     assert checkpoints(lake) == [9, 19, 39]
@@ -202,8 +202,8 @@ def test_the_log_of_a_large_table_is_cleaned_less_often(lake, monkeypatch):
     monkeypatch.setattr(
         DeltaTable, "cleanup_metadata", lambda table: cleaned.append(table.version())
     )
-    monkeypatch.setattr(local_commit, "commits_between", lambda files, share: 20)
-    monkeypatch.setattr(local_commit, "_CLEANUPS", 2)
+    monkeypatch.setattr(direct_commit, "commits_between", lambda files, share: 20)
+    monkeypatch.setattr(direct_commit, "_CLEANUPS", 2)
     for i in range(45):
         lake.write(f"t/{i}", np.zeros(2))
     assert checkpoints(lake)[-2:] == [19, 39]
@@ -211,7 +211,7 @@ def test_the_log_of_a_large_table_is_cleaned_less_often(lake, monkeypatch):
 
 
 def test_an_interval_that_a_user_set_is_kept(lake, monkeypatch):
-    monkeypatch.setattr(local_commit, "commits_between", lambda files, share: 1000)
+    monkeypatch.setattr(direct_commit, "commits_between", lambda files, share: 1000)
     DeltaTable(lake.uri).alter.set_table_properties({"delta.checkpointInterval": "4"})
     for i in range(10):
         lake.write(f"t/{i}", np.zeros(2))

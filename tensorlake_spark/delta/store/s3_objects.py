@@ -1,0 +1,159 @@
+"""What only boto3 does with objects on S3 (extra ``s3``): it makes one unless it is there, and lists uploads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from tensorlake_spark.delta.store.paths import inside
+from tensorlake_spark.delta.store.storage import Storage, refusal, s3_arguments
+from tensorlake_spark.delta.store.timeouts import Timeouts
+from tensorlake_spark.errors import MissingDependencyError, StorageError
+
+_EXISTS = "PreconditionFailed"
+# Answers below 500 after which the same request may succeed.
+_PASSING = {"ConditionalRequestConflict", "OperationAborted", "RequestTimeout"}
+
+_COMMIT = (
+    "a commit on S3 that removes a file with a deletion vector needs boto3: pip install 'tensorlake-spark[s3]'; or "
+    "run REORG TABLE ... APPLY (PURGE) with Spark first"
+)
+
+
+def has_client() -> bool:
+    """Whether boto3 is installed."""
+    return find_spec("boto3") is not None
+
+
+def check_client(missing: str = _COMMIT) -> None:
+    """Raise MissingDependencyError, with this text, if boto3 is not installed."""
+    if not has_client():
+        raise MissingDependencyError(missing)
+
+
+def split(uri: str) -> tuple[str, str]:
+    """Return the bucket of a URL, and what the keys of its objects begin with.
+
+    Examples
+    --------
+    >>> split("s3://bucket/a/lake"), split("s3://bucket")
+    (('bucket', 'a/lake/'), ('bucket', ''))
+    """
+    bucket, _, base = uri.removeprefix("s3://").partition("/")
+    return bucket, f"{base}/" if base else ""
+
+
+def put_new(storage: Storage, name: str, data: bytes) -> bool:
+    """Make an object with one request, unless there is one of its name.
+
+    Parameters
+    ----------
+    storage : Storage
+        A table on S3.
+    name : str
+        Path in the table.
+    data : bytes
+        All of the object. If nobody else would write the same bytes, the answer is right also where the store has
+        got the request twice.
+
+    Returns
+    -------
+    bool
+        False if the object was there, with other bytes.
+
+    Raises
+    ------
+    StorageError
+        If the store refuses. Without "status code" in its text the object may have been made, or may be later.
+    MissingDependencyError
+        If boto3 is not installed.
+    """
+    bucket, prefix = split(storage.uri)
+    place = {"Bucket": bucket, "Key": prefix + inside(name)}
+    with s3_client(storage, _COMMIT, tries=1) as client:
+        try:
+            client.put_object(**place, Body=data, IfNoneMatch="*")
+        except client.exceptions.ClientError as error:
+            said = error.response
+            code = said.get("Error", {}).get("Code", "")
+            status = said.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
+            if status == 412 or code == _EXISTS:
+                with closing(client.get_object(**place)["Body"]) as body:
+                    return bool(body.read() == data)
+            if status < 500 and code not in _PASSING:
+                refused = refusal(storage, error)
+                raise StorageError(f"{refused} (status code {status})") from error
+            raise
+    return True
+
+
+@contextmanager
+def s3_client(storage: Storage, missing: str, tries: int | None = None) -> Iterator[Any]:
+    """Yield boto3's client, with the endpoint, the keys and the time-outs of a table's options.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    missing : str
+        What the error says if boto3 is not installed.
+    tries : int, optional
+        How often each request is tried; by default as often as the options say.
+
+    Raises
+    ------
+    StorageError
+        For what the store, or its client, says.
+    """
+    check_client(missing)
+    import boto3
+    from botocore import UNSIGNED
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    given = s3_arguments(storage.options)
+    timeouts = Timeouts.of(storage.options)
+    endpoint = given.get("endpoint_override")
+    virtual = given.get("force_virtual_addressing") or not endpoint
+    proxy = given["proxy_options"]
+    config = Config(
+        connect_timeout=timeouts.connect_timeout,
+        read_timeout=timeouts.timeout,
+        retries={"total_max_attempts": tries or timeouts.max_retries + 1, "mode": "standard"},
+        s3={"addressing_style": "virtual" if virtual else "path"},
+        signature_version=UNSIGNED if given.get("anonymous") else None,
+        proxies=proxy and {"http": proxy, "https": proxy},
+        request_checksum_calculation="when_required",  # other stores than AWS do not all know them
+        response_checksum_validation="when_required",
+    )
+    with _quiet():
+        try:
+            with closing(
+                boto3.client(
+                    "s3",
+                    endpoint_url=f"{given['scheme']}://{endpoint}" if endpoint else None,
+                    region_name=given["region"] or "us-east-1",
+                    aws_access_key_id=given.get("access_key"),
+                    aws_secret_access_key=given.get("secret_key"),
+                    aws_session_token=given.get("session_token"),
+                    config=config,
+                )
+            ) as client:
+                yield client
+        except (BotoCoreError, ClientError) as error:
+            raise refusal(storage, error) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep botocore from logging its requests, whose headers have the key and the token."""
+    log = logging.getLogger("botocore")
+    before = log.level
+    log.setLevel(max(logging.INFO, log.getEffectiveLevel()))
+    try:
+        yield
+    finally:
+        log.setLevel(before)
