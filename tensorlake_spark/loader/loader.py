@@ -79,15 +79,18 @@ class Loader:
         state = self._next()
         self._state, self._resumes = state, False
         self._stats.begin()
-        order = self._order(state)
-        numbers = self._numbers(order)
-        with self._batches(order, numbers, state) as batches:
-            self._running = batches
-            for number, batch in zip(numbers, batches):
-                stop = order.span(number)[1]
-                self._state = state.after(stop - state.samples)
-                self._stats.add(batches=1, samples=_count(batch), bytes=_nbytes(batch))
-                yield batch
+        try:
+            order = self._order(state)
+            numbers = self._numbers(order)
+            with self._batches(order, numbers, state) as batches:
+                self._running = batches
+                for number, batch in zip(numbers, batches):
+                    stop = order.span(number)[1]
+                    self._state = state.after(stop - state.samples)
+                    self._stats.add(batches=1, samples=_count(batch), bytes=_nbytes(batch))
+                    yield batch
+        finally:
+            self._stats.end()
         self._state = state.next_epoch()
 
     def _batches(self, order: EpochOrder, numbers: range, state: LoaderState) -> Batches:
@@ -295,7 +298,10 @@ class Loader:
     # ------------------------------------------------------------------ seen, ended
 
     def stats(self) -> dict[str, float]:
-        """Return counts since the loader was made: samples and MB a second, times of threads and of waiting, memory."""
+        """Return counts since the loader was made: samples and MB a second, times of threads and of waiting, memory.
+
+        Seconds count while you iterate: a loop that has ended keeps its rates.
+        """
         return self._stats.report()
 
     def progress(self) -> str:
