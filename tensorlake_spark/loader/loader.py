@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.fork_gate import FORK_GATE
 from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader_options import LoaderOptions, whole
 from tensorlake_spark.loader.order.counter_random import key_of
@@ -17,7 +18,6 @@ from tensorlake_spark.loader.order.loader_state import LoaderState
 from tensorlake_spark.loader.pipeline.batch_making import MOST_TRIES, BatchMaking
 from tensorlake_spark.loader.pipeline.batch_plan import plan_of
 from tensorlake_spark.loader.pipeline.batch_threads import BatchThreads
-from tensorlake_spark.loader.pipeline.fork_gate import FORK_GATE
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.pipeline.process_workers import ProcessBatches, WorkerPool
 from tensorlake_spark.loader.pipeline.worker_process import EpochSetting, WorkerSetting
@@ -163,8 +163,8 @@ class Loader:
             )
         if not FORK_GATE.is_safe:
             raise InvalidOptionError(
-                f"{self._source.what} cannot be read in this process: when it was forked, a thread of a loader was at "
-                f"work, and was not done within {FORK_GATE.patience:g} s; start the workers of a DataLoader with "
+                f"{self._source.what} cannot be read in this process: when it was forked, a thread of a loader, or the one "
+                f"that loads compiled loops, was at work, and was not done within {FORK_GATE.patience:g} s; start the workers of a DataLoader with "
                 'multiprocessing_context="spawn", or fork while no loader is read'
             )
 
