@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError, MissingDependencyError, did_you_mean
+from tensorlake_spark.fork_gate import FORK_GATE
 
 logger = logging.getLogger("tensorlake_spark")
 
@@ -91,7 +92,9 @@ def compiled(module: str, *key: Any, nbytes: int) -> ModuleType | None:
                 f"{SWITCH}=fast needs the package numba: pip install 'tensorlake-spark[fast]'"
             )
         return _load(wanted)
-    if installed():
+    if (
+        installed() and FORK_GATE.is_safe
+    ):  # else a thread of the parent may have locks that loading needs
         _load_later(wanted, nbytes)
     return None
 
@@ -104,12 +107,30 @@ def _load_later(key: Key, nbytes: int) -> None:
         if _seen < ENOUGH or key in _asked:
             return
         _asked.add(key)
-    _loader().submit(_load, key)
+    _loader().submit(_load_behind_gate, key)
 
 
 @lru_cache(maxsize=1)
 def _loader() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="tensorlake-kernels")
+
+
+def _load_behind_gate(key: Key) -> None:
+    """Load a loop in a thread; a fork waits for it, for a child would wait for ever for the locks that it has."""
+    with FORK_GATE:
+        _load(key)
+
+
+def _begin_anew() -> None:
+    """Forget the thread that loads, and what it was still to load; after a fork, in the child, which has no such thread."""
+    global _lock
+    _lock = threading.Lock()
+    _loader.cache_clear()
+    _asked.intersection_update(_ready)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _load(key: Key) -> ModuleType | None:

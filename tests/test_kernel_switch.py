@@ -84,6 +84,82 @@ def test_a_failure_is_a_warning_and_numpy_goes_on(monkeypatch, caplog):
     ]
 
 
+FORK = """
+    import os, sys, threading, types
+    from tensorlake_spark import kernel_switch as switch
+    from tensorlake_spark.fork_gate import FORK_GATE
+
+    begun, done = threading.Event(), threading.Event()
+
+    def warm(key):
+        if key == "slow":
+            begun.set()
+            assert done.wait(60)
+
+    sys.modules["loops"] = module = types.ModuleType("loops")
+    module.warm = warm
+    switch.installed = lambda: True
+
+    def ask(key):
+        return switch.compiled("loops", key, nbytes=switch.ENOUGH)
+
+    def finish():  # once somebody wants to fork
+        while not FORK_GATE._forks:
+            done.wait(0.001)
+        done.set()
+
+    assert ask("slow") is None
+    assert begun.wait(60)
+    assert ask("later") is None  # waits for the thread
+    threading.Thread(target=finish).start()
+    switch._lock.acquire()  # as another thread might have it
+    child = os.fork()
+    if not child:
+        is_loaded = ask("slow") is module
+        ask("new")
+        ask("later")
+        switch._loader().submit(int).result(60)
+        os._exit(0 if is_loaded and ask("new") is ask("later") is module and FORK_GATE.is_safe else 1)
+    switch._lock.release()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    switch._loader().submit(int).result(60)
+    assert ask("slow") is ask("later") is module
+"""
+
+NEVER = """
+    import os, sys, threading, types
+    from tensorlake_spark import kernel_switch as switch
+    from tensorlake_spark.fork_gate import FORK_GATE
+
+    FORK_GATE.patience = 0.1
+    begun = threading.Event()
+
+    def warm(key):
+        begun.set()
+        threading.Event().wait()
+
+    sys.modules["loops"] = module = types.ModuleType("loops")
+    module.warm = warm
+    switch.installed = lambda: True
+    assert switch.compiled("loops", "slow", nbytes=switch.ENOUGH) is None
+    assert begun.wait(60)
+    child = os.fork()
+    if not child:
+        found = switch.compiled("loops", "new", nbytes=switch.ENOUGH)
+        os._exit(0 if found is None and not switch._asked and not FORK_GATE.is_safe else 1)
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("script", [FORK, NEVER])
+def test_a_fork_while_a_loop_is_loaded(script):
+    """It waits for the thread; if that takes too long, the child goes on with NumPy and loads nothing."""
+    environment = {**os.environ, switch.SWITCH: "auto"}
+    given = [sys.executable, "-c", textwrap.dedent(script)]
+    subprocess.run(given, timeout=300, check=True, env=environment)
+
+
 READ = """
     import numpy as np, sys, tensorlake_spark as tl
 

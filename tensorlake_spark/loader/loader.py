@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.fork_gate import FORK_GATE
 from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader_options import LoaderOptions, whole
 from tensorlake_spark.loader.order.counter_random import key_of
@@ -17,7 +18,6 @@ from tensorlake_spark.loader.order.loader_state import LoaderState
 from tensorlake_spark.loader.pipeline.batch_making import MOST_TRIES, BatchMaking
 from tensorlake_spark.loader.pipeline.batch_plan import plan_of
 from tensorlake_spark.loader.pipeline.batch_threads import BatchThreads
-from tensorlake_spark.loader.pipeline.fork_gate import FORK_GATE
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.pipeline.process_workers import ProcessBatches, WorkerPool
 from tensorlake_spark.loader.pipeline.worker_process import EpochSetting, WorkerSetting
@@ -79,15 +79,18 @@ class Loader:
         state = self._next()
         self._state, self._resumes = state, False
         self._stats.begin()
-        order = self._order(state)
-        numbers = self._numbers(order)
-        with self._batches(order, numbers, state) as batches:
-            self._running = batches
-            for number, batch in zip(numbers, batches):
-                stop = order.span(number)[1]
-                self._state = state.after(stop - state.samples)
-                self._stats.add(batches=1, samples=_count(batch), bytes=_nbytes(batch))
-                yield batch
+        try:
+            order = self._order(state)
+            numbers = self._numbers(order)
+            with self._batches(order, numbers, state) as batches:
+                self._running = batches
+                for number, batch in zip(numbers, batches):
+                    stop = order.span(number)[1]
+                    self._state = state.after(stop - state.samples)
+                    self._stats.add(batches=1, samples=_count(batch), bytes=_nbytes(batch))
+                    yield batch
+        finally:
+            self._stats.end()
         self._state = state.next_epoch()
 
     def _batches(self, order: EpochOrder, numbers: range, state: LoaderState) -> Batches:
@@ -160,8 +163,8 @@ class Loader:
             )
         if not FORK_GATE.is_safe:
             raise InvalidOptionError(
-                f"{self._source.what} cannot be read in this process: when it was forked, a thread of a loader was at "
-                f"work, and was not done within {FORK_GATE.patience:g} s; start the workers of a DataLoader with "
+                f"{self._source.what} cannot be read in this process: when it was forked, a thread of a loader, or the one "
+                f"that loads compiled loops, was at work, and was not done within {FORK_GATE.patience:g} s; start the workers of a DataLoader with "
                 'multiprocessing_context="spawn", or fork while no loader is read'
             )
 
@@ -295,7 +298,10 @@ class Loader:
     # ------------------------------------------------------------------ seen, ended
 
     def stats(self) -> dict[str, float]:
-        """Return counts since the loader was made: samples and MB a second, times of threads and of waiting, memory."""
+        """Return counts since the loader was made: samples and MB a second, times of threads and of waiting, memory.
+
+        Seconds count while you iterate: a loop that has ended keeps its rates.
+        """
         return self._stats.report()
 
     def progress(self) -> str:

@@ -210,6 +210,30 @@ def test_closing_ends_the_threads(digits, loader_threads):
     assert not loader_threads()
 
 
+def test_rates_stay_when_the_loop_has_ended(digits):
+    """However it ends: at the last batch, early, or by an error."""
+    loader = digits.loader(64, ["label"])
+    seen = [0.0]
+    for read in (list, lambda loader: next(iter(loader))):
+        read(loader)
+        found = loader.stats()
+        assert found["seconds"] > seen[-1]
+        seen.append(found["seconds"])
+        for rate in ("seconds", "samples_per_second", "mb_per_second"):
+            assert loader.stats()[rate] == found[rate]
+    failing = digits.loader(64, ["label"], transform=lambda sample: 1 / 0)
+    with pytest.raises(tl.InvalidSampleError):
+        list(failing)
+    assert failing.stats()["seconds"] == failing.stats()["seconds"]
+
+
+def test_a_loop_does_not_wait_for_more_than_its_time(digits):
+    loader = digits.loader(4, shuffle=True)
+    for _ in loader:
+        found = loader.stats()
+        assert 0 < found["wait_seconds"] <= found["seconds"]
+
+
 def test_counts(digits):
     loader = digits.loader(64)
     bytes_ = sum(batch["x"].nbytes + batch["label"].nbytes for batch in loader)

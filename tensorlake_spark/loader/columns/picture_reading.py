@@ -11,10 +11,12 @@ from tensorlake_spark.datasets.types.base import field_of
 from tensorlake_spark.datasets.types.media.images import Picture
 from tensorlake_spark.datasets.types.media.masks import Mask
 from tensorlake_spark.datasets.types.schema import SID
+from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.loader.columns.plain_reading import PlainReading
 from tensorlake_spark.loader.columns.stored_column import RowsOf, StoredColumn, field_numbers
 from tensorlake_spark.loader.columns.values import Array, Values
+from tensorlake_spark.loader.decoding.bad_image import BadImage
 from tensorlake_spark.loader.decoding.image_batches import ImageFacts, decode_images
 from tensorlake_spark.loader.decoding.image_shaping import shaped
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform, regions_of
@@ -113,7 +115,13 @@ class PictureReading:
         files, facts = read
         if transform is not None:
             regions = regions_of(transform, facts.heights, facts.widths, random)
-        found = decode_images(files, facts, regions, self._target(facts, regions, buffers))
+        try:
+            found = decode_images(files, facts, regions, self._target(facts, regions, buffers))
+        except BadImage as error:
+            if len(positions) > 1:  # which one it is turns out when they are read one by one
+                raise
+            said = f"its image in column {self.names[0]!r} cannot be decoded: {error.reason}"
+            raise CorruptDataError(said) from error
         if transform is not None:
             found = _applied(transform, found, random)
         elif isinstance(found, np.ndarray) and not self._stacks:

@@ -130,8 +130,9 @@ class _Batch:
         for number, region in enumerate(out):
             if region is not None and self.payloads[number] is not None:
                 size = self.heights[number], self.widths[number]
-                _check_inside(region.box, size, number)
-                _check_inside(region.window, region.size or size, number)
+                image = f"image {number} of the batch" if len(out) > 1 else "the image"
+                _check_inside(region.box, size, image)
+                _check_inside(region.window, region.size or size, image)
         return None if out.count(None) == len(out) else out
 
     def shape(self) -> tuple[int, ...] | None:
@@ -188,7 +189,7 @@ def _check_sizes(heights: Array, widths: Array) -> None:
         )
 
 
-def _check_inside(box: Box | None, size: tuple[int, int], number: int) -> None:
+def _check_inside(box: Box | None, size: tuple[int, int], image: str) -> None:
     if box is not None and not (
         0 <= box[0] <= size[0] - box[2]
         and 0 <= box[1] <= size[1] - box[3]
@@ -196,8 +197,7 @@ def _check_inside(box: Box | None, size: tuple[int, int], number: int) -> None:
         and box[3] > 0
     ):
         raise InvalidOptionError(
-            f"a transform wants {box} (top, left, height, width) of image {number} of the batch, which is {size[0]} x "
-            f"{size[1]} there"
+            f"a transform wants {box} (top, left, height, width) of {image}, which is {size[0]} x {size[1]} there"
         )
 
 

@@ -17,6 +17,7 @@ from tensorlake_spark.loader.order.sample_draws import draw_starts, draws_of, ge
 from tensorlake_spark.loader.pipeline.collation import (
     Batch,
     Collate,
+    UnlikeSample,
     collated,
     columns_of,
 )
@@ -136,11 +137,17 @@ class BatchMaking:
         return places if self._lying is None else self._lying[places]
 
     def make(self, number: int, fetched: FetchedBatch) -> Any:
-        """Return a batch of samples that were read."""
+        """Return a batch of samples that were read.
+
+        Raises
+        ------
+        InvalidSampleError
+            If a transform or a collate function fails; it names the sample, or the batch and its first sample.
+        """
         began = time.perf_counter()
         columns = self._columns(fetched)
         decoded = time.perf_counter()
-        batch = self._collated(self._transformed(columns, fetched))
+        batch = self._put_together(number, columns, fetched)
         self._stats.add(
             decode_seconds=decoded - began, transform_seconds=time.perf_counter() - decoded
         )
@@ -235,12 +242,29 @@ class BatchMaking:
     def _named(self, place: int, fetched: FetchedBatch) -> str:
         return self._source.described(int(fetched.positions[place]))
 
-    def _collated(self, found: Any) -> Batch:
-        if isinstance(found, list):
-            batch: Batch = self._collate(found)  # type: ignore[operator, misc]
+    def _put_together(
+        self, number: int, columns: dict[str, Values], fetched: FetchedBatch
+    ) -> Batch:
+        try:
+            found = self._transformed(columns, fetched)
+            if isinstance(found, list):
+                return self._collated(number, found, fetched)
+            collate = self._collate
+            return collated(found, collate if isinstance(collate, str) else None)
+        except UnlikeSample as error:
+            said = f"{self._named(error.number, fetched)}, in batch {number}: {error.reason}"
+            raise InvalidSampleError(said) from error
+
+    def _collated(self, number: int, samples: list[Any], fetched: FetchedBatch) -> Batch:
+        try:
+            batch: Batch = self._collate(samples)  # type: ignore[operator, misc]
             return batch
-        collate = self._collate
-        return collated(found, collate if isinstance(collate, str) else None)
+        except Exception as error:
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InvalidSampleError(
+                f"collate={self._collate!r:.80} failed for batch {number}, whose {len(samples)} samples begin with "
+                f"{self._named(0, fetched)}: {said}; mend it, or make the samples alike by a transform"
+            ) from error
 
 
 def takes_rng(transform: Any) -> bool:

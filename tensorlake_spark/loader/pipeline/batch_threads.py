@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from tensorlake_spark.errors import InvalidOptionError, LoaderClosedError
-from tensorlake_spark.loader.pipeline.fork_gate import FORK_GATE, check_process
+from tensorlake_spark.fork_gate import FORK_GATE, check_process
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 
 

@@ -19,6 +19,32 @@ KNOWN = ("pad", "stack", "list", "dense")
 """Names of ways to put ragged samples together."""
 
 
+class UnlikeSample(InvalidSampleError):
+    """A sample does not fit into one batch with the others.
+
+    Parameters
+    ----------
+    number : int
+        Its place in the batch, from 0.
+    reason : str
+        What is wrong with it.
+
+    Examples
+    --------
+    >>> error = UnlikeSample(3, "it is null")
+    >>> error.number, str(error)
+    (3, 'sample 3 of the batch: it is null')
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(f"sample {number} of the batch: {reason}")
+        self.number = number
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[UnlikeSample], tuple[int, str]]:
+        return UnlikeSample, (self.number, self.reason)
+
+
 def check_collate(collate: Any) -> Collate:
     """Return what says how samples are put together; raises InvalidOptionError if it is nothing of that."""
     if collate is None or callable(collate) or collate in KNOWN:
@@ -42,7 +68,7 @@ def collated(columns: Mapping[str, Values], collate: str | None) -> Batch:
 
     Raises
     ------
-    InvalidSampleError
+    UnlikeSample
         If samples of a column do not make one array.
 
     Examples
@@ -66,7 +92,10 @@ def _collated(name: str, values: Values, collate: str | None) -> Values:
         try:
             return padded(values)
         except InvalidSampleError as error:
-            raise InvalidSampleError(f'column {name!r} with collate="pad": {error}') from error
+            kinds = [None if value is None else (value.ndim, value.dtype) for value in values]
+            first = next((kind for kind in kinds if kind is not None), None)
+            number = next((n for n, kind in enumerate(kinds) if kind not in (None, first)), 0)
+            raise UnlikeSample(number, f'column {name!r} with collate="pad": {error}') from error
     return stacked(name, values)
 
 
@@ -75,20 +104,22 @@ def stacked(name: str, values: list[Any]) -> np.ndarray[Any, Any]:
 
     Raises
     ------
-    InvalidSampleError
+    UnlikeSample
         If one is None, or has another shape or dtype than the first.
     """
     first = values[0]
     for number, value in enumerate(values):
         if value is None or first is None:
-            raise InvalidSampleError(
-                f"column {name!r}: sample {number if value is None else 0} of a batch is null, so that the batch is no "
-                'array; fill it by a transform, or leave it out by where="... IS NOT NULL"'
+            raise UnlikeSample(
+                number if value is None else 0,
+                f"column {name!r} is null, so that the batch is no array; fill it by a transform, or leave the sample out "
+                'by where="... IS NOT NULL"',
             )
         if value.shape != first.shape or value.dtype != first.dtype:
-            raise InvalidSampleError(
-                f"column {name!r}: sample {number} of a batch is {value.dtype} of shape {value.shape}, and sample 0 is "
-                f'{first.dtype} of shape {first.shape}; give collate="pad", or a transform that makes them alike'
+            raise UnlikeSample(
+                number,
+                f"column {name!r} is {value.dtype} of shape {value.shape}, and {first.dtype} of shape {first.shape} in the "
+                'first sample of the batch; give collate="pad", or a transform that makes them alike',
             )
     return np.stack(values)
 
@@ -98,18 +129,20 @@ def columns_of(samples: list[dict[str, Any]]) -> dict[str, Values]:
 
     Raises
     ------
-    InvalidSampleError
-        If samples have different names, or none.
+    UnlikeSample
+        If a sample has no names, or others than the first.
     """
     names = list(samples[0])
     if not names:
-        raise InvalidSampleError(
-            "the transform gave a dict without a name; give at least one, such as {'x': ...}"
+        raise UnlikeSample(
+            0, "the transform gave a dict without a name; give at least one, such as {'x': ...}"
         )
     for number, sample in enumerate(samples):
         if sample.keys() != samples[0].keys():
-            raise InvalidSampleError(
-                f"the transform gave sample 0 the names {names}, and sample {number} {list(sample)}; give all the same"
+            raise UnlikeSample(
+                number,
+                f"the transform gave it the names {list(sample)}, and {names} to the first sample of the batch; give all the "
+                "same",
             )
     out: dict[str, Values] = {}
     for name in names:

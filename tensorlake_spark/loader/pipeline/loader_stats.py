@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 
@@ -45,27 +46,44 @@ class Counts:
 class LoaderStats:
     """Counts of one loader; threads add to it.
 
+    Parameters
+    ----------
+    clock : callable
+        Returns seconds.
+
     Examples
     --------
     >>> stats = LoaderStats()
+    >>> stats.begin()
     >>> stats.add(batches=1, samples=64, bytes=640)
-    >>> stats.counts.samples, stats.seconds > 0
-    (64, True)
+    >>> stats.end()
+    >>> stats.counts.samples, stats.seconds > 0, stats.seconds == stats.seconds
+    (64, True, True)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.counts = Counts()
-        self._began: float | None = None
+        self._clock = clock
+        self._began = self._before = 0.0
+        self._running = 0
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """Start the clock, if it does not run yet: what is waited for from now on counts."""
-        if self._began is None:
-            self._began = time.perf_counter()
+        """Note that an iteration begins: from now on time counts."""
+        with self._lock:
+            if not self._running:
+                self._began = self._clock()
+            self._running += 1
+
+    def end(self) -> None:
+        """Note that an iteration has ended: time counts only while there is another one."""
+        with self._lock:
+            self._running -= 1
+            if not self._running:
+                self._before += self._clock() - self._began
 
     def add(self, **amounts: float) -> None:
         """Add to sums by their names."""
-        self.begin()
         with self._lock:
             for name, amount in amounts.items():
                 setattr(self.counts, name, getattr(self.counts, name) + amount)
@@ -82,8 +100,9 @@ class LoaderStats:
 
     @property
     def seconds(self) -> float:
-        """Since the first iteration began."""
-        return 0.0 if self._began is None else time.perf_counter() - self._began
+        """During iterations: neither before or after a loop nor between two of them."""
+        with self._lock:
+            return self._before + (self._clock() - self._began if self._running else 0.0)
 
     def report(self) -> dict[str, float]:
         """Return all counts by name, with ``samples_per_second``, ``mb_per_second`` and ``hit_rate``."""

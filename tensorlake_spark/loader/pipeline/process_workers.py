@@ -16,8 +16,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError, LoaderWorkerError
+from tensorlake_spark.fork_gate import FORK_GATE, check_process
 from tensorlake_spark.loader.pipeline.batch_plan import BatchPlan
-from tensorlake_spark.loader.pipeline.fork_gate import FORK_GATE, check_process
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.pipeline.shared_batch import receive_batch
 from tensorlake_spark.loader.pipeline.worker_process import (

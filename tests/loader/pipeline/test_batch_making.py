@@ -170,6 +170,38 @@ def test_what_a_transform_raises_is_one_line(digits):
         only(digits, transform=failing)
 
 
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_what_a_collate_raises_names_the_batch_and_its_first_sample(digits, shuffle):
+    def failing(samples):
+        if len(samples) < 64:
+            raise TypeError("no\n  stack")
+        return [int(sample["sid"]) for sample in samples]
+
+    (*_, (first, *_)) = (b["sid"].tolist() for b in digits.loader(64, ["sid"], shuffle=shuffle))
+    loader = digits.loader(64, ["sid", "boxes"], shuffle=shuffle, collate=failing)
+    says = rf"failed for batch 4, whose 44 samples begin with sample {first} of the dataset at .*: TypeError: no stack;"
+    with pytest.raises(tl.InvalidSampleError, match=says) as caught:
+        list(loader)
+    assert isinstance(caught.value.__cause__, TypeError)
+    assert loader.stats()["batches"] == 4
+
+
+def test_a_sample_that_is_unlike_the_others_is_named(digits):
+    with pytest.raises(
+        tl.InvalidSampleError, match=r"sample 1 of the dataset .*, in batch 0: column 'boxes' is"
+    ) as caught:
+        only(digits, columns=["boxes"], collate="stack")
+    assert type(caught.value) is tl.InvalidSampleError
+
+
+def test_a_sample_with_other_names_is_named(digits):
+    def other(sample):
+        return {f"x{int(sample['label']) // 5}": 1}
+
+    with pytest.raises(tl.InvalidSampleError, match=r"sample 150 of the dataset .*, in batch 1: "):
+        only(digits, columns=["label"], transform=other)
+
+
 # ---------------------------------------------------------------------- samples that cannot be read
 
 
@@ -191,8 +223,10 @@ def broken(tmp_path, digits):
 def test_a_sample_that_cannot_be_read_is_named(broken):
     with pytest.raises(
         tl.CorruptDataError, match=r"sample 7 of the dataset at .*\.parquet.*CRC-32"
-    ):
+    ) as caught:
         list(broken.loader(16))
+    assert "its image in column 'image' cannot be decoded: its " in str(caught.value)
+    assert "of the batch" not in str(caught.value)
 
 
 @pytest.mark.parametrize("world", [1, 2])

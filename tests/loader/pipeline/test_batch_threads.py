@@ -222,15 +222,19 @@ def test_threads_beyond_the_makers_fetch_only_while_a_store_is_waited_for(waits)
 
     def make(number, piece):
         if number == 40:
-            making.wait(10)
+            assert making.wait(60)
         return number
 
     with batches(100, fetch, make, threads=6, makers=1, memory=10**6, ahead=30) as found:
         taken = iter(found)
         assert [next(taken) for _ in range(40)] == list(range(40))
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end and len(begun) < 71:
+        for _ in range(6000):  # 60 s at the most
+            with found._lock:
+                if found._making and not found._fetching and not found._may_fetch():
+                    break  # nothing will be fetched before a batch is made
             time.sleep(0.01)
+        else:
+            raise AssertionError(f"after 60 s it still fetches: {len(begun)} batches")
         assert (len(begun) > 60) == waits
         making.set()
         assert list(taken) == list(range(40, 100))

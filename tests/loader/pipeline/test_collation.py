@@ -1,10 +1,18 @@
 """Samples put together."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.loader.pipeline.collation import check_collate, collated, columns_of, stacked
+from tensorlake_spark.loader.pipeline.collation import (
+    UnlikeSample,
+    check_collate,
+    collated,
+    columns_of,
+    stacked,
+)
 
 RAGGED = [np.array([1, 2], "i2"), np.array([], "i2"), None]
 
@@ -27,8 +35,12 @@ def test_padding():
 
 
 def test_padding_of_other_ranks_names_the_column():
-    with pytest.raises(tl.InvalidSampleError, match="column 'x' with collate=\"pad\""):
-        collated({"x": [np.zeros(2), np.zeros((2, 2))]}, "pad")
+    with pytest.raises(tl.InvalidSampleError, match="column 'x' with collate=\"pad\"") as caught:
+        collated({"x": [None, np.zeros(2), np.zeros((2, 2))]}, "pad")
+    assert caught.value.number == 2
+    with pytest.raises(UnlikeSample, match="none that are not null") as caught:
+        collated({"x": [None, None]}, "pad")
+    assert caught.value.number == 0
 
 
 def test_stacking():
@@ -38,10 +50,13 @@ def test_stacking():
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ([np.zeros(2), np.zeros(3)], r"sample 1 of a batch is float64 of shape \(3,\)"),
-        ([np.zeros(2), np.zeros(2, "f4")], "sample 1 of a batch is float32"),
-        ([np.zeros(2), None], "sample 1 of a batch is null"),
-        ([None, np.zeros(2)], "sample 0 of a batch is null"),
+        (
+            [np.zeros(2), np.zeros(3)],
+            r"sample 1 of the batch: column 'x' is float64 of shape \(3,\)",
+        ),
+        ([np.zeros(2), np.zeros(2, "f4")], "sample 1 of the batch: column 'x' is float32"),
+        ([np.zeros(2), None], "sample 1 of the batch: column 'x' is null"),
+        ([None, np.zeros(2)], "sample 0 of the batch: column 'x' is null"),
     ],
 )
 def test_what_does_not_stack(values, says):
@@ -59,8 +74,19 @@ def test_columns_of_samples():
 
 
 def test_samples_with_other_names():
-    with pytest.raises(tl.InvalidSampleError, match=r"names \['a'\], and sample 1 \['b'\]"):
+    with pytest.raises(
+        tl.InvalidSampleError, match=r"sample 1 of the batch: .* names \['b'\], and \['a'\]"
+    ):
         columns_of([{"a": 1}, {"b": 1}])
+
+
+def test_an_unlike_sample_pickles():
+    error = pickle.loads(pickle.dumps(UnlikeSample(3, "it is null")))
+    assert (error.number, error.reason, str(error)) == (
+        3,
+        "it is null",
+        "sample 3 of the batch: it is null",
+    )
 
 
 def test_what_is_no_collate():

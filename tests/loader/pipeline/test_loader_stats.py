@@ -1,7 +1,7 @@
 """What a loader counts."""
 
+import itertools
 import threading
-import time
 
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 
@@ -24,14 +24,22 @@ def test_nothing_was_counted():
     assert LoaderStats().report()["hit_rate"] == 0.0
 
 
-def test_waiting_for_the_first_batch_is_in_the_seconds():
-    stats = LoaderStats()
-    stats.begin()
-    began = time.perf_counter()
-    time.sleep(0.05)
-    stats.add(wait_seconds=time.perf_counter() - began)
-    stats.begin()  # the next epoch
-    assert stats.report()["wait_seconds"] <= stats.report()["seconds"]
+def test_seconds_count_while_there_is_an_iteration():
+    """The clock of this test goes on by one second whenever it is looked at."""
+    ticks = itertools.count()
+    stats = LoaderStats(lambda: float(next(ticks)))
+    assert stats.seconds == 0.0
+    stats.begin()  # at 0
+    assert stats.seconds == 1.0
+    stats.begin()  # another one, at the same time
+    stats.end()
+    assert stats.seconds == 2.0
+    stats.end()  # at 3
+    stats.add(samples=6)
+    assert [stats.report()["samples_per_second"] for _ in range(3)] == [2.0] * 3
+    stats.begin()  # the next epoch, at 4
+    stats.end()  # at 5
+    assert stats.seconds == 4.0
 
 
 def test_the_hit_rate():

@@ -1,7 +1,8 @@
-"""A gate that threads of loaders go through for each piece of work. It is shut while the process forks."""
+"""A gate for the threads of loaders, and for the one that loads compiled loops. It is shut while the process forks."""
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401 # first: a fork takes its lock after the gate is shut
 import os
 import threading
 from types import TracebackType
