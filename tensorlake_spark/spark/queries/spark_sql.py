@@ -23,6 +23,7 @@ from tensorlake_spark.spark.queries.group_values import (
     item_kind,
     list_of,
 )
+from tensorlake_spark.spark.queries.in_queries import as_in, with_nulls
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind, kind_of
 from tensorlake_spark.spark.queries.tables_in_reach import (
     Columns,
@@ -224,6 +225,7 @@ class SparkPrinter:
             return node
         if isinstance(node, exp.Table):
             return node
+        node = as_in(self.sql, node)
         inner = list_of(node)
         if inner is not None:
             return self._list(inner, resolve, scopes)
@@ -246,6 +248,8 @@ class SparkPrinter:
                 if isinstance(node, exp.Join) and key == "using":
                     continue
                 node.set(key, [self._rewritten(one, resolve, scopes) for one in value])
+        if isinstance(node, exp.In) and node.args.get("query") is not None:
+            return with_nulls(node)
         return _like_numpy(node) if isinstance(node, exp.Div) else node
 
     def _list(self, inner: Any, resolve: Any, scopes: list[Tables]) -> Any:
