@@ -13,6 +13,8 @@ from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.language.mistakes import mistake
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.spark.queries.clause_frames import ClauseFrames
+from tensorlake_spark.spark.queries.equal_tensors import equal_udf
+from tensorlake_spark.spark.queries.result_kinds import EQUAL, EQUALS
 from tensorlake_spark.spark.queries.spark_sources import SparkSource, source_of
 from tensorlake_spark.spark.queries.tables_in_reach import Table
 from tensorlake_spark.spark.queries.tensor_udf import TensorWork, as_udf
@@ -131,8 +133,11 @@ class _Run:
         key = node.sql(), result
         if key not in self._functions:
             name = f"{self._mark}_f{len(self._functions)}"
-            work = TensorWork.of(node, result, self._parameters)
-            self._session.udf.register(name, as_udf(work))
+            if result in (EQUAL, EQUALS):
+                function = equal_udf(result == EQUALS)
+            else:
+                function = as_udf(TensorWork.of(node, result, self._parameters))
+            self._session.udf.register(name, function)
             self._functions[key] = name
         return self._functions[key]
 

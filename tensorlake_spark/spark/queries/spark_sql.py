@@ -24,7 +24,14 @@ from tensorlake_spark.spark.queries.group_values import (
     list_of,
 )
 from tensorlake_spark.spark.queries.in_queries import as_in, with_nulls
-from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind, kind_of
+from tensorlake_spark.spark.queries.result_kinds import (
+    ARRAY,
+    EQUAL,
+    EQUALS,
+    SCALAR,
+    Kind,
+    kind_of,
+)
 from tensorlake_spark.spark.queries.tables_in_reach import (
     Columns,
     Table,
@@ -47,7 +54,8 @@ class SparkPrinter:
     table_of : callable
         Takes a table of the tree; returns what it has, and the name of its temporary view.
     function_of : callable
-        Takes an expression on ``x0``, ``x1``, ... and the kind of its result; returns the name of a function of Spark.
+        Takes an expression on ``x0``, ``x1``, ... and the kind of its result, or `EQUAL` or `EQUALS` for ``x0`` as it is
+        compared; returns the name of a function of Spark.
     """
 
     sql: str
@@ -73,7 +81,10 @@ class SparkPrinter:
             self.cte_nodes[cte.alias] = cte.this
         if isinstance(node, exp.SetOperation):
             found = self._query(node.this, outer)
-            self._query(node.expression, outer)
+            other = self._query(node.expression, outer)
+            if not isinstance(node, exp.Union) or node.args.get("distinct"):
+                self._compare(node.this, found)
+                self._compare(node.expression, other)
             for key in ("order", "limit", "offset"):
                 if node.args.get(key) is not None:
                     node.set(key, node.args[key].transform(self._literal))
@@ -118,7 +129,38 @@ class SparkPrinter:
             if key == "joins":
                 continue  # rewritten in their places, for their tables are done
             node.set(key, new if isinstance(value, list) else new[0])
+        if node.args.get("distinct") is not None:
+            self._compare(node, Table(out))
         return Table({name: _after(kind) for name, kind in out.items()})
+
+    def _compare(self, node: Any, table: Table) -> None:
+        """Let tensors of a query, which is rewritten, have the same bytes where they are equal: Spark compares bytes."""
+        kinds = {
+            name: kind
+            for name, kind in table.columns.items()
+            if kind.name == ARRAY and not kind.listed
+        }
+        if not kinds or (isinstance(node, exp.SetOperation) and node.args.get("distinct")):
+            return
+        if not (
+            isinstance(node, exp.Select)
+            and all(isinstance(one, exp.Alias) for one in node.expressions)
+        ):
+            inner = (
+                node.copy() if isinstance(node, exp.Subquery) else exp.Subquery(this=node.copy())
+            )
+            inner.set("alias", exp.TableAlias(this=exp.to_identifier("__side")))
+            columns = [exp.column(exp.to_identifier(name, quoted=True)) for name in table.columns]
+            outer = exp.select(*(exp.alias_(one, one.name, quoted=True) for one in columns)).from_(
+                inner
+            )
+            node.replace(outer)
+            node = outer
+        for item in node.expressions:
+            kind = kinds.get(item.alias)
+            if kind is not None:
+                name = self.function_of(exp.column("x0"), EQUALS if kind.collected else EQUAL)
+                item.set("this", exp.Anonymous(this=name, expressions=[item.this]))
 
     def _from(self, one: Any, outer: list[Tables]) -> tuple[str, Table]:
         if isinstance(one, exp.Subquery):
