@@ -54,14 +54,15 @@ class SparkPrinter:
     table_of : callable
         Takes a table of the tree; returns what it has, and the name of its temporary view.
     function_of : callable
-        Takes an expression on ``x0``, ``x1``, ... and the kind of its result, or `EQUAL` or `EQUALS` for ``x0`` as it is
-        compared; returns the name of a function of Spark.
+        Takes an expression; the kind of its result, or `EQUAL` or `EQUALS` for a column as it is compared; the names of its
+        columns, in the order of the function's arguments; and whether the last argument is the sid of the row, for
+        messages. Returns the name of a function of Spark.
     """
 
     sql: str
     parameters: Mapping[str, Any]
     table_of: Callable[[Any], tuple[Table, str]]
-    function_of: Callable[[Any, str], str]
+    function_of: Callable[..., str]
     ctes: dict[str, Table] = field(default_factory=dict)
     cte_nodes: dict[str, Any] = field(default_factory=dict)
 
@@ -159,7 +160,7 @@ class SparkPrinter:
         for item in node.expressions:
             kind = kinds.get(item.alias)
             if kind is not None:
-                name = self.function_of(exp.column("x0"), EQUALS if kind.collected else EQUAL)
+                name = self.function_of(exp.column("x"), EQUALS if kind.collected else EQUAL)
                 item.set("this", exp.Anonymous(this=name, expressions=[item.this]))
 
     def _from(self, one: Any, outer: list[Tables]) -> tuple[str, Table]:
@@ -348,30 +349,43 @@ class SparkPrinter:
 
     def _call(self, node: Any, kind: Kind, scopes: list[Tables]) -> Any:
         """Return the call of a function that computes a part of the tree."""
-        inner = node.copy()
         columns: dict[str, Any] = {}
         names: dict[str, str] = {}
         forms: dict[str, str] = {}
         resolve = self._resolver(scopes)
+        sid = None
 
         def renamed(one: Any) -> Any:
+            nonlocal sid
             if not isinstance(one, exp.Column):
                 return one
             column = self._column(one, scopes)
             text = column.sql(dialect="spark")
-            names.setdefault(text, f"x{len(names)}")
+            if text not in names:
+                plain = column.name if column.name not in names.values() else f"x{len(names)}"
+                names[text] = plain
             columns[text] = column
-            form = resolve(one).form if self._found(one, scopes) is not None else None
-            if form is not None:
-                forms[names[text]] = form
-            return exp.column(names[text])
+            if self._found(one, scopes) is not None:
+                kind = resolve(one)
+                if kind.form is not None:
+                    forms[names[text]] = kind.form
+                if kind.name == ARRAY and sid is None:
+                    sid = self._sid(one, scopes)
+            return exp.column(exp.to_identifier(names[text]))
 
-        inner = inner.transform(renamed)
+        inner = node.copy().transform(renamed)
         if {*forms.values()} - {"xyxy"}:
             inner = with_forms(inner, forms)
-        name = self.function_of(inner, kind.name)
+        name = self.function_of(inner, kind.name, [*names.values()], sid is not None)
         arguments = [columns[text] for text in names] or [exp.Literal.number(1)]
-        return exp.Anonymous(this=name, expressions=arguments)
+        return exp.Anonymous(this=name, expressions=arguments + ([] if sid is None else [sid]))
+
+    def _sid(self, column: Any, scopes: list[Tables]) -> Any:
+        """Return the column with the numbers of the samples that a column is of, None if its table has none."""
+        found = column_in(self.sql, column, scopes[:1])
+        if found is None or SID not in found[1].hidden:
+            return None
+        return exp.column(SID, table=exp.to_identifier(found[0], quoted=True))
 
 
 def _after(kind: Kind) -> Kind:
