@@ -21,6 +21,8 @@ import pytest
 import tensorlake_spark as tl
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from pyspark.sql import SparkSession
     from s3faults import S3Road
 
@@ -32,6 +34,7 @@ os.environ.setdefault("TENSORLAKE_KERNELS", "numpy")
 sys.path.append(str(Path(__file__).parent / "support"))  # for the modules that all folders share
 
 import examples  # noqa: F401  # profiles of Hypothesis
+from queried_rows import dataset_at, sqlite
 from quick import QUICK
 from s3server import S3Server
 
@@ -174,6 +177,20 @@ def photos() -> np.ndarray:
     base = 128 + 60 * np.sin(y / 9) + 50 * np.cos(x / 7)
     out = base + rng.normal(0, 3, (12, 3, 64, 96)) + rng.integers(-9, 9, (12, 1, 1, 1))
     return np.clip(out, 0, 255).astype(np.uint8)
+
+
+@pytest.fixture(scope="session")
+def queried(tmp_path_factory: pytest.TempPathFactory) -> tl.Dataset:
+    """The dataset that generated queries read; nothing changes it."""
+    return dataset_at(str(tmp_path_factory.mktemp("queried") / "ds"))
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Iterator[sqlite3.Connection]:
+    """The rows of `queried` and the table beside it in SQLite."""
+    con = sqlite()
+    yield con
+    con.close()
 
 
 @pytest.fixture(scope="session")

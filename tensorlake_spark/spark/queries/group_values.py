@@ -86,8 +86,8 @@ def item_kind(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kin
     >>> from tensorlake_spark.query.language.parsing import parse
     >>> items = parse("SELECT array_agg(x), first(x), max(n) FROM t").selects
     >>> [item_kind(one, lambda column: Kind("array", 2) if column.name == "x" else Kind("scalar"), {}) for one in items]
-    [Kind(name='array', ndim=3, form=None, collected=True), Kind(name='array', ndim=2, form=None, collected=False), \
-Kind(name='scalar', ndim=None, form=None, collected=False)]
+    [Kind(name='array', ndim=3, form=None, collected=True, listed=False), Kind(name='array', ndim=2, form=None, \
+collected=False, listed=False), Kind(name='scalar', ndim=None, form=None, collected=False, listed=False)]
     """
     while isinstance(node, (exp.Alias, exp.Paren)):
         node = node.this

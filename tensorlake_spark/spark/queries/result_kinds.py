@@ -16,6 +16,9 @@ from tensorlake_spark.query.functions.registry import find
 SCALAR, ARRAY = "scalar", "array"
 """What Spark computes itself, and a tensor a row. Others are one value a row that NumPy computes."""
 
+EQUAL, EQUALS = "equal", "equals"
+"""A tensor, or the tensors of a group, as Spark can compare them."""
+
 _OVER_ROWS = (exp.AggFunc, exp.Window, exp.Subquery, exp.Exists, exp.Query)
 _LOGIC = (exp.And, exp.Or, exp.Not)
 _TRUTHS = (
@@ -45,12 +48,15 @@ class Kind:
         Of boxes: what their numbers are, as their column declares it.
     collected : bool
         Whether it has a value of each row of a group.
+    listed : bool
+        Whether it is a list of numbers for Spark, not the struct TENSOR.
     """
 
     name: str
     ndim: int | None = None
     form: str | None = None
     collected: bool = False
+    listed: bool = False
 
 
 Resolve = Callable[[Any], Kind]

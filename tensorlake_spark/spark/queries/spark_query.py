@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.language.mistakes import mistake
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.spark.queries.clause_frames import ClauseFrames
+from tensorlake_spark.spark.queries.equal_tensors import equal_udf
+from tensorlake_spark.spark.queries.result_kinds import EQUAL, EQUALS
 from tensorlake_spark.spark.queries.spark_sources import SparkSource, source_of
 from tensorlake_spark.spark.queries.tables_in_reach import Table
 from tensorlake_spark.spark.queries.tensor_udf import TensorWork, as_udf
@@ -96,7 +98,7 @@ class _Run:
         self._mark = f"tl_{uuid.uuid4().hex[:12]}"
         self._views: dict[Any, tuple[SparkSource, str]] = {}
         self._frames: list[str] = []
-        self._functions: dict[tuple[str, str], str] = {}
+        self._functions: dict[tuple[Any, ...], str] = {}
 
     def table_of(self, node: Any) -> tuple[Table, str]:
         """Return what a table of the tree has, and the name of its view."""
@@ -126,13 +128,18 @@ class _Run:
             value = value.this if value.is_string else int(value.this)
         return (value, None) if node.name == "VERSION" else (None, str(value))
 
-    def function_of(self, node: Any, result: str) -> str:
+    def function_of(
+        self, node: Any, result: str, names: Sequence[str] = (), placed: bool = False
+    ) -> str:
         """Register an expression as a function, and return its name: the same text has the same, as in GROUP BY."""
-        key = node.sql(), result
+        key = node.sql(), result, tuple(names), placed
         if key not in self._functions:
             name = f"{self._mark}_f{len(self._functions)}"
-            work = TensorWork.of(node, result, self._parameters)
-            self._session.udf.register(name, as_udf(work))
+            if result in (EQUAL, EQUALS):
+                function = equal_udf(result == EQUALS)
+            else:
+                function = as_udf(TensorWork.of(node, result, self._parameters, names, placed))
+            self._session.udf.register(name, function)
             self._functions[key] = name
         return self._functions[key]
 

@@ -203,13 +203,22 @@ def _ndim(kind: Any) -> int | None:
 
 
 def _kinds(schema: t.StructType) -> dict[str, Kind]:
-    return {
-        one.name: Kind(ARRAY) if isinstance(one.dataType, t.StructType)
-        and {*TENSOR.names} <= {*one.dataType.names}
-        else Kind(ARRAY, 1) if isinstance(one.dataType, t.ArrayType)
-        else Kind(SCALAR)
-        for one in schema.fields
-    }  # fmt: skip
+    return {one.name: _kind(one.dataType) for one in schema.fields}
+
+
+def _kind(kind: t.DataType) -> Kind:
+    """Return what a type of Spark is in a query."""
+    if _is_struct(kind):
+        return Kind(ARRAY)
+    if isinstance(kind, t.ArrayType):
+        collected = _is_struct(kind.elementType)
+        return Kind(ARRAY, None if collected else 1, collected=collected, listed=not collected)
+    return Kind(SCALAR)
+
+
+def _is_struct(kind: t.DataType) -> bool:
+    """Whether values are tensors as the struct TENSOR."""
+    return isinstance(kind, t.StructType) and {*TENSOR.names} <= {*kind.names}
 
 
 def _is_parquet(storage: Storage) -> bool:

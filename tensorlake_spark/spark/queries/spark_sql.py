@@ -23,7 +23,15 @@ from tensorlake_spark.spark.queries.group_values import (
     item_kind,
     list_of,
 )
-from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind, kind_of
+from tensorlake_spark.spark.queries.in_queries import as_in, with_nulls
+from tensorlake_spark.spark.queries.result_kinds import (
+    ARRAY,
+    EQUAL,
+    EQUALS,
+    SCALAR,
+    Kind,
+    kind_of,
+)
 from tensorlake_spark.spark.queries.tables_in_reach import (
     Columns,
     Table,
@@ -46,13 +54,15 @@ class SparkPrinter:
     table_of : callable
         Takes a table of the tree; returns what it has, and the name of its temporary view.
     function_of : callable
-        Takes an expression on ``x0``, ``x1``, ... and the kind of its result; returns the name of a function of Spark.
+        Takes an expression; the kind of its result, or `EQUAL` or `EQUALS` for a column as it is compared; the names of its
+        columns, in the order of the function's arguments; and whether the last argument is the sid of the row, for
+        messages. Returns the name of a function of Spark.
     """
 
     sql: str
     parameters: Mapping[str, Any]
     table_of: Callable[[Any], tuple[Table, str]]
-    function_of: Callable[[Any, str], str]
+    function_of: Callable[..., str]
     ctes: dict[str, Table] = field(default_factory=dict)
     cte_nodes: dict[str, Any] = field(default_factory=dict)
 
@@ -72,7 +82,10 @@ class SparkPrinter:
             self.cte_nodes[cte.alias] = cte.this
         if isinstance(node, exp.SetOperation):
             found = self._query(node.this, outer)
-            self._query(node.expression, outer)
+            other = self._query(node.expression, outer)
+            if not isinstance(node, exp.Union) or node.args.get("distinct"):
+                self._compare(node.this, found)
+                self._compare(node.expression, other)
             for key in ("order", "limit", "offset"):
                 if node.args.get(key) is not None:
                     node.set(key, node.args[key].transform(self._literal))
@@ -117,7 +130,38 @@ class SparkPrinter:
             if key == "joins":
                 continue  # rewritten in their places, for their tables are done
             node.set(key, new if isinstance(value, list) else new[0])
+        if node.args.get("distinct") is not None:
+            self._compare(node, Table(out))
         return Table({name: _after(kind) for name, kind in out.items()})
+
+    def _compare(self, node: Any, table: Table) -> None:
+        """Let tensors of a query, which is rewritten, have the same bytes where they are equal: Spark compares bytes."""
+        kinds = {
+            name: kind
+            for name, kind in table.columns.items()
+            if kind.name == ARRAY and not kind.listed
+        }
+        if not kinds or (isinstance(node, exp.SetOperation) and node.args.get("distinct")):
+            return
+        if not (
+            isinstance(node, exp.Select)
+            and all(isinstance(one, exp.Alias) for one in node.expressions)
+        ):
+            inner = (
+                node.copy() if isinstance(node, exp.Subquery) else exp.Subquery(this=node.copy())
+            )
+            inner.set("alias", exp.TableAlias(this=exp.to_identifier("__side")))
+            columns = [exp.column(exp.to_identifier(name, quoted=True)) for name in table.columns]
+            outer = exp.select(*(exp.alias_(one, one.name, quoted=True) for one in columns)).from_(
+                inner
+            )
+            node.replace(outer)
+            node = outer
+        for item in node.expressions:
+            kind = kinds.get(item.alias)
+            if kind is not None:
+                name = self.function_of(exp.column("x"), EQUALS if kind.collected else EQUAL)
+                item.set("this", exp.Anonymous(this=name, expressions=[item.this]))
 
     def _from(self, one: Any, outer: list[Tables]) -> tuple[str, Table]:
         if isinstance(one, exp.Subquery):
@@ -224,6 +268,7 @@ class SparkPrinter:
             return node
         if isinstance(node, exp.Table):
             return node
+        node = as_in(self.sql, node)
         inner = list_of(node)
         if inner is not None:
             return self._list(inner, resolve, scopes)
@@ -246,6 +291,8 @@ class SparkPrinter:
                 if isinstance(node, exp.Join) and key == "using":
                     continue
                 node.set(key, [self._rewritten(one, resolve, scopes) for one in value])
+        if isinstance(node, exp.In) and node.args.get("query") is not None:
+            return with_nulls(node)
         return _like_numpy(node) if isinstance(node, exp.Div) else node
 
     def _list(self, inner: Any, resolve: Any, scopes: list[Tables]) -> Any:
@@ -302,30 +349,43 @@ class SparkPrinter:
 
     def _call(self, node: Any, kind: Kind, scopes: list[Tables]) -> Any:
         """Return the call of a function that computes a part of the tree."""
-        inner = node.copy()
         columns: dict[str, Any] = {}
         names: dict[str, str] = {}
         forms: dict[str, str] = {}
         resolve = self._resolver(scopes)
+        sid = None
 
         def renamed(one: Any) -> Any:
+            nonlocal sid
             if not isinstance(one, exp.Column):
                 return one
             column = self._column(one, scopes)
             text = column.sql(dialect="spark")
-            names.setdefault(text, f"x{len(names)}")
+            if text not in names:
+                plain = column.name if column.name not in names.values() else f"x{len(names)}"
+                names[text] = plain
             columns[text] = column
-            form = resolve(one).form if self._found(one, scopes) is not None else None
-            if form is not None:
-                forms[names[text]] = form
-            return exp.column(names[text])
+            if self._found(one, scopes) is not None:
+                kind = resolve(one)
+                if kind.form is not None:
+                    forms[names[text]] = kind.form
+                if kind.name == ARRAY and sid is None:
+                    sid = self._sid(one, scopes)
+            return exp.column(exp.to_identifier(names[text]))
 
-        inner = inner.transform(renamed)
+        inner = node.copy().transform(renamed)
         if {*forms.values()} - {"xyxy"}:
             inner = with_forms(inner, forms)
-        name = self.function_of(inner, kind.name)
+        name = self.function_of(inner, kind.name, [*names.values()], sid is not None)
         arguments = [columns[text] for text in names] or [exp.Literal.number(1)]
-        return exp.Anonymous(this=name, expressions=arguments)
+        return exp.Anonymous(this=name, expressions=arguments + ([] if sid is None else [sid]))
+
+    def _sid(self, column: Any, scopes: list[Tables]) -> Any:
+        """Return the column with the numbers of the samples that a column is of, None if its table has none."""
+        found = column_in(self.sql, column, scopes[:1])
+        if found is None or SID not in found[1].hidden:
+            return None
+        return exp.column(SID, table=exp.to_identifier(found[0], quoted=True))
 
 
 def _after(kind: Kind) -> Kind:

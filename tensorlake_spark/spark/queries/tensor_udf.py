@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -44,28 +45,41 @@ class TensorWork:
     Attributes
     ----------
     node : sqlglot expression
-        Its columns are called ``x0``, ``x1``, ...
+        What is computed.
     result : str
         What it gives: a key of `TYPES`.
     parameters : dict of str to object
         Values of ``:name``.
     users : tuple of TensorFunction
         Functions of the user that it calls, for executors, which have not registered them.
+    names : tuple of str
+        The names of its columns, in the order in which a batch has them.
+    placed : bool
+        Whether a batch has the sids of its rows behind them, for messages.
     """
 
     node: Any
     result: str
     parameters: Mapping[str, Any]
     users: tuple[TensorFunction, ...] = ()
+    names: tuple[str, ...] = ()
+    placed: bool = False
 
     @classmethod
-    def of(cls, node: Any, result: str, parameters: Mapping[str, Any]) -> TensorWork:
+    def of(
+        cls,
+        node: Any,
+        result: str,
+        parameters: Mapping[str, Any],
+        names: Sequence[str],
+        placed: bool = False,
+    ) -> TensorWork:
         """Return the work for an expression, with the parameters and functions that it needs."""
         wanted = {one.name for one in node.find_all(exp.Placeholder)}
         called = [find(one.name) for one in node.find_all(exp.Anonymous)]
         users = tuple(one for one in called if one is not None and one.users)
         given = {name: parameters[name] for name in wanted if name in parameters}
-        return cls(node, result, given, users)
+        return cls(node, result, given, users, tuple(names), placed)
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[pa.Array]:
         """Yield the values for batches of columns, in pieces of few bytes."""
@@ -79,12 +93,15 @@ class TensorWork:
 
     def _piece(self, columns: Sequence[pa.Array], kind: pa.DataType) -> Iterator[pa.Array]:
         rows = len(columns[0])
-        values = {f"x{number}": values_of(column) for number, column in enumerate(columns)}
+        values = {
+            name: values_of(column) for name, column in zip(self.names, columns, strict=False)
+        }
         for (
             function
         ) in self.users:  # a process outlives its query, and may know an older one of this name
             FUNCTIONS.add(function)
-        found = evaluate(self.node, values, rows, self.parameters)
+        place = partial(_place, columns[-1]) if self.placed else None
+        found = evaluate(self.node, values, rows, self.parameters, place)
         if self.result != "array":
             yield _scalars(found, kind)
             return
@@ -98,6 +115,12 @@ class TensorWork:
                 held, size = [], 0
         if held:
             yield tensors_with_nulls("query", held)
+
+
+def _place(sids: pa.Array, row: int) -> str:
+    """Return what messages call a row, as the engine of this process does."""
+    sid = sids[row].as_py()
+    return "a row without a sample" if sid is None else f"sample with sid {sid}"
 
 
 def values_of(column: pa.Array) -> Values:

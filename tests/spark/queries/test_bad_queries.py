@@ -42,5 +42,13 @@ def test_functions_of_users_that_fail_are_named(spark, ds):
             query(spark, "SELECT no_good(x) AS n FROM dataset", dataset=ds).collect()
     finally:
         unregister_function("no_good")
-    with pytest.raises(Exception, match=r"x0\[0, 0\]|too many indices"):
-        query(spark, "SELECT x[0, 0] > 1 AS n FROM dataset", dataset=ds).collect()
+
+
+def test_wrong_ranks_name_the_sample(spark, ds):
+    for sql in (
+        "SELECT x[0, 0] > 1 AS n FROM dataset WHERE label > 8",
+        "SELECT a.label FROM dataset AS a JOIN dataset AS b USING (label) WHERE a.x[0, 0] > b.x[0] AND label > 8",
+        "SELECT array_max(x[0, 0]) AS n, count(*) AS c FROM dataset WHERE label > 8 GROUP BY array_max(x[0, 0])",
+    ):
+        with pytest.raises(Exception, match=r"x\[0, 0\]: .*\(sample with sid (9|1[0-5])\)"):
+            query(spark, sql, dataset=ds).collect()

@@ -1,27 +1,10 @@
 """Generated queries give the same rows by Spark as by SQLite, and so as by this process."""
 
-import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from queried_rows import compared, dataset_at, other, sqlite
+from queried_rows import compared, other
 from query_texts import queries
 
 from tensorlake_spark.spark import query
-
-
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    return dataset_at(str(tmp_path_factory.mktemp("generated") / "ds"))
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    con = sqlite()
-    yield con
-    con.close()
-
-
-# In Spark, IN of a query is false where it would be null, so those queries are left out.
-ASKED = queries().filter(lambda asked: "IN (SELECT" not in asked.ours)
 
 
 # A query takes Spark a good part of a second, so there are few, the same ones each time, and none is made smaller.
@@ -32,8 +15,8 @@ ASKED = queries().filter(lambda asked: "IN (SELECT" not in asked.ours)
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-@given(asked=ASKED)
-def test_generated_queries_give_the_rows_of_sqlite(spark, stored, oracle, asked):
-    frame = query(spark, asked.ours, dataset=stored, other=other())
+@given(asked=queries())
+def test_generated_queries_give_the_rows_of_sqlite(spark, queried, oracle, asked):
+    frame = query(spark, asked.ours, dataset=queried, other=other())
     found, expected = compared(asked, frame.collect(), oracle)
     assert found == expected

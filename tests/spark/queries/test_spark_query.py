@@ -282,3 +282,45 @@ def test_nothing_is_left_in_the_session(spark, ds):
     ]
     with pytest.raises(InvalidOptionError, match="source ds=int"):
         query(spark, "SELECT 1 FROM ds", ds=5)
+
+
+@pytest.fixture(scope="module")
+def signs(tmp_path_factory):
+    """Tensors that are equal, and differ in their bits: zeros with a sign, and several NaN."""
+    made = tl.dataset(
+        str(tmp_path_factory.mktemp("signs") / "ds"),
+        {"x": tl.types.Tensor("float32", (None,)), "z": tl.types.Tensor("complex64", (1,)), "f": "float64", "g": "int32"},
+    )  # fmt: skip
+    other = np.array([0x7FC00001], "u4").view("f4")[0]
+    values = [[0.0, 1], [-0.0, 1], [np.nan], [other], [-np.nan], [2]]
+    plain = [0.0, -0.0, np.nan, -np.nan, 1, 1]
+    made.extend(
+        {"x": [np.array(v, "f4") for v in values], "z": [np.array([v], "c8") for v in plain],
+         "f": plain, "g": [0, 1, 2, 2, 2, 3]}
+    )  # fmt: skip
+    return made
+
+
+EQUAL = [
+    ("SELECT DISTINCT x FROM ds", 3),
+    ("SELECT DISTINCT z, f FROM ds", 3),
+    ("SELECT DISTINCT f FROM ds", 3),
+    ("SELECT DISTINCT x AS y, x * 1 AS z FROM ds", 3),
+    ("SELECT DISTINCT v FROM (SELECT g, x AS v FROM ds WHERE g < 2 GROUP BY g) AS q", 1),
+    ("SELECT x FROM ds UNION SELECT x FROM ds", 3),
+    ("(SELECT x FROM ds WHERE sid < 2 LIMIT 2) UNION (SELECT x FROM ds ORDER BY sid LIMIT 3)", 2),
+    ("SELECT x FROM ds UNION ALL SELECT x FROM ds UNION SELECT x FROM ds", 3),
+    ("SELECT x FROM ds INTERSECT SELECT x FROM ds WHERE sid IN (1, 3)", 2),
+    ("SELECT x FROM ds EXCEPT SELECT x FROM ds WHERE sid IN (1, 3)", 1),
+    ("SELECT f FROM ds INTERSECT SELECT f FROM ds WHERE sid IN (1, 3)", 2),
+    ("SELECT f FROM ds EXCEPT SELECT f FROM ds WHERE sid IN (1, 3)", 1),
+    ("SELECT x FROM ds UNION SELECT x FROM ds ARRANGE BY array_max(x)", 3),
+    ("SELECT l FROM t UNION SELECT l FROM t", 2),
+]
+
+
+@pytest.mark.parametrize(("sql", "rows"), EQUAL)
+def test_zeros_are_equal_and_so_are_nan(spark, signs, sql, rows):
+    lists = pa.table({"l": [[0.0], [-0.0], [float("nan")], [-float("nan")]]})
+    assert query(spark, sql, ds=signs, t=lists).count() == rows
+    assert len(tl.query(sql, ds=signs, t=lists)) == rows

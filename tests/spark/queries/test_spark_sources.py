@@ -22,7 +22,7 @@ def test_kinds_of_datasets_and_frames(spark, tmp_path):
         assert found.frame.columns == ["sid", "x", "g/n"]
         assert found.hidden == {"sid"}
     frame = source_of(spark, pd.DataFrame({"a": [1], "b": [[1.0, 2.0]]}), "t")
-    assert frame.kinds == {"a": Kind("scalar"), "b": Kind("array", 1)}
+    assert frame.kinds == {"a": Kind("scalar"), "b": Kind("array", 1, listed=True)}
 
 
 def test_plain_delta_and_nothing(spark, tmp_path):
@@ -51,7 +51,7 @@ def test_tables_in_memory(spark):
         {"a": 1, "b": 0.5, "c": "x", "d": [1.0, 2.0]},
         {"a": None, "b": 1.0, "c": "y", "d": []},
     ]
-    assert found.kinds["d"] == Kind("array", 1)
+    assert found.kinds["d"] == Kind("array", 1, listed=True)
     with pytest.raises(InvalidOptionError, match="source t: Spark has no type for a column"):
         source_of(spark, pa.table({"a": pa.array([[1]], pa.list_(pa.uint8()))}), "t")
     with pytest.raises(InvalidOptionError, match="t has no versions"):

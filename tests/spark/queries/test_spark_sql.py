@@ -19,7 +19,7 @@ COLUMNS = {
 def printed(sql, parameters=None):
     made = []
 
-    def function_of(node, result):
+    def function_of(node, result, names=(), placed=False):
         made.append((node.sql(), result))
         return f"f{len(made)}"
 
@@ -33,8 +33,8 @@ def printed(sql, parameters=None):
 def test_stars_names_and_functions():
     text, made = printed('SELECT *, x[0] AS y FROM d WHERE n > 1 AND array_mean("g/b") > 2')
     assert text == (
-        "SELECT `d`.`x` AS `x`, `d`.`n` AS `n`, `d`.`g/b` AS `g/b`, F1(`x`) AS y FROM view AS `d` "
-        "WHERE `n` > 1 AND F2(`g/b`)"
+        "SELECT `d`.`x` AS `x`, `d`.`n` AS `n`, `d`.`g/b` AS `g/b`, F1(`x`, `d`.sid) AS y FROM view AS `d` "
+        "WHERE `n` > 1 AND F2(`g/b`, `d`.sid)"
     )
     assert [result for _, result in made] == ["array", "bool"]
 
@@ -42,7 +42,7 @@ def test_stars_names_and_functions():
 def test_groups_and_aliases_in_conditions():
     text, made = printed("SELECT n + 1 AS m FROM d WHERE m > 2 AND any(d.g.b > 1)")
     assert "(`n` + 1) > 2" in text
-    assert "F1(`d`.`g/b`)" in text
+    assert "F1(`d`.`g/b`, `d`.sid)" in text
     assert made[0][1] == "bool"
 
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from pyspark import cloudpickle
 
+from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.user_functions import register_function, unregister_function
 from tensorlake_spark.spark.frames.image_columns import tensors_with_nulls
@@ -13,8 +15,9 @@ from tensorlake_spark.spark.source.schemas import tensors_of
 ARRAYS = [np.arange(4.0), None, np.arange(4.0) * 2]
 
 
-def work(text, result, parameters=None):
-    return TensorWork.of(parse(f"SELECT {text} FROM t").selects[0], result, parameters or {})
+def work(text, result, parameters=None, placed=False):
+    node = parse(f"SELECT {text} FROM t").selects[0]
+    return TensorWork.of(node, result, parameters or {}, ["x0", "x1"][: 1 + ("x1" in text)], placed)
 
 
 def test_numbers_and_tensors():
@@ -65,3 +68,10 @@ def test_columns():
     assert values_of(pa.array([1.5, None])) == [1.5, None]
     assert values_of(pa.array([1.5, 2])).dtype == np.float64
     assert [type(one) for one in values_of(pa.array([[1], [1, 2], None]))][2] is type(None)
+
+
+def test_mistakes_name_the_sample():
+    column = tensors_with_nulls("x", [np.zeros((1, 1)), np.zeros(3)])
+    for sids, place in (([7, 9], "sample with sid 9"), ([7, None], "a row without a sample")):
+        with pytest.raises(InvalidQueryError, match=rf"^x0\[0, 0\]: .*\({place}\)"):
+            next(work("x0[0, 0]", "number", placed=True)(iter([(column, pa.array(sids))])))
