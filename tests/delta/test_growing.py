@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tensorlake_spark.delta.log.local_commit import put_commit
 from work import calls, peak_bytes
 
 import tensorlake_spark as tl
@@ -18,7 +19,6 @@ from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.actions import all_transactions
 from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.log.creation import create_table
-from tensorlake_spark.delta.log.local_commit import put_commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.layouts import layout_of
