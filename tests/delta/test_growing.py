@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tensorlake_spark.delta.log.local_commit import put_commit
 from work import calls, peak_bytes
 
 import tensorlake_spark as tl
@@ -19,6 +18,7 @@ from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.actions import all_transactions
 from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.log.creation import create_table
+from tensorlake_spark.delta.log.direct_commit import put_commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.layouts import layout_of
