@@ -147,7 +147,8 @@ def _look_up(snapshot: Snapshot, places: Array) -> tuple[pa.Table, Array]:
         return nothing, places
     rows = catalog_file.load(snapshot.storage)
     files = snapshot.files
-    live = {files.path[place]: place for place in places.tolist()}
+    paths = [*files.path]
+    live = {paths[place]: place for place in places.tolist()}
     for path in snapshot.deletions:
         live.pop(path, None)
     found = np.array([live.get(path, -1) for path in rows["path"].to_pylist()], np.int64)
@@ -233,9 +234,10 @@ def _rows_to_keep(snapshot: Snapshot) -> pa.Table:
     """Return the rows of the catalog file whose data files are live, and those of the newest other files."""
     files = snapshot.files
     places = np.flatnonzero(files.least_nnz == 0)
-    old = _of_files(catalog_file.load(snapshot.storage), set(files.path))
+    live = [*files.path]
+    old = _of_files(catalog_file.load(snapshot.storage), set(live))
     have = set(old["path"].to_pylist())
-    new = [place for place in places.tolist() if files.path[place] not in have][-_KEPT_NEW:]
+    new = [place for place in places.tolist() if live[place] not in have][-_KEPT_NEW:]
     load: Any = map if snapshot.remote is None else io_threads().map
     tables, paths, sizes = [], [], []
     for place, rows in zip(new, load(partial(_rows_of_file, snapshot), new), strict=True):
