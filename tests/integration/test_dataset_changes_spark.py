@@ -251,3 +251,18 @@ def test_in_an_object_store_samples_beside_deletion_vectors_change_as_on_a_disk(
     assert removed_vectors(back, back.version - 2) != [None]
     ds.restore(2)
     expect(ds, {n: n for n in range(20)})
+
+
+def test_restoring_other_columns_in_an_object_store_beside_deletion_vectors(marked, s3):
+    place = f"bucket/{uuid.uuid4()}"
+    pafs.copy_files(
+        marked.uri,
+        place,
+        source_filesystem=pafs.LocalFileSystem(),
+        destination_filesystem=s3.filesystem(),
+    )
+    ds = tl.dataset(f"s3://{place}", storage_options=s3.options)
+    ds.add_column("flag", "bool", True)
+    ds.restore(2)
+    expect(ds, {n: n for n in range(20)})
+    assert "flag" not in ds.schema

@@ -110,8 +110,8 @@ def test_without_boto3_the_error_names_the_extra_and_nothing_is_written(ds, monk
 
 def test_where_writers_agree_by_a_lock_a_commit_without_it_is_refused(ds, s3):
     locked = {**s3.options, "AWS_S3_LOCKING_PROVIDER": "dynamodb"}
-    assert not direct_commit.takes_vectors(Storage(ds.uri, locked))
-    assert not direct_commit.takes_vectors(Storage("gs://bucket/a"))
+    assert not direct_commit.may_commit(Storage(ds.uri, locked))
+    assert not direct_commit.may_commit(Storage("gs://bucket/a"))
 
 
 def test_a_version_that_is_there_is_never_replaced(ds):
@@ -253,3 +253,47 @@ def test_checkpoints_are_written_and_read(ds):
     assert sizes(ds) == {sid: size for sid, size in left.items() if sid != 12} | {19: 5}
     found = Snapshot.open(ds._storage, kind=SAMPLES)
     assert (found.version, found.deletions) == (11, {})
+
+
+@pytest.fixture
+def plain(s3, url):
+    found = tl.dataset(url, {"size": "int32", "name": "string"}, storage_options=s3.options)
+    found.extend({"size": [*range(10)], "name": [f"n{n}" for n in range(10)]})
+    return found
+
+
+CHANGES = {
+    "all files are others": lambda ds: ds.rename_column("size", "length"),
+    "no file is another": lambda ds: ds.add_column("flag", "bool"),
+    "some are": lambda ds: (ds.add_column("flag", "bool"), ds.append({"size": 10, "flag": True})),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_former_columns_come_back(plain, kind, is_marked):
+    ds = plain
+    at = ds.version
+    CHANGES[kind](ds)
+    if is_marked and kind != "no file is another":
+        mark(ds._storage, 0)
+        ds.refresh()
+    ds.restore(at)
+    assert [*ds.schema] == ["size", "name"]
+    assert sizes(ds) == {n: n for n in range(10)}
+    ds.append({"size": 11, "name": "n11"})
+    assert ds.check(deep=True).ok
+    assert ds["name"][:] == [f"n{n}" for n in [*range(10), 11]]
+
+
+def test_former_columns_come_back_without_boto3_where_all_files_are_others(plain, monkeypatch):
+    monkeypatch.setattr(s3_objects, "has_client", lambda: False)
+    ds = plain
+    at = ds.version
+    CHANGES["all files are others"](ds)
+    ds.restore(at)
+    assert sizes(ds) == {n: n for n in range(10)}
+    CHANGES["some are"](ds)
+    with pytest.raises(tl.MissingDependencyError, match=r"former columns.*tensorlake-spark\[s3\]"):
+        ds.restore(at)
+    assert [*ds.schema] == ["size", "name", "flag"]

@@ -344,3 +344,28 @@ def test_samples_that_are_null_or_small_are_read_with_their_row_group(s3, url):
         for name, values in columns.items():
             assert ds[name].encoded(number) == values[number]
             assert ds[name][number] == values[number]
+
+
+def test_values_of_every_kind_are_read_in_two_round_trips_once_the_table_is_known(
+    s3, options, seen, url
+):
+    """Ragged, in tiles, and apart: the row says where the rest is."""
+    rng = np.random.default_rng(0)
+    values = {
+        "ragged": [rng.random((100 + n, 3)).astype("f4") for n in range(60)],
+        "tiled": [rng.integers(0, 255, (300, 300), np.uint8) for _ in range(60)],
+        "apart": [rng.integers(0, 255, 10_000, np.uint8) for _ in range(60)],
+    }
+    schema = {
+        "ragged": tl.types.Tensor("float32", (None, 3)),
+        "tiled": tl.types.Tensor("uint8", (None, None)),
+        "apart": tl.types.Tensor("uint8", (None,), apart=True),
+    }
+    ds = tl.dataset(url, schema, storage_options=s3.options, tile_bytes=1 << 16)
+    ds.extend(values)
+    ds = tl.dataset(url, storage_options=options)
+    for name, wanted in values.items():
+        assert np.array_equal(ds[name][40], wanted[40])
+        got, trips, _, _ = seen(lambda name=name: ds[name][20])
+        assert np.array_equal(got, wanted[20])
+        assert trips <= 2, name

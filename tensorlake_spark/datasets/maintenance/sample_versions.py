@@ -83,15 +83,15 @@ def _change(
     schema = (
         None if now.schema.equals(old.schema, check_metadata=True) else table_schema(old.schema)
     )
-    # Where deltalake changes columns on an object store, the commit names all files.
-    everything = schema is not None and not now.storage.is_local
     return Change(
         {},
-        [file for path, file in before.items() if everything or path not in live or path in gone],
+        [file for path, file in before.items() if path not in live or path in gone],
         removes,
         "restore",
         counters=pins(now.storage, now, written),
         schema=schema,
+        # Where all files are others, deltalake can write the former columns.
+        is_whole=schema is not None and bool(live) and live == gone,
         kind=SAMPLES,
         vectors=now.vectors(removes),
     )

@@ -272,7 +272,7 @@ def check_removable(snapshot: Snapshot, paths: Sequence[str]) -> None:
     MissingDependencyError
         If that commit needs boto3, which is not installed.
     """
-    may = snapshot.kind == SAMPLES and direct_commit.takes_vectors(snapshot.storage)
+    may = snapshot.kind == SAMPLES and direct_commit.may_commit(snapshot.storage)
     if may and snapshot.storage.is_local:
         return
     marked = [path for path in paths if snapshot.kept(path) is not None]
@@ -304,7 +304,8 @@ def _commit_once(snapshot: Snapshot, change: Change) -> bool:
     if change.transaction is not None:
         transactions.append(Transaction(*change.transaction, now))
     paths = [*change.removes, *(file.path for file in change.adds)]
-    if direct_commit.can_commit(snapshot, paths, has_vectors=bool(change.vectors)):
+    is_needed = bool(change.vectors) or _replaces_columns(snapshot, change)
+    if direct_commit.can_commit(snapshot, paths, is_needed):
         said = _said(snapshot, change, transactions, now)
         if direct_commit.put_commit(snapshot.storage, snapshot.version + 1, said):
             return True
@@ -329,6 +330,15 @@ def _commit_once(snapshot: Snapshot, change: Change) -> bool:
         commit_properties=properties,
     )
     return False
+
+
+def _replaces_columns(snapshot: Snapshot, change: Change) -> bool:
+    """Whether a change has other columns, and deltalake can neither add them nor write the whole table with them."""
+    if change.schema is None or change.is_whole:
+        return False
+    left = {field.name for field in change.schema.fields}
+    have = {field.name for field in snapshot.table.schema().fields}
+    return bool(change.adds or change.removes) or not have <= left
 
 
 def _add_columns(

@@ -42,22 +42,22 @@ _LOCK = ("aws_s3_locking_provider",)
 _UNFINISHED, _ENDING = "_commit_", ".json.tmp"  # a commit that has no name yet
 
 
-def can_commit(snapshot: Snapshot, paths: list[str], has_vectors: bool = False) -> bool:
+def can_commit(snapshot: Snapshot, paths: list[str], is_needed: bool = False) -> bool:
     """Whether a commit of these files may be made here: the table is local, and has the least protocol.
 
-    With `has_vectors`, files leave that have deletion vectors, which deltalake cannot write. Then it is made here if
-    the table has only features that ask no more of such a commit, and also on S3.
+    With `is_needed`, deltalake cannot write it: files with deletion vectors leave, or former columns come back. Then
+    it is made here if the table has only features that ask no more of such a commit, and also on S3.
     """
     is_least = snapshot.writer_version <= _LEGACY_WRITER and not snapshot.writer_features
-    if has_vectors:
-        may = takes_vectors(snapshot.storage) and snapshot.writer_features <= WRITABLE
+    if is_needed:
+        may = may_commit(snapshot.storage) and snapshot.writer_features <= WRITABLE
     else:
         may = snapshot.storage.is_local and is_least
     return may and all(is_plain(path) for path in paths)
 
 
-def takes_vectors(storage: Storage) -> bool:
-    """Whether a commit that removes files with deletion vectors can be made there, on S3 with boto3.
+def may_commit(storage: Storage) -> bool:
+    """Whether a commit that deltalake cannot write may be made there, on S3 with boto3.
 
     Not where writers agree by a lock that a commit from here would not ask for.
     """
@@ -68,7 +68,7 @@ def takes_vectors(storage: Storage) -> bool:
 
 def can_remove_marked(storage: Storage) -> bool:
     """Whether files with deletion vectors can be removed here and now."""
-    return takes_vectors(storage) and (storage.is_local or s3_objects.has_client())
+    return may_commit(storage) and (storage.is_local or s3_objects.has_client())
 
 
 def put_commit(storage: Storage, version: int, actions: list[dict[str, Any]]) -> bool:

@@ -18,8 +18,8 @@ _EXISTS = "PreconditionFailed"
 _PASSING = {"ConditionalRequestConflict", "OperationAborted", "RequestTimeout"}
 
 _COMMIT = (
-    "a commit on S3 that removes a file with a deletion vector needs boto3: pip install 'tensorlake-spark[s3]'; or "
-    "run REORG TABLE ... APPLY (PURGE) with Spark first"
+    "deltalake cannot make this commit, for it removes files with deletion vectors, or brings back former columns; on S3 "
+    "it needs boto3: pip install 'tensorlake-spark[s3]'; or use Spark: REORG TABLE ... APPLY (PURGE), or RESTORE TABLE"
 )
 
 
