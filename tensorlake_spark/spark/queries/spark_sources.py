@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkTypeError
+from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from tensorlake_spark.datasets.dataset import Dataset
@@ -25,11 +26,14 @@ from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFou
 from tensorlake_spark.lake.lake import TensorLake
 from tensorlake_spark.lake.lake import open as open_lake
 from tensorlake_spark.query.sources.duckdb_tables import as_arrow
+from tensorlake_spark.query.sources.source_columns import Stored
 from tensorlake_spark.query.sources.source_opening import catalog_of
+from tensorlake_spark.query.view import View
 from tensorlake_spark.spark.cluster.s3a import options_in_session
 from tensorlake_spark.spark.frames.sample_decoding import is_tensor
 from tensorlake_spark.spark.frames.sample_frame import flat_samples, spark_place
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind
+from tensorlake_spark.spark.queries.view_columns import computed_columns, view_udf
 from tensorlake_spark.spark.source.schemas import SPARK_TYPES, TENSOR, arrow_type
 
 if TYPE_CHECKING:
@@ -72,8 +76,8 @@ def source_of(
     ----------
     session : SparkSession
         A session with Delta.
-    given : Dataset, TensorLake, DataFrame, pyarrow.Table, or str
-        A DataFrame may be of pandas. A text is the place of a dataset, a lake, a Delta table, or of Parquet files. A lake
+    given : Dataset, View, TensorLake, DataFrame, pyarrow.Table, or str
+        The rows of a View are found by this process. A DataFrame may be of pandas. A text is the place of a dataset, a lake, a Delta table, or of Parquet files. A lake
         is read as its catalog.
     name : str
         What the query calls it, for messages.
@@ -103,6 +107,10 @@ def source_of(
                 given.uri, storage_options=options, version=version, timestamp=timestamp, create=False
             )  # fmt: skip
         return _catalog(session, lake, name)
+    if isinstance(given, View):
+        if asked:
+            raise InvalidOptionError(f"source {name} is a view, which stays at one version")
+        return _view(session, given, name)
     if isinstance(given, pd.DataFrame):
         given = as_arrow(given)
     if isinstance(given, pa.RecordBatch):
@@ -118,7 +126,7 @@ def source_of(
         return SparkSource(given, _kinds(given.schema))
     if not isinstance(given, (str, os.PathLike)):
         raise InvalidOptionError(
-            f"source {name}={type(given).__name__} is not a Dataset, a TensorLake, a DataFrame, a pyarrow.Table, or the "
+            f"source {name}={type(given).__name__} is not a Dataset, a View, a TensorLake, a DataFrame, a pyarrow.Table, or the "
             "place of a table"
         )
     place = os.fspath(given)
@@ -150,6 +158,39 @@ def source_of(
 def _catalog(session: SparkSession, lake: TensorLake, name: str) -> SparkSource:
     frame = _in_memory(session, catalog_of(lake), name)
     return SparkSource(frame, _kinds(frame.schema))
+
+
+def _view(session: SparkSession, view: View, name: str) -> SparkSource:
+    """Return a view: what it found goes to Spark, and executors compute the other columns if they are asked for."""
+    table, outputs = view._table, view._plan.result.outputs
+    stored = {one: out.ref[1] for one, out in outputs.items() if isinstance(out, Stored)}
+    computed = computed_columns(view)
+    needed = dict.fromkeys(
+        [*stored.values(), *(ref for one in computed.values() for ref in one.schema.names)]
+    )
+    places = {one: f"c{number}" for number, one in enumerate(needed)}
+    rows = table.select([*needed]).rename_columns([*places.values()])
+    if not needed:
+        rows = pa.table({"c0": pa.nulls(len(view), pa.int64())})
+    frame = _in_memory(session, rows, name)
+    plain = _kinds(frame.schema)
+    kinds, columns = {}, []
+    for one in view.names:
+        if one in stored:
+            place = places[stored[one]]
+            kinds[one] = plain[place]
+            columns.append(f.col(place).alias(one))
+            continue
+        column = computed[one]
+        given = [f.col(places[ref]) for ref in column.schema.names] or [f.lit(0)]
+        columns.append(view_udf(column)(*given).alias(one))
+        form = getattr(column.kind, "form", None)
+        kinds[one] = (
+            Kind(ARRAY, None, collected=True) if column.is_collected
+            else Kind(ARRAY, _ndim(column.kind), form) if column.is_tensor
+            else Kind(SCALAR)
+        )  # fmt: skip
+    return SparkSource(frame.select(*columns), kinds, count=lambda: len(view))
 
 
 def _in_memory(session: SparkSession, table: pa.Table, name: str) -> DataFrame:
