@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -76,6 +76,15 @@ class Fold(ABC, Generic[Partial]):
     def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
         """Return what a box of the answer takes of the selection, as a key, and the fold of it that gives the box."""
         raise NotImplementedError
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the table that it reads itself, beside what is selected."""
+        return 0
+
+    def steps(self, stored: Any) -> Iterator[tuple[Fold[Partial], Any]]:
+        """Yield folds of parts of a selection. All their partials together are those of this fold."""
+        yield self, stored
 
     def combine_all(self, partials: Iterable[Partial]) -> Partial | None:
         """Return the partial of all blocks, None if there are none."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.computing.mapping import Mapped
-from tensorlake_spark.computing.operations import contractions
+from tensorlake_spark.computing.operations.products import contractions
 from tensorlake_spark.computing.stored_reductions import ReductionMethods, check_into
 from tensorlake_spark.errors import UnsupportedFunctionError
 from tensorlake_spark.tensor.sparse import SparseTensor
@@ -28,9 +28,10 @@ class Computing(ReductionMethods):
         return mapped.computed()
 
     def tensordot(self, other: Any, axes: Any = 2, into: str | None = None) -> Any:
-        """Return the product with an array or a sparse tensor, summed over pairs of axes, as `numpy.tensordot`.
+        """Return the product with another tensor, summed over pairs of axes, as `numpy.tensordot`.
 
-        It is sparse where both are, or where nothing is summed with a sparse one; else it is an array.
+        The other one is an array, a `SparseTensor`, or a stored tensor, of which a band at a time is in memory. The
+        product is sparse where both are, or where nothing is summed with a sparse one; else it is an array.
 
         Raises
         ------
@@ -44,11 +45,11 @@ class Computing(ReductionMethods):
         >>> lake.write("x", np.arange(6).reshape(2, 3)).tensordot([1, 10], axes=(0, 0))
         array([30, 41, 52])
         """
-        return self._computed(contractions.tensordot(self._stored, _in_memory(other), axes), into)
+        return self._computed(contractions.tensordot(self._stored, _factor(other), axes), into)
 
     def dot(self, other: Any, into: str | None = None) -> Any:
-        """Return the product with an array or a sparse tensor over the last axis, as `numpy.dot`; see `tensordot`."""
-        return self._computed(contractions.dot(self._stored, _in_memory(other)), into)
+        """Return the product with another tensor over the last axis, as `numpy.dot`; see `tensordot`."""
+        return self._computed(contractions.dot(self._stored, _factor(other)), into)
 
     def ttv(self, vectors: Any, axis: Any = None, into: str | None = None) -> Any:
         """Return the tensor times vectors: each axis of `axis` is summed with the weights of its vector.
@@ -196,6 +197,11 @@ def _in_memory(other: Any) -> Any:
     if not isinstance(other, Computing):
         return other
     return other._stored.read() if other._stored.is_sparse else np.asarray(other._stored.read())
+
+
+def _factor(other: Any) -> Any:
+    """Return a second factor: of a stored tensor what is selected of it, not read yet."""
+    return other._stored if isinstance(other, Computing) else other
 
 
 def _operand(x: Any) -> Any:

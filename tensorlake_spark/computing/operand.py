@@ -71,6 +71,14 @@ class Stored:
         return type(self.selection) is Selection and self.selection.points_shape is None
 
     @property
+    def block(self) -> tuple[int, ...]:
+        """About what a stored block takes of each axis, 1 where that is not known."""
+        spec = self.meta.spec
+        if spec.block_shape and len(self.shape) == spec.ndim and self.selection.is_box:
+            return spec.block_shape
+        return (1,) * len(self.shape)
+
+    @property
     def plain(self) -> Selection:
         """The selection, where it `has_blocks`."""
         return cast("Selection", self.selection)

@@ -32,7 +32,7 @@ def region_boxes(
     shape = stored.shape
     if 0 in shape:
         return
-    steps = block or _stored_block(stored)
+    steps = block or stored.block
     yield from bands(
         shape, [min(n, b) for n, b in zip(shape, steps, strict=True)], _cell_bytes(stored, itemsize)
     )
@@ -51,14 +51,6 @@ def element_region(stored: Stored, box: Box) -> Elements:
         return Elements._trusted(np.zeros((0, 1), np.int64), np.asarray(part).reshape(1), ())
     coords = part.coords + np.array(box.lo, np.int64).reshape(-1, 1)
     return Elements._trusted(coords, part.values, stored.shape)
-
-
-def _stored_block(stored: Stored) -> tuple[int, ...]:
-    """Return a block of the answer that is about a stored one, if that is a plain selection."""
-    spec = stored.meta.spec
-    if spec.block_shape and len(stored.shape) == spec.ndim and stored.selection.is_box:
-        return spec.block_shape
-    return (1,) * len(stored.shape)
 
 
 def _cell_bytes(stored: Stored, itemsize: int) -> float:

@@ -119,15 +119,16 @@ def stream_of(fold: Fold[Any], stored: Stored, compute: Compute) -> ResultStream
     out = ResultStream(fold, stored, compute, nothing.dtype, is_sparse, _steps(fold, stored))
     if out.density() * math.prod(shape) * nothing.dtype.itemsize <= REGION_BYTES:
         return None
-    needed = sum(stored.part(fold.part(box)[0]).plan().n_bytes for box in out.boxes())
-    return out if needed <= _AGAIN * stored.plan().n_bytes else None
+    needed = 0
+    for box in out.boxes():
+        key, part = fold.part(box)
+        needed += stored.part(key).plan().n_bytes + part.n_bytes
+    return out if needed <= _AGAIN * (stored.plan().n_bytes + fold.n_bytes) else None
 
 
 def _steps(fold: Fold[Any], stored: Stored) -> tuple[int, ...]:
     """Return how much of each axis of the answer a stored block has, 1 where that is not known."""
-    shape, spec = fold.answer_shape or (), stored.meta.spec
-    if not (spec.block_shape and len(stored.shape) == spec.ndim and stored.selection.is_box):
-        return (1,) * len(shape)
+    shape, block = fold.answer_shape or (), stored.block
     out = []
     for axis in range(len(shape)):
         lo = tuple(0 for _ in shape)
@@ -135,5 +136,5 @@ def _steps(fold: Fold[Any], stored: Stored) -> tuple[int, ...]:
         cut = [
             k for k, side in enumerate(key) if len(range(stored.shape[k])[side]) < stored.shape[k]
         ]
-        out.append(spec.block_shape[cut[0]] if len(cut) == 1 else 1)
+        out.append(block[cut[0]] if len(cut) == 1 else 1)
     return tuple(out)

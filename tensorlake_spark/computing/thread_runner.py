@@ -43,7 +43,14 @@ def compute(fold: Fold[Any], stored: Stored) -> Any:
     CorruptDataError
         If stored bytes are not what was written, or rows are missing, as a read of the same selection would find.
     """
-    return fold.finish(fold.combine_all(partials(fold, stored)))
+    return fold.finish(fold.combine_all(_of_steps(fold, stored)))
+
+
+def _of_steps(fold: Fold[Partial], stored: Stored) -> Iterator[Partial]:
+    """Yield the partials of all steps of a fold. What a step has in memory goes before the next one comes."""
+    for step, part in fold.steps(stored):
+        yield from partials(step, part)
+        del step, part
 
 
 def partials(fold: Fold[Partial], stored: Stored) -> Iterator[Partial]:

@@ -8,9 +8,9 @@ import pytest
 from computed import LAYOUTS, array_of, dense, put
 
 from tensorlake_spark.computing import result_stream
-from tensorlake_spark.computing.operations import contractions
 from tensorlake_spark.computing.operations.block_reductions import reduction
 from tensorlake_spark.computing.operations.index_searches import search
+from tensorlake_spark.computing.operations.products import contractions
 from tensorlake_spark.computing.result_stream import ResultStream, stream_of
 from tensorlake_spark.computing.thread_runner import compute
 from tensorlake_spark.indexing import Box

@@ -43,6 +43,7 @@ ALIKE = {
     "query": "the room is the door, its first module the function",
     "session": "the room has one thing, and what makes it",
     "upkeep": "lake/upkeep has the methods of TensorLake for the room upkeep",
+    "products": "of tensors in memory, and of stored ones",
     "read": "reading/read in this process, spark/source/read by executors",
     "write": "writing/write in this process, spark/source/write by executors",
     "computing": "on stored tensors by this process, spark/computing by executors",

@@ -70,10 +70,18 @@ def compute(session: SparkSession, fold: Fold[Any], stored: Stored) -> Any:
     """
     if stored.selection.is_empty:
         return compute_here(fold, stored)
-    found, totals = last(session, fold, shares_of(stored, cores_of(session)))
-    if stored.verify and stored.has_blocks and not stored.has_duplicates:
-        check_totals(stored.meta, stored.selection, totals)
-    return fold.finish(found)
+    return fold.finish(fold.combine_all(_of_steps(session, fold, stored)))
+
+
+def _of_steps(session: SparkSession, fold: Fold[Any], stored: Stored) -> Iterator[Any]:
+    """Yield the partial of each step of a fold. What a step has in memory goes before the next one comes."""
+    for step, part in fold.steps(stored):
+        found, totals = last(session, step, shares_of(part, cores_of(session)))
+        if part.verify and part.has_blocks and not part.has_duplicates:
+            check_totals(part.meta, part.selection, totals)
+        if found is not None:
+            yield found
+        del step, part, found
 
 
 def gather(session: SparkSession, mapped: Mapped) -> Any:

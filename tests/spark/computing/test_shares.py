@@ -7,9 +7,9 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.computing.operand import Stored
-from tensorlake_spark.computing.operations import contractions
 from tensorlake_spark.computing.operations.block_reductions import reduction
 from tensorlake_spark.computing.operations.index_searches import search
+from tensorlake_spark.computing.operations.products import contractions
 from tensorlake_spark.computing.thread_runner import compute
 from tensorlake_spark.indexing import select
 from tensorlake_spark.rows.row import Totals

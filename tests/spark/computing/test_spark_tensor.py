@@ -56,6 +56,18 @@ def test_first_indices_by_a_function(spark, path, arrays, tensor_id):
     np.testing.assert_array_equal(some.first_index(lambda x: x > 20, axis=0), want)
 
 
+@pytest.mark.parametrize("tensor_id", ["dense", "thin"])
+def test_products_of_stored_tensors_take_bands_of_the_second(
+    spark, path, arrays, tensor_id, monkeypatch
+):
+    array = arrays[tensor_id]
+    monkeypatch.setattr(source, "REGION_BYTES", 1 << 10)
+    some, other = (compute(spark, path, tensor_id, key) for key in ("3:5", ":2"))
+    found = some.tensordot(other, ([1, 2], [1, 2]))
+    want = np.tensordot(array[3:5], array[:2], ([1, 2], [1, 2]))
+    np.testing.assert_allclose(getattr(found, "todense", lambda: found)(), want, 1e-5)
+
+
 def test_products_with_sparse_tensors(spark, path):
     other = tl.SparseTensor.from_dense(np.eye(6, 2))
     for tensor_id in ("dense", "thin"):

@@ -1,4 +1,4 @@
-"""Products with a sparse tensor in memory, summed over pairs of axes: `tensordot` and `dot`."""
+"""Products with a sparse tensor in memory, summed over pairs of axes."""
 
 from __future__ import annotations
 
@@ -8,53 +8,15 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
-from tensorlake_spark.computing.operations.element_reductions import Cells, ElementReduction
-from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
-from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
+from tensorlake_spark.computing.operations.element_reductions import Cells
+from tensorlake_spark.computing.operations.products.sums_of_products import SumOfProducts, free
+from tensorlake_spark.computing.operations.tiles import Tiles, whole
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.products.contraction import multiply
 
 Array = np.ndarray[Any, Any]
-
-
-class SumOfProducts(Fold[Any]):
-    """A sum of products: partials of dense answers are tiles, others are cells. It is a dataclass with these attributes.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Of the selection.
-    dtype : dtype
-        Of the answer.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    def combine(self, one: Any, other: Any) -> Any:
-        if isinstance(one, Tiles):
-            return unite(one, other, self._adding)
-        return self._reduction.combine(one, other)
-
-    def _cut(self, sides: dict[int, slice]) -> tuple[tuple[slice, ...], tuple[int, ...]]:
-        """Return what sides of some axes take of the selection, as a key, and the shape of that."""
-        key = tuple(sides.get(k, slice(None)) for k in range(len(self.shape)))
-        return key, tuple(len(range(n)[side]) for n, side in zip(self.shape, key, strict=True))
-
-    @property
-    def _adding(self) -> UfuncKernel:
-        return UfuncKernel(np.add, self.dtype, self.dtype)
-
-    @property
-    def _cell_shape(self) -> tuple[int, ...]:
-        """Shape whose places cells are."""
-        return self.shape
-
-    @property
-    def _reduction(self) -> ElementReduction:
-        return ElementReduction(self._adding, self._cell_shape, ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,11 +91,7 @@ class SparseContraction(SumOfProducts):
     @property
     def _axes(self) -> list[int]:
         """Axes of the answer: those of the selection, then those of the other, over which is not summed."""
-        ndim = len(self.shape)
-        return [
-            *(k for k in range(ndim) if k not in self.numbers),
-            *(k for k in self.numbers if k >= ndim),
-        ]
+        return free(self.numbers, len(self.shape))
 
     def _placed(self, place: Place, block: Array) -> Elements:
         """Return the elements of a dense block, with their coordinates in the selection."""

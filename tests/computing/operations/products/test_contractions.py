@@ -9,7 +9,7 @@ from examples import times
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlake_spark.computing.operations import contractions
+from tensorlake_spark.computing.operations.products import contractions
 from tensorlake_spark.errors import AxisError, InvalidTensorError, UnsupportedFunctionError
 
 RANK = 3

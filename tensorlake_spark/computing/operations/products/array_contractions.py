@@ -1,0 +1,149 @@
+"""Products with arrays in memory, summed over the axes that the answer does not have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.operations.element_reductions import Cells, run_starts
+from tensorlake_spark.computing.operations.products.sums_of_products import SumOfProducts
+from tensorlake_spark.computing.operations.tiles import Tiles, whole
+from tensorlake_spark.indexing import Box
+from tensorlake_spark.indexing.coords import ravel, sort_places
+from tensorlake_spark.ops.elements import Elements
+
+Array = np.ndarray[Any, Any]
+
+Operand = tuple[Array, tuple[int, ...]]
+"""An array, and a number for each of its axes: below the tensor's rank it is that axis of it, else a new one."""
+
+_AT_ONCE = 4 << 20  # products of sparse elements that are in memory at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction(SumOfProducts):
+    """A sum of products over the axes that the answer does not have.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the selection, whose axes have the numbers from 0 on.
+    dtype : dtype
+        Of the answer.
+    operands : tuple of Operand
+        What its elements are multiplied by.
+    axes : tuple of int
+        Axes of the answer.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    operands: tuple[Operand, ...]
+    axes: tuple[int, ...]
+
+    def map(self, place: Place, block: Block) -> Any:
+        if isinstance(block, Elements):
+            return self._cells(block)
+        args: list[Any] = [block.astype(self.dtype, copy=False), list(range(block.ndim))]
+        for array, numbers in self.operands:
+            args += [_part(array, numbers, place), list(numbers)]
+        found = np.asarray(np.einsum(*args, list(self.axes), optimize=len(self.operands) > 0))
+        lengths = self._lengths
+        where = tuple(place[k] if k < len(self.shape) else slice(0, lengths[k]) for k in self.axes)
+        return Tiles.of(tuple(lengths[k] for k in self.axes), where, (found,))
+
+    def finish(self, partial: Any) -> Any:
+        lengths = self._lengths
+        shape = tuple(lengths[k] for k in self.axes)
+        if isinstance(partial, Tiles):
+            (out,) = whole(partial, self._adding)
+        else:
+            own, new = self._own, self._new
+            out = np.zeros([lengths[k] for k in (*own, *new)], self.dtype)
+            width = math.prod(lengths[k] for k in new)
+            rows = out.reshape(math.prod(self.shape[k] for k in own), width)
+            for cells, _, found in self._reduction._merged(partial or Cells([])):
+                rows[cells] = found.reshape(len(cells), width)
+            order = [*own, *new]
+            out = out.transpose([order.index(k) for k in self.axes])
+        out = np.asarray(out, self.dtype).reshape(shape)
+        return out[()] if not out.ndim else out
+
+    @property
+    def answer_shape(self) -> tuple[int, ...]:
+        lengths = self._lengths
+        return tuple(lengths[k] for k in self.axes)
+
+    def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
+        sides = dict(zip(self.axes, box.slices(), strict=True))
+        key, shape = self._cut(sides)
+        operands = tuple(
+            (array[tuple(sides.get(k, slice(None)) for k in numbers)], numbers)
+            for array, numbers in self.operands
+        )
+        return key, replace(self, shape=shape, operands=operands)
+
+    def _cells(self, block: Elements) -> Cells:
+        """Return the products of elements, summed for each cell of the axes of theirs that stay."""
+        step = max(1, _AT_ONCE // max(1, math.prod(self._lengths[k] for k in self._new)))
+        found = [
+            self._products(
+                block.coords[:, first : first + step], block.values[first : first + step]
+            )
+            for first in range(0, block.nnz, step)
+        ]
+        out: Cells = self._reduction.combine_all(found) or Cells([])
+        return out
+
+    def _products(self, coords: Array, values: Array) -> Cells:
+        own, new, ndim = self._own, self._new, len(self.shape)
+        cells = ravel(coords[list(own)], [self.shape[k] for k in own])
+        if (cells[1:] < cells[:-1]).any():
+            cells, by = sort_places(cells)
+            coords, values = coords[:, by], values[by]
+        out = values.astype(self.dtype, copy=False).reshape(-1, *(1,) * len(new))
+        for array, numbers in self.operands:
+            mine = [k for k in numbers if k < ndim]
+            rest = [k for k in numbers if k >= ndim]
+            turned = array.transpose(
+                [numbers.index(k) for k in (*mine, *sorted(rest, key=new.index))]
+            )
+            rows = turned[tuple(coords[k] for k in mine)] if mine else turned[None]
+            lengths = [self._lengths[k] if k in rest else 1 for k in new]
+            out = out * rows.reshape(len(rows), *lengths)
+        starts = run_starts(cells)
+        counts = np.diff(starts, append=len(cells))
+        with np.errstate(all="ignore"):
+            sums = out if len(starts) == len(cells) else np.add.reduceat(out, starts, axis=0)
+        return Cells([(cells[starts], counts, sums.astype(self.dtype, copy=False))])
+
+    @property
+    def _own(self) -> tuple[int, ...]:
+        """Axes of the selection that the answer has."""
+        return tuple(k for k in self.axes if k < len(self.shape))
+
+    @property
+    def _new(self) -> tuple[int, ...]:
+        """Axes of operands that the answer has."""
+        return tuple(k for k in self.axes if k >= len(self.shape))
+
+    @property
+    def _lengths(self) -> dict[int, int]:
+        out = dict(enumerate(self.shape))
+        for array, numbers in self.operands:
+            out.update({k: n for k, n in zip(numbers, array.shape, strict=True) if k not in out})
+        return out
+
+
+def _part(array: Array, numbers: Sequence[int], place: Place) -> Array:
+    """Return what of an operand meets a block."""
+    for axis, number in enumerate(numbers):
+        if number < len(place):
+            part = place[number]
+            array = array[(slice(None),) * axis + (part,)]
+    return array

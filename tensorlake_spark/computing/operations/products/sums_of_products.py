@@ -1,0 +1,69 @@
+"""What every product has: its answer is a sum, which is kept in tiles where it is dense, else in cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.computing.fold import Fold
+from tensorlake_spark.computing.operations.element_reductions import ElementReduction
+from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
+from tensorlake_spark.computing.operations.tiles import Tiles, unite
+
+
+class SumOfProducts(Fold[Any]):
+    """A sum of products: partials of dense answers are tiles, others are cells. It is a dataclass with these attributes.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the selection.
+    dtype : dtype
+        Of the answer.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def combine(self, one: Any, other: Any) -> Any:
+        if isinstance(one, Tiles):
+            return unite(one, other, self._adding)
+        return self._reduction.combine(one, other)
+
+    def _cut(self, sides: dict[int, slice]) -> tuple[tuple[slice, ...], tuple[int, ...]]:
+        """Return what sides of some axes take of the selection, as a key, and the shape of that."""
+        key = tuple(sides.get(k, slice(None)) for k in range(len(self.shape)))
+        return key, tuple(len(range(n)[side]) for n, side in zip(self.shape, key, strict=True))
+
+    @property
+    def _adding(self) -> UfuncKernel:
+        return UfuncKernel(np.add, self.dtype, self.dtype)
+
+    @property
+    def _cell_shape(self) -> tuple[int, ...]:
+        """Shape whose places cells are."""
+        return self.shape
+
+    @property
+    def _reduction(self) -> ElementReduction:
+        return ElementReduction(self._adding, self._cell_shape, ())
+
+
+def free(numbers: Sequence[int], ndim: int) -> list[int]:
+    """Return the axes of a product that are not summed: those of the first factor, then those of the second.
+
+    Parameters
+    ----------
+    numbers : sequence of int
+        A number for each axis of the second factor: below `ndim` it is that axis of the first, else its own.
+    ndim : int
+        Rank of the first factor.
+
+    Examples
+    --------
+    >>> free((1, 3), 2)
+    [0, 3]
+    """
+    return [*(k for k in range(ndim) if k not in numbers), *(k for k in numbers if k >= ndim)]
