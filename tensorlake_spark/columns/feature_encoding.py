@@ -22,7 +22,14 @@ from tensorlake_spark.columns.feature_changes import (
     split,
 )
 from tensorlake_spark.columns.feature_parts import Continued, PartEncoding, RowsElsewhere, whole
-from tensorlake_spark.columns.feature_set import AXES, BLOCK, mark_of, null_id, tensor_id
+from tensorlake_spark.columns.feature_set import (
+    AXES,
+    BLOCK,
+    FeatureSet,
+    mark_of,
+    null_id,
+    tensor_id,
+)
 from tensorlake_spark.columns.feature_values import Columns
 from tensorlake_spark.layouts import grid_of
 from tensorlake_spark.rows.metadata import Meta
@@ -38,24 +45,44 @@ def write_elsewhere(change: FeatureChange, rows: RowsElsewhere, codec: str) -> N
     """Write a table anew from rows that others encode; what was there is gone."""
     rows.prepare(None)
     change.clear(rows.schema)
-    table, every = rows.schema.empty_table(), rows.schema.names
+    _encode(change, rows, new_tensors(change.table, rows, codec))
+
+
+def new_tensors(table: str, rows: RowsElsewhere, codec: str) -> list[Continued]:
+    """Return the tensors of a new table that has some rows."""
+    empty, every = rows.schema.empty_table(), rows.schema.names
     tensors = []
-    for dtype, places in split(table).items():
+    for dtype, places in split(empty).items():
         names = [every[k] for k in places]
-        mark = mark_of(places, meanings_of(table, places), ())
-        name = tensor_id(change.table, dtype)
-        tensors.append(_new(rows, name, dtype, names, codec, mark))
+        mark = mark_of(places, meanings_of(empty, places), ())
+        tensors.append(_new(rows, tensor_id(table, dtype), dtype, names, codec, mark))
         if rows.with_nulls.intersection(names):
-            tensors.append(_new_nulls(change, rows, dtype, names))
-    _encode(change, rows, tensors)
+            tensors.append(_new_nulls(table, rows, dtype, names))
+    return tensors
 
 
 def append_elsewhere(change: FeatureChange, rows: RowsElsewhere) -> None:
     """Add rows that others encode to all features, with the types that these have."""
     found = change.found
     assert found is not None  # nosec B101 # for mypy
-    typed = pa.schema([(f.name, found.types.get(f.name, f.type)) for f in rows.schema])
-    rows.prepare(fitted(typed.empty_table(), found).schema)
+    rows.prepare(appended(rows.schema, found))
+    _encode(change, rows, longer_tensors(found, rows))
+
+
+def appended(schema: pa.Schema, found: FeatureSet) -> pa.Schema:
+    """Return the columns and types that are written of rows for all features.
+
+    Raises
+    ------
+    InvalidTensorError
+        If a feature is missing, or one is not in the table.
+    """
+    typed = pa.schema([(f.name, found.types.get(f.name, f.type)) for f in schema])
+    return fitted(typed.empty_table(), found).schema
+
+
+def longer_tensors(found: FeatureSet, rows: RowsElsewhere) -> list[Continued]:
+    """Return the tensors of a table that gets some rows more."""
     tensors = []
     for group in found.groups.values():
         tensors.append(_longer(group.meta, group.names, rows.rows, False))
@@ -63,8 +90,8 @@ def append_elsewhere(change: FeatureChange, rows: RowsElsewhere) -> None:
             tensors.append(_longer(group.nulls, group.names, rows.rows, True))
         elif rows.with_nulls.intersection(group.names):
             before = (found.rows, 0)
-            tensors.append(_new_nulls(change, rows, group.dtype, group.names, before))
-    _encode(change, rows, tensors)
+            tensors.append(_new_nulls(found.table, rows, group.dtype, group.names, before))
+    return tensors
 
 
 def add_elsewhere(change: FeatureChange, rows: RowsElsewhere, codec: str) -> None:
@@ -89,7 +116,7 @@ def add_elsewhere(change: FeatureChange, rows: RowsElsewhere, codec: str) -> Non
             tensors.append(_wider(group.nulls, names, None))
         elif rows.with_nulls.intersection(names):
             before = (0, 0 if group is None else len(group.names))
-            tensors.append(_new_nulls(change, rows, dtype, names, before))
+            tensors.append(_new_nulls(change.table, rows, dtype, names, before))
     _encode(change, rows, tensors)
 
 
@@ -136,7 +163,7 @@ def _new(
 
 
 def _new_nulls(
-    change: FeatureChange,
+    table: str,
     rows: RowsElsewhere,
     dtype: str,
     names: Sequence[str],
@@ -148,7 +175,7 @@ def _new_nulls(
     options = WriteOptions(
         layout="ftsf", block_shape=BLOCK, codec=NULL_CODEC, attrs=NULL_MARK, axes=AXES
     )
-    spec = new_spec(null_id(change.table, dtype), source, options)
+    spec = new_spec(null_id(table, dtype), source, options)
     starts = tuple((0, n) if n % side else (0,) for n, side in zip(before, BLOCK, strict=True))
     return Continued(replace(spec, segments=starts), tuple(names), True, before, 0)
 

@@ -150,12 +150,14 @@ class FeatureTable(FeatureReads):
 
     @contextmanager
     def _rows_of(self, data: Any) -> Iterator[pa.Table | RowsElsewhere]:
-        """Take rows as an Arrow table; those of a DataFrame of Spark stay where they are, and its executors encode."""
+        """Take rows as an Arrow table; those of a DataFrame of Spark, or elsewhere, stay where they are."""
         if type(data).__module__.startswith("pyspark."):
             from tensorlake_spark.spark.frames.feature_frame import FrameRows
 
             with FrameRows.of(data, self._storage) as rows:
                 yield rows
+        elif isinstance(data, RowsElsewhere):
+            yield data
         else:
             yield table_of(data)
 

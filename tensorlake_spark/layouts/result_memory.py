@@ -20,7 +20,8 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return an array whose elements are not set, as `numpy.empty` does.
 
     The system fills new memory with zeros, which takes two thirds of the time that writing a large result takes.
-    Arrow's pool keeps freed memory for some tenths of a second, also from one read to the next.
+    Arrow's pool keeps some of the memory that is freed, also from one read to the next;
+    `pyarrow.default_memory_pool().release_unused()` gives it back.
 
     Parameters
     ----------

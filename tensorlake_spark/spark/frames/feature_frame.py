@@ -7,39 +7,34 @@ these and encodes them. The DataFrame is computed once, so it may be one that ne
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-from tensorlake_spark.columns.feature_input import cast_to, table_of
-from tensorlake_spark.columns.feature_parts import Encoded, PartEncoding, part_rows
-from tensorlake_spark.columns.feature_set import BLOCK
-from tensorlake_spark.delta.log.data_file import PART, discard, marked
-from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.columns.feature_input import table_of
+from tensorlake_spark.columns.feature_parts import Encoded, PartEncoding
+from tensorlake_spark.columns.rows_aside import (
+    AsideFile,
+    Span,
+    parts_between,
+    put_aside,
+    read_spans,
+    sample_of,
+    spans_in,
+)
+from tensorlake_spark.delta.log.data_file import discard, marked
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.spark.cluster.executor_runner import run_in
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
 from tensorlake_spark.spark.source.schemas import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_PART_BYTES = 64 << 20  # that a task encodes
-
-
-@dataclass(frozen=True)
-class _Span:
-    """Rows of one batch of a file."""
-
-    path: str
-    batch: int
-    first: int
-    count: int
 
 
 class FrameRows:
@@ -59,7 +54,7 @@ class FrameRows:
         self._frame, self._storage = frame, storage
         self._given = self.schema = schema
         self._mark = f"{uuid.uuid4().hex[:16]}-"  # names of all files begin with it
-        self._files: list[dict[str, Any]] | None = None
+        self._files: list[AsideFile] | None = None
 
     @classmethod
     def of(cls, frame: DataFrame, storage: Storage) -> FrameRows:
@@ -89,54 +84,40 @@ class FrameRows:
         work = _PutAside(self._storage, self._given, wanted, self._mark)
         with plain_errors():
             told = self._frame.mapInArrow(work, "told string").collect()
-        files = [json.loads(row.told) for row in told]
-        self._files = sorted(files, key=lambda file: int(file["partition"]))
+        files = [AsideFile.from_json(row.told) for row in told]
+        self._files = sorted(files, key=lambda file: file.partition)
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return sum(sum(file["rows"]) for file in self._ready)
+        return sum(sum(file.rows) for file in self._ready)
 
     @property
     def with_nulls(self) -> frozenset[str]:
         """The columns that have a null."""
-        return frozenset(name for file in self._ready for name in file["nulls"])
+        return frozenset(name for file in self._ready for name in file.nulls)
 
     @property
-    def _ready(self) -> list[dict[str, Any]]:
+    def _ready(self) -> list[AsideFile]:
         assert self._files is not None, "prepare() comes first"  # nosec B101
         return self._files
 
     def sample(self, names: Sequence[str]) -> pa.Table:
         """Return some columns of the first rows of the batch in the middle."""
-        spans = self._spans(0, self.rows)
-        some = [*spans[len(spans) // 2 :][:1]]
-        places = [self.schema.get_field_index(name) for name in names]
-        kept = pa.schema([self.schema.field(place) for place in places])
-        read = [_read(self._storage, span, places).select(names) for span in some]
-        return pa.Table.from_batches(read, kept).slice(0, BLOCK[0]).combine_chunks()
+        return sample_of(self._storage, self._spans(0, self.rows), self.schema, names)
 
     def encode(self, encoding: PartEncoding) -> Iterator[Encoded]:
         """Have executors encode all rows, a number of whole blocks each."""
-        width = sum(max(1, field.type.bit_width // 8) for field in self.schema)
-        step = part_rows(width, _PART_BYTES)
-        tasks = [(start, self._spans(start, start + step)) for start in range(0, self.rows, step)]
+        parts = parts_between(0, self.rows, self.schema)
+        tasks = [(start, self._spans(start, stop)) for start, stop in parts]
         work = partial(_encode, encoding, self.schema, self._mark)
         with plain_errors():
             for _, encoded in run_in(self._frame.sparkSession)(work, tasks):
                 yield encoded
 
-    def _spans(self, start: int, stop: int) -> list[_Span]:
+    def _spans(self, start: int, stop: int) -> list[Span]:
         """Return where some of the rows are."""
-        out = []
-        before = 0
-        for file in self._ready:
-            for batch, count in enumerate(file["rows"]):
-                first, last = max(start - before, 0), min(stop - before, count)
-                if first < last:
-                    out.append(_Span(file["path"], batch, first, last - first))
-                before += count
-        return out
+        return spans_in(self._ready, start, stop)
 
 
 @dataclass(frozen=True)
@@ -149,55 +130,16 @@ class _PutAside:
     mark: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield one row: which partition it was, the file, the rows of its batches, and the columns with a null."""
+        """Yield one row: what there is to say of the file."""
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        path = f"{PART}{self.mark}{uuid.uuid4()}.arrow"
-        rows: list[int] = []
-        nulls: set[str] = set()
-        packed = pa.ipc.IpcWriteOptions(compression="zstd")
-        with (
-            reaching(self.storage),
-            self.storage.open_output(path) as sink,
-            pa.ipc.new_file(sink, self.wanted, options=packed) as file,
-        ):
-            for batch in batches:
-                typed = self._typed(batch)
-                file.write_batch(typed)
-                rows.append(typed.num_rows)
-                nulls.update(f.name for f, c in zip(self.wanted, typed.columns) if c.null_count)
-        told = {"partition": partition, "path": path, "rows": rows, "nulls": sorted(nulls)}
-        yield pa.RecordBatch.from_pydict({"told": [json.dumps(told)]})
-
-    def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch with the columns that are written: those that it has not are null."""
-        types = {field.name: field.type for field in self.wanted}
-        table = cast_to(pa.Table.from_batches([batch.cast(self.given)]), types)
-        have = {*table.column_names}
-        columns = [
-            table.column(field.name).combine_chunks()
-            if field.name in have
-            else pa.nulls(table.num_rows, field.type)
-            for field in self.wanted
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self.wanted)
+        file = put_aside(self.storage, batches, self.given, self.wanted, self.mark, partition)
+        yield pa.RecordBatch.from_pydict({"told": [file.to_json()]})
 
 
 def _encode(
-    encoding: PartEncoding, schema: pa.Schema, mark: str, task: tuple[int, Sequence[_Span]]
+    encoding: PartEncoding, schema: pa.Schema, mark: str, task: tuple[int, Sequence[Span]]
 ) -> Encoded:
     """Do a task of the second job: read rows, and encode them."""
     start, spans = task
-    batches = [_read(encoding.storage, span) for span in spans]
-    return encoding.encode(pa.Table.from_batches(batches, schema).combine_chunks(), start, mark)
-
-
-def _read(storage: Storage, span: _Span, places: Sequence[int] | None = None) -> pa.RecordBatch:
-    """Return rows of a batch, by default with all columns."""
-    some = pa.ipc.IpcReadOptions(included_fields=None if places is None else [*places])
-    with (
-        reaching(storage),
-        storage.open_input(span.path) as source,
-        pa.ipc.open_file(source, options=some) as file,
-    ):
-        return file.get_batch(span.batch).slice(span.first, span.count)
+    return encoding.encode(read_spans(encoding.storage, spans, schema), start, mark)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.columns import rows_aside
 from tensorlake_spark.columns.feature_parts import PartEncoding
 from tensorlake_spark.errors import (
     InvalidTensorError,
@@ -24,7 +25,7 @@ def lake(tmp_path):
 @pytest.fixture
 def small_parts(monkeypatch):
     """A part is one block of rows, so that a small table has several."""
-    monkeypatch.setattr(feature_frame, "_PART_BYTES", 1)
+    monkeypatch.setattr(rows_aside, "_PART_BYTES", 1)
 
 
 def numbers(spark, rows, partitions=4, start=0):
@@ -67,7 +68,7 @@ def test_the_driver_reads_a_sample_and_no_more(spark, lake, monkeypatch):
     def here(*_):
         raise AssertionError("the driver encodes")
 
-    read, real = [], feature_frame._read
+    read, real = [], rows_aside.read_span
 
     def counted(storage, span, places=None):
         batch = real(storage, span, places)
@@ -76,7 +77,7 @@ def test_the_driver_reads_a_sample_and_no_more(spark, lake, monkeypatch):
 
     # Executors are other processes, which have neither of these.
     monkeypatch.setattr(PartEncoding, "encode", here)
-    monkeypatch.setattr(feature_frame, "_read", counted)
+    monkeypatch.setattr(rows_aside, "read_span", counted)
     frame = spark.range(0, 5000, 1, 2).selectExpr(
         *(f"cast(id + {k} as float) f{k}" for k in range(40))
     )

@@ -1,13 +1,15 @@
-"""Writes a DataFrame whose columns are features: tasks put their rows aside, and the driver encodes and commits them.
+"""Writes a DataFrame whose columns are features: tasks put their rows aside and encode them, and the driver commits.
 
-The rows of a partition begin where those of the one before it end, and no task knows where that is. So tasks leave
-files of Arrow in the table's folder, which no commit names, and the driver reads one after the other.
+A task learns from the one before it where its rows begin, see `feature_relay`. It encodes the blocks that its rows
+complete. The driver gets what the tasks say of their files. It encodes only rows that no task did: those after the
+last whole block, and those of a task that was lost or tried twice.
 """
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,25 +17,33 @@ from pyspark import TaskContext
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from tensorlake_spark.columns.feature_input import cast_to, table_of
-from tensorlake_spark.columns.feature_set import BLOCK
+from tensorlake_spark.columns.feature_encoding import appended
+from tensorlake_spark.columns.feature_input import table_of
+from tensorlake_spark.columns.feature_reads import set_of
 from tensorlake_spark.columns.feature_table import FeatureTable
-from tensorlake_spark.delta.log.data_file import PART, discard, marked
+from tensorlake_spark.columns.rows_aside import AsideFile, put_aside
+from tensorlake_spark.delta.log.data_file import discard, marked
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import TableNotFoundError
+from tensorlake_spark.spark.source.feature_parts_written import (
+    TaskEncoding,
+    WrittenPart,
+    WrittenRows,
+)
+from tensorlake_spark.spark.source.feature_relay import Relay
 from tensorlake_spark.spark.source.schemas import arrow_schema
 from tensorlake_spark.spark.source.source_options import SparkWriteOptions
+from tensorlake_spark.writing.uncommitted import Uncommitted
 
-_PART_BYTES = 64 << 20  # what the driver encodes at a time
+_PATIENCE = 10.0  # seconds that a task waits for the one before it, at least
 
 
 @dataclass(frozen=True)
 class FeatureCommitMessage(WriterCommitMessage):
-    """What a task tells the driver: its file, and which partition it was."""
+    """What a task tells the driver: the file of its rows, and the parts that it has encoded."""
 
-    partition: int
-    path: str
+    file: AsideFile
+    parts: tuple[WrittenPart, ...]
 
 
 class FeatureWriter(DataSourceArrowWriter):
@@ -41,69 +51,73 @@ class FeatureWriter(DataSourceArrowWriter):
 
     def __init__(self, options: SparkWriteOptions, schema: t.StructType, overwrite: bool) -> None:
         self.options, self.overwrite = options, overwrite
-        self.schema = arrow_schema(schema)
-        table_of(self.schema.empty_table())
-        self.mark = f"{uuid.uuid4().hex[:16]}-"
-        self._features()
+        self.given = arrow_schema(schema)
+        table_of(self.given.empty_table())
+        snapshot, name = self._newest(), str(options.id)
+        continued = None if overwrite or snapshot is None else set_of(snapshot, name)
+        changes = Uncommitted(options.storage, snapshot)
+        self.work = TaskEncoding(
+            options.storage,
+            f"{uuid.uuid4().hex[:16]}-",
+            name,
+            continued,
+            options.write.codec,
+            self.given if continued is None else appended(self.given, continued),
+            changes.file_bytes,
+            changes.schema,
+        )
 
-    def _features(self) -> FeatureTable:
-        storage = self.options.storage
+    def _newest(self) -> Snapshot | None:
         try:
-            snapshot: Snapshot | None = Snapshot.open(storage)
+            return Snapshot.open(self.options.storage)
         except TableNotFoundError:
-            snapshot = None
-        return FeatureTable(storage, str(self.options.id), snapshot)
+            return None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Put the rows of one partition aside; runs on an executor, perhaps more than once."""
-        storage, context = self.options.storage, TaskContext.get()
-        name = f"{PART}{self.mark}{uuid.uuid4()}.arrow"
-        with reaching(storage), storage.open_output(name) as sink:
-            packed = pa.ipc.IpcWriteOptions(compression="zstd")
-            with pa.ipc.new_stream(sink, self.schema, options=packed) as stream:
-                for batch in iterator:
-                    stream.write_batch(batch.cast(self.schema))
-        return FeatureCommitMessage(0 if context is None else context.partitionId(), name)
+        """Put the rows of one partition aside and encode them; runs on an executor, perhaps more than once."""
+        context = TaskContext.get()
+        return self.write_partition(0 if context is None else context.partitionId(), iterator)
+
+    def write_partition(
+        self, at: int, iterator: Iterator[pa.RecordBatch], patience: float = _PATIENCE
+    ) -> FeatureCommitMessage:
+        """Do the task of a partition, which waits for the one before it so many seconds, or as long as its own rows took."""
+        work, began = self.work, time.monotonic()
+        relay = Relay(work.storage, work.mark)
+        file = relay.file_of(at)
+        if file is None:
+            file = put_aside(work.storage, iterator, self.given, work.schema, work.mark, at)
+        else:
+            for _ in iterator:  # others count on the rows of an earlier try
+                pass
+        before = relay.awaited(at, max(patience, time.monotonic() - began))
+        if before is None:
+            relay.leave(file)
+            before = relay.before(at)  # it may have come just now
+        parts: list[WrittenPart] = []
+        turn: AsideFile | None = file
+        while before is not None and turn is not None:
+            relay.hand_on(turn.partition, before.after(turn), turn)
+            parts += work.encode(before, turn)
+            before, turn = before.after(turn), relay.left(turn.partition + 1)
+        return FeatureCommitMessage(file, tuple(parts))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Encode what the tasks put aside, in the order of the partitions, in one commit; runs on the driver."""
-        parts = [m for m in messages if isinstance(m, FeatureCommitMessage)]
-        paths = [m.path for m in sorted(parts, key=lambda m: m.partition)]
-        features = self._features()
-        wanted: dict[str, pa.DataType] = {}
-        if not self.overwrite and features.exists:
-            wanted = {
-                name: features.type_of(name) for name in self.schema.names if name in features
-            }
-        tables = (cast_to(table, wanted) for table in _parts(self.options.storage, self.schema, paths))  # fmt: skip
+        """Commit what the tasks have encoded, in the order of the partitions; runs on the driver."""
+        told = [m for m in messages if isinstance(m, FeatureCommitMessage)]
+        work, write = self.work, self.options.write
+        files, parts = [m.file for m in told], [part for m in told for part in m.parts]
+        rows = WrittenRows(work.storage, work.schema, work.mark, files, parts)
+        features = FeatureTable(work.storage, work.table, self._newest())
         try:
-            features.write_parts(
-                tables,
-                mode="overwrite" if self.overwrite else "append",
-                codec=self.options.write.codec,
-                transaction=self.options.write.transaction,
-            )
+            if self.overwrite or not features.exists:
+                mode = "overwrite" if self.overwrite else "error"
+                features.write(rows, mode=mode, codec=write.codec, transaction=write.transaction)
+            else:
+                features.append(rows, transaction=write.transaction)
         finally:
-            discard(self.options.storage, paths)
+            self.abort(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete what the tasks put aside."""
-        discard(self.options.storage, marked(self.options.storage, self.mark))
-
-
-def _parts(storage: Storage, schema: pa.Schema, paths: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the rows of files as tables of whole blocks, the last of them shorter."""
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for path in paths:
-        with reaching(storage), storage.open_input(path) as file, pa.ipc.open_stream(file) as stream:  # fmt: skip
-            for batch in stream:
-                waiting.append(batch)
-                rows, size = rows + batch.num_rows, size + batch.nbytes
-                if size >= _PART_BYTES and rows >= BLOCK[0]:
-                    table = pa.Table.from_batches(waiting, schema)
-                    whole = rows - rows % BLOCK[0]
-                    yield table.slice(0, whole)
-                    waiting = table.slice(whole).to_batches()
-                    rows, size = rows - whole, sum(rest.nbytes for rest in waiting)
-    yield pa.Table.from_batches(waiting, schema)
+        """Delete what the tasks have written and no commit names."""
+        discard(self.work.storage, marked(self.work.storage, self.work.mark))

@@ -1,4 +1,4 @@
-"""Spark writes features: partitions one after the other, one commit."""
+"""Spark writes features: executors encode partitions one after the other, and the driver makes one commit."""
 
 import os
 
@@ -8,8 +8,14 @@ import pytest
 from pyspark.errors import AnalysisException
 
 import tensorlake_spark as tl
-from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.columns import rows_aside
+from tensorlake_spark.columns.feature_parts import PartEncoding
+from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError
 from tensorlake_spark.spark import plain_errors
+from tensorlake_spark.spark.source.data_source import TensorDataSource
+from tensorlake_spark.spark.source.schemas import arrow_schema
+from tensorlake_spark.spark.source.source_options import SparkWriteOptions
+from tensorlake_spark.spark.source.write.feature_writer import FeatureWriter
 
 
 def write(frame, path, mode="append", **options):
@@ -38,6 +44,161 @@ def test_rows_come_in_the_order_of_partitions(spark, path):
     )  # partitions are joined to full blocks
     assert lake.version == 1
     assert not [name for name in os.listdir(path) if name.endswith(".arrow")]
+
+
+@pytest.mark.parametrize("partitions", [1, 4, 9])
+def test_the_driver_encodes_no_more_than_the_rest_of_a_block(spark, path, tmp_path, partitions):
+    told = str(tmp_path / "told")
+
+    class CountingWriter(FeatureWriter):
+        def commit(self, messages):
+            real = PartEncoding.encode
+
+            def counted(encoding, table, start, mark):
+                with open(told, "a") as file:
+                    file.write(f"{table.num_rows}\n")
+                return real(encoding, table, start, mark)
+
+            PartEncoding.encode = counted  # in the process that commits; those of tasks are others
+            try:
+                super().commit(messages)
+            finally:
+                PartEncoding.encode = real
+
+    class Counting(TensorDataSource):
+        @classmethod
+        def name(cls):
+            return "counting"
+
+        def writer(self, schema, overwrite):
+            return CountingWriter(
+                SparkWriteOptions.parse(self.options, self.s3a), schema, overwrite
+            )
+
+    spark.dataSource.register(Counting)
+    for before in (0, 30_000):  # written, and appended
+        frame = spark.range(before, before + 30_000, 1, partitions).selectExpr(
+            "id", "cast(id as float) x", "if(id % 3 = 0, null, id) n"
+        )
+        named = {"view": "features", "id": "ctr"}
+        frame.write.format("counting").options(**named).mode("append").save(str(path))
+    with open(told) as file:
+        assert [int(line) for line in file] == [30_000 % 4096] * 2
+    lake = tl.open(path)
+    found = lake.features("ctr").read()
+    assert found["id"].to_pylist() == found["x"].to_pylist() == [*range(60_000)]
+    assert found["n"].to_pylist() == [None if k % 3 == 0 else k for k in range(60_000)]
+    assert lake.version == 2
+    assert lake.check().ok
+    assert {*os.listdir(path)} == {"_delta_log", *lake._snapshot().files.path}
+
+
+def test_it_is_the_table_that_python_writes(spark, path):
+    frame = spark.range(0, 30_000, 1, 5).selectExpr("id", "if(id > 20000, null, id > 5) ok")
+    write(frame, path, id="a")
+    lake = tl.open(path)
+    lake.features("b").write(lake.features("a").read())
+    for name in ("int64", "bool", "bool/null"):
+        a, b = lake[f"a/{name}"]._meta, lake[f"b/{name}"]._meta
+        assert a.totals == b.totals
+        assert (a.spec.shape, a.spec.codec, a.spec.attrs, a.spec.labels) == (
+            b.spec.shape, b.spec.codec, b.spec.attrs, b.spec.labels,
+        )  # fmt: skip
+
+
+class Tasks:
+    """Tasks of one write in the order that a test gives them, and the rows that its driver encodes."""
+
+    def __init__(self, path, spark, monkeypatch, overwrite=False):
+        schema = spark.range(1).select("id").schema
+        options = SparkWriteOptions.parse({"path": str(path), "id": "ctr", "view": "features"}, {})
+        self.writer = FeatureWriter(options, schema, overwrite)
+        self.schema = arrow_schema(schema)
+        self.encoded = []
+        real = PartEncoding.encode
+
+        def counted(encoding, table, start, mark):
+            self.encoded.append((start, table.num_rows))
+            return real(encoding, table, start, mark)
+
+        monkeypatch.setattr(PartEncoding, "encode", counted)
+
+    def do(self, partition, numbers):
+        batch = pa.record_batch([pa.array(numbers, pa.int64())], schema=self.schema)
+        return self.writer.write_partition(partition, iter([batch]), patience=0)
+
+    def commit(self, messages):
+        """Return what the driver encodes."""
+        self.encoded.clear()
+        self.writer.commit(messages)
+        return self.encoded
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
+def test_tasks_may_end_in_any_order(spark, path, monkeypatch, order):
+    tasks = Tasks(path, spark, monkeypatch)
+    messages = [tasks.do(k, range(5000 * k, 5000 * k + 5000)) for k in order]
+    assert tasks.commit(messages) == [(16384, 20_000 - 16384)]
+    lake = tl.open(path)
+    assert lake.features("ctr").read()["id"].to_pylist() == [*range(20_000)]
+    assert {*os.listdir(path)} == {"_delta_log", *lake._snapshot().files.path}
+
+
+def test_a_task_that_is_tried_again_keeps_the_rows_that_others_count_on(spark, path, monkeypatch):
+    tasks = Tasks(path, spark, monkeypatch)
+    tasks.do(0, range(5000))  # its answer is lost
+    second = tasks.do(1, range(5000, 9000))
+    first = tasks.do(0, range(9000, 9100))
+    assert tasks.commit([first, second]) == [(8192, 808)]
+    assert tl.open(path).features("ctr").read()["id"].to_pylist() == [*range(9000)]
+
+
+def test_parts_of_rows_that_do_not_count_are_encoded_anew(spark, path, monkeypatch):
+    tasks = Tasks(path, spark, monkeypatch)
+    other = Tasks(path, spark, monkeypatch)
+    second = [tasks.do(0, range(5000)), tasks.do(1, range(5000, 9000))][1]
+    first = other.do(0, range(100))  # of a task that ran at the same time, in files of its own
+    assert tasks.commit([first, second]) == [(0, 4096), (4096, 4)]
+    assert tl.open(path).features("ctr").read()["id"].to_pylist() == [
+        *range(100),
+        *range(5000, 9000),
+    ]
+
+
+def test_what_a_lost_task_has_encoded_is_encoded_by_the_driver(spark, path, monkeypatch):
+    monkeypatch.setattr(rows_aside, "_PART_BYTES", 1)
+    tasks = Tasks(path, spark, monkeypatch)
+    last = tasks.do(1, range(5000, 13_000))
+    tasks.do(0, range(5000))  # it has encoded the rows of both, and its answer is lost
+    first = tasks.do(0, [])
+    assert len(first.parts) == 3
+    first = type(first)(first.file, first.parts[1:2])
+    assert tasks.commit([last, first]) == [(0, 4096), (8192, 4096), (12_288, 712)]
+    assert tl.open(path).features("ctr").read()["id"].to_pylist() == [*range(13_000)]
+
+
+def test_another_writer_is_met_by_encoding_in_the_driver(spark, path, monkeypatch):
+    features = tl.open(path).features("ctr")
+    features.write(pa.table({"id": [0, 1]}))
+    tasks = Tasks(path, spark, monkeypatch)
+    told = tasks.do(0, range(5000))
+    features.append(pa.table({"id": [2]}))
+    assert tasks.commit([told]) == [(0, 5000)]
+    lake = tl.open(path)
+    assert lake.features("ctr").read()["id"].to_pylist() == [0, 1, 2, *range(5000)]
+    assert {*os.listdir(path)} == {"_delta_log", *lake._snapshot().files.path}
+
+
+def test_other_types_than_when_the_write_began_are_an_error(spark, path, monkeypatch):
+    features = tl.open(path).features("ctr")
+    features.write(pa.table({"id": pa.array([0, 1], pa.int16())}))
+    tasks = Tasks(path, spark, monkeypatch)
+    told = tasks.do(0, range(5000))
+    features.write(pa.table({"id": pa.array([0, 1], pa.int32())}), mode="overwrite")
+    before = {*os.listdir(path)}
+    with pytest.raises(ConcurrentWriteError, match="has changed the types of the features"):
+        tasks.commit([told])
+    assert {*os.listdir(path)} < before
 
 
 def test_an_append_keeps_the_types_of_the_features(spark, path):
