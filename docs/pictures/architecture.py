@@ -64,6 +64,7 @@ ROOMS = (
     "audit",
     "computing",
     "computing/operations",
+    "computing/operations/products",
     "upkeep",
     "writing",
     "reading",
