@@ -76,10 +76,8 @@ class TensorWork:
     ) -> TensorWork:
         """Return the work for an expression, with the parameters and functions that it needs."""
         wanted = {one.name for one in node.find_all(exp.Placeholder)}
-        called = [find(one.name) for one in node.find_all(exp.Anonymous)]
-        users = tuple(one for one in called if one is not None and one.users)
         given = {name: parameters[name] for name in wanted if name in parameters}
-        return cls(node, result, given, users, tuple(names), placed)
+        return cls(node, result, given, users_in(node), tuple(names), placed)
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[pa.Array]:
         """Yield the values for batches of columns, in pieces of few bytes."""
@@ -96,31 +94,40 @@ class TensorWork:
         values = {
             name: values_of(column) for name, column in zip(self.names, columns, strict=False)
         }
-        for (
-            function
-        ) in self.users:  # a process outlives its query, and may know an older one of this name
+        for function in self.users:  # of a process that may know an older one of this name
             FUNCTIONS.add(function)
         place = partial(_place, columns[-1]) if self.placed else None
         found = evaluate(self.node, values, rows, self.parameters, place)
         if self.result != "array":
             yield _scalars(found, kind)
             return
-        held: list[Any] = []
-        size = 0
-        for one in found:
-            held.append(None if one is None else np.asarray(one))
-            size += 0 if one is None else held[-1].nbytes
-            if size >= _BYTES:
-                yield tensors_with_nulls("query", held)
-                held, size = [], 0
-        if held:
-            yield tensors_with_nulls("query", held)
+        yield from tensor_pieces("query", found)
 
 
 def _place(sids: pa.Array, row: int) -> str:
     """Return what messages call a row, as the engine of this process does."""
     sid = sids[row].as_py()
     return "a row without a sample" if sid is None else f"sample with sid {sid}"
+
+
+def tensor_pieces(name: str, values: Any) -> Iterator[pa.Array]:
+    """Yield the tensors of a column in pieces of few bytes; the name is for messages."""
+    held: list[Any] = []
+    size = 0
+    for one in values:
+        held.append(None if one is None else np.asarray(one))
+        size += 0 if one is None else held[-1].nbytes
+        if size >= _BYTES:
+            yield tensors_with_nulls(name, held)
+            held, size = [], 0
+    if held:
+        yield tensors_with_nulls(name, held)
+
+
+def users_in(node: Any) -> tuple[TensorFunction, ...]:
+    """Return the functions of the user that an expression calls."""
+    called = [find(one.name) for one in node.find_all(exp.Anonymous)]
+    return tuple(one for one in called if one is not None and one.users)
 
 
 def values_of(column: pa.Array) -> Values:

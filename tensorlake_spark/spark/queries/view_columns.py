@@ -18,16 +18,15 @@ from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.query.engine.evaluation import Evaluation, batch_rows
 from tensorlake_spark.query.functions.definitions import TensorFunction
-from tensorlake_spark.query.functions.registry import FUNCTIONS, find
+from tensorlake_spark.query.functions.registry import FUNCTIONS
 from tensorlake_spark.query.sources.source_columns import CollectedLeaf, Lazy, TensorLeaf
 from tensorlake_spark.spark.frames.image_columns import tensors_with_nulls
 from tensorlake_spark.spark.frames.sample_decoding import is_tensor
+from tensorlake_spark.spark.queries.tensor_udf import tensor_pieces, users_in
 from tensorlake_spark.spark.source.schemas import SPARK_TYPES, TENSOR, arrow_type
 
 if TYPE_CHECKING:
     from tensorlake_spark.query.view import View
-
-_BYTES = 32 << 20  # of tensors that go to Spark at once
 
 
 @dataclass(frozen=True)
@@ -109,16 +108,7 @@ class ViewColumn:
                 parts = tensors_with_nulls(self.name, [*map(_array, one)])
                 yield pa.ListArray.from_arrays([0, len(parts)], parts)
         elif self.is_tensor:
-            held: list[Any] = []
-            size = 0
-            for one in values:
-                held.append(_array(one))
-                size += 0 if one is None else held[-1].nbytes
-                if size >= _BYTES:
-                    yield tensors_with_nulls(self.name, held)
-                    held, size = [], 0
-            if held:
-                yield tensors_with_nulls(self.name, held)
+            yield from tensor_pieces(self.name, values)
         elif self.kind is None:
             yield pa.nulls(table.num_rows, pa.float64())
         else:
@@ -154,8 +144,7 @@ def computed_columns(view: View) -> dict[str, ViewColumn]:
             kind = None
         names = dict.fromkeys(ref[1] for ref in output.refs())
         schema = pa.schema([table.schema.field(one) for one in names])
-        called = [find(one.name) for one in output.node.find_all(exp.Anonymous)]
-        users = tuple(one for one in called if one is not None and one.users)
+        users = users_in(output.node)
         out[name] = ViewColumn(name, output, kind, schema, plan.parameters, users)
     return out
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operations.element_reductions import Cells, run_starts
-from tensorlake_spark.computing.operations.products.sums_of_products import SumOfProducts
+from tensorlake_spark.computing.operations.products.sums_of_products import SumOfProducts, cut
 from tensorlake_spark.computing.operations.tiles import Tiles, whole
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel, sort_places
@@ -81,7 +81,7 @@ class Contraction(SumOfProducts):
 
     def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
         sides = dict(zip(self.axes, box.slices(), strict=True))
-        key, shape = self._cut(sides)
+        key, shape = cut(self.shape, sides)
         operands = tuple(
             (array[tuple(sides.get(k, slice(None)) for k in numbers)], numbers)
             for array, numbers in self.operands

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operations.element_reductions import Cells
-from tensorlake_spark.computing.operations.products.sums_of_products import SumOfProducts, free
+from tensorlake_spark.computing.operations.products.sums_of_products import SumOfProducts, cut, free
 from tensorlake_spark.computing.operations.tiles import Tiles, whole
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel
@@ -82,7 +82,7 @@ class SparseContraction(SumOfProducts):
 
     def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
         sides = dict(zip(self._axes, box.slices(), strict=True))
-        key, shape = self._cut(sides)
+        key, shape = cut(self.shape, sides)
         some: Any = self.other
         key_of_other = tuple(sides.get(k, slice(None)) for k in self.numbers)
         other = some[key_of_other] if key_of_other else some

@@ -13,7 +13,7 @@ from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.products.array_contractions import Contraction
 from tensorlake_spark.computing.operations.products.sparse_contractions import SparseContraction
-from tensorlake_spark.computing.operations.products.sums_of_products import SumOfProducts, free
+from tensorlake_spark.computing.operations.products.sums_of_products import SumOfProducts, cut, free
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.ops.elements import Elements, canonical
 from tensorlake_spark.reading.read import check_rows, is_full
@@ -112,8 +112,7 @@ class StoredContraction(Fold[Pieces]):
     def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
         axes = free(self.numbers, len(self.shape))
         sides = dict(zip(axes, box.slices(), strict=True))
-        key = tuple(sides.get(k, slice(None)) for k in range(len(self.shape)))
-        shape = tuple(len(range(n)[side]) for n, side in zip(self.shape, key, strict=True))
+        key, shape = cut(self.shape, sides)
         other = self.other.part(tuple(sides.get(k, slice(None)) for k in self.numbers))
         return key, replace(self, shape=shape, other=other)
 

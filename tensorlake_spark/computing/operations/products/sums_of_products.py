@@ -32,11 +32,6 @@ class SumOfProducts(Fold[Any]):
             return unite(one, other, self._adding)
         return self._reduction.combine(one, other)
 
-    def _cut(self, sides: dict[int, slice]) -> tuple[tuple[slice, ...], tuple[int, ...]]:
-        """Return what sides of some axes take of the selection, as a key, and the shape of that."""
-        key = tuple(sides.get(k, slice(None)) for k in range(len(self.shape)))
-        return key, tuple(len(range(n)[side]) for n, side in zip(self.shape, key, strict=True))
-
     @property
     def _adding(self) -> UfuncKernel:
         return UfuncKernel(np.add, self.dtype, self.dtype)
@@ -49,6 +44,20 @@ class SumOfProducts(Fold[Any]):
     @property
     def _reduction(self) -> ElementReduction:
         return ElementReduction(self._adding, self._cell_shape, ())
+
+
+def cut(
+    shape: tuple[int, ...], sides: dict[int, slice]
+) -> tuple[tuple[slice, ...], tuple[int, ...]]:
+    """Return what sides of some axes take of a tensor, as a key, and the shape of that.
+
+    Examples
+    --------
+    >>> cut((4, 6), {1: slice(2, 5)})
+    ((slice(None, None, None), slice(2, 5, None)), (4, 3))
+    """
+    key = tuple(sides.get(k, slice(None)) for k in range(len(shape)))
+    return key, tuple(len(range(n)[side]) for n, side in zip(shape, key, strict=True))
 
 
 def free(numbers: Sequence[int], ndim: int) -> list[int]:

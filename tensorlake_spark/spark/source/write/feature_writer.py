@@ -97,9 +97,10 @@ class FeatureWriter(DataSourceArrowWriter):
         parts: list[WrittenPart] = []
         turn: AsideFile | None = file
         while before is not None and turn is not None:
-            relay.hand_on(turn.partition, before.after(turn), turn)
+            after = before.after(turn)
+            relay.hand_on(turn.partition, after, turn)
             parts += work.encode(before, turn)
-            before, turn = before.after(turn), relay.left(turn.partition + 1)
+            before, turn = after, relay.left(turn.partition + 1)
         return FeatureCommitMessage(file, tuple(parts))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
