@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -113,3 +114,47 @@ def takes(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return checked
 
     return decorate
+
+
+_TENSOR = "a tensor is a struct<dtype, shape, data>, as tensor_decode and tensor_from_array give it"
+
+# What the first parameter of a function of SQL is, by its name.
+_FIRST = {"x": _TENSOR, "tensors": _TENSOR, "rows": "rows are struct(*) of a table of tensors"}
+
+
+def refused_arguments(
+    name: str, function: Callable[..., Any], given: Mapping[str, pa.DataType], error: Exception
+) -> InvalidTensorError:
+    """Return the error of a function of SQL that could not be called with columns of these types.
+
+    SQL does not look at the types of arguments before it calls: any column may be one.
+
+    Parameters
+    ----------
+    name : str
+        The function's name in SQL.
+    function : callable
+        What was called. Its parameters are named in the message.
+    given : mapping of str to pyarrow.DataType
+        The arguments' types; those that were given by name under it, the others under their number.
+    error : Exception
+        What the call raised. Python's words on its own types are left out, as the caller wrote SQL.
+
+    Examples
+    --------
+    >>> def area(x, unit=None): ...
+    >>> refused_arguments("box_area", area, {"0": pa.int32()}, TypeError("'tuple' object"))
+    InvalidTensorError('box_area takes (x, unit=None), not (int32); a tensor is a struct<dtype, shape, data>, as \
+tensor_decode and tensor_from_array give it')
+    """
+    parameters = [
+        p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()
+    ]
+    expected = inspect.Signature(parameters)
+    types = ", ".join(
+        str(kind) if key.isdigit() else f"{key} => {kind}" for key, kind in given.items()
+    )
+    says = "" if isinstance(error, (TypeError, AttributeError, KeyError)) else f": {error}"
+    first = _FIRST.get(parameters[0].name)
+    hint = "" if first is None else f"; {first}"
+    return InvalidTensorError(f"{name} takes {expected}, not ({types}){says}{hint}")

@@ -97,7 +97,7 @@ def _decoder(name: str, column: pa.Array) -> Callable[[int], Array]:
         tensors = TensorColumn(column)
         return lambda number: tensors.stack(np.array([number]))[0]
     raise InvalidTensorError(
-        f"{name} cannot be had of {kind}; it takes images of a dataset (a struct with data and format), bytes of "
+        f"{name} does not take {kind}; it takes images of a dataset (a struct with data and format), bytes of "
         "JPEG, PNG or WebP, and tensors"
     )
 

@@ -12,7 +12,14 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
-from tensorlake_spark.spark.cluster.arguments import COLUMN, INTEGER, NOTHING, TEXT, takes
+from tensorlake_spark.spark.cluster.arguments import (
+    COLUMN,
+    INTEGER,
+    NOTHING,
+    TEXT,
+    refused_arguments,
+    takes,
+)
 from tensorlake_spark.spark.frames import image_columns
 from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type
 
@@ -166,11 +173,9 @@ def arrow_udf(name: str) -> Callable[..., Column]:
         except (TensorLakeError, MemoryError):
             raise
         except Exception as error:  # SQL does not look at types: any column may be an argument
-            given = [str(column.type) for column in (image, *columns)]
-            given += [f"{key} => {column.type}" for key, column in named.items()]
-            raise InvalidTensorError(
-                f"{name} cannot be had of {', '.join(given)}: {error}"
-            ) from error
+            placed = {str(number): column.type for number, column in enumerate((image, *columns))}
+            given = placed | {key: column.type for key, column in named.items()}
+            raise refused_arguments(name, function, given, error) from error
 
     call.__name__ = name
     spark: Any = f  # whose own type hints leave it out

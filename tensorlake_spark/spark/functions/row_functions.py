@@ -160,9 +160,11 @@ def _decoded(row: Any, key: Any, shape: Sequence[int] | None, axes: Sequence[str
     return arrow_udf("tensor_block", block_column, BLOCKS)(*args)
 
 
-def decoded_column(*columns: pa.Array) -> pa.StructArray:
+def decoded_column(
+    rows: pa.StructArray, keys: pa.Array | None = None, shapes: pa.Array | None = None
+) -> pa.StructArray:
     """Return the tensor of every row; the arguments are those of `block_column`."""
-    return block_column(*columns).flatten()[BLOCKS.names.index("tensor")]
+    return block_column(rows, keys, shapes).flatten()[BLOCKS.names.index("tensor")]
 
 
 def block_column(

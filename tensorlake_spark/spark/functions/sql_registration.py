@@ -12,9 +12,11 @@ docs/plain_delta.md has a tour.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tensorlake_spark.spark.cluster.arguments import SESSION, takes
 from tensorlake_spark.spark.frames import image_functions
@@ -26,16 +28,17 @@ from tensorlake_spark.spark.source.schemas import BLOCKS, TENSOR
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql import types as t
 
 
 def shape_column(tensors: pa.StructArray) -> pa.Array:
     """Return the shape of every tensor."""
-    return tensors.flatten()[TENSOR.names.index("shape")]
+    return pc.struct_field(tensors, "shape")
 
 
 def dtype_column(tensors: pa.StructArray) -> pa.Array:
     """Return the dtype of every tensor."""
-    return tensors.flatten()[TENSOR.names.index("dtype")]
+    return pc.struct_field(tensors, "dtype")
 
 
 @takes(session=SESSION)
@@ -52,7 +55,7 @@ def register(session: SparkSession) -> None:
         register(spark)
         spark.sql(f"SELECT tensor_decode(struct(*), '3:5') FROM delta.`{path}` WHERE id = 'photos'")
     """
-    rows = {
+    rows: dict[str, tuple[Callable[..., pa.Array], t.DataType]] = {
         "tensor_decode": (decoded_column, TENSOR),
         "tensor_block": (block_column, BLOCKS),
         "tensor_encode": (encoded_column, ROWS),

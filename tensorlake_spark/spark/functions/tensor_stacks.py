@@ -127,7 +127,7 @@ def apply(
     Raises
     ------
     InvalidTensorError
-        If the function cannot be had of some rows; names it, what it was given, and the first of the rows.
+        If the function refuses some rows; names it, what it was given, and the first of the rows.
     """
     parts = []
     try:
@@ -137,8 +137,11 @@ def apply(
                     out = function(*args)
             except (ValueError, TypeError, IndexError, OverflowError) as error:
                 given = ", ".join(map(_described, args))
+                # Of a TypeError the text is Python's, on types that the caller of SQL does not see.
+                is_python = isinstance(error, TypeError) and not isinstance(error, TensorLakeError)
+                says = "it does not take arguments of these kinds" if is_python else error
                 raise InvalidTensorError(
-                    f"{error}; its arguments are {given} (row {numbers[0]} of the batch)"
+                    f"{says}; its arguments are {given} (row {numbers[0]} of the batch)"
                 ) from error
             parts.append((numbers, _packed(out, kind)))
     except TensorLakeError as error:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
+from tensorlake_spark.spark.cluster.arguments import refused_arguments
 from tensorlake_spark.spark.functions import arithmetic
 from tensorlake_spark.spark.functions.tensor_stacks import apply
 from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type
@@ -55,15 +56,15 @@ def arrow_udf(
 
     `takes` has the arguments that are expected, where `function` has any.
     """
-    signature = inspect.signature(takes or function)
+    expected = takes or function
+    signature = inspect.signature(expected)
 
     def call(*columns: pa.Array) -> pa.Array:  # Spark goes by these type hints
+        given = {str(number): column.type for number, column in enumerate(columns)}
         try:
             signature.bind(*columns)
         except TypeError as error:
-            raise InvalidTensorError(
-                f"{name} cannot take {len(columns)} arguments: {error}"
-            ) from None
+            raise refused_arguments(name, expected, given, error) from None
         if pa.types.is_null(columns[0].type):  # what has no type is no struct
             return pa.nulls(len(columns[0]), arrow_type(kind))
         try:
@@ -71,10 +72,7 @@ def arrow_udf(
         except (TensorLakeError, MemoryError):
             raise
         except Exception as error:  # SQL does not look at types: any column may be an argument
-            given = ", ".join(str(column.type) for column in columns)
-            raise InvalidTensorError(
-                f"{name} cannot be had of {given}: {error}; a tensor is a struct<dtype, shape, data>"
-            ) from error
+            raise refused_arguments(name, expected, given, error) from error
 
     call.__name__ = name
     spark: Any = f  # whose own type hints leave it out

@@ -131,7 +131,7 @@ def test_mistakes_are_named():
     changed = pa.StructArray.from_arrays([*{**fields, "crc": pa.array([1])}.values()], [*fields])
     with pytest.raises(CorruptDataError, match="not those that were written"):
         decoded_column(changed)
-    with pytest.raises(InvalidTensorError, match="image_decode cannot be had of int64"):
+    with pytest.raises(InvalidTensorError, match="image_decode does not take int64"):
         decoded_column(pa.array([1]))
     with pytest.raises(InvalidOptionError, match="on_error='skip'"):
         decoded_column(good, pa.array(["skip"] * 2))
