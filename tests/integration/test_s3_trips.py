@@ -216,6 +216,13 @@ def drop(s3, url, name):
     s3.filesystem().delete_file(f"{url.removeprefix('s3://')}/_delta_log/{name}")
 
 
+def get(s3, url, name):
+    with s3.filesystem().open_input_stream(
+        f"{url.removeprefix('s3://')}/_delta_log/{name}"
+    ) as file:
+        return file.read()
+
+
 def put(s3, url, name, data):
     with s3.filesystem().open_output_stream(
         f"{url.removeprefix('s3://')}/_delta_log/{name}"
@@ -248,7 +255,13 @@ def test_the_log_is_brought_whatever_its_checkpoints(s3, url):
     commit(lake, 1)
     assert versions(s3, url) == 14
     assert Snapshot.open(storage, 13).version == 13
-    assert mirror.bring(storage, 3) is None, "it lies before the checkpoint"
+    assert mirror.bring(storage, 3) is not None, "it lies before the checkpoint"
+    early = DeltaTable(url, 3, storage_options=s3.options)
+    assert {*Snapshot.open(storage, 3).files.path} == {*early.get_add_actions()["path"].to_pylist()}
+    gone = get(s3, url, f"{2:020}.json")
+    drop(s3, url, f"{2:020}.json")
+    assert mirror.bring(storage, 3) is None
+    put(s3, url, f"{2:020}.json", gone)
     assert Snapshot.open(storage, 3).version == 3
     with pytest.raises(tl.InvalidOptionError, match="0 to 14"):
         Snapshot.open(storage, 15)
@@ -443,6 +456,25 @@ def test_a_first_part_is_found_without_the_samples_log(mixed, options, seen):
         found, trips, asked, _ = seen(lambda ds=ds, name=name: ds[name][20])
         assert np.array_equal(found, columns[name][20])
         assert trips <= 1, "what has no bytes in its row is not asked for"
+
+
+def test_an_early_version_of_an_inner_table_takes_no_more_trips(s3, options, seen, url):
+    """Its log has a checkpoint that lies behind the version that belongs to the samples."""
+    schema = {"n": "int32", "text": tl.types.Text(apart=True)}
+    ds = tl.dataset(url, schema, storage_options=s3.options)
+    versions = []
+    for number in range(4):
+        ds.append({"n": number, "text": f"text {number}"})
+        versions.append(ds.version)
+    early = versions[1]
+    for folder in (url, f"{url}/_columns/text"):
+        DeltaTable(folder, storage_options=s3.options).create_checkpoint()
+    forget()
+    old, trips, _, _ = seen(lambda: tl.dataset(url, storage_options=options, version=early))
+    assert trips <= 2
+    found, trips, _, _ = seen(lambda: old["text"][1])
+    assert (found, len(old)) == ("text 1", 2)
+    assert trips <= 6, "the log; numbers of the samples, footers, and the text"
 
 
 def test_application_transactions_are_those_of_deltalake(s3, url):

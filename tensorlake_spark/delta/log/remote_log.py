@@ -25,6 +25,7 @@ from tensorlake_spark.delta.store.storage import Storage
 
 _AHEAD = 12  # commits asked for at once; Spark makes a checkpoint every ten
 _MOST = 500  # commits after a checkpoint; deltalake lists them instead
+_EARLY = 64  # versions before the last checkpoint that are read from the first commit on
 _MOST_BYTES = 64 << 20  # of a checkpoint
 _BEGINNING = 4 << 10  # bytes that tell one commit from another
 
@@ -78,8 +79,14 @@ def bring(storage: Storage, version: int | None = None) -> Mirror | None:
     """
     (told,) = Remote(storage, {LAST_CHECKPOINT: ANY_SIZE}).beginnings([LAST_CHECKPOINT])
     start = -1 if told is None else _checkpoint(told)
-    if start is None or (version is not None and start > version):
+    if start is None:
         return None
+    if version is not None and start > version:
+        if (
+            version >= _EARLY
+        ):  # an earlier checkpoint, which deltalake looks for, has less to read after it
+            return None
+        told, start = None, -1
     checkpoint = f"{LOG}/{start:020}.checkpoint.parquet"
     names = [] if told is None else [checkpoint]
     found: dict[str, bytes | None] = {}
