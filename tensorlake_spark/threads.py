@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TypeVar
 
@@ -34,6 +34,30 @@ def threads() -> ThreadPoolExecutor:
 def io_threads() -> ThreadPoolExecutor:
     """Return this process's pool of threads that wait for a store, and do nothing else."""
     return _pool_of("tensorlake-io", IO_THREADS)
+
+
+def beside(
+    work: Callable[[Task], Result], tasks: Iterable[Task], what: str = "columns"
+) -> list[Result]:
+    """Return what `work` returns of each task, all of which wait for a store at the same time.
+
+    All have ended when it returns; the error of the first task that has one is raised. In a thread of a pool the tasks
+    are done one after the other, because they may wait for the pools themselves: only ``"columns"`` may wait for
+    ``"samples"``.
+
+    Examples
+    --------
+    >>> beside(abs, [-1, 2, -3])
+    [1, 2, 3]
+    """
+    mine = threading.current_thread().name
+    above = "tensorlake-columns" if what == "samples" else "-"
+    if mine.startswith("tensorlake") and not mine.startswith(above):
+        return [work(task) for task in tasks]
+    pool = _pool_of(f"tensorlake-{what}", IO_THREADS)
+    futures = [pool.submit(work, task) for task in tasks]
+    wait(futures)
+    return [future.result() for future in futures]
 
 
 def in_order(work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:

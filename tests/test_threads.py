@@ -1,6 +1,7 @@
 """Pools of threads: one of each for a process."""
 
 import os
+import threading
 
 import pytest
 
@@ -59,3 +60,23 @@ def test_what_goes_wrong_behind_is_raised_in_front():
     with pytest.raises(ZeroDivisionError):
         behind.finish()
     behind.stop()
+
+
+def test_what_waits_for_a_store_waits_at_the_same_time():
+    """Of columns and of their samples; what is in another pool already goes one after the other."""
+    all_there = threading.Barrier(3)
+
+    def sample(number):
+        all_there.wait(30)
+        return threading.current_thread().name[: len("tensorlake-samples")]
+
+    def column(number):
+        return threads.beside(sample, range(3), "samples") if number == 1 else number
+
+    assert threads.beside(column, range(3)) == [0, ["tensorlake-samples"] * 3, 2]
+    inner = threads.threads().submit(
+        lambda: threads.beside(lambda _: threading.current_thread().name, range(3))
+    )
+    assert len({*inner.result()}) == 1
+    with pytest.raises(ZeroDivisionError):
+        threads.beside(lambda number: 1 // number, range(3))

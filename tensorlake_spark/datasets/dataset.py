@@ -70,7 +70,7 @@ def dataset(
     schema : mapping of str to Type, optional
         The columns of a new dataset: types of `tensorlake_spark.types`, or NumPy's names of dtypes. A name may have
         ``/`` between groups. Without a schema, a new dataset guesses its columns from its first samples. If the
-        dataset exists, the schema has to be the same.
+        dataset exists, the schema has to have the same columns, in any order.
     storage_options : mapping, optional
         As for `open`.
     version : int or str, optional
@@ -137,10 +137,10 @@ def dataset(
         )
     if wanted is not None and snapshot is None:
         out._created(wanted)
-    elif wanted is not None and wanted != out.schema:
+    elif wanted is not None and (others := out.schema.differences(wanted)):
         raise FormatError(
-            f"the dataset at {storage.uri} has other columns than the schema says: {out.schema}; "
-            "open it without a schema, or use add_column"
+            f"the dataset at {storage.uri} has other columns than those of the schema: {others}; open "
+            "it without a schema, or use add_column, drop_column or rename_column"
         )
     return out
 

@@ -217,6 +217,16 @@ def test_mistakes_in_keys(ds):
 def test_mistakes_at_the_door(ds, tmp_path):
     with pytest.raises(tl.FormatError, match="has other columns"):
         tl.dataset(ds.uri, {"size": "int64"})
+    others = {**COLUMNS, "label": tl.types.ClassLabel(["cat"]), "imge": "int8"}
+    del others["size"]
+    with pytest.raises(tl.FormatError) as error:
+        tl.dataset(ds.uri, others)
+    for said in (
+        "'label' is ClassLabel(('cat', 'dog')), not ClassLabel(('cat',))",
+        "'imge'; did you mean 'image'",
+        "'size' is not among them",
+    ):
+        assert said in str(error.value)
     with pytest.raises(FileNotFoundError):
         tl.dataset(tmp_path / "none", create=False)
     with pytest.raises(tl.FormatError, match="is a dataset of samples"):
@@ -226,6 +236,7 @@ def test_mistakes_at_the_door(ds, tmp_path):
     with pytest.raises(tl.FormatError, match="is a lake of tensors"):
         tl.dataset(lake.uri)
     assert tl.dataset(ds.uri, COLUMNS).version == ds.version
+    assert tl.dataset(ds.uri, dict(reversed(COLUMNS.items()))).schema == ds.schema
 
 
 def test_one_mistake_is_named(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.fs as pafs
 import pytest
+from stored import forget
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.changes import rewriting
@@ -190,8 +191,12 @@ def test_columns_files_and_versions_change_beside_deletion_vectors(spark, marked
     sids.remove(12)
     before = ds.version
     ds.optimize()
-    with pytest.raises(tl.UnsupportedFeatureError, match="RESTORE TABLE"):
-        ds.restore(before)
+    assert len(ds.stored.files) == 1
+    files, optimized = len(tl.dataset(ds.uri, version=before).stored.files), ds.version
+    ds.restore(before)
+    assert len(ds.stored.files) == files
+    assert rows_of_spark(spark, ds, "length") == {n: n for n in sids}
+    ds.restore(optimized)
     assert len(ds.stored.files) == 1
     assert rows_of_spark(spark, ds, "length") == {n: n for n in sids}
     spark.sql(f"DELETE FROM delta.`{ds.uri}` WHERE length = 13")
@@ -212,6 +217,55 @@ def test_columns_files_and_versions_change_beside_deletion_vectors(spark, marked
     assert ds["length"][:].tolist() == sids
     assert rows_of_spark(spark, ds, "length") == {n: n for n in sids}
     assert ds.check().ok
+
+
+def test_a_version_with_deletion_vectors_comes_back(spark, marked):
+    ds = marked
+    ds.refresh()
+    table, marks = f"delta.`{ds.uri}`", ds.version
+    there = {n: n for n in range(20) if n != 4}
+    spark.sql(f"DELETE FROM {table} WHERE size IN (5, 6, 16)")  # other vectors, and one more
+    ds.refresh()
+    more = ds.version
+    ds.restore(marks)
+    expect(ds, there)
+    assert rows_of_spark(spark, ds) == there
+    assert spark.read.format("delta").load(ds.uri).agg({"size": "max"}).first()[0] == 19
+    ds.restore(more)
+    less = {n: n for n in there if n not in (5, 6, 16)}
+    assert rows_of_spark(spark, ds) == less
+    ds.delete([7, 17])  # the files are written anew, without vectors
+    assert not ds.stored.snapshot.deletions
+    ds.restore(marks)
+    assert len(ds.stored.snapshot.deletions) == 1
+    assert rows_of_spark(spark, ds) == there
+    ds.restore(0)
+    assert len(ds) == 0
+    ds.restore(marks)
+    expect(tl.dataset(ds.uri), there)
+    spark.sql(f"DELETE FROM {table} WHERE size = 8")
+    spark.sql(f"UPDATE {table} SET size = 90 WHERE size = 9")
+    ds.refresh()
+    assert rows_of_spark(spark, ds) == {k: v for k, v in there.items() if k != 8} | {9: 90}
+    ds.restore(marks)
+    ds.vacuum(retention_hours=0)
+    assert rows_of_spark(spark, ds) == there
+    assert ds.check(deep=True).ok
+
+
+def test_a_version_whose_deletion_vectors_are_gone_is_not_restored(spark, marked):
+    ds = marked
+    ds.refresh()
+    marks = ds.version
+    ds.update(5, {"size": 50})
+    before = ds.version
+    for file in Path(ds.uri).glob("deletion_vector_*.bin"):
+        file.unlink()
+    forget()
+    with pytest.raises(tl.MissingDataError, match=r"deletion vector of version .* not there"):
+        ds.restore(marks)
+    expect(tl.dataset(ds.uri), {n: n for n in range(20) if n != 4} | {5: 50})
+    assert tl.dataset(ds.uri).version == before
 
 
 def test_columns_that_are_kept_apart_are_updated_beside_deletion_vectors(spark, tmp_path):
@@ -251,6 +305,13 @@ def test_in_an_object_store_samples_beside_deletion_vectors_change_as_on_a_disk(
     assert removed_vectors(back, back.version - 2) != [None]
     ds.restore(2)
     expect(ds, {n: n for n in range(20)})
+    ds.restore(4)
+    sizes = {n: n for n in range(20) if n != 4}
+    expect(ds, sizes)
+    assert ds.stored.snapshot.deletions
+    again = tmp_path / "again"
+    pafs.copy_files(place, str(again), source_filesystem=there, destination_filesystem=here)
+    assert rows_of_spark(spark, tl.dataset(again, create=False)) == sizes
 
 
 def test_restoring_other_columns_in_an_object_store_beside_deletion_vectors(marked, s3):

@@ -90,6 +90,50 @@ def test_columns_files_and_versions_are_changed(ds):
     assert before < ds.version
 
 
+def test_a_version_with_marked_samples_comes_back(ds, s3, monkeypatch):
+    """With its vectors, by the commit that boto3 makes; nothing is written where that cannot be."""
+    marks = ds.version
+    ds.update(15, {"size": 50})
+    changed, before = sizes(ds), {info.path for info in ds._storage.files_in("")}
+    with monkeypatch.context() as patch:
+        patch.setattr(s3_objects, "has_client", lambda: False)
+        with pytest.raises(tl.MissingDependencyError, match=r"tensorlake-spark\[s3\]"):
+            ds.restore(marks)
+    locked = {**s3.options, "AWS_S3_LOCKING_PROVIDER": "dynamodb"}
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"on S3 and on a local disk.*RESTORE"):
+        tl.dataset(ds.uri, storage_options=locked).restore(marks)
+    assert (sizes(ds), {info.path for info in ds._storage.files_in("")}) == (changed, before)
+    ds.restore(marks)
+    assert sizes(ds) == WAS
+    (vector,) = Snapshot.open(ds._storage, kind=SAMPLES).vectors(ds.stored.files.paths).values()
+    assert vector["cardinality"] == 1
+    assert ds.check(deep=True).ok
+    ds.restore(marks)  # nothing is other than it was
+    assert sizes(ds) == WAS
+    ds.restore(2)
+    assert sizes(ds) == {n: n for n in range(20)}
+    ds.restore(marks)
+    assert sizes(ds) == WAS
+
+
+def test_of_a_restore_and_another_change_the_restore_comes_after(ds, s3, monkeypatch):
+    marks = ds.version
+    ds.update(15, {"size": 50})
+    other = tl.dataset(ds.uri, storage_options=s3.options)
+    put, left = direct_commit.put_commit, ["once"]
+
+    def later(*args):
+        if left:
+            left.pop()
+            other.update(16, {"size": 60})
+        return put(*args)
+
+    monkeypatch.setattr(direct_commit, "put_commit", later)
+    ds.restore(marks)
+    assert not left
+    assert sizes(ds) == WAS
+
+
 def test_without_boto3_the_error_names_the_extra_and_nothing_is_written(ds, monkeypatch):
     monkeypatch.setattr(s3_objects, "has_client", lambda: False)
     before = {info.path for info in ds._storage.files_in("")}

@@ -216,6 +216,13 @@ def drop(s3, url, name):
     s3.filesystem().delete_file(f"{url.removeprefix('s3://')}/_delta_log/{name}")
 
 
+def get(s3, url, name):
+    with s3.filesystem().open_input_stream(
+        f"{url.removeprefix('s3://')}/_delta_log/{name}"
+    ) as file:
+        return file.read()
+
+
 def put(s3, url, name, data):
     with s3.filesystem().open_output_stream(
         f"{url.removeprefix('s3://')}/_delta_log/{name}"
@@ -248,7 +255,13 @@ def test_the_log_is_brought_whatever_its_checkpoints(s3, url):
     commit(lake, 1)
     assert versions(s3, url) == 14
     assert Snapshot.open(storage, 13).version == 13
-    assert mirror.bring(storage, 3) is None, "it lies before the checkpoint"
+    assert mirror.bring(storage, 3) is not None, "it lies before the checkpoint"
+    early = DeltaTable(url, 3, storage_options=s3.options)
+    assert {*Snapshot.open(storage, 3).files.path} == {*early.get_add_actions()["path"].to_pylist()}
+    gone = get(s3, url, f"{2:020}.json")
+    drop(s3, url, f"{2:020}.json")
+    assert mirror.bring(storage, 3) is None
+    put(s3, url, f"{2:020}.json", gone)
     assert Snapshot.open(storage, 3).version == 3
     with pytest.raises(tl.InvalidOptionError, match="0 to 14"):
         Snapshot.open(storage, 15)
@@ -369,3 +382,114 @@ def test_values_of_every_kind_are_read_in_two_round_trips_once_the_table_is_know
         got, trips, _, _ = seen(lambda name=name: ds[name][20])
         assert np.array_equal(got, wanted[20])
         assert trips <= 2, name
+
+
+@pytest.fixture
+def mixed(s3, url):
+    """A dataset on S3 whose samples have a part of every kind: its place, and its columns."""
+    rng = np.random.default_rng(0)
+    photo = tl.types.Image("png")
+    columns = {
+        "label": np.arange(60),
+        "photo": [rng.integers(0, 255, (60, 60, 3), np.uint8) for _ in range(60)],
+        "ragged": [rng.random((1000 + n, 3)).astype("f4") for n in range(60)],
+        "tiled": [rng.integers(0, 255, (300, 300), np.uint8) for _ in range(60)],
+        "apart": [rng.integers(0, 255, 10_000, np.uint8) for _ in range(60)],
+        "group/apart": [f"text {n}" for n in range(60)],
+        "link": [rng.integers(0, 255, (60, 60, 3), np.uint8) for _ in range(60)],
+    }
+    schema = {
+        "label": "int32",
+        "photo": photo,
+        "ragged": tl.types.Tensor("float32", (None, 3)),
+        "tiled": tl.types.Tensor("uint8", (None, None)),
+        "apart": tl.types.Tensor("uint8", (None,), apart=True),
+        "group/apart": tl.types.Text(apart=True),
+        "link": tl.types.Link(photo),
+    }
+    links = []
+    for number, data in enumerate(photo.encode(columns["link"], "link").field("data").to_pylist()):
+        links.append(f"{url}-links/{number}.png")
+        with s3.filesystem().open_output_stream(links[-1].removeprefix("s3://")) as file:
+            file.write(data)
+    ds = tl.dataset(url, schema, storage_options=s3.options, tile_bytes=1 << 16)
+    ds.extend({**columns, "link": links})
+    forget()
+    return url, columns
+
+
+def test_parts_of_a_sample_are_fetched_side_by_side(mixed, s3, options, seen):
+    url, columns = mixed
+    links = tl.LinkRules(storage_options=options)
+    ds = tl.dataset(url, storage_options=options, links=links)
+
+    def right(found, number):
+        return all(np.array_equal(found[name], columns[name][number]) for name in columns)
+
+    found, trips, asked, _ = seen(lambda: ds[7])
+    assert right(found, 7)
+    assert trips <= 10, "footers, the log of each inner table and its checkpoint, small columns"
+    assert not any("/lake/_delta_log/" in one.path for one in asked), "it was read on opening"
+    for number in (7, 30, 31):
+        found, trips, asked, _ = seen(lambda number=number: ds[number])
+        assert right(found, number)
+        assert trips <= 2, "all at once, and for a link whether it is what it was"
+        assert len(asked) == 6, "photo, ragged, tiles, apart, and two for the link"
+    some = [50, 3, 51]
+    found, trips, asked, _ = seen(lambda: ds[some])
+    assert all(right({k: v[n] for k, v in found.items()}, some[n]) for n in range(3))
+    assert trips <= 3, "as of one; for tiles, what the log says of each sample's"
+    found, trips, asked, _ = seen(lambda: ds["link"][20])
+    assert np.array_equal(found, columns["link"][20])
+    assert (trips, [one.method for one in asked]) == (2, ["HEAD", "GET"])
+
+
+def test_a_first_part_is_found_without_the_samples_log(mixed, options, seen):
+    url, columns = mixed
+    for name, most in (("apart", 5), ("tiled", 9), ("group/apart", 6)):
+        forget()
+        ds = tl.dataset(url, storage_options=options)
+        found, trips, asked, _ = seen(lambda ds=ds, name=name: ds[name][40])
+        assert np.array_equal(found, columns[name][40])
+        assert trips <= most
+        assert not any("/lake/_delta_log/" in one.path for one in asked)
+        found, trips, asked, _ = seen(lambda ds=ds, name=name: ds[name][20])
+        assert np.array_equal(found, columns[name][20])
+        assert trips <= 1, "what has no bytes in its row is not asked for"
+
+
+def test_an_early_version_of_an_inner_table_takes_no_more_trips(s3, options, seen, url):
+    """Its log has a checkpoint that lies behind the version that belongs to the samples."""
+    schema = {"n": "int32", "text": tl.types.Text(apart=True)}
+    ds = tl.dataset(url, schema, storage_options=s3.options)
+    versions = []
+    for number in range(4):
+        ds.append({"n": number, "text": f"text {number}"})
+        versions.append(ds.version)
+    early = versions[1]
+    for folder in (url, f"{url}/_columns/text"):
+        DeltaTable(folder, storage_options=s3.options).create_checkpoint()
+    forget()
+    old, trips, _, _ = seen(lambda: tl.dataset(url, storage_options=options, version=early))
+    assert trips <= 2
+    found, trips, _, _ = seen(lambda: old["text"][1])
+    assert (found, len(old)) == ("text 1", 2)
+    assert trips <= 6, "the log; numbers of the samples, footers, and the text"
+
+
+def test_application_transactions_are_those_of_deltalake(s3, url):
+    lake = tl.open(url, storage_options=s3.options)
+    for checkpoint in (False, True):
+        for number in range(3):
+            lake.write(f"{number}", np.zeros(number + 1), mode="overwrite")
+        if checkpoint:
+            DeltaTable(url, storage_options=s3.options).create_checkpoint()
+            lake.write("1", np.zeros(7), mode="overwrite")
+        storage = Storage(url, s3.options)
+        table = DeltaTable(url, storage_options=s3.options)
+        known = mirror.bring(storage).transactions
+        assert known
+        assert {app: table.transaction_version(app) for app in known} == known
+        opened = Snapshot.open(storage)
+        assert opened.transactions([*known, "none"]) == {**known, "none": None}
+        assert all(opened.transaction(app) == number for app, number in known.items())

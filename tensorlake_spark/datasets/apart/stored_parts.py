@@ -74,6 +74,7 @@ class StoredParts:
         self._refs: dict[tuple[str, int], TensorRef] = {}
         self._make: Callable[[Remote], Remote] | None = None
         self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredParts, (self.stored, self.schema, self.rules)
@@ -93,7 +94,7 @@ class StoredParts:
 
     def table_of(self, name: str) -> StoredSamples | None:
         """Return the table of an apart column, None while no sample has a value in it."""
-        with self._lock:
+        with self._opening(name):
             if name not in self._columns:
                 snapshot = self._open(folder_of(self._names[name]), SAMPLES)
                 self._columns[name] = None if snapshot is None else StoredSamples(snapshot)
@@ -228,7 +229,7 @@ class StoredParts:
         return ref
 
     def _opened(self, known: str, what: str) -> TensorRef:
-        with self._lock:
+        with self._opening(TENSORS_FOLDER):
             if self._lake is None:
                 self._lake = self._open(TENSORS_FOLDER, TENSORS)
             lake = self._lake
@@ -251,6 +252,11 @@ class StoredParts:
             lake = [] if self._lake is None else [self._lake]
         for snapshot in (self.stored.snapshot, *tables, *lake):
             snapshot.maps.give_back()
+
+    def _opening(self, what: str) -> threading.Lock:
+        """Return the lock of one inner table: several are opened at the same time, each once."""
+        with self._lock:
+            return self._locks.setdefault(what, threading.Lock())
 
     def _open(self, folder: str, kind: str) -> Snapshot | None:
         """Return the version of an inner table that belongs to the samples, None where it has none."""

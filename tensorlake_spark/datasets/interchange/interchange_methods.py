@@ -16,6 +16,7 @@ from tensorlake_spark.datasets.interchange.notebook import SHOWN, samples_table
 from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
 from tensorlake_spark.datasets.samples.sample_reading import (
     read_table,
+    read_values,
     runs_of,
     values_of,
     whole,
@@ -85,12 +86,7 @@ class InterchangeMethods(DatasetTable):
         """Return the values of columns of some samples, each a list, or with `stack` one array where its type stacks."""
         if not len(self):
             return {name: [] for name in names}
-        table = read_table(self.parts, names, positions, views=True)
-        columns = {name: whole(column_of(table, name)) for name in names}
-        return {
-            name: values_of(self.parts, name, column, positions, stack)
-            for name, column in columns.items()
-        }
+        return read_values(self.parts, names, positions, stack)
 
     def _shown(self, positions: np.ndarray[Any, Any], names: list[str]) -> dict[str, list[Any]]:
         """Return values as `_values` does, of large samples only what their rows say of them."""

@@ -15,7 +15,7 @@ from tensorlake_spark.datasets.links.file_target import describe_file, read_file
 from tensorlake_spark.datasets.links.http_target import describe_url, read_url
 from tensorlake_spark.datasets.links.link_facts import LinkFacts
 from tensorlake_spark.datasets.links.link_rules import LinkRules
-from tensorlake_spark.datasets.links.link_url import LinkUrl, parse_link
+from tensorlake_spark.datasets.types.link_url import LinkUrl, parse_link
 from tensorlake_spark.errors import (
     ChangedLinkError,
     CorruptDataError,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from tensorlake_spark.datasets.links.link_facts import LinkFacts
 from tensorlake_spark.datasets.links.link_rules import LinkRules
-from tensorlake_spark.datasets.links.link_url import LinkUrl
+from tensorlake_spark.datasets.types.link_url import LinkUrl
 from tensorlake_spark.errors import ForbiddenLinkError, MissingLinkError, StorageError
 
 Check = Callable[[LinkFacts], None]

@@ -22,7 +22,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from tensorlake_spark.datasets.links.link_facts import LinkFacts, is_etag
 from tensorlake_spark.datasets.links.link_rules import LinkRules, host_of
-from tensorlake_spark.datasets.links.link_url import LinkUrl, shown
+from tensorlake_spark.datasets.types.link_url import LinkUrl, shown
 from tensorlake_spark.errors import (
     ForbiddenLinkError,
     MissingLinkError,

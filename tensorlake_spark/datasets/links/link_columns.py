@@ -95,7 +95,7 @@ def _is_asked(value: Any, rules: LinkRules) -> bool:
 
 
 def linked_values(
-    array: pa.Array, kind: Type, rules: LinkRules, column: str, first: int = 0
+    array: pa.Array, kind: Type, rules: LinkRules, column: str, numbers: Numbers[int]
 ) -> Iterator[Any]:
     """Yield what the links of each sample point to, decoded, in order; None for a link that is null.
 
@@ -109,8 +109,8 @@ def linked_values(
         What is allowed.
     column : str
         Named by errors.
-    first : int
-        The number of the first sample in its column.
+    numbers : sequence of int
+        The numbers of the samples, for errors.
 
     Raises
     ------
@@ -119,14 +119,14 @@ def linked_values(
     CorruptDataError
         If a target is not of the type.
     """
-    number, batch, targets = first, list[Any](), 0
-    for data in fetched(array, rules, column, first):
+    start, batch, targets = 0, list[Any](), 0
+    for data in fetched(array, rules, column, numbers):
         batch.append(data)
         targets += len(data) if isinstance(data, list) else 1
         if targets >= _AT_ONCE:
-            yield from _decoded(batch, kind, column, number)
-            number, batch, targets = number + len(batch), [], 0
-    yield from _decoded(batch, kind, column, number)
+            yield from _decoded(batch, kind, column, numbers[start:])
+            start, batch, targets = start + len(batch), [], 0
+    yield from _decoded(batch, kind, column, numbers[start:])
 
 
 def linked_bytes(
@@ -143,13 +143,7 @@ def linked_bytes(
     numbers : sequence of int
         The numbers of the samples, for errors.
     """
-    target, values = target_of(kind), list(fetched(array, rules, column, numbers))
-    try:
-        return target.encode(values, column)
-    except (InvalidSampleError, InvalidSampleTypeError):
-        for number, value in zip(numbers, values, strict=True):
-            target.encode([value], column, number)  # raises with the number of the sample
-        raise
+    return _encoded(list(fetched(array, rules, column, numbers)), target_of(kind), column, numbers)
 
 
 def target_bytes(array: pa.Array) -> Array:
@@ -177,10 +171,19 @@ def target_bytes(array: pa.Array) -> Array:
     return found
 
 
-def _decoded(batch: list[Any], kind: Type, column: str, first: int) -> list[Any]:
+def _encoded(values: list[Any], target: Type, column: str, numbers: Numbers[int]) -> pa.Array:
+    try:
+        return target.encode(values, column)
+    except (InvalidSampleError, InvalidSampleTypeError):
+        for number, value in zip(numbers, values):
+            target.encode([value], column, number)  # raises with the number of the sample
+        raise
+
+
+def _decoded(batch: list[Any], kind: Type, column: str, numbers: Numbers[int]) -> list[Any]:
     target, link = replace(target_of(kind), nullable=True), link_in(kind)
     try:
-        return list(target.decode(target.encode(batch, column, first)))
+        return list(target.decode(_encoded(batch, target, column, numbers)))
     except (InvalidSampleError, InvalidSampleTypeError) as error:
         wanted = None if link is None else link.of
         raise type(error)(f"{error}; what the link points to is not {wanted}") from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorlake_spark.datasets.links.link_facts import LinkFacts
 from tensorlake_spark.datasets.links.link_rules import LinkRules
-from tensorlake_spark.datasets.links.link_url import LinkUrl
+from tensorlake_spark.datasets.types.link_url import LinkUrl
 from tensorlake_spark.delta.store.storage import Storage, refusal
 from tensorlake_spark.errors import MissingLinkError, TensorLakeError
 

@@ -36,6 +36,10 @@ from tensorlake_spark.lake.ref import TensorRef
 Array = np.ndarray[Any, Any]
 
 _RESTORE = "ds.restore(version) brings an earlier version back"
+_UNSEEN = (
+    "its row has a value, which the dataset does not show, because the column is kept in a table of its own: "
+    "somebody's plain Delta write; write the value with ds.update, and set the column to null there with Delta"
+)
 _VALUE = f"write the sample again with ds.update, or {_RESTORE}"
 
 
@@ -55,6 +59,8 @@ class Look:
         Values that are wrong: sid, column, and why.
     tiled : list of (int, str, Tiled)
         Samples whose elements lie elsewhere: sid, column, and what their row says.
+    unseen : list of (int, str)
+        Values of apart columns that are in the samples' own rows, where nobody reads them: sid and column.
     absent : int64 ndarray
         Of an apart column the samples that have a row and no value.
     """
@@ -64,6 +70,7 @@ class Look:
     unnumbered: int = 0
     faults: list[tuple[int | None, str, str]] = field(default_factory=list)
     tiled: list[tuple[int, str, Tiled]] = field(default_factory=list)
+    unseen: list[tuple[int, str]] = field(default_factory=list)
     absent: Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
@@ -71,7 +78,8 @@ def check(snapshot: Snapshot, deep: bool = False, run: Run = run_here) -> CheckR
     """Check a version of a dataset; see `MaintenanceMethods.check`. `run` reads its files."""
     schema = SampleSchema.from_arrow(snapshot.schema)
     kinds = {name: kind for name, kind in schema.items() if not kind.apart}
-    looks = _looks(snapshot, kinds, deep, run)
+    apart = [name for name, kind in schema.items() if kind.apart]
+    looks = _looks(snapshot, kinds, deep, run, apart)
     sids = np.concatenate([np.zeros(0, np.int64), *(look.sids for look in looks)])
     findings = _of_files(looks, "") + _of_numbers(snapshot, looks, sids)
     parts = _Parts(snapshot, schema, np.unique(sids), deep, run)
@@ -90,14 +98,18 @@ def check(snapshot: Snapshot, deep: bool = False, run: Run = run_here) -> CheckR
     )
 
 
-def _looks(snapshot: Snapshot, kinds: dict[str, Type], deep: bool, run: Run) -> list[Look]:
+def _looks(
+    snapshot: Snapshot, kinds: dict[str, Type], deep: bool, run: Run, apart: Sequence[str] = ()
+) -> list[Look]:
     snapshot.kept("")  # deletion vectors are read before threads ask
     paths = snapshot.files.path
-    work = partial(_look_at, snapshot, kinds, deep)
+    work = partial(_look_at, snapshot, kinds, deep, apart)
     return [look for _, look in run(work, paths, snapshot.files.size.tolist())]
 
 
-def _look_at(snapshot: Snapshot, kinds: dict[str, Type], deep: bool, path: str) -> Look:
+def _look_at(
+    snapshot: Snapshot, kinds: dict[str, Type], deep: bool, apart: Sequence[str], path: str
+) -> Look:
     out = Look(Inspection(path), np.zeros(0, np.int64))
     numbers = [out.sids]
 
@@ -114,10 +126,17 @@ def _look_at(snapshot: Snapshot, kinds: dict[str, Type], deep: bool, path: str) 
                 out.faults.append((int(sids[row]) if there[row] else None, name, text))
             tiled = tiled_samples(kind, array)
             out.tiled += [(int(sids[row]), name, said) for row, said in tiled]
+        for name in apart:
+            for row in np.flatnonzero(_valid(column_of(rows, name)) & there).tolist():
+                out.unseen.append((int(sids[row]), name))
 
     out.inspection = inspect_samples(snapshot, path, visit)
     out.sids = np.concatenate(numbers)
     return out
+
+
+def _valid(column: pa.Array | pa.ChunkedArray) -> Array:
+    return is_valid(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
 
 
 def _of_files(looks: Sequence[Look], folder: str) -> list[Finding]:
@@ -130,6 +149,8 @@ def _of_files(looks: Sequence[Look], folder: str) -> list[Finding]:
         for sid, column, text in look.faults:
             place = f"column {column!r}, sample {'without a sid' if sid is None else sid}"
             out.append(Finding("value", place, f"{text}; {_VALUE} ({path})"))
+        for sid, column in look.unseen:
+            out.append(Finding("apart", f"column {column!r}, sample {sid}", f"{_UNSEEN} ({path})"))
     return out
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, inner_storage, inner_tables
 from tensorlake_spark.datasets.apart.pinning import Written, pins
 from tensorlake_spark.datasets.maintenance.inner_versions import restore_inner
 from tensorlake_spark.delta.log.commit import Change, StaleChange, check_removable, commit
 from tensorlake_spark.delta.log.data_file import DataFile
+from tensorlake_spark.delta.log.direct_commit import may_commit
 from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.time_travel import FILES_KEPT
 from tensorlake_spark.delta.samples.log_entries import log_entries
 from tensorlake_spark.delta.samples.samples_table import table_schema
+from tensorlake_spark.delta.store.s3_objects import check_client
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
@@ -35,26 +39,23 @@ def restore(storage: Storage, version: int | str) -> Snapshot:
     InvalidOptionError
         If the log does not have that version.
     MissingDataError
-        If a vacuum deleted what it needs; nothing is committed then.
+        If a vacuum deleted what it needs, also a deletion vector; nothing is committed then.
     UnsupportedFeatureError
-        If one of its files has a deletion vector, or the files that have one now lie in another object store
-        than S3.
+        If files with deletion vectors come back or leave, and lie in another object store than S3, or the table has no
+        deletion vectors any more.
+    MissingDependencyError
+        If such files lie on S3, and boto3 is not installed.
     ConcurrentWriteError
         If other writers won every attempt.
     """
     old = Snapshot.open(storage, version, kind=SAMPLES)
     _check_there(old)
     parts = {folder: _inner(old, folder, number) for folder, number in inner_tables(old).items()}
-    before = log_entries(old)
-    marked = [path for path in before if old.kept(path) is not None]
-    if marked:
-        raise UnsupportedFeatureError(
-            f"version {old.version} of {storage.uri} has {len(marked)} files with deletion vectors, such as "
-            f"{marked[0]}, which this package cannot write; RESTORE TABLE ... TO VERSION AS OF of Spark does"
-        )
+    before = _entries(old)
     now = Snapshot.newest(storage, SAMPLES)
     now.check_writable()
-    check_removable(now, _leaving(now, before))
+    _check_vectors(now, old, before)
+    check_removable(now, _leaving(now, before, now.vectors(now.files.path)))
     written = [
         done
         for folder, inner in parts.items()
@@ -73,12 +74,43 @@ def restore(storage: Storage, version: int | str) -> Snapshot:
     )
 
 
+def _entries(old: Snapshot) -> dict[str, DataFile]:
+    """Return the files of a version, each with its deletion vector if it has one."""
+    found = log_entries(old)
+    vectors = old.vectors([*found])
+    return {path: replace(file, vector=vectors.get(path)) for path, file in found.items()}
+
+
+def _check_vectors(now: Snapshot, old: Snapshot, before: Mapping[str, DataFile]) -> None:
+    """Raise if files would come back with deletion vectors, and a commit cannot say so."""
+    has = now.vectors(now.files.path)
+    live = set(now.files.path)
+    marked = [
+        path
+        for path, file in before.items()
+        if file.vector and not (path in live and has.get(path) == file.vector)
+    ]
+    if not marked:
+        return
+    if "deletionVectors" not in now.reader_features or not may_commit(now.storage):
+        why = "on S3 and on a local disk only"
+        if "deletionVectors" not in now.reader_features:
+            why = "only while the table has the feature deletionVectors, which was dropped since"
+        raise UnsupportedFeatureError(
+            f"version {old.version} of {now.storage.uri} has {len(marked)} files with deletion vectors, such as "
+            f"{marked[0]}, which this package can bring back {why}; RESTORE TABLE ... TO VERSION AS OF of Spark may"
+        )
+    if not now.storage.is_local:
+        check_client()
+
+
 def _change(
     now: Snapshot, old: Snapshot, before: dict[str, DataFile], written: list[Written]
 ) -> Change:
     """Return what leads from one version to the files and columns of another."""
     live = set(now.files.path)
-    removes = _leaving(now, before)
+    vectors = now.vectors(now.files.path)
+    removes = _leaving(now, before, vectors)
     gone = {*removes}
     schema = (
         None if now.schema.equals(old.schema, check_metadata=True) else table_schema(old.schema)
@@ -93,13 +125,19 @@ def _change(
         # Where all files are others, deltalake can write the former columns.
         is_whole=schema is not None and bool(live) and live == gone,
         kind=SAMPLES,
-        vectors=now.vectors(removes),
+        vectors={path: vectors[path] for path in removes if path in vectors},
     )
 
 
-def _leaving(now: Snapshot, before: Mapping[str, DataFile]) -> list[str]:
-    """Return the files that leave: those that were not there, and those that come back with all of their rows."""
-    return [path for path in now.files.path if path not in before or now.kept(path) is not None]
+def _leaving(
+    now: Snapshot, before: Mapping[str, DataFile], vectors: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Return the files that leave: those that were not there, and those that come back with other rows marked."""
+    return [
+        path
+        for path in now.files.path
+        if path not in before or vectors.get(path) != before[path].vector
+    ]
 
 
 def _inner(old: Snapshot, folder: str, number: int) -> Snapshot:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.types.base import Tiled, Type, field_of, is_valid
-from tensorlake_spark.datasets.types.nested import Link, Sequence
+from tensorlake_spark.datasets.types.nested import Sequence
 from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidSampleError,
@@ -52,9 +52,7 @@ def value_faults(kind: Type, array: pa.Array, deep: bool) -> list[tuple[int, str
     found = dict(_without_data(kind, array))
     good = np.array([row for row in range(len(array)) if row not in found], np.int64)
     some = array if len(good) == len(array) else array.take(pa.array(good))
-    checks: list[Callable[[pa.Array], str | None]] = []
-    if not isinstance(kind, Link):
-        checks.append(lambda part: _encodes(kind, part))
+    checks: list[Callable[[pa.Array], str | None]] = [lambda part: _encodes(kind, part)]
     if deep or not _is_media(array.type):
         checks.append(lambda part: _decodes(kind, part))
     for check in checks:

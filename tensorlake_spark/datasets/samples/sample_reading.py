@@ -11,18 +11,20 @@ import pyarrow as pa
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.links.link_columns import linked_values
-from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.base import Tiled, Type
 from tensorlake_spark.datasets.types.media.recordings import Video
 from tensorlake_spark.datasets.types.nested import link_in
 from tensorlake_spark.datasets.types.schema import column_of
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.threads import beside
 
 Array = np.ndarray[Any, Any]
 
 BATCH_BYTES = 16 << 20
 """Bytes of a batch of samples, about."""
+
+_FEW = 64  # samples whose columns are read each for itself in an object store
 
 
 def parts_of(name: str) -> tuple[str, ...]:
@@ -52,6 +54,11 @@ def read_table(
     parts: StoredParts, names: Sequence[str], positions: Array, views: bool = False
 ) -> pa.Table:
     """Return columns of some samples as they are stored, those of a group as a struct."""
+    if len(names) == 1 and parts.is_apart(names[0]) and "/" not in names[0]:
+        # Its row has nothing of it.
+        field = parts.stored.schema.field(names[0])
+        column = parts.column(names[0], positions, views)
+        return pa.table([column], pa.schema([field.with_type(column.type)]))
     table = parts.stored.rows([parts_of(name) for name in names], positions, views)
     for name in names:
         if parts.is_apart(name):
@@ -97,29 +104,58 @@ def values_of(
     """
     kind = parts.schema[name]
     if link_in(kind) is not None:
-        return _linked(parts.rules, kind, name, array, positions)
+        return list(linked_values(array, kind, parts.rules, name, positions.tolist()))
     if isinstance(kind, Video):
         return parts.videos(name, positions)
     if not (is_tileable(kind) and array.field("data").null_count):
         return decoded(array, kind) if stack else kind.decode(array)
     values = kind.decode(array)
-    for place, value in enumerate(values):
-        if isinstance(value, Tiled):
-            values[place] = parts.tensor(name, int(positions[place]), value)[...]
+    places = [place for place, value in enumerate(values) if isinstance(value, Tiled)]
+
+    def read(place: int) -> Any:
+        return parts.tensor(name, int(positions[place]), values[place])[...]
+
+    is_far = parts.stored.snapshot.remote is not None
+    found = beside(read, places, "samples") if is_far else map(read, places)
+    for place, value in zip(places, found, strict=True):
+        values[place] = value
     stacks = stack and kind.stacks and not array.null_count
     return np.stack(values) if stacks else values
 
 
-def _linked(
-    rules: LinkRules, kind: Type, name: str, array: pa.Array, positions: Array
-) -> list[Any]:
-    """Return what links point to; errors name samples, so those that follow one another are fetched together."""
-    out: list[Any] = []
-    for run in np.split(np.arange(len(positions)), np.flatnonzero(np.diff(positions) != 1) + 1):
-        if len(run):
-            some = array.slice(int(run[0]), len(run))
-            out += linked_values(some, kind, rules, name, int(positions[run[0]]))
-    return out
+def read_values(
+    parts: StoredParts, names: Sequence[str], positions: Array, stack: bool = False
+) -> dict[str, Any]:
+    """Return the values of columns of some samples, each as `values_of` does.
+
+    Of a few samples in an object store, columns are read side by side: they wait for it together.
+    """
+    if parts.stored.snapshot.remote is None or len(positions) > _FEW or len(names) < 2:
+        return _values_in(parts, names, positions, stack)
+    alone = [name for name in names if _asks_alone(parts, name)]
+    rest = [name for name in names if name not in {*alone}]
+    groups = [*([name] for name in alone), *([rest] if rest else [])]
+    found: dict[str, Any] = {}
+    for values in beside(lambda some: _values_in(parts, some, positions, stack), groups, "columns"):
+        found |= values
+    return {name: found[name] for name in names}
+
+
+def _asks_alone(parts: StoredParts, name: str) -> bool:
+    """Whether values of a column lie elsewhere than the scalars, which one read gives."""
+    if parts.is_apart(name) or link_in(parts.schema[name]) is not None:
+        return True
+    return any(leaf.is_payload for leaf in parts.stored.under([parts_of(name)]))
+
+
+def _values_in(
+    parts: StoredParts, names: Sequence[str], positions: Array, stack: bool
+) -> dict[str, Any]:
+    table = read_table(parts, names, positions, views=True)
+    columns = {name: whole(column_of(table, name)) for name in names}
+    return {
+        name: values_of(parts, name, column, positions, stack) for name, column in columns.items()
+    }
 
 
 def decoded(array: pa.Array, kind: Type) -> Any:

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.datasets.types.base import Place, Type, as_type, field_of, is_valid, shown
-from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+from tensorlake_spark.datasets.types.link_url import parse_link
+from tensorlake_spark.errors import InvalidLinkError, InvalidOptionError, InvalidSampleError
 
 LINK = pa.struct(
     [
@@ -22,16 +22,6 @@ LINK = pa.struct(
     ]
 )
 """Storage of a link."""
-
-_SECRET = (
-    "sig",
-    "token",
-    "password",
-    "x-amz-signature",
-    "x-amz-security-token",
-    "x-goog-signature",
-)
-
 
 _LINKED = "Image (but not raw), BinaryMask, SegmentMask, Video, Audio, Dicom and 'bytes'"
 
@@ -126,8 +116,8 @@ class Sequence(Type):
 class Link(Type):
     """The address of a value in each sample. The value itself stays where it is.
 
-    You may give texts, paths, a `Reference`, or a dict with ``url``, ``size`` and ``etag``. Addresses with a password
-    or a signature are refused, because everybody who reads the table would see them.
+    You may give texts, paths, a `Reference`, or a dict with ``url``, ``size`` and ``etag``. Relative paths are refused,
+    and so are addresses with a password or a signature, because everybody who reads the table would see them.
 
     Parameters
     ----------
@@ -160,29 +150,16 @@ class Link(Type):
                 raise place.wrong_type(number, str(self), shown(value), "give a URL or a path")
             value = Reference(os.fspath(value))
         url, size, etag = value
-        if not isinstance(url, str) or not url or any(c < " " or c == "\x7f" for c in url):
-            raise place.wrong(number, "a URL or a path", f"{url!r:.80}")
+        try:
+            url = parse_link(url).text
+        except InvalidLinkError as error:
+            where = f"column {place.column!r}, sample {place.first + number}"
+            raise InvalidLinkError(f"{where}: {error}") from None
         if size is not None and (type(size) is not int or not 0 <= size < 1 << 63):
             raise place.wrong(number, "a size in bytes", f"{size!r:.40}")
         if etag is not None and not isinstance(etag, str):
             raise place.wrong_type(number, "an ETag", shown(etag))
-        self._check_no_secret(url, number, place)
         return Reference(url, size, etag)
-
-    def _check_no_secret(self, url: str, number: int, place: Place) -> None:
-        if "://" not in url:
-            return
-        try:
-            parts = urlsplit(url)
-            secret = parts.password is not None
-            secret |= any(key.lower() in _SECRET for key, _ in parse_qsl(parts.query))
-        except ValueError as error:
-            raise place.wrong(number, "a URL", "one that cannot be parsed", f"{error}") from None
-        if secret:
-            raise place.wrong(
-                number, "a URL without credentials", "one with a password or a signature",
-                "leave them out; name them in storage options or the environment when you read",
-            )  # fmt: skip
 
     def decode(self, array: pa.Array, native: bool = False) -> list[Any]:
         columns = [field_of(array, name).to_pylist() for name in Reference._fields]

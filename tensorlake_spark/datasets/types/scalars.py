@@ -35,6 +35,16 @@ _PYTHON = {
 }  # fmt: skip
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _WHAT = {"string": "a text", "bytes": "bytes", "date": "a date", "bool": "True or False"}
+_GIVE = {
+    "bool": "compare numbers with a bound",
+    "string": "give str(value)",
+    "bytes": "encode a text",
+    "date": "give a datetime.date, or a datetime64[D] of NumPy",
+    "timestamp": "give a datetime.datetime, or a datetime64 of NumPy",
+    "decimal": "give a decimal.Decimal",
+}
+"""What may be given instead of a value of another kind."""
+
 _TAKES: dict[str, tuple[type, ...]] = {
     "bool": (bool, np.bool_),
     "int": (int, np.integer),
@@ -122,7 +132,8 @@ class Scalar(Type):
             values = [_item(v) for v in values]
             for number, value in enumerate(values):
                 if not _is_taken(type(value), takes, self.family):
-                    raise place.wrong_type(number, self._expected(), shown(value), _remedy(value))
+                    remedy = _remedy(value) or _GIVE.get(self.family, "")
+                    raise place.wrong_type(number, self._expected(), shown(value), remedy)
         return self._narrowed(self._built(values, place), place)
 
     def _built(self, values: list[Any], place: Place) -> pa.Array:
@@ -134,8 +145,9 @@ class Scalar(Type):
                 try:
                     pa.array([value], wide)
                 except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+                    remedy = "round it, or declare more digits" if self.family == "decimal" else ""
                     raise place.wrong(
-                        number, self._expected(), shown(value), cause=error
+                        number, self._expected(), shown(value), remedy, error
                     ) from error
             raise
 

@@ -99,6 +99,26 @@ class SampleSchema(Mapping[str, Type]):
         lines = "".join(f"\n    {name!r}: {kind}," for name, kind in self._types.items())
         return f"SampleSchema({{{lines}\n}})" if lines else "SampleSchema({})"
 
+    def differences(self, other: SampleSchema) -> str:
+        """Return in words where another schema has other columns than this one, whatever their order; "" if nowhere.
+
+        Examples
+        --------
+        >>> there = SampleSchema({"label": "int32", "size": "int32"})
+        >>> there.differences(SampleSchema({"size": "int64", "label": "int32"}))
+        "'size' is Scalar('int32'), not Scalar('int64')"
+        >>> there.differences(SampleSchema({"size": "int32", "name": "string"}))
+        "it has no column 'name'; its column 'label' is not among them"
+        """
+        out = [
+            f"{name!r} is {self[name]}, not {kind}"
+            for name, kind in other.items()
+            if name in self and self[name] != kind
+        ]
+        out += [f"it has no column {n!r}{did_you_mean(n, self)}" for n in other if n not in self]
+        out += [f"its column {name!r} is not among them" for name in self if name not in other]
+        return "; ".join(out if len(out) <= 3 else [*out[:3], f"and {len(out) - 3} more"])
+
     # ------------------------------------------------------------------ parts
 
     def select(self, names: Iterable[str]) -> SampleSchema:

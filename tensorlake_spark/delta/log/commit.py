@@ -304,13 +304,14 @@ def _commit_once(snapshot: Snapshot, change: Change) -> bool:
     if change.transaction is not None:
         transactions.append(Transaction(*change.transaction, now))
     paths = [*change.removes, *(file.path for file in change.adds)]
-    is_needed = bool(change.vectors) or _replaces_columns(snapshot, change)
+    vectors = {*change.vectors, *(file.path for file in change.adds if file.vector)}
+    is_needed = bool(vectors) or _replaces_columns(snapshot, change)
     if direct_commit.can_commit(snapshot, paths, is_needed):
         said = _said(snapshot, change, transactions, now)
         if direct_commit.put_commit(snapshot.storage, snapshot.version + 1, said):
             return True
-    if change.vectors:
-        raise _marked(snapshot, [*change.vectors])
+    if vectors:
+        raise _marked(snapshot, sorted(vectors))
     properties = CommitProperties(
         custom_metadata={_MARK: change.mark, "tensorlake.operation": change.operation},
         app_transactions=transactions,
@@ -377,17 +378,7 @@ def _said(
         }
         for path in change.removes
     ]
-    adds = [
-        {
-            "path": file.path,
-            "partitionValues": {},
-            "size": file.size,
-            "modificationTime": now,
-            "dataChange": change.data_change,
-            "stats": file.stats,
-        }
-        for file in change.adds
-    ]
+    adds = [file.to_log(now, change.data_change) for file in change.adds]
     txns = [
         {"appId": txn.app_id, "version": txn.version, "lastUpdated": now} for txn in transactions
     ]

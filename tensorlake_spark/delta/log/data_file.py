@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow.fs as pafs
 from deltalake.transaction import AddAction
@@ -57,7 +58,7 @@ def marked(storage: Storage, mark: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file that is written, and that no commit has named yet.
+    """A data file that is written, and that no commit has named yet, or that comes back.
 
     Attributes
     ----------
@@ -67,16 +68,35 @@ class DataFile:
         Bytes.
     stats : str
         Statistics as the Delta log has them (JSON).
+    vector : mapping of str to object, or None
+        The deletion vector with which it comes back, as the log has it; deltalake cannot write one.
     """
 
     path: str
     size: int
     stats: str
+    vector: Mapping[str, Any] | None = None
 
     @property
     def rows(self) -> int:
         """How many rows are in it."""
         return int(json.loads(self.stats)["numRecords"])
+
+    def to_log(self, now: int, data_change: bool) -> dict[str, Any]:
+        """Return what `add_action` does as the log has it, with the vector; `now` is in milliseconds."""
+        said = {
+            "path": self.path,
+            "partitionValues": {},
+            "size": self.size,
+            "modificationTime": now,
+            "dataChange": data_change,
+            "stats": self.stats,
+        }
+        if self.vector is None:
+            return said
+        # Bounds are those of all rows, also of those that are marked.
+        loose = json.dumps({**json.loads(self.stats), "tightBounds": False})
+        return {**said, "stats": loose, "deletionVector": dict(self.vector)}
 
     def add_action(self, data_change: bool = True) -> AddAction:
         """Return what a commit says to add it; `data_change` is whether its rows are new to the table."""

@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -23,6 +25,7 @@ from tensorlake_spark.delta.store.storage import Storage
 
 _AHEAD = 12  # commits asked for at once; Spark makes a checkpoint every ten
 _MOST = 500  # commits after a checkpoint; deltalake lists them instead
+_EARLY = 64  # versions before the last checkpoint that are read from the first commit on
 _MOST_BYTES = 64 << 20  # of a checkpoint
 _BEGINNING = 4 << 10  # bytes that tell one commit from another
 
@@ -37,10 +40,14 @@ class Mirror:
         What it says of schema, protocol and live files, in memory; there is no more behind it.
     mark : int or None
         What `mark_of` the version was, None where nobody looked for a successor.
+    transactions : dict of str to int, or None
+        The last number of every application transaction; None where a commit is of another form than the protocol
+        has. deltalake would read the log in the store again for each of them.
     """
 
     table: DeltaTable
     mark: int | None
+    transactions: dict[str, int] | None = None
 
 
 def mark_of(remote: Remote, version: int) -> int | None:
@@ -72,8 +79,14 @@ def bring(storage: Storage, version: int | None = None) -> Mirror | None:
     """
     (told,) = Remote(storage, {LAST_CHECKPOINT: ANY_SIZE}).beginnings([LAST_CHECKPOINT])
     start = -1 if told is None else _checkpoint(told)
-    if start is None or (version is not None and start > version):
+    if start is None:
         return None
+    if version is not None and start > version:
+        if (
+            version >= _EARLY
+        ):  # an earlier checkpoint, which deltalake looks for, has less to read after it
+            return None
+        told, start = None, -1
     checkpoint = f"{LOG}/{start:020}.checkpoint.parquet"
     names = [] if told is None else [checkpoint]
     found: dict[str, bytes | None] = {}
@@ -127,4 +140,36 @@ def _opened(files: dict[str, bytes], version: int, mark: int | None) -> Mirror |
             table.get_add_actions()  # from now on it is in memory
         except DeltaError:  # whatever it is, deltalake says it better of the table itself
             return None
-    return Mirror(table, mark) if int(table.version()) == version else None
+    if int(table.version()) != version:
+        return None
+    return Mirror(table, mark, _transactions(files))
+
+
+def _transactions(files: dict[str, bytes]) -> dict[str, int] | None:
+    """Return the last number of every application transaction in the files of a log."""
+    out: dict[str, int] = {}
+    try:
+        # The checkpoint's name is before those of the commits after it.
+        for name in sorted(files.keys() - {LAST_CHECKPOINT}):
+            if name.endswith(".parquet"):
+                out |= _of_checkpoint(files[name])
+                continue
+            for line in files[name].splitlines():
+                if b"txn" in line or b"\\u" in line:  # JSON may spell any letter so
+                    txn = json.loads(line).get("txn")
+                    if txn:
+                        out[str(txn["appId"])] = int(txn["version"])
+    except (ValueError, LookupError, TypeError, AttributeError, pa.ArrowException):
+        return None
+    return out
+
+
+def _of_checkpoint(data: bytes) -> dict[str, int]:
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
+        places = range(file.metadata.num_columns)
+        names = {file.metadata.schema.column(place).path for place in places}
+        wanted = ["txn.appId", "txn.version"]
+        if not names.issuperset(wanted):
+            return {}
+        found = file.read(columns=wanted).column("txn").drop_null().to_pylist()
+    return {str(txn["appId"]): int(txn["version"]) for txn in found if txn["appId"] is not None}

@@ -85,6 +85,10 @@ class Snapshot:
         self.version = opened.version if isinstance(opened, Replayed) else int(self._log.version())
         self._pid = os.getpid()
         self._as_replayed: Replayed | None = None
+        # Application transactions: all of them where the log was read for that, else those that were asked for.
+        known = None if isinstance(opened, DeltaTable) else opened.transactions
+        self._transactions: Transactions | dict[str, int] | None = known
+        self._asked: dict[str, int | None] = {}
         protocol = self._log.protocol()
         self.reader_features = frozenset(protocol.reader_features or ())
         self.writer_version = int(protocol.min_writer_version)
@@ -345,25 +349,22 @@ class Snapshot:
 
     def transaction(self, app_id: str) -> int | None:
         """Return the last version that an application transaction committed, None before the first."""
-        if isinstance(self._opened, Replayed):
-            return self._opened.transactions.get(app_id)
+        if self._transactions is not None:
+            return self._transactions.get(app_id)
         if app_id not in self._asked:  # deltalake reads the log for it
             with reaching(self.storage):
                 found = self.table.transaction_version(app_id)
             self._asked[app_id] = None if found is None else int(found)
         return self._asked[app_id]
 
-    @cached_property
-    def _asked(self) -> dict[str, int | None]:
-        """Application transactions that were asked for: those of a version never change."""
-        return {}
-
     def transactions(self, app_ids: Sequence[str]) -> dict[str, int | None]:
         """Return `transaction` of several applications; of many by reading the log only once."""
-        found: Transactions | dict[str, int] | None = None
-        if isinstance(self._opened, Replayed):
-            found = self._opened.transactions
-        elif len(app_ids) > _MANY_APPS and "v2Checkpoint" not in self.reader_features:
+        found = self._transactions
+        if (
+            found is None
+            and len(app_ids) > _MANY_APPS
+            and "v2Checkpoint" not in self.reader_features
+        ):
             found = all_transactions(self.storage, self.version)
         if found is None:
             return {app_id: self.transaction(app_id) for app_id in app_ids}

@@ -124,6 +124,17 @@ def _small(
     return table.take(places)
 
 
+def _are_null(
+    file: SampleFile, leaf: LeafColumn, groups: Array, inverse: Array, rows: Array
+) -> bool:
+    """Whether payloads of rows are known to have no bytes, so that none need be read."""
+    for number, group in enumerate(groups.tolist()):
+        known = file.known_spans(group, leaf)
+        if known is None or (known[1][rows[inverse == number] - int(file.starts[group])] > 0).any():
+            return False
+    return True
+
+
 def _payload(
     file: SampleFile,
     leaf: LeafColumn,
@@ -139,13 +150,14 @@ def _payload(
         starts, levels = np.cumsum(lengths) - lengths, np.full(len(rows), leaf.depth, np.int8)
         regions, inverse = [pa.py_buffer(b"".join(few))], np.zeros(len(rows), np.int64)
     else:
-        regions = file.regions(chunks)
+        regions = [] if _are_null(file, leaf, groups, inverse, rows) else file.regions(chunks)
         starts, lengths = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         levels = np.zeros(len(rows), np.int8)
         for number, (group, chunk) in enumerate(zip(groups.tolist(), chunks, strict=True)):
             here = slice(None) if len(groups) == 1 else inverse == number
             places = rows[here] - int(file.starts[group])
-            found = file.spans(group, leaf, chunk, regions[number])
+            found = file.known_spans(group, leaf) if not regions else None
+            found = found or file.spans(group, leaf, chunk, regions[number])
             starts[here], lengths[here], levels[here] = (part[places] for part in found)
     views = np.zeros(len(rows), VIEW)
     valid = lengths >= 0

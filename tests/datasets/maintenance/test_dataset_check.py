@@ -222,6 +222,42 @@ def test_an_apart_column_that_may_not_be_null(tmp_path, jpegs):
     assert ("apart", "column 'image', sample 1") in found(ds)
 
 
+def test_a_value_in_the_row_of_an_apart_column(made):
+    """No read of the dataset shows it."""
+    uri = made.path
+    row = DeltaTable(uri).to_pyarrow_table().filter(pc.field("label") == 4)
+    (sid,) = row.column("sid").to_pylist()
+    place = row.schema.get_field_index("image")
+    image = DeltaTable(uri / "_columns/image").to_pyarrow_table().column("image").slice(0, 1)
+    DeltaTable(uri).delete("label = 4")
+    write_deltalake(uri, row.set_column(place, row.schema.field(place), image), mode="append")
+    assert found(made.ds) == [("apart", f"column 'image', sample {sid}")]
+    assert "to null there with Delta" in made.ds.check().findings[0].text
+
+
+def test_links_that_somebody_wrote_around_the_package(tmp_path):
+    link = tl.types.Link(tl.types.Image("png"))
+    ds = tl.dataset(tmp_path / "ds", {"photo": link, "more": tl.types.Sequence(link)})
+    good = {"url": "s3://bucket/a.png", "size": 3}
+    ds.extend({"photo": [good] * 4, "more": [[good]] * 4})
+    rows = DeltaTable(ds.uri).to_pyarrow_table().to_pylist()
+    rows[0]["photo"]["url"] = "https://x.org/a.png?sig=S3cret"
+    rows[1]["photo"]["url"] = "photos/a.png"
+    rows[2]["more"][0]["size"] = -3
+    schema = DeltaTable(ds.uri).to_pyarrow_table().schema
+    write_deltalake(ds.uri, pa.Table.from_pylist(rows, schema), mode="overwrite")
+    assert found(ds) == [
+        ("value", "column 'photo', sample 0"),
+        ("value", "column 'photo', sample 1"),
+        ("value", "column 'more', sample 2"),
+    ]
+    texts = [one.text for one in ds.check().findings]
+    assert "'sig'" in texts[0]
+    assert "os.path.abspath" in texts[1]
+    assert "item 0" in texts[2]
+    assert not any("S3cret" in text for text in texts)
+
+
 def test_orphans_are_notices(made):
     shutil.copy(next(made.path.glob("samples-*.parquet")), made.path / "part-left.parquet")
     report = made.ds.check()

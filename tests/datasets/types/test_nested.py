@@ -65,14 +65,14 @@ def test_links_come_back():
         None,
         Path("/data/b.jpg"),
         Reference("https://x.org/c.jpg", 5, "e"),
-        {"url": "d"},
+        {"url": "s3a://bucket/d.jpg"},
     ]
     wanted = [
         Reference("s3://bucket/a.jpg"),
         None,
         Reference("/data/b.jpg"),
         given[3],
-        Reference("d"),
+        Reference("s3://bucket/d.jpg"),
     ]
     column = LINK.encode(given, "x")
     assert column.type == LINK.storage()
@@ -86,23 +86,34 @@ def test_links_come_back():
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("https://me:secret@x.org/a", "without credentials"),
-        ("https://x.org/a?X-Amz-Signature=secret", "without credentials"),
-        ("https://x.org/a?b=1&sig=secret", "without credentials"),
-        ("", "a URL or a path"),
-        ("a\nb", "a URL or a path"),
-        ("http://[x", "cannot be parsed"),
+        ("https://me:secret@x.org/a", "plain URL"),
+        ("https://x.org/a?X-Amz-Signature=secret", "plain URL"),
+        ("https://x.org/a?AWSAccessKeyId=me&Signature=secret", "plain URL"),
+        ("https://x.org/a?b=1&sig=secret", "plain URL"),
+        (Reference("https://x.org/a?apikey=secret", 5), "plain URL"),
+        ("", "characters"),
+        ("/a\nb", "a control character"),
+        ("http://[x", "not a URL"),
+        ("photos/a.jpg", "os.path.abspath"),
+        ({"url": "../a.jpg", "size": 3}, "os.path.abspath"),
+        (Reference("gs://bucket/a.jpg", 3), "https://"),
+        ({"url": "s3://bucket/../a", "size": 3}, "'..'"),
         (5, "give a URL"),
-        ({"url": "a", "size": -1}, "a size in bytes"),
-        ({"url": "a", "size": "many"}, "a size in bytes"),
-        ({"url": "a", "etag": 5}, "an ETag"),
-        ({"href": "a"}, "give a URL"),
+        ({"url": 5}, "give a path or a URL"),
+        ({"url": "/a", "size": -1}, "a size in bytes"),
+        ({"url": "/a", "size": "many"}, "a size in bytes"),
+        ({"url": "/a", "etag": 5}, "an ETag"),
+        ({"href": "/a"}, "give a URL"),
     ],
 )
 def test_what_is_no_link_is_refused_and_no_secret_is_printed(value, says):
     with pytest.raises(tl.InvalidSampleError) as error:
         LINK.encode([None, value], "x")
+    assert str(error.value).startswith("column 'x', sample 1: ")
     assert says in str(error.value)
+    assert "secret" not in str(error.value)
+    with pytest.raises(tl.InvalidSampleError, match=r"^column 'x', sample 7: item 1: ") as error:
+        Sequence(LINK).encode([["/a.jpg", value]], "x", first=7)
     assert "secret" not in str(error.value)
 
 

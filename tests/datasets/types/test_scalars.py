@@ -151,3 +151,23 @@ def test_names_of_types(given, name):
 def test_what_is_no_type(given):
     with pytest.raises(tl.InvalidOptionError, match="is not a type of a column"):
         as_type(given)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "remedy"),
+    [
+        ("bool", 2, "compare"),
+        ("string", 3, "str(value)"),
+        ("bytes", "text", "encode"),
+        ("date", "2024-02-29", "datetime.date"),
+        ("timestamp", "2024-02-29", "datetime.datetime"),
+        ("decimal(4, 2)", "1.25", "decimal.Decimal"),
+        ("decimal(4, 2)", 1234, "round it, or declare more digits"),
+        ("decimal(4, 2)", decimal.Decimal("1.255"), "round it, or declare more digits"),
+    ],
+)
+def test_a_value_of_another_kind_is_told_with_what_may_be_given(dtype, value, remedy):
+    with pytest.raises(tl.InvalidSampleError) as error:
+        Scalar(dtype).encode([None, value], "n")
+    assert str(error.value).startswith("column 'n', sample 1: expected ")
+    assert remedy in str(error.value)

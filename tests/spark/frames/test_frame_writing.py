@@ -108,6 +108,20 @@ def test_a_job_that_fails_leaves_no_file(spark, tmp_path):
     assert files_in(uri) == before
 
 
+def test_links_are_checked_by_executors_too(spark, tmp_path):
+    uri = str(tmp_path / "ds")
+    tl.dataset(uri, {"photo": tl.types.Link(tl.types.Image("png"))})
+    for link, said in (("https://x.org/a.png?sig=S3cret", "'sig'"), ("a.png", "relative path")):
+        with pytest.raises(tl.InvalidLinkError, match="column 'photo', sample 0") as error:
+            write_samples(spark.createDataFrame([(link,)], "photo string"), uri)
+        assert said in str(error.value)
+        assert "S3cret" not in str(error.value)
+    write_samples(spark.createDataFrame([("s3a://bucket/a.png",)], "photo string"), uri)
+    assert tl.dataset(uri).to_arrow()["photo"].to_pylist() == [
+        {"url": "s3://bucket/a.png", "size": None, "etag": None}
+    ]
+
+
 def test_a_task_that_is_done_twice_leaves_its_rows_once(spark, tmp_path):
     uri = str(tmp_path / "ds")
     tl.dataset(uri, SCHEMA)

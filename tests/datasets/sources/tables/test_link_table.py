@@ -73,19 +73,21 @@ def test_columns_are_chosen_and_renamed(tmp_path, read_all):
 
 
 def test_a_column_of_urls_of_another_name(tmp_path, read_all):
-    write_csv(tmp_path / "a.csv", [{"where": "s3://b/1.jpg", "n": 1}])
+    write_csv(tmp_path / "a.csv", [{"where": "s3://bucket/1.jpg", "n": 1}])
     with pytest.raises(
         InvalidOptionError, match="no column that is called url or like it: there are where, n"
     ):
         source_of(tmp_path)
-    assert read_all(source_of(tmp_path, "urls", url="where")) == [{"image": "s3://b/1.jpg", "n": 1}]
+    assert read_all(source_of(tmp_path, "urls", url="where")) == [
+        {"image": "s3://bucket/1.jpg", "n": 1}
+    ]
     with pytest.raises(InvalidOptionError, match="there is no column 'were'; did you mean 'where'"):
         source_of(tmp_path, "urls", url="were")
 
 
 def test_bad_rows_are_named_or_left_out(tmp_path, read_all, monkeypatch):
-    text = "url,n\n" + "".join(f"s3://b/{n}.jpg,{n}\n" for n in range(5))
-    text += "s3://b/x.jpg,many\ns3://b/y.jpg,1,2\ns3://b/z.jpg,7\n"
+    text = "url,n\n" + "".join(f"s3://bucket/{n}.jpg,{n}\n" for n in range(5))
+    text += "s3://bucket/x.jpg,many\ns3://bucket/y.jpg,1,2\ns3://bucket/z.jpg,7\n"
     (tmp_path / "a.csv").write_text(text)
     monkeypatch.setattr(link_table, "_BLOCK", 60)  # types are those of the first rows
     source = source_of(tmp_path)
@@ -101,7 +103,9 @@ def test_bad_rows_are_named_or_left_out(tmp_path, read_all, monkeypatch):
 
 
 def test_types_of_the_first_rows(tmp_path, read_all):
-    rows = [{"url": "s3://b/1", "flag": "true", "at": "2024-02-03T04:05:06", "day": "2024-02-03"}]
+    rows = [
+        {"url": "s3://bucket/1", "flag": "true", "at": "2024-02-03T04:05:06", "day": "2024-02-03"}
+    ]
     write_csv(tmp_path / "a.csv", rows)
     (sample,) = read_all(source_of(tmp_path))
     assert sample["flag"] is True
@@ -111,7 +115,7 @@ def test_types_of_the_first_rows(tmp_path, read_all):
 
 def test_tables_that_disagree_or_are_damaged(tmp_path, read_all):
     write_csv(tmp_path / "a.csv")
-    write_csv(tmp_path / "b.csv", [{"URL": "s3://b/1.jpg"}])
+    write_csv(tmp_path / "b.csv", [{"URL": "s3://bucket/1.jpg"}])
     bad = []
     assert read_all(source_of(tmp_path), bad.append) == SAMPLES
     assert "b.csv" in str(bad[0])
@@ -127,7 +131,7 @@ def test_tables_that_disagree_or_are_damaged(tmp_path, read_all):
 
 def test_an_endless_row_is_refused(tmp_path, read_all, monkeypatch):
     monkeypatch.setattr(link_table, "_BLOCK", 1 << 12)
-    (tmp_path / "a.csv").write_text("url,n\ns3://b/1.jpg,1\n" + "x" * (1 << 16))
+    (tmp_path / "a.csv").write_text("url,n\ns3://bucket/1.jpg,1\n" + "x" * (1 << 16))
     with pytest.raises(InvalidSampleError, match=r"a\.csv"):
         read_all(source_of(tmp_path))
 

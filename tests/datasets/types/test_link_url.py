@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.datasets.links.link_url import LONGEST, parse_link, shown
+from tensorlake_spark.datasets.types.link_url import LONGEST, parse_link, shown
 from tensorlake_spark.errors import InvalidLinkError, TensorLakeError
 
 SECRET = "S3cr3t-wJalrXUtnFEMI"
