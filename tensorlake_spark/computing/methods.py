@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.computing.mapping import Mapped
-from tensorlake_spark.computing.operations.products import contractions
+from tensorlake_spark.computing.operations.products import contractions, labelled_products
+from tensorlake_spark.computing.operations.products.labelled_products import Product
 from tensorlake_spark.computing.stored_reductions import ReductionMethods, check_into
 from tensorlake_spark.errors import UnsupportedFunctionError
+from tensorlake_spark.ops.products.einsum import arguments
 from tensorlake_spark.tensor.sparse import SparseTensor
 
 
@@ -123,8 +125,8 @@ class Computing(ReductionMethods):
         return self._written(into, mapped, "bsgs" if mapped.is_sparse else "ftsf")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        if ufunc is np.matmul and all(0 < getattr(x, "ndim", 2) < 3 for x in inputs[1:]):
-            return np.dot(*inputs, **options)
+        if ufunc is np.matmul and method == "__call__" and not options:
+            return _multiplied(labelled_products.matmul, inputs)
         if method == "__call__" and "out" not in options and "where" not in options:
             return self._mapped(ufunc, inputs, options, None)
         name = _REDUCTIONS.get(ufunc) if method == "reduce" else None
@@ -149,6 +151,10 @@ class Computing(ReductionMethods):
     ) -> Any:
         if func in (np.array_equal, np.allclose):  # comparisons read what they compare
             return func(*map(_in_memory, args), **kwargs)
+        if func is np.einsum:
+            return _einsum(args, kwargs)
+        if func is np.inner:
+            return _multiplied(labelled_products.inner, args)
         name = NAMES.get(func)
         if name is None:
             called = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)
@@ -190,6 +196,26 @@ def _turned(name: str, array: Any, given: dict[str, Any]) -> Any:
     if not getattr(found, "ndim", 0):
         return found
     return np.moveaxis(found, range(found.ndim - left, found.ndim), range(left))
+
+
+def _einsum(args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """Return what np.einsum gives of operands that may be stored."""
+    text, operands = arguments(args)
+    unknown = [k for k, v in options.items() if k != "optimize" and v is not None]
+    if unknown:
+        raise UnsupportedFunctionError(
+            f"np.einsum({text!r}) of a stored tensor takes no {unknown[0]}=; read it: np.einsum({text!r}, ref[...])"
+        )
+    return _multiplied(lambda *given: labelled_products.einsum(text, given), operands)
+
+
+def _multiplied(product: Callable[..., Product], operands: Sequence[Any]) -> Any:
+    """Return a product of operands, computed where that one is which is folded."""
+    found = product(*map(_factor, operands))
+    out = operands[found.number]._computed(found.fold, None, found.stored)
+    return (
+        out if found.order == tuple(range(getattr(out, "ndim", 0))) else out.transpose(found.order)
+    )
 
 
 def _in_memory(other: Any) -> Any:

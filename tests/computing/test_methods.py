@@ -110,8 +110,24 @@ def test_matrix_products_are_those_of_dot(ref, array):
     assert np.array_equal(ref @ vector, array @ vector)
     assert np.array_equal(ref @ matrix, array @ matrix)
     assert np.array_equal(matrix.T @ ref.view[:5], matrix.T @ array[:5])
+    stack = np.arange(20).reshape(2, 5, 2)
+    assert np.array_equal(ref @ stack, array @ stack)
+    assert np.array_equal(stack.mT @ ref.view[:5], stack.mT @ array[:5])
+    assert np.array_equal(np.inner(ref, matrix.T), np.inner(array, matrix.T))
+    assert np.array_equal(np.inner(matrix.T, ref), np.inner(matrix.T, array))
     with pytest.raises(UnsupportedFunctionError, match=r"np\.matmul"):
-        ref @ np.ones((2, 5, 2))
+        np.matmul(ref, stack, dtype="f4")
+
+
+@pytest.mark.parametrize("layout", ["bsgs", "coo"])
+def test_a_sparse_tensor_in_front_leaves_the_stored_one_sparse(lake, array, layout):
+    ref, sparse = put(lake, array, layout), tl.SparseTensor.from_dense(array.T)
+    for found in (
+        sparse @ ref, sparse.dot(ref), sparse.tensordot(ref, 1), np.dot(sparse, ref), np.tensordot(sparse, ref, 1),
+        np.matmul(sparse, ref), np.einsum("ij,jk", sparse, ref),
+    ):  # fmt: skip
+        assert isinstance(found, tl.SparseTensor)
+        assert np.array_equal(found.todense(), array.T @ array)
 
 
 @pytest.mark.parametrize("layout", ["ftsf", "bsgs"])

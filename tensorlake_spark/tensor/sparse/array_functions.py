@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tensorlake_spark.errors import UnsupportedFunctionError
 from tensorlake_spark.ops import comparing, valuewise
 from tensorlake_spark.ops.elements import Elements
@@ -40,6 +42,8 @@ class ArrayFunctions(Elements):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
+        if any(not issubclass(t, (Elements, np.ndarray)) for t in types):
+            return NotImplemented  # a stored tensor knows better how it is read
         compute = FUNCTIONS.get(func)
         if compute is None:
             name = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)

@@ -114,7 +114,8 @@ class Arithmetic(Interchange, ArrayFunctions):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Compute a ufunc of NumPy: see `tensorlake_spark.ops.elementwise.apply`."""
         if ufunc.signature is not None and method == "__call__":  # np.matmul and its like
-            return self.__array_function__(ufunc, (), inputs, kwargs)
+            types = {type(x) for x in inputs if hasattr(x, "__array_function__")}
+            return self.__array_function__(ufunc, (*types,), inputs, kwargs)
         if method == "reduce" and ufunc in REDUCTIONS:
             axis = kwargs.pop("axis", 0)
             return self.__array_function__(REDUCTIONS[ufunc], (), inputs, {"axis": axis, **kwargs})

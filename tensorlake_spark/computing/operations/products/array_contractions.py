@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,11 @@ import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operations.element_reductions import Cells, run_starts
-from tensorlake_spark.computing.operations.products.sums_of_products import SumOfProducts, cut
+from tensorlake_spark.computing.operations.products.sums_of_products import (
+    SumOfProducts,
+    cut,
+    part_of,
+)
 from tensorlake_spark.computing.operations.tiles import Tiles, whole
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel, sort_places
@@ -51,8 +54,10 @@ class Contraction(SumOfProducts):
             return self._cells(block)
         args: list[Any] = [block.astype(self.dtype, copy=False), list(range(block.ndim))]
         for array, numbers in self.operands:
-            args += [_part(array, numbers, place), list(numbers)]
+            args += [part_of(array, numbers, place), list(numbers)]
         found = np.asarray(np.einsum(*args, list(self.axes), optimize=len(self.operands) > 0))
+        if np.may_share_memory(found, block):  # with nothing to multiply it is a view
+            found = found.copy()
         lengths = self._lengths
         where = tuple(place[k] if k < len(self.shape) else slice(0, lengths[k]) for k in self.axes)
         return Tiles.of(tuple(lengths[k] for k in self.axes), where, (found,))
@@ -138,12 +143,3 @@ class Contraction(SumOfProducts):
         for array, numbers in self.operands:
             out.update({k: n for k, n in zip(numbers, array.shape, strict=True) if k not in out})
         return out
-
-
-def _part(array: Array, numbers: Sequence[int], place: Place) -> Array:
-    """Return what of an operand meets a block."""
-    for axis, number in enumerate(numbers):
-        if number < len(place):
-            part = place[number]
-            array = array[(slice(None),) * axis + (part,)]
-    return array

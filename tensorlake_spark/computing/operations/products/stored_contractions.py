@@ -31,14 +31,20 @@ def contraction(
     is_sparse: bool,
 ) -> SumOfProducts:
     """Return the fold of a product with a second factor in memory; see `StoredContraction`."""
+    operands, axes = ((factor, numbers),), tuple(free(numbers, len(shape)))
     if isinstance(factor, Elements):
-        return SparseContraction(shape, dtype, factor, numbers, is_sparse)
-    return Contraction(shape, dtype, ((factor, numbers),), tuple(free(numbers, len(shape))))
+        return SparseContraction(shape, dtype, operands, axes, is_sparse)
+    return Contraction(shape, dtype, operands, axes)
 
 
 def is_small(stored: Stored) -> bool:
     """Whether a stored tensor takes no more memory than a band would."""
-    return math.prod(stored.shape) * _cell_bytes(stored) <= source.REGION_BYTES
+    return nbytes_of(stored) <= source.REGION_BYTES
+
+
+def nbytes_of(stored: Stored) -> float:
+    """Return about how many bytes a stored tensor takes in memory."""
+    return math.prod(stored.shape) * _cell_bytes(stored)
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,7 +124,7 @@ def test_lost_rows_of_either_are_an_error(lake, small_bands):
 
 def test_lengths_that_differ_are_refused_before_anything_is_read(lake, small_bands):
     x, y = put(lake, np.ones((20, 30)), "ftsf"), put(lake, np.ones((20, 30)), "ftsf")
-    with pytest.raises(InvalidTensorError, match="length 20"):
+    with pytest.raises(InvalidTensorError, match="of the second 20"):
         x @ y
 
 
