@@ -161,12 +161,15 @@ class Computing(ReductionMethods):
             raise UnsupportedFunctionError(
                 f"{called} of a stored tensor is not there; read it: {called}(ref[...])"
             )
-        if func is np.shape:
-            return self._stored.shape
+        if func in (np.shape, np.ndim, np.size):
+            alike = np.broadcast_to(np.zeros((), np.bool), self._stored.shape)
+            return func(alike, *args[1:], **kwargs)
         given = dict(inspect.signature(func).bind(*args, **kwargs).arguments)
         first, *_ = given
         x = given.pop(first)
         given = {k: v for k, v in given.items() if v is not None and v is not np._NoValue}
+        if "correction" in given:  # another name for it
+            given["ddof"] = given.pop("correction")
         if name in ("tensordot", "dot") and not isinstance(x, Computing):
             return _turned(name, x, given)
         others = [given.pop("b")] if "b" in given else []
@@ -255,7 +258,8 @@ NAMES: dict[Callable[..., Any], str] = {
     getattr(np, name): name
     for name in (
         "sum", "nansum", "prod", "mean", "var", "std", "min", "max", "nanmin", "nanmax", "any", "all",
-        "count_nonzero", "argmax", "argmin", "nonzero", "argwhere", "tensordot", "dot", "shape",
+        "count_nonzero", "argmax", "argmin", "nonzero", "argwhere", "tensordot", "dot", "shape", "ndim",
+        "size",
     )
 } | {np.linalg.norm: "norm", np.amin: "min", np.amax: "max"}  # fmt: skip
 """Functions of NumPy that a stored tensor has, and their methods."""

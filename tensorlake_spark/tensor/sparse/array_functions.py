@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -51,4 +53,17 @@ class ArrayFunctions(Elements):
                 f"{name} of a sparse tensor is not there; {name}(x.todense()) takes "
                 f"{self.size * self.dtype.itemsize} bytes"
             )
+        unknown = [name for name in kwargs if not _takes(compute, name)]
+        if unknown:
+            raise UnsupportedFunctionError(
+                f"np.{func.__name__} of a sparse tensor takes no {unknown[0]}=; np.{func.__name__}(x.todense(), ...) does, "
+                f"and takes {self.size * self.dtype.itemsize} bytes"
+            )
         return self._wrapped(compute(*args, **kwargs))
+
+
+@cache
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    """Return whether a function has an argument of a name."""
+    known = signature(function).parameters.values()
+    return any(p.name == name or p.kind is Parameter.VAR_KEYWORD for p in known)

@@ -10,6 +10,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.ops import elementwise
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.numpy_arguments import refused_dtypes
 from tensorlake_spark.tensor.sparse.array_functions import ArrayFunctions
 from tensorlake_spark.tensor.sparse.interchange import Interchange
 
@@ -130,7 +131,8 @@ class Arithmetic(Interchange, ArrayFunctions):
         if any(x is NotImplemented for x in operands):
             return NotImplemented
         compute = elementwise.apply if method == "__call__" else elementwise.outer
-        return self._wrapped(compute(ufunc, *operands, **kwargs))
+        with refused_dtypes(ufunc, operands):
+            return self._wrapped(compute(ufunc, *operands, **kwargs))
 
     def _operand(self, data: Any) -> Any:
         """Return what can be computed with: elements, an array or a scalar; else NotImplemented."""
