@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.fold import Block, Fold, Place, indices_at
 from tensorlake_spark.computing.operations.element_reductions import Cells
 from tensorlake_spark.computing.operations.products.sums_of_products import (
     SumOfProducts,
@@ -108,8 +108,7 @@ class SparseContraction(SumOfProducts):
         values = np.atleast_1d(block)[found]
         coords = np.empty((block.ndim, len(values)), np.int64)
         for axis, part in enumerate(place):
-            row = found[axis]
-            coords[axis] = part.start + row if isinstance(part, slice) else part[row]
+            coords[axis] = indices_at(part, found[axis])
         return Elements._trusted(coords, values, self.shape)
 
     def _cells(self, found: Any) -> Cells:
