@@ -26,6 +26,17 @@ Partial = TypeVar("Partial")
 Entry = TypeVar("Entry")
 
 
+def indices_at(part: slice | Array, at: Any) -> Any:
+    """Return the indices in a selection that positions along an axis of a block have.
+
+    Examples
+    --------
+    >>> indices_at(slice(5, 9), np.array([0, 2])), indices_at(np.array([3, 8]), 1)
+    (array([5, 7]), np.int64(8))
+    """
+    return part.start + at if isinstance(part, slice) else part[at]
+
+
 class Fold(ABC, Generic[Partial]):
     """An operation on the blocks of a selection: map each, combine what comes of them, finish the last one.
 

@@ -14,6 +14,7 @@ from tensorlake_spark.errors import UnsupportedFunctionError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.ops.broadcasting import broadcast_shapes
 from tensorlake_spark.ops.elements import Elements, canonical
+from tensorlake_spark.ops.numpy_arguments import refused_dtypes
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.writing.source import bands
 
@@ -58,8 +59,8 @@ class Mapped:
             If it would make zeros of a sparse tensor non-zero.
         InvalidTensorError
             If shapes do not broadcast.
-        TypeError
-            NumPy's own, for dtypes that do not go together.
+        UnsupportedDtypeError
+            A TypeError, as NumPy's: for dtypes that do not go together.
         """
         if ufunc.nout != 1 or ufunc.signature is not None:
             raise UnsupportedFunctionError(
@@ -67,10 +68,11 @@ class Mapped:
             )
         shape = broadcast_shapes(*(np.shape(x) if np.isscalar(x) else x.shape for x in operands))
         alike = [_like(x) for x in operands]
-        if not any(isinstance(x, np.ndarray) and x.ndim for x in alike):
+        if any(isinstance(x, np.ndarray) and x.ndim for x in alike):
+            # The dense result of nothing: an array of the whole shape would take memory.
+            alike = [_small(x) for x in alike]
+        with refused_dtypes(ufunc, alike):
             tried = ufunc(*alike, **options)
-        else:  # the dense result of nothing: an array of the whole shape would take memory
-            tried = ufunc(*(_small(x) for x in alike), **options)
         is_sparse = isinstance(tried, Elements)
         dtype = tried.dtype if is_sparse else np.asarray(tried).dtype
         return cls(ufunc, tuple(operands), shape, dtype, is_sparse, options)

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.computing.mapping import Mapped
-from tensorlake_spark.computing.operations.products import contractions
+from tensorlake_spark.computing.operations.products import contractions, labelled_products
+from tensorlake_spark.computing.operations.products.labelled_products import Product
 from tensorlake_spark.computing.stored_reductions import ReductionMethods, check_into
 from tensorlake_spark.errors import UnsupportedFunctionError
+from tensorlake_spark.ops.products.einsum import arguments
 from tensorlake_spark.tensor.sparse import SparseTensor
 
 
@@ -123,8 +125,8 @@ class Computing(ReductionMethods):
         return self._written(into, mapped, "bsgs" if mapped.is_sparse else "ftsf")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        if ufunc is np.matmul and all(0 < getattr(x, "ndim", 2) < 3 for x in inputs[1:]):
-            return np.dot(*inputs, **options)
+        if ufunc is np.matmul and method == "__call__" and not options:
+            return _multiplied(labelled_products.matmul, inputs)
         if method == "__call__" and "out" not in options and "where" not in options:
             return self._mapped(ufunc, inputs, options, None)
         name = _REDUCTIONS.get(ufunc) if method == "reduce" else None
@@ -149,18 +151,25 @@ class Computing(ReductionMethods):
     ) -> Any:
         if func in (np.array_equal, np.allclose):  # comparisons read what they compare
             return func(*map(_in_memory, args), **kwargs)
+        if func is np.einsum:
+            return _einsum(args, kwargs)
+        if func is np.inner:
+            return _multiplied(labelled_products.inner, args)
         name = NAMES.get(func)
         if name is None:
             called = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)
             raise UnsupportedFunctionError(
                 f"{called} of a stored tensor is not there; read it: {called}(ref[...])"
             )
-        if func is np.shape:
-            return self._stored.shape
+        if func in (np.shape, np.ndim, np.size):
+            alike = np.broadcast_to(np.zeros((), np.bool), self._stored.shape)
+            return func(alike, *args[1:], **kwargs)
         given = dict(inspect.signature(func).bind(*args, **kwargs).arguments)
         first, *_ = given
         x = given.pop(first)
         given = {k: v for k, v in given.items() if v is not None and v is not np._NoValue}
+        if "correction" in given:  # another name for it
+            given["ddof"] = given.pop("correction")
         if name in ("tensordot", "dot") and not isinstance(x, Computing):
             return _turned(name, x, given)
         others = [given.pop("b")] if "b" in given else []
@@ -190,6 +199,26 @@ def _turned(name: str, array: Any, given: dict[str, Any]) -> Any:
     if not getattr(found, "ndim", 0):
         return found
     return np.moveaxis(found, range(found.ndim - left, found.ndim), range(left))
+
+
+def _einsum(args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """Return what np.einsum gives of operands that may be stored."""
+    text, operands = arguments(args)
+    unknown = [k for k, v in options.items() if k != "optimize" and v is not None]
+    if unknown:
+        raise UnsupportedFunctionError(
+            f"np.einsum({text!r}) of a stored tensor takes no {unknown[0]}=; read it: np.einsum({text!r}, ref[...])"
+        )
+    return _multiplied(lambda *given: labelled_products.einsum(text, given), operands)
+
+
+def _multiplied(product: Callable[..., Product], operands: Sequence[Any]) -> Any:
+    """Return a product of operands, computed where that one is which is folded."""
+    found = product(*map(_factor, operands))
+    out = operands[found.number]._computed(found.fold, None, found.stored)
+    return (
+        out if found.order == tuple(range(getattr(out, "ndim", 0))) else out.transpose(found.order)
+    )
 
 
 def _in_memory(other: Any) -> Any:
@@ -229,7 +258,8 @@ NAMES: dict[Callable[..., Any], str] = {
     getattr(np, name): name
     for name in (
         "sum", "nansum", "prod", "mean", "var", "std", "min", "max", "nanmin", "nanmax", "any", "all",
-        "count_nonzero", "argmax", "argmin", "nonzero", "argwhere", "tensordot", "dot", "shape",
+        "count_nonzero", "argmax", "argmin", "nonzero", "argwhere", "tensordot", "dot", "shape", "ndim",
+        "size",
     )
 } | {np.linalg.norm: "norm", np.amin: "min", np.amax: "max"}  # fmt: skip
 """Functions of NumPy that a stored tensor has, and their methods."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.regions import element_regions
 from tensorlake_spark.computing.row_blocks import fill_blocks, fold_rows, whole_place
 from tensorlake_spark.delta.files import scan
+from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.progress import progress
@@ -24,6 +26,12 @@ Partial = TypeVar("Partial")
 
 _JOB_BYTES = 64 << 20
 """What a thread reads for one partial: it may be as large as the answer, and takes time to make and to combine."""
+
+_LARGE_BYTES = 32 << 20
+"""Of an answer that is larger, each thread having one of its own would take much memory."""
+
+_MAPPED_BYTES = 64 << 20
+"""Bytes of files that may count as memory of the process when they have been computed with: the next time is faster."""
 
 
 def compute(fold: Fold[Any], stored: Stored) -> Any:
@@ -48,13 +56,29 @@ def compute(fold: Fold[Any], stored: Stored) -> Any:
 
 def _of_steps(fold: Fold[Partial], stored: Stored) -> Iterator[Partial]:
     """Yield the partials of all steps of a fold. What a step has in memory goes before the next one comes."""
+    carried: list[Partial] = []
     for step, part in fold.steps(stored):
-        yield from partials(step, part)
+        yield from partials(step, part, carried)
         del step, part
+    while carried:
+        yield carried.pop()
 
 
-def partials(fold: Fold[Partial], stored: Stored) -> Iterator[Partial]:
-    """Yield the partials of all that is selected; of each piece that a thread reads they are combined already."""
+def partials(
+    fold: Fold[Partial], stored: Stored, carried: list[Partial] | None = None
+) -> Iterator[Partial]:
+    """Yield the partials of all that is selected; of each piece that a thread reads they are combined already.
+
+    Parameters
+    ----------
+    fold : Fold
+        The operation.
+    stored : Stored
+        The selection.
+    carried : list, optional
+        Has a large partial of steps before, or none; the one of this step may be there afterwards.
+    """
+    mine: list[Partial] = [] if carried is None else carried
     selection, spec = stored.selection, stored.meta.spec
     if selection.is_empty:
         block: Any = np.empty(stored.shape, spec.dtype)
@@ -68,34 +92,56 @@ def partials(fold: Fold[Partial], stored: Stored) -> Iterator[Partial]:
         for part in element_regions(stored):
             yield fold.map(whole_place(stored.shape), part)
     else:
-        yield from _from_rows(fold, stored)
+        yield from _from_rows(fold, stored, mine)
         if not stored.is_sparse and not (is_full(stored.meta) and stored.verify):
             yield from _from_gaps(fold, stored)
+    while carried is None and mine:
+        yield mine.pop()
 
 
-def _from_rows(fold: Fold[Any], stored: Stored) -> Iterator[Any]:
-    """Yield the partials of stored rows, and hold what was found against the totals."""
+def _from_rows(fold: Fold[Any], stored: Stored, carried: list[Any]) -> Iterator[Any]:
+    """Yield the partials of stored rows, or carry one, and hold what was found against the totals."""
     snapshot, selection, spec = stored.snapshot, stored.plain, stored.meta.spec
     columns = stored_layout(spec).columns
     read_plan = scan.plan(snapshot, spec.id, selection, columns)
     sums = Totals()
 
+    one_by_one = _is_spread(fold, stored)
+
     def visit(batches: Iterator[pa.RecordBatch]) -> tuple[Any, Totals]:
-        out: Any = None
+        out: Any = carried.pop() if one_by_one and carried else None
         totals = Totals()
         for batch in batches:
             out, found = fold_rows(fold, batch, spec, selection, out)
             totals += found
+        if one_by_one and out is not None:
+            carried.append(out)
+            out = None
         return out, totals
 
     with progress(f"compute {spec.id}", read_plan.n_bytes) as done:
-        found = scan.each_piece(snapshot, read_plan, columns, visit, done, _JOB_BYTES)
+        gives_back = read_plan.n_bytes > _MAPPED_BYTES
+        found = scan.each_piece(
+            snapshot, read_plan, columns, visit, done, _JOB_BYTES, gives_back, one_by_one
+        )
         for partial, totals in found:
             sums += totals
             if partial is not None:
                 yield partial
     if stored.verify:
         check_totals(stored.meta, selection, sums)
+
+
+def _is_spread(fold: Fold[Any], stored: Stored) -> bool:
+    """Whether pieces that follow one another in storage all go into one large dense answer.
+
+    A partial of each would be as large as the answer, so that there is one only.
+    """
+    shape = fold.answer_shape
+    if stored.is_sparse or not shape or 8 * math.prod(shape) <= _LARGE_BYTES:
+        return False
+    key, _ = fold.part(Box((0,) * len(shape), (1,) * len(shape)))
+    return len(range(stored.shape[0])[key[0]]) == stored.shape[0]
 
 
 def _from_gaps(fold: Fold[Partial], stored: Stored) -> Iterator[Partial]:

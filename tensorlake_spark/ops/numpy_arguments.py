@@ -1,13 +1,21 @@
-"""Arguments that functions of NumPy share: axes, named from the front or from the end, and ``out``."""
+"""Arguments that functions of NumPy share: axes, named from the front or from the end, ``out``, and dtypes."""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import AxisError, InvalidKeyTypeError, UnsupportedFunctionError
+from tensorlake_spark.errors import (
+    AxisError,
+    InvalidKeyTypeError,
+    TensorLakeError,
+    UnsupportedDtypeError,
+    UnsupportedFunctionError,
+)
 
 
 def axis_of(axis: Any, ndim: int) -> int:
@@ -77,3 +85,31 @@ def refuse_out(out: Any) -> None:
         raise UnsupportedFunctionError(
             "out= is not there for sparse tensors, which cannot be changed; use what is returned"
         )
+
+
+@contextmanager
+def refused_dtypes(ufunc: np.ufunc, operands: Sequence[Any]) -> Iterator[None]:
+    """Say which function of which dtypes it is that NumPy refuses.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        A TypeError, as NumPy's.
+
+    Examples
+    --------
+    >>> with refused_dtypes(np.bitwise_and, [1.5, 1]):
+    ...     np.bitwise_and(1.5, 1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    tensorlake_spark.errors.UnsupportedDtypeError: np.bitwise_and of float and int is not there: ufunc 'bitwise_and' ...
+    """
+    try:
+        yield
+    except TypeError as error:
+        if isinstance(error, TensorLakeError):
+            raise
+        names = (str(getattr(x, "dtype", type(x).__name__)) for x in operands)
+        raise UnsupportedDtypeError(
+            f"np.{ufunc.__name__} of {' and '.join(names)} is not there: {error}; astype(...) gives another dtype"
+        ) from error

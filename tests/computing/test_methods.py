@@ -6,9 +6,7 @@ from computed import array_of, put
 
 import tensorlake_spark as tl
 from tensorlake_spark.computing.methods import NAMES, Computing
-from tensorlake_spark.errors import (
-    UnsupportedFunctionError,
-)
+from tensorlake_spark.errors import UnsupportedDtypeError, UnsupportedFunctionError
 
 
 @pytest.fixture
@@ -31,13 +29,14 @@ def test_a_function_of_numpy_is_a_method(ref, array, name):
 
 
 def test_every_name_is_a_method():
-    assert {name for name in NAMES.values() if name != "shape"} <= {*dir(Computing)}
+    assert {*NAMES.values()} - {"shape", "ndim", "size"} <= {*dir(Computing)}
 
 
 def test_norms_shapes_and_reductions_of_ufuncs(ref, array):
     assert np.linalg.norm(ref) == np.linalg.norm(array)
     assert np.array_equal(np.linalg.norm(ref, axis=1), np.linalg.norm(array, axis=1))
-    assert np.shape(ref) == (6, 5)
+    assert (np.shape(ref), np.ndim(ref), np.size(ref), np.size(ref, 1)) == ((6, 5), 2, 30, 5)
+    assert np.array_equal(np.var(ref, axis=1, correction=1), np.var(array, axis=1, correction=1))
     assert np.array_equal(np.add.reduce(ref), array.sum(axis=0))
     assert np.maximum.reduce(ref, axis=None) == array.max()
 
@@ -66,6 +65,14 @@ def test_functions_and_ufuncs_take_masks(ref, array):
 def test_what_is_not_there_is_said_with_a_way_out(ref, call):
     with pytest.raises(UnsupportedFunctionError, match=r"read it|view \+ 1|ufunc"):
         call(ref)
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+def test_dtypes_that_numpy_refuses_are_named(lake, layout):
+    ref = put(lake, array_of("f8", (6, 5), 1), layout)
+    for call in (lambda: ref & 1, lambda: 1 & ref.view[1:], lambda: np.bitwise_and(ref, ref)):
+        with pytest.raises(UnsupportedDtypeError, match=r"np\.bitwise_and of .*float64"):
+            call()
 
 
 def test_in_place_operators_are_refused(ref):
@@ -110,8 +117,24 @@ def test_matrix_products_are_those_of_dot(ref, array):
     assert np.array_equal(ref @ vector, array @ vector)
     assert np.array_equal(ref @ matrix, array @ matrix)
     assert np.array_equal(matrix.T @ ref.view[:5], matrix.T @ array[:5])
+    stack = np.arange(20).reshape(2, 5, 2)
+    assert np.array_equal(ref @ stack, array @ stack)
+    assert np.array_equal(stack.mT @ ref.view[:5], stack.mT @ array[:5])
+    assert np.array_equal(np.inner(ref, matrix.T), np.inner(array, matrix.T))
+    assert np.array_equal(np.inner(matrix.T, ref), np.inner(matrix.T, array))
     with pytest.raises(UnsupportedFunctionError, match=r"np\.matmul"):
-        ref @ np.ones((2, 5, 2))
+        np.matmul(ref, stack, dtype="f4")
+
+
+@pytest.mark.parametrize("layout", ["bsgs", "coo"])
+def test_a_sparse_tensor_in_front_leaves_the_stored_one_sparse(lake, array, layout):
+    ref, sparse = put(lake, array, layout), tl.SparseTensor.from_dense(array.T)
+    for found in (
+        sparse @ ref, sparse.dot(ref), sparse.tensordot(ref, 1), np.dot(sparse, ref), np.tensordot(sparse, ref, 1),
+        np.matmul(sparse, ref), np.einsum("ij,jk", sparse, ref),
+    ):  # fmt: skip
+        assert isinstance(found, tl.SparseTensor)
+        assert np.array_equal(found.todense(), array.T @ array)
 
 
 @pytest.mark.parametrize("layout", ["ftsf", "bsgs"])

@@ -6,7 +6,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from computed import array_of, put
+from computed import LAYOUTS, array_of, dense, equal, put
 
 from tensorlake_spark.computing import thread_runner
 from tensorlake_spark.computing.fold import Fold
@@ -127,6 +127,41 @@ def test_4_gb_are_computed_in_512_mb(tmp_path):
         check=True,
     )
     assert int(done.stdout) <= 512
+
+
+def mapped_now():
+    """Bytes of files that are mapped and count as memory of this process."""
+    with open("/proc/self/status") as status:
+        line = next(line for line in status if line.startswith("RssFile"))
+    return int(line.split()[1]) * 1024
+
+
+def test_files_that_were_computed_with_do_not_stay_in_memory(lake, monkeypatch):
+    array = np.random.default_rng(0).integers(0, 256, (32, 1 << 20), np.uint8)
+    ref = lake.write("x", array, block_shape=(1, 1 << 20), codec="raw")
+    grown = []
+    for most in (0, 1 << 40):
+        monkeypatch.setattr(thread_runner, "_MAPPED_BYTES", most)
+        before = mapped_now()
+        assert np.array_equal(ref.sum(axis=1), array.sum(axis=1))
+        grown.append(mapped_now() - before)
+    assert grown[0] < 8 << 20
+    assert grown[1] > 24 << 20
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_large_answers_of_which_every_row_has_a_part(lake, monkeypatch, layout):
+    array = array_of("f8", (9, 8, 5), 1)
+    ref = put(lake, array, layout)
+    monkeypatch.setattr(thread_runner, "_LARGE_BYTES", 0)
+    for view, x in ((ref, array), (ref.view[::-2, None, 2:], array[::-2, None, 2:])):
+        equal(view.sum(axis=0), x.sum(axis=0))
+        equal(view.var(axis=(0, 1), keepdims=True), x.var(axis=(0, 1), keepdims=True))
+        equal(view.argmax(axis=0), x.argmax(axis=0))
+        equal(view.max(axis=-1), x.max(axis=-1))
+        np.testing.assert_allclose(
+            dense(np.tensordot(view, view, (0, 0))), np.tensordot(x, x, (0, 0))
+        )
 
 
 def test_pieces_of_one_file_become_one_partial(lake, monkeypatch):

@@ -175,6 +175,32 @@ def kept_places(block: Elements, axes: Sequence[int]) -> Array:
     return ravel(block.coords[kept], [shape[k] for k in kept])
 
 
+def cells_and_places(block: Elements, axes: Sequence[int]) -> tuple[Array, Array]:
+    """Return for each element its place in C order of the axes that are not reduced, and of those that are.
+
+    Parameters
+    ----------
+    block : Elements
+        The elements.
+    axes : sequence of int
+        One axis that is reduced, or all.
+
+    Examples
+    --------
+    >>> some = Elements._trusted(np.array([[0, 2], [1, 0]]), np.array([5.0, 7.0]), (3, 2))
+    >>> cells_and_places(some, (0,)), cells_and_places(some, (0, 1))
+    ((array([1, 0]), array([0, 2])), (array([0, 0]), array([1, 4])))
+    """
+    cells = kept_places(block, axes)
+    if len(axes) == block.ndim:
+        return cells, block.places
+    (axis,) = axes
+    at = block.places // math.prod(block.shape[axis + 1 :])
+    if axis:
+        at -= at // block.shape[axis] * block.shape[axis]
+    return cells, at
+
+
 def run_starts(cells: Array) -> Array:
     """Return where each run of equal cells begins."""
     return np.flatnonzero(np.concatenate(([True], cells[1:] != cells[:-1])))[: len(cells)]

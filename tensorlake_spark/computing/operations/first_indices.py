@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from tensorlake_spark.computing.fold import AxesFold, Block, Fold, Place
+from tensorlake_spark.computing.fold import AxesFold, Block, Fold, Place, indices_at
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
-from tensorlake_spark.computing.operations.element_reductions import kept_places, run_starts
+from tensorlake_spark.computing.operations.element_reductions import cells_and_places, run_starts
 from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
 from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
 from tensorlake_spark.indexing.coords import ravel
@@ -75,7 +75,7 @@ class FirstOfBlocks(AxesFold[Tiles]):
         found = np.asarray(holds.argmax(self.axes[0] if len(self.axes) == 1 else None))
         inside = [found] if len(self.axes) == 1 else np.unravel_index(found, holds.shape)
         rows = [
-            np.asarray(part.start + at if isinstance(part, slice) else part[at]).reshape(-1)
+            np.asarray(indices_at(part, at)).reshape(-1)
             for part, at in zip([place[k] for k in self.axes], inside, strict=True)
         ]
         at = np.zeros(1, np.int64)
@@ -115,8 +115,7 @@ class FirstElements(AxesFold[list[tuple[Array, Array]]]):
         some = cast("Elements", block)
         unlike = predicate_of(self.condition)(some.values) != self._zero_holds
         some = Elements._trusted(None, some.values[unlike], some.shape, some.places[unlike])
-        rest = [k for k in range(len(self.shape)) if k not in self.axes]
-        return [(kept_places(some, self.axes), kept_places(some, rest))]
+        return [cells_and_places(some, self.axes)]
 
     @property
     def in_order(self) -> bool:

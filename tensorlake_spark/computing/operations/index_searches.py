@@ -10,12 +10,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from tensorlake_spark.computing.fold import AxesFold, Block, Fold, Place
+from tensorlake_spark.computing.fold import AxesFold, Block, Fold, Place, indices_at
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.accumulation import accumulate, has_loop
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
 from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, tables
-from tensorlake_spark.computing.operations.element_reductions import Cells, kept_places, run_starts
+from tensorlake_spark.computing.operations.element_reductions import (
+    Cells,
+    cells_and_places,
+    run_starts,
+)
 from tensorlake_spark.computing.operations.state_dtypes import identity
 from tensorlake_spark.computing.operations.tiles import (
     State,
@@ -94,10 +98,7 @@ class BlockSearch(AxesFold[Tiles]):
             return value, at
         best = int(block.argmax() if self.largest else block.argmin())
         coords = np.unravel_index(best, block.shape)
-        inside = [
-            p.start + c if isinstance(p, slice) else p[c]
-            for p, c in zip(place, coords, strict=True)
-        ]
+        inside = [indices_at(part, c) for part, c in zip(place, coords, strict=True)]
         at = ravel(np.array(inside, np.int64).reshape(-1, 1), self.shape)[0]
         return np.asarray(block[coords]), np.asarray(at, self._word)
 
@@ -181,14 +182,9 @@ class ElementSearch(AxesFold[Cells]):
         some = cast("Elements", block)
         if not some.nnz:
             return Cells([])
+        cells, at = cells_and_places(some, self.axes)
         if len(self.axes) == some.ndim:
-            cells = np.zeros(some.nnz, np.int64)
-            return Cells([self._gathered([(cells, some.places, some.values)])])
-        cells = kept_places(some, self.axes)
-        inner = math.prod(self.shape[self.axes[0] + 1 :])
-        at = some.places // inner
-        if self.axes[0]:
-            at -= at // self.shape[self.axes[0]] * self.shape[self.axes[0]]
+            return Cells([self._gathered([(cells, at, some.values)])])
         return Cells([], 0, [(cells, at, some.values)])
 
     @property
@@ -316,10 +312,7 @@ class NonzeroSearch(Fold[list[Array]]):
         found = np.nonzero(np.atleast_1d(block))
         if not block.ndim:
             return [np.zeros(len(found[0]), np.int64)]
-        coords = [
-            part.start + row if isinstance(part, slice) else part[row]
-            for part, row in zip(place, found, strict=True)
-        ]
+        coords = [indices_at(part, row) for part, row in zip(place, found, strict=True)]
         return [ravel(np.stack(coords), self.shape)]
 
     def combine(self, one: list[Array], other: list[Array]) -> list[Array]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +17,7 @@ import pyarrow.parquet as pq
 from tensorlake_spark.delta.files.footer import Footer, footer_at, footer_of, plain_types, reading
 from tensorlake_spark.delta.files.payload import over
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.ranges import Part, overlapped
 from tensorlake_spark.delta.store.storage import Storage, open_here
 from tensorlake_spark.indexing import AnySelection, FilePlan, Predicate, ReadPlan
@@ -313,6 +316,8 @@ def each_piece(
     visit: Callable[[Iterator[pa.RecordBatch]], Result],
     progress: Callable[[int], None] | None = None,
     job_bytes: int = JOB_BYTES,
+    gives_back: bool = False,
+    one_by_one: bool = False,
 ) -> Iterator[Result]:
     """Yield what `visit` makes of the batches of every piece of a plan, in several threads; see `read`.
 
@@ -326,6 +331,10 @@ def each_piece(
     job_bytes : int
         Of a piece, about, where the table is in a file system: of fewer pieces come fewer results. A batch is
         small all the same.
+    gives_back : bool
+        Whether the pages of mapped files no longer count as memory of the process once they were visited.
+    one_by_one : bool
+        Whether pieces are visited one after the other. From an object store, others are fetched meanwhile.
     """
     storage = snapshot.storage
     keeps = {file.path: snapshot.kept(file.path) for file in read_plan.files}  # before threads ask
@@ -337,6 +346,11 @@ def each_piece(
         for piece in some:
             keep = keeps[piece.path]
             yield from read_piece(storage, piece, read_plan.predicate.id, names, keep, data)
+            if gives_back and isinstance(data, pa.Buffer):
+                footer, columns = footer_of(storage, piece.path), tuple(names)
+                start, _ = footer.span(piece.row_groups[0], columns)
+                _, stop = footer.span(piece.row_groups[-1], columns)
+                give_back_pages(data.address + start, stop - start)
             if progress is not None:
                 progress(piece.nbytes)
 
@@ -357,7 +371,13 @@ def each_piece(
                 )
                 return footer.fetch(remote, piece.path, groups, tuple(needed))
 
-        yield from overlapped(jobs, fetch, lambda piece, data: work((piece,), data))
+        turn = Lock() if one_by_one else nullcontext()
+
+        def work_in_turn(piece: ScanPiece, data: Part) -> Result:
+            with turn:
+                return work((piece,), data)
+
+        yield from overlapped(jobs, fetch, work_in_turn)
         return
     maps: dict[str, pa.Buffer | None] = {}
     for file in read_plan.files:
@@ -365,8 +385,9 @@ def each_piece(
             maps[file.path] = snapshot.maps.map(storage, file.path)
     target = _job_bytes(read_plan.n_bytes, job_bytes)
     runs = _runs(pieces(snapshot, read_plan, min(target, JOB_BYTES)), target)
-    if len(runs) == 1:  # another thread would only be waited for
-        yield work(runs[0], maps[runs[0][0].path])
+    if len(runs) == 1 or one_by_one:  # another thread would only be waited for
+        for run in runs:
+            yield work(run, maps[run[0].path])
         return
     yield from in_order(lambda some: work(some, maps[some[0].path]), runs)
 

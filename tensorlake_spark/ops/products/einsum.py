@@ -59,10 +59,42 @@ def einsum(*operands: Any, optimize: Any = True) -> Any:
     >>> einsum("ij,jk->ik", x, x).values.tolist(), einsum("ij,j", x, [1, 1]).tolist(), einsum("ii", x)
     ([6, 6], [2, 3], np.int64(0))
     """
-    texts, tensors = _arguments(operands)
+    texts, given = arguments(operands)
+    tensors = [operand(x) for x in given]
     labels, out = parse(texts, [x.ndim for x in tensors])
-    tensors, labels, long = same_lengths(*_diagonals(tensors, labels))
-    _check_out(texts, out, labels)
+    return scalar_of(contracted(tensors, labels, out, optimize))
+
+
+def contracted(
+    operands: Sequence[Operand],
+    labels: Sequence[Sequence[Label]],
+    out: Sequence[Label],
+    optimize: Any = True,
+) -> Operand:
+    """Return the sum of products of tensors whose axes have labels; one without axes is not a scalar here.
+
+    Parameters
+    ----------
+    operands : sequence of Elements or ndarray
+        The operands, one at least.
+    labels : sequence of sequences of labels
+        For each operand a label for each axis.
+    out : sequence of labels
+        Those of the result, each of them of an operand, none twice.
+    optimize
+        As for `einsum`.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the axes of a diagonal differ in length. InvalidTensorError if those of other labels do.
+
+    Examples
+    --------
+    >>> contracted([np.ones((2, 3)), elements_of(np.eye(3))], ["ij", "jk"], "ik").shape
+    (2, 3)
+    """
+    tensors, labels, long = same_lengths(*diagonals(operands, labels))
     dtype = np.result_type(*(x.dtype for x in tensors))
     is_sparse = all(isinstance(x, Elements) for x in tensors)
     tensors = [cast(x, dtype) for x in tensors]
@@ -78,20 +110,31 @@ def einsum(*operands: Any, optimize: Any = True) -> Any:
     # Whether a product on the way was sparse is no matter of the result.
     if isinstance(result, Elements) and len(out) < len(long) and not is_sparse:
         result = dense_of(result)
-    return scalar_of(result)
+    return result
 
 
-def _arguments(operands: Sequence[Any]) -> tuple[str, list[Operand]]:
-    """Return subscripts as text, and the operands."""
+def arguments(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Return subscripts as text, and the operands as they are given.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is none, or labels are no numbers of subscripts.
+
+    Examples
+    --------
+    >>> arguments(([[1, 2]], [0, 1], [1]))
+    ('AB->B', [[[1, 2]]])
+    """
     if not operands:
         raise InvalidOptionError("einsum of nothing: it takes subscripts and an operand at least")
     if isinstance(operands[0], str):
-        return operands[0], [operand(x) for x in operands[1:]]
+        return operands[0], [*operands[1:]]
     pairs, rest = list(zip(operands[::2], operands[1::2])), operands[len(operands) // 2 * 2 :]
     texts = ",".join(_letters(of) for _, of in pairs)
     if rest:
         texts += "->" + _letters(rest[0])
-    return texts, [operand(x) for x, _ in pairs]
+    return texts, [x for x, _ in pairs]
 
 
 def _letters(labels: Sequence[Any]) -> str:
@@ -145,6 +188,8 @@ def parse(text: str, ranks: Sequence[int]) -> tuple[list[list[Label]], list[Labe
             raise InvalidOptionError(f"einsum {text!r}: {label!r} of the result is in no operand")
         if out.count(label) > 1:
             raise InvalidOptionError(f"einsum {text!r}: the result has {label!r} twice")
+    if {n for of in labels for n in of if isinstance(n, int)} - {*out}:
+        raise InvalidOptionError(f"einsum {text!r}: the result has no '...', and the operands do")
     return labels, out
 
 
@@ -164,17 +209,21 @@ def _term(term: str, rank: int, text: str) -> list[Label]:
     return [*head, *range(-rest, 0), *tail]
 
 
-def _check_out(text: str, out: Sequence[Label], labels: Sequence[Sequence[Label]]) -> None:
-    """Raise InvalidOptionError for axes of an ellipsis that the result leaves out."""
-    gone = {n for of in labels for n in of if isinstance(n, int)} - {*out}
-    if gone:
-        raise InvalidOptionError(f"einsum {text!r}: the result has no '...', and the operands do")
-
-
-def _diagonals(
+def diagonals(
     tensors: Sequence[Operand], labels: Sequence[Sequence[Label]]
 ) -> tuple[list[Operand], list[list[Label]]]:
-    """Return operands of which each has a label once: those of an axis that repeats one are on a diagonal."""
+    """Return operands of which each has a label once: those of an axis that repeats one are on a diagonal.
+
+    Raises
+    ------
+    InvalidOptionError
+        If axes of a diagonal differ in length.
+
+    Examples
+    --------
+    >>> diagonals([np.array([[1, 2], [3, 4]])], ["ii"])
+    ([array([1, 4])], [['i']])
+    """
     found, names = [], []
     for x, of in zip(tensors, labels, strict=True):
         once = list(dict.fromkeys(of))

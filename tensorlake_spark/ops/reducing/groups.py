@@ -19,6 +19,7 @@ Array = np.ndarray[Any, Any]
 _LOOPS = "tensorlake_spark.ops.element_loops"
 _EXACT = "dlqLQ"  # dtypes of numbers that are added as they are
 _MANY = 1 << 12  # elements below which SciPy costs more than it saves
+_PART = 4096  # numbers whose sum has several accumulators
 _SHORT = 16  # elements of a run, on the average, that are added in their order
 _MEMORY = (
     8  # where groups start is kept if that takes at most this part of the memory of the elements
@@ -210,11 +211,21 @@ def _sums(values: Array, starts: Array) -> Array:
     """Return the sums of many numbers that lie side by side in groups."""
     if len(starts) == 1:
         loops = loops_for(_LOOPS, "total", values.dtype, values.nbytes)
-        return np.add.reduceat(values, starts) if loops is None else loops.total(values)[None]
+        return np.asarray(_total(values) if loops is None else loops.total(values))[None]
     if len(values) >= _SHORT * len(starts):
         return np.asarray(np.add.reduceat(values, starts))
     loops = loops_for(_LOOPS, "run_sums", values.dtype, values.nbytes)
     return run_sums(values, starts) if loops is None else loops.run_sums(values, starts)
+
+
+def _total(values: Array) -> Any:
+    """Return the sum of many numbers: of each part by several accumulators, of the parts as NumPy does."""
+    if values.dtype.kind != "f":
+        return np.add.reduce(values)
+    whole = len(values) // _PART * _PART
+    # einsum has several accumulators, and takes two thirds of the time of a sum.
+    parts = np.einsum("ij->i", values[:whole].reshape(-1, _PART))
+    return np.add.reduce(parts) + np.add.reduce(values[whole:])
 
 
 def _adjacent(x: Elements, kept: int) -> Array:

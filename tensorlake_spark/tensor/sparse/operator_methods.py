@@ -10,6 +10,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.ops import elementwise
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.numpy_arguments import refused_dtypes
 from tensorlake_spark.tensor.sparse.array_functions import ArrayFunctions
 from tensorlake_spark.tensor.sparse.interchange import Interchange
 
@@ -114,7 +115,8 @@ class Arithmetic(Interchange, ArrayFunctions):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Compute a ufunc of NumPy: see `tensorlake_spark.ops.elementwise.apply`."""
         if ufunc.signature is not None and method == "__call__":  # np.matmul and its like
-            return self.__array_function__(ufunc, (), inputs, kwargs)
+            types = {type(x) for x in inputs if hasattr(x, "__array_function__")}
+            return self.__array_function__(ufunc, (*types,), inputs, kwargs)
         if method == "reduce" and ufunc in REDUCTIONS:
             axis = kwargs.pop("axis", 0)
             return self.__array_function__(REDUCTIONS[ufunc], (), inputs, {"axis": axis, **kwargs})
@@ -129,7 +131,8 @@ class Arithmetic(Interchange, ArrayFunctions):
         if any(x is NotImplemented for x in operands):
             return NotImplemented
         compute = elementwise.apply if method == "__call__" else elementwise.outer
-        return self._wrapped(compute(ufunc, *operands, **kwargs))
+        with refused_dtypes(ufunc, operands):
+            return self._wrapped(compute(ufunc, *operands, **kwargs))
 
     def _operand(self, data: Any) -> Any:
         """Return what can be computed with: elements, an array or a scalar; else NotImplemented."""

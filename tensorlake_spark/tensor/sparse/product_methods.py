@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.products import contraction, tensor_products
-from tensorlake_spark.ops.products import numpy_products as products
 
 
 class ProductMethods(Elements):
@@ -15,13 +16,13 @@ class ProductMethods(Elements):
 
     __slots__ = ()
 
-    def __matmul__(self, other: Any) -> Any:
-        return self._wrapped(products.matmul(self, other))
+    def __matmul__(self: Any, other: Any) -> Any:
+        return np.matmul(self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
-        return self._wrapped(products.matmul(other, self))
+    def __rmatmul__(self: Any, other: Any) -> Any:
+        return np.matmul(other, self)
 
-    def dot(self, other: Any) -> Any:
+    def dot(self: Any, other: Any) -> Any:
         """Return ``np.dot(self, other)``: the last axis with the last but one of the other, or its only one.
 
         Examples
@@ -30,9 +31,9 @@ class ProductMethods(Elements):
         >>> tl.SparseTensor([[0, 1], [1, 0]], [2, 3], (2, 2)).dot(np.array([1, 10])).tolist()
         [20, 3]
         """
-        return self._wrapped(products.dot(self, other))
+        return np.dot(self, other)
 
-    def tensordot(self, other: Any, axes: Any = 2) -> Any:
+    def tensordot(self: Any, other: Any, axes: Any = 2) -> Any:
         """Return ``np.tensordot(self, other, axes)``: the sum of products over pairs of axes.
 
         Examples
@@ -42,7 +43,7 @@ class ProductMethods(Elements):
         >>> x.tensordot(x, 2)
         np.int64(13)
         """
-        return self._wrapped(products.tensordot(self, other, axes))
+        return np.tensordot(self, other, axes)
 
     def ttv(self, vectors: Any, axis: int | Sequence[int] | None = None) -> Any:
         """Return the tensor times vectors: each axis of `axis` is summed with the weights of its vector.

@@ -1,11 +1,14 @@
 """Groups: adjacent, sorted and scattered ones give the same."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reduced import cases
 
+from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.reducing import groups
 from tensorlake_spark.ops.reducing.groups import Groups
 
@@ -41,3 +44,24 @@ def case_of(shape):
     import tensorlake_spark as tl
 
     return tl.SparseTensor.from_dense(np.arange(np.prod(shape)).reshape(shape))
+
+
+@pytest.mark.parametrize("count", [4097, 8192, 20_001])
+def test_a_sum_of_many_is_exact_to_the_last_bits(monkeypatch, count):
+    """Whether loops are compiled or not, and of numbers that are of all sizes."""
+    monkeypatch.setattr(groups, "loops_for", lambda *_: None)
+    rng = np.random.default_rng(count)
+    values = rng.standard_normal(count) * 10.0 ** rng.integers(-8, 8, count)
+    where = np.arange(count)[None]
+    x = Elements._trusted(where, values, (count,))
+    wanted = math.fsum(values)
+    scale = math.fsum(np.abs(values)) * np.finfo(float).eps
+    assert abs(Groups(x, None).reduce(np.add, x.values)[0] - wanted) < 4 * scale
+    for odd in (np.nan, np.inf):
+        wild = values.copy()
+        wild[-1] = odd
+        found = Groups(Elements._trusted(where, wild, (count,)), None).reduce(np.add, wild)
+        np.testing.assert_equal(found[0], odd)
+    large = np.full(count, np.iinfo(np.int64).max)
+    found = Groups(Elements._trusted(where, large, (count,)), None).reduce(np.add, large)
+    assert found[0] == large.sum()

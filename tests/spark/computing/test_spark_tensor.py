@@ -48,6 +48,15 @@ def test_masks_travel_to_tasks(spark, path, arrays, tensor_id):
     np.testing.assert_allclose(np.asarray(getattr(found, "todense", lambda: found)()), want, 1e-5)
 
 
+@pytest.mark.parametrize("tensor_id", ["dense", "thin", "twice"])
+def test_einsum_is_computed_by_tasks(spark, path, tensor_id):
+    some, view = compute(spark, path, tensor_id, "3:12"), tl.open(path)[tensor_id].view[3:12]
+    matrix = np.arange(12.0).reshape(6, 2)
+    for text, *others in (("ijk->ki",), ("ijk,jl->kil", matrix), ("ijk,jl->l", matrix)):
+        same(np.einsum(text, some, *others), np.einsum(text, view, *others))
+    same(np.einsum("jl,ijk->kil", matrix, some), np.einsum("jl,ijk->kil", matrix, view))
+
+
 @pytest.mark.parametrize("tensor_id", ["dense", "thin"])
 def test_first_indices_by_a_function(spark, path, arrays, tensor_id):
     some = compute(spark, path, tensor_id, "3:12")

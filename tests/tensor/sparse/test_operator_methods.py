@@ -135,3 +135,10 @@ def test_methods_of_ufuncs_that_are_not_there():
             function(x, *([[0]] if function.__name__ == "reduceat" else []))
     with pytest.raises(TypeError):
         np.add.at(x, 0, 1)
+
+
+def test_dtypes_that_numpy_refuses_are_named():
+    x = tl.SparseTensor([[1]], [2.0], (3,))
+    for call in (lambda: x & 1, lambda: ~x, lambda: np.left_shift(x, x)):
+        with pytest.raises(tl.UnsupportedDtypeError, match=r"np\.\w+ of float64.*astype"):
+            call()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,11 @@ import numpy as np
 
 from tensorlake_spark.computing.fold import Block, Fold, Place
 from tensorlake_spark.computing.operations.element_reductions import Cells, run_starts
-from tensorlake_spark.computing.operations.products.sums_of_products import SumOfProducts, cut
+from tensorlake_spark.computing.operations.products.sums_of_products import (
+    SumOfProducts,
+    cut,
+    part_of,
+)
 from tensorlake_spark.computing.operations.tiles import Tiles, whole
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel, sort_places
@@ -23,6 +27,7 @@ Operand = tuple[Array, tuple[int, ...]]
 """An array, and a number for each of its axes: below the tensor's rank it is that axis of it, else a new one."""
 
 _AT_ONCE = 4 << 20  # products of sparse elements that are in memory at a time
+_PIECE = 16 << 20  # bytes of a product, about, that are computed before they are added to others
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +56,20 @@ class Contraction(SumOfProducts):
             return self._cells(block)
         args: list[Any] = [block.astype(self.dtype, copy=False), list(range(block.ndim))]
         for array, numbers in self.operands:
-            args += [_part(array, numbers, place), list(numbers)]
+            args += [part_of(array, numbers, place), list(numbers)]
         found = np.asarray(np.einsum(*args, list(self.axes), optimize=len(self.operands) > 0))
+        if np.may_share_memory(found, block):  # with nothing to multiply it is a view
+            found = found.copy()
         lengths = self._lengths
         where = tuple(place[k] if k < len(self.shape) else slice(0, lengths[k]) for k in self.axes)
         return Tiles.of(tuple(lengths[k] for k in self.axes), where, (found,))
+
+    def add(self, partial: Any, place: Place, block: Block) -> Any:
+        if isinstance(block, Elements):
+            return super().add(partial, place, block)
+        for where, some in self._pieces(place, block):
+            partial = super().add(partial, where, some)
+        return partial
 
     def finish(self, partial: Any) -> Any:
         lengths = self._lengths
@@ -87,6 +101,23 @@ class Contraction(SumOfProducts):
             for array, numbers in self.operands
         )
         return key, replace(self, shape=shape, operands=operands)
+
+    def _pieces(self, place: Place, block: Array) -> Iterator[tuple[Place, Array]]:
+        """Yield parts of a block, and where they lie, that give about `_PIECE` bytes of the answer each."""
+        lengths = dict(enumerate(block.shape))
+        cells = math.prod(lengths.get(k, self._lengths[k]) for k in self.axes)
+        count = -(-cells * self.dtype.itemsize // _PIECE)
+        axis = max(self._own, key=lambda k: block.shape[k], default=None)
+        part = None if axis is None else place[axis]
+        if axis is None or count < 2 or not isinstance(part, slice):
+            yield place, block
+            return
+        step = max(1, block.shape[axis] // count)
+        for first in range(0, block.shape[axis], step):
+            key = (*(slice(None) for _ in range(axis)), slice(first, first + step))
+            some = block[key]
+            here = slice(part.start + first, part.start + first + some.shape[axis])
+            yield (*place[:axis], here, *place[axis + 1 :]), some
 
     def _cells(self, block: Elements) -> Cells:
         """Return the products of elements, summed for each cell of the axes of theirs that stay."""
@@ -138,12 +169,3 @@ class Contraction(SumOfProducts):
         for array, numbers in self.operands:
             out.update({k: n for k, n in zip(numbers, array.shape, strict=True) if k not in out})
         return out
-
-
-def _part(array: Array, numbers: Sequence[int], place: Place) -> Array:
-    """Return what of an operand meets a block."""
-    for axis, number in enumerate(numbers):
-        if number < len(place):
-            part = place[number]
-            array = array[(slice(None),) * axis + (part,)]
-    return array

@@ -1,27 +1,38 @@
-"""Products with a sparse tensor in memory, summed over pairs of axes."""
+"""Products with sparse tensors in memory, or with a sparse answer, summed over the axes that the answer does not have."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.fold import Block, Fold, Place, indices_at
 from tensorlake_spark.computing.operations.element_reductions import Cells
-from tensorlake_spark.computing.operations.products.sums_of_products import SumOfProducts, cut, free
+from tensorlake_spark.computing.operations.products.sums_of_products import (
+    SumOfProducts,
+    cut,
+    part_of,
+)
 from tensorlake_spark.computing.operations.tiles import Tiles, whole
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.ops.elements import Elements
-from tensorlake_spark.ops.products.contraction import multiply
+from tensorlake_spark.ops.products.contraction import dense_of
+from tensorlake_spark.ops.products.einsum import contracted
 
 Array = np.ndarray[Any, Any]
+
+Operand = tuple[Any, tuple[int, ...]]
+"""A `SparseTensor` or an array, and a number for each of its axes: below the selection's rank it is that axis of it."""
 
 
 @dataclass(frozen=True, eq=False)
 class SparseContraction(SumOfProducts):
-    """A sum of products of a tensor and a sparse one. The answer is sparse if both are, or if nothing is summed.
+    """A sum of products over the axes that the answer does not have.
+
+    The answer is sparse if all tensors are, or if one is and nothing is summed.
 
     Attributes
     ----------
@@ -29,39 +40,39 @@ class SparseContraction(SumOfProducts):
         Of the selection, whose axes have the numbers from 0 on.
     dtype : dtype
         Of the answer.
-    other : Elements
-        The second factor.
-    numbers : tuple of int
-        A number for each of its axes: below the selection's rank it is that axis of it, over which is summed.
+    operands : tuple of Operand
+        What its elements are multiplied by; all have the answer's dtype or one that becomes it.
+    axes : tuple of int
+        Axes of the answer.
     is_sparse : bool
         Whether the answer is sparse.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    other: Elements
-    numbers: tuple[int, ...]
+    operands: tuple[Operand, ...]
+    axes: tuple[int, ...]
     is_sparse: bool
 
     def map(self, place: Place, block: Block) -> Any:
-        mine, out = [*range(len(self.shape))], self._axes
-        if isinstance(block, Elements):
-            return self._cells(multiply(block, mine, self.other, self.numbers, out))
-        if self.is_sparse:  # nothing is summed
-            return self._cells(
-                multiply(self._placed(place, block), mine, self.other, self.numbers, out)
-            )
-        other: Any = self.other
-        for axis, number in enumerate(self.numbers):
-            if number < len(place):
-                some: Any = [slice(None)] * axis + [place[number]]
-                other = other[tuple(some)]
-        found = multiply(block, mine, other, self.numbers, out)
+        others = [other for other, _ in self.operands]
+        where: Sequence[slice | Array] = place
+        if not isinstance(block, Elements) and self.is_sparse:  # nothing is summed
+            block = self._placed(place, block)
+        if isinstance(block, Elements):  # their coordinates are in the whole selection
+            where = [slice(0, n) for n in self.shape]
+        else:
+            others = [part_of(other, numbers, place) for other, numbers in self.operands]
+        labels = [range(len(self.shape)), *(numbers for _, numbers in self.operands)]
+        found = contracted([block, *others], labels, self.axes)
+        if self.is_sparse:
+            return self._cells(found)
         lengths = self.answer_shape
-        where = [
-            place[k] if k < len(place) else slice(0, n) for k, n in zip(out, lengths, strict=True)
+        tile = [
+            where[k] if k < len(where) else slice(0, n)
+            for k, n in zip(self.axes, lengths, strict=True)
         ]
-        return Tiles.of(lengths, tuple(where), (found.astype(self.dtype, copy=False),))
+        return Tiles.of(lengths, tuple(tile), (dense_of(found).astype(self.dtype, copy=False),))
 
     def finish(self, partial: Any) -> Any:
         if self.is_sparse:
@@ -74,35 +85,31 @@ class SparseContraction(SumOfProducts):
 
     @property
     def answer_shape(self) -> tuple[int, ...]:
-        lengths = {
-            **dict(zip(self.numbers, self.other.shape, strict=True)),
-            **dict(enumerate(self.shape)),
-        }
-        return tuple(lengths[k] for k in self._axes)
+        lengths = dict(enumerate(self.shape))
+        for other, numbers in self.operands:
+            lengths = {**dict(zip(numbers, other.shape, strict=True)), **lengths}
+        return tuple(lengths[k] for k in self.axes)
 
     def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
-        sides = dict(zip(self._axes, box.slices(), strict=True))
+        sides = dict(zip(self.axes, box.slices(), strict=True))
         key, shape = cut(self.shape, sides)
-        some: Any = self.other
-        key_of_other = tuple(sides.get(k, slice(None)) for k in self.numbers)
-        other = some[key_of_other] if key_of_other else some
-        return key, replace(self, shape=shape, other=other)
-
-    @property
-    def _axes(self) -> list[int]:
-        """Axes of the answer: those of the selection, then those of the other, over which is not summed."""
-        return free(self.numbers, len(self.shape))
+        operands = tuple(
+            (
+                other[tuple(sides.get(k, slice(None)) for k in numbers)] if numbers else other,
+                numbers,
+            )
+            for other, numbers in self.operands
+        )
+        return key, replace(self, shape=shape, operands=operands)
 
     def _placed(self, place: Place, block: Array) -> Elements:
         """Return the elements of a dense block, with their coordinates in the selection."""
-        found = np.nonzero(block)
-        coords = [
-            part.start + row if isinstance(part, slice) else part[row]
-            for part, row in zip(place, found, strict=True)
-        ]
-        return Elements._trusted(
-            np.array(coords, np.int64).reshape(block.ndim, -1), block[found], self.shape
-        )
+        found = np.nonzero(np.atleast_1d(block))
+        values = np.atleast_1d(block)[found]
+        coords = np.empty((block.ndim, len(values)), np.int64)
+        for axis, part in enumerate(place):
+            coords[axis] = indices_at(part, found[axis])
+        return Elements._trusted(coords, values, self.shape)
 
     def _cells(self, found: Any) -> Cells:
         """Return a sparse product as cells of the answer."""

@@ -31,14 +31,20 @@ def contraction(
     is_sparse: bool,
 ) -> SumOfProducts:
     """Return the fold of a product with a second factor in memory; see `StoredContraction`."""
+    operands, axes = ((factor, numbers),), tuple(free(numbers, len(shape)))
     if isinstance(factor, Elements):
-        return SparseContraction(shape, dtype, factor, numbers, is_sparse)
-    return Contraction(shape, dtype, ((factor, numbers),), tuple(free(numbers, len(shape))))
+        return SparseContraction(shape, dtype, operands, axes, is_sparse)
+    return Contraction(shape, dtype, operands, axes)
 
 
 def is_small(stored: Stored) -> bool:
     """Whether a stored tensor takes no more memory than a band would."""
-    return math.prod(stored.shape) * _cell_bytes(stored) <= source.REGION_BYTES
+    return nbytes_of(stored) <= source.REGION_BYTES
+
+
+def nbytes_of(stored: Stored) -> float:
+    """Return about how many bytes a stored tensor takes in memory."""
+    return math.prod(stored.shape) * _cell_bytes(stored)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +87,8 @@ class StoredContraction(Fold[Pieces]):
             if tensor.verify and tensor.is_whole and not is_full(tensor.meta):
                 check_rows(tensor.snapshot, tensor.meta)  # which bands alone could not tell
         for band in self._bands():
+            for tensor in (stored, self.other):  # what was read for the band before counts no more
+                tensor.snapshot.maps.give_back()
             yield self._step(stored, band)
 
     def map(self, place: Place, block: Block) -> Pieces:
@@ -185,12 +193,12 @@ class _Band(Fold[Pieces]):
     ----------
     box : Box
         What it has of the second factor's free axes.
-    fold : SumOfProducts
+    fold : Fold
         The product.
     """
 
     box: Box
-    fold: SumOfProducts
+    fold: Fold[Any]
 
     @property
     def in_order(self) -> bool:
@@ -199,11 +207,24 @@ class _Band(Fold[Pieces]):
     def map(self, place: Place, block: Block) -> Pieces:
         return {self.box: self.fold.map(place, block)}
 
+    def add(self, partial: Pieces | None, place: Place, block: Block) -> Pieces:
+        out = {} if partial is None else partial
+        out[self.box] = self.fold.add(out.pop(self.box, None), place, block)
+        return out
+
     def combine(self, one: Pieces, other: Pieces) -> Pieces:
         return {self.box: self.fold.combine(one[self.box], other[self.box])}
 
     def finish(self, partial: Pieces | None) -> Any:
         return self.fold.finish(partial and partial[self.box])
+
+    @property
+    def answer_shape(self) -> tuple[int, ...] | None:
+        return self.fold.answer_shape
+
+    def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
+        key, fold = self.fold.part(box)
+        return key, replace(self, fold=fold)
 
 
 def _cell_bytes(stored: Stored) -> float:

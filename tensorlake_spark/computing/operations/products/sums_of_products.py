@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.computing.fold import Fold
+from tensorlake_spark.computing.fold import Fold, Place
 from tensorlake_spark.computing.operations.element_reductions import ElementReduction
 from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
 from tensorlake_spark.computing.operations.tiles import Tiles, unite
@@ -76,3 +76,27 @@ def free(numbers: Sequence[int], ndim: int) -> list[int]:
     [0, 3]
     """
     return [*(k for k in range(ndim) if k not in numbers), *(k for k in numbers if k >= ndim)]
+
+
+def part_of(operand: Any, numbers: Sequence[int], place: Place) -> Any:
+    """Return what of an operand, an array or a `SparseTensor`, meets a block.
+
+    Parameters
+    ----------
+    operand : ndarray or SparseTensor
+        The operand.
+    numbers : sequence of int
+        A number for each of its axes: below the rank of the block it is that axis of it.
+    place : Place
+        Where the block lies.
+
+    Examples
+    --------
+    >>> part_of(np.arange(6).reshape(2, 3), (5, 0), (slice(1, 3),)).tolist()
+    [[1, 2], [4, 5]]
+    """
+    for axis, number in enumerate(numbers):
+        if number < len(place):
+            key = (*(slice(None) for _ in range(axis)), place[number])
+            operand = operand[key]
+    return operand

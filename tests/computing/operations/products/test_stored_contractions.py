@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from work import peak_bytes
 
-from tensorlake_spark.computing.operations.products import contractions
+from tensorlake_spark.computing import row_blocks, thread_runner
+from tensorlake_spark.computing.operations.products import array_contractions, contractions
 from tensorlake_spark.computing.thread_runner import compute
+from tensorlake_spark.delta.files import scan
 from tensorlake_spark.errors import CorruptDataError, InvalidTensorError
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.writing import source
@@ -104,6 +106,28 @@ def test_the_second_factor_is_never_in_memory_as_a_whole(lake, monkeypatch, layo
     assert peak < 7 << 20
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_a_large_answer_is_in_memory_once(lake, monkeypatch, in_memory):
+    """Every row adds to all of it: a partial for each thread, or for each band, would be as large again."""
+    rng = np.random.default_rng(0)
+    a, b = rng.random((1024, 1024)), rng.random((1024, 1024))
+    x = lake.write("x", a, block_shape=(128, 256), codec="raw")
+    y = lake.write("y", b, block_shape=(128, 256), codec="raw")
+    other = b if in_memory else y
+    for room, name in (
+        (source, "REGION_BYTES"), (scan, "JOB_BYTES"), (thread_runner, "_JOB_BYTES"), (row_blocks, "BLOCK_BYTES"),
+        (array_contractions, "_PIECE"),
+    ):  # fmt: skip
+        monkeypatch.setattr(room, name, 1 << 20)
+    found, peaks = [], []
+    for large in (1 << 40, 1 << 20):
+        monkeypatch.setattr(thread_runner, "_LARGE_BYTES", large)
+        peaks.append(peak_bytes(lambda: found.append(np.tensordot(x, other, (0, 0)))))
+    assert found[0].nbytes == 8 << 20
+    np.testing.assert_allclose(found[1], a.T @ b)
+    assert peaks[1] < (2 * 8 + 1) << 20 < peaks[0]
+
+
 def test_nothing_of_the_second_factor_is_read_where_the_first_is_empty(lake, small_bands):
     x, y = put(lake, np.ones((4, 30)), "ftsf"), put(lake, np.ones((30, 20)), "ftsf")
     assert np.tensordot(x.view[:0], y, 1).shape == (0, 20)
@@ -124,7 +148,7 @@ def test_lost_rows_of_either_are_an_error(lake, small_bands):
 
 def test_lengths_that_differ_are_refused_before_anything_is_read(lake, small_bands):
     x, y = put(lake, np.ones((20, 30)), "ftsf"), put(lake, np.ones((20, 30)), "ftsf")
-    with pytest.raises(InvalidTensorError, match="length 20"):
+    with pytest.raises(InvalidTensorError, match="of the second 20"):
         x @ y
 
 
