@@ -34,7 +34,10 @@ from tensorlake_spark.threads import THREADS
 
 _READ_BYTES = 32 << 20  # that a thread holds of a file of a store
 _LEAST_BYTES = 8 << 20  # of a task of this process
-_ROUNDS = 4  # tasks that each thread has at least
+_USUAL_BYTES = (
+    64 << 20
+)  # of a task where each thread has one: a task costs as much as SHA-256 of 5 MB
+_ROUNDS = 4  # tasks that each thread has, where they are large
 _SMALL_CHUNK = 64  # bytes
 _FILES = 64  # from which on a task is a whole file
 _KEEP = 4
@@ -143,7 +146,9 @@ def _there(snapshot: Snapshot, leaves: pa.Table) -> pa.Table:
 def _read(snapshot: Snapshot, places: Sequence[int], run: Run) -> list[pa.Table]:
     """Return the digests of the rows of some files, read by several threads or executors."""
     files = snapshot.files
-    share = max(_LEAST_BYTES, int(files.size[list(places)].sum()) // (THREADS * _ROUNDS))
+    total = int(files.size[list(places)].sum())
+    usual = min(_USUAL_BYTES, -(-total // THREADS))
+    share = max(_LEAST_BYTES, usual, total // (THREADS * _ROUNDS))
     tasks: list[_Task] = []
     sizes: list[int] = []
     for place in places:

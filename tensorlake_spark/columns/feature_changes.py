@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,13 +27,16 @@ from tensorlake_spark.columns.feature_values import Columns, Nulls, StoredColumn
 from tensorlake_spark.errors import InvalidTensorError, TensorExistsError, did_you_mean
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.coding.codec import codec_of, encode
+from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.labels import labels_of
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.writing import write
-from tensorlake_spark.writing.options import WriteOptions
+from tensorlake_spark.writing.options import WriteOptions, check_codec_dtype, named_codec
 from tensorlake_spark.writing.source import ArraySource
 from tensorlake_spark.writing.uncommitted import Uncommitted
+
+logger = logging.getLogger("tensorlake_spark")
 
 Array = np.ndarray[Any, Any]
 
@@ -263,6 +267,37 @@ def choose_codec(sample: Array) -> str:
     name = layout_of("ftsf").choose_codec(sample)
     block = np.ascontiguousarray(sample)
     return name if len(encode(block, codec_of(name))[1]) <= (1 - SAVING) * block.nbytes else "raw"
+
+
+def check_codec(codec: str, schema: pa.Schema) -> None:
+    """Raise an error, before anything is encoded, if features of a schema cannot have a codec.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is no such codec, or it has no form for the dtype of a feature.
+    MissingDependencyError
+        If it needs a package that is not installed.
+    """
+    if WriteOptions(codec=codec).codec in BY_TRYING:
+        return
+    named = named_codec(layout_of("ftsf"), codec)
+    for field in schema:
+        dtype = np.dtype(dtype_of_type(field.name, field.type))
+        check_codec_dtype(named, dtype, f"feature {field.name!r}")
+
+
+def tell_codec_kept(codec: str, found: FeatureSet) -> None:
+    """Log a warning if rows are appended with another codec than features have."""
+    for group in found.groups.values():
+        spec = group.meta.spec
+        if codec not in BY_TRYING and codec != spec.codec:
+            logger.warning(
+                "features %r of dtype %s have codec %s, and an append keeps it, whatever codec=%r says; write them "
+                "anew to change it",
+                found.table, group.dtype, spec.codec, codec,
+            )  # fmt: skip
+            return
 
 
 def split(table: pa.Table) -> dict[str, list[int]]:

@@ -9,7 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from tensorlake_spark.columns.access_log import order_of
-from tensorlake_spark.columns.feature_changes import FeatureChange
+from tensorlake_spark.columns.feature_changes import (
+    FeatureChange,
+    check_codec,
+    tell_codec_kept,
+)
 from tensorlake_spark.columns.feature_encoding import (
     add_elsewhere,
     append_elsewhere,
@@ -80,6 +84,8 @@ class FeatureTable(FeatureReads):
             If there is one, and the mode is ``"error"``.
         InvalidTensorError, UnsupportedDtypeError
             If a name is there twice, or no tensor holds the type of a column.
+        InvalidOptionError
+            If the codec is unknown, or not one for the dtype of a feature.
         ConcurrentWriteError
             If another writer was faster; nothing is committed then.
 
@@ -96,6 +102,7 @@ class FeatureTable(FeatureReads):
                 "adds rows"
             )
         with self._rows_of(table) as given:
+            check_codec(codec, given.schema)
 
             def change(now: FeatureChange) -> None:
                 if now.found is not None and mode == "error":
@@ -201,12 +208,16 @@ class FeatureTable(FeatureReads):
             raise InvalidOptionError(
                 f"mode={mode!r} is not a mode of writing parts; known are 'append' and 'overwrite'"
             )
+        check_codec(codec, pa.schema([]))
 
         def change(now: FeatureChange) -> None:
+            if now.found is not None and mode == "append":
+                tell_codec_kept(codec, now.found)
             count = 0
             for count, table in enumerate(tables, start=1):
                 given = table_of(table)
                 if count == 1 and (now.found is None or mode == "overwrite"):
+                    check_codec(codec, given.schema)
                     now.write(given, codec)
                 else:
                     now.append(given)
@@ -237,6 +248,8 @@ class FeatureTable(FeatureReads):
         ------
         InvalidTensorError
             If a name exists already, or the number of rows differs.
+        InvalidOptionError
+            If the codec is unknown, or not one for the dtype of a feature.
         TensorNotFoundError
             If there is no such table.
 
@@ -249,6 +262,7 @@ class FeatureTable(FeatureReads):
         ['age', 'score', 'clicks']
         """
         with self._rows_of(table) as given:
+            check_codec(codec, given.schema)
 
             def change(now: FeatureChange) -> None:
                 if isinstance(given, pa.Table):

@@ -158,7 +158,9 @@ def read_meta(row: Mapping[str, Any]) -> Meta:
     except _UNREADABLE as error:
         raise _unreadable(row, error) from error
     if crc != row["crc"]:
-        raise CorruptDataError(f"the metadata row of tensor {row['id']!r} fails its checksum")
+        raise CorruptDataError(
+            f"the metadata row of tensor {row['id']!r} fails its checksum; {_RESTORE}"
+        )
     # The checksum holds for what somebody made up, too.
     try:
         totals = Totals(*(_count(body[name]) for name in ("rows", "nnz", "bytes")))
@@ -188,10 +190,13 @@ _LONG = 16 << 10  # characters from which on labels are worth a second look
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
+_RESTORE = "restore its data file from a backup, or read an earlier version of the table"
+
+
 def _unreadable(row: Mapping[str, Any], error: Exception) -> CorruptDataError:
     said = str(error) or type(error).__name__
     return CorruptDataError(
-        f"the metadata row of tensor {row['id']!r:.300} is not readable: {said:.300}"
+        f"the metadata row of tensor {row['id']!r:.300} is not readable: {said:.300}; {_RESTORE}"
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_rule
 from tensorlake_spark.layouts import Layout, layout_of
+from tensorlake_spark.layouts.coding import pco
 from tensorlake_spark.layouts.coding.chain import argument_of, is_known, parted
 from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.layouts.ftsf import paper_block
@@ -25,6 +26,7 @@ from tensorlake_spark.layouts.quantization.kinds import (
     check_quantization,
     counted_dtype,
     quantization_of,
+    stored_dtype,
 )
 from tensorlake_spark.tensor.labels import check_labels
 from tensorlake_spark.tensor.spec import TensorSpec, check_axes, check_id, fill_bytes, native
@@ -213,14 +215,21 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
             else "zstd"
         )
     else:
-        codec = _inner_codec(layout, options.codec)
+        codec = named_codec(layout, options.codec)
+        check_codec_dtype(codec, _coded_dtype(dtype, quantization), f"tensor {tensor_id!r}")
     codec = f"{step}+{codec}" if step else codec
     logger.debug("tensor %r: layout %s, block %s, codec %s", tensor_id, layout.name, block, codec)
     return replace(spec, codec=codec)
 
 
-def _inner_codec(layout: Layout, name: str) -> str:
-    """Return a codec if a user may name it."""
+def named_codec(layout: Layout, name: str) -> str:
+    """Return a codec of a layout if a user may name it.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the layout has no such codec, or it has a step that quantises.
+    """
     step, inner = parted(name)
     if not step or not is_known(name):
         return layout.check_codec(name)
@@ -232,6 +241,36 @@ def _inner_codec(layout: Layout, name: str) -> str:
         f"codec {name!r} is not for a writer to name: its step {step} quantises; give quantize={given!r} and "
         f"codec={inner!r}"
     )
+
+
+def check_codec_dtype(codec: str, dtype: np.dtype[Any], owner: str) -> None:
+    """Raise an error, before anything is encoded, if a codec cannot code elements of a dtype here.
+
+    Parameters
+    ----------
+    codec : str
+        As `named_codec` returned it.
+    dtype : numpy.dtype
+        Of the elements that are coded.
+    owner : str
+        What has it, for the message.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the codec has no form for the dtype.
+    MissingDependencyError
+        If the codec needs a package that is not installed.
+    """
+    if codec == "pco":
+        pco.check_dtype(dtype, owner)
+
+
+def _coded_dtype(dtype: np.dtype[Any], quantization: Quantization | None) -> np.dtype[Any]:
+    """Return the dtype of what a codec codes."""
+    if quantization is None or not quantization.codec_step:
+        return dtype
+    return stored_dtype(quantization) or np.dtype(np.int32)  # the other kinds store integers
 
 
 def _stored_sample(sample: Any, quantization: Quantization | None) -> Any:

@@ -224,6 +224,25 @@ def test_many_files_and_few_at_a_time(lake, monkeypatch):
 
 
 @pytest.mark.local_disk
+def test_a_small_table_is_hashed_in_about_as_many_tasks_as_there_are_threads(lake, monkeypatch):
+    noise = np.random.default_rng(0).integers(0, 256, (48, 512, 1024), np.uint8)
+    lake.write("x", noise, block_shape=(1, 512, 1024), codec="raw")
+    tasks = []
+    real = hashing._hashed
+    monkeypatch.setattr(hashing, "_hashed", lambda *given: tasks.append(given) or real(*given))
+    monkeypatch.setattr(hashing, "THREADS", 2)
+    monkeypatch.setattr(hashing, "_LEAST_BYTES", 1)
+    first = lake.digest()
+    assert len(tasks) in (2, 3)  # a task ends before its share is full, which leaves a rest
+    forget()
+    shutil.rmtree(Path(lake.uri, "_tensorlake"))
+    tasks.clear()
+    monkeypatch.setattr(hashing, "_USUAL_BYTES", 1)  # as where a table is large
+    assert tl.open(lake.uri).digest() == first
+    assert len(tasks) >= 8
+
+
+@pytest.mark.local_disk
 def test_a_digest_beside_a_purge_leaves_nothing_of_it(lake, monkeypatch):
     """The purge is done before the digest of the version before it is kept."""
     lake.write("x", np.arange(9))

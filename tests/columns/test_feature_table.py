@@ -91,6 +91,36 @@ def test_tables_that_are_not_there(ctr, lake):
             lake.features(name)
 
 
+@pytest.mark.parametrize(
+    ("codec", "said"),
+    [
+        ("zstt", "unknown codec 'zstt'; did you mean 'zstd'"),
+        (3, "unknown codec 3"),
+        ("int8+zstd", "its step int8 quantises"),
+        ("pco", "no form for dtype bool, which feature 'ok' has"),
+    ],
+)
+def test_codecs_that_features_cannot_have(ctr, lake, codec, said):
+    before = files_of(lake)
+    table = pa.table({"new": [1, 2, 3], "ok": [True, False, None]})
+    for change in (lake.features("n").write, ctr.add):
+        with pytest.raises(tl.InvalidOptionError, match=said):
+            change(table, codec=codec)
+    with pytest.raises(tl.InvalidOptionError, match=said):
+        lake.features("n").write_parts([table], codec=codec)
+    assert files_of(lake) == before
+
+
+def test_parts_that_name_another_codec_are_appended_with_a_warning(lake, caplog):
+    features = lake.features("n").write(pa.table({"a": [1, 2]}), codec="zstd")
+    with caplog.at_level("WARNING"):
+        features.write_parts([pa.table({"a": [3]})], codec="zstd")
+        assert not caplog.records
+        features.write_parts([pa.table({"a": [4]})], codec="shuffle+zstd")
+    assert "'n' of dtype int64 have codec zstd, and an append keeps it" in caplog.text
+    assert features.read()["a"].to_pylist() == [1, 2, 3, 4]
+
+
 def test_tensors_that_were_changed_alone(ctr, lake):
     lake.write("ctr/float32", np.zeros((2, 1), np.float32), mode="append")
     with pytest.raises(

@@ -64,3 +64,23 @@ def test_smallest_is_chosen_by_size_alone_everywhere(lake, caplog):
     assert np.array_equal(lake["x"][...], np.concatenate([ids, ids]))
     assert lake.convert("auto", codec="smallest").codec == "pco"
     assert lake.write("s", ids, layout="coo", codec="smallest").codec == "zstd"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "quantize", "named"),
+    [("bool", None, "bool"), ("complex64", None, "complex64"), ("float32", "bfloat16", "bfloat16")],
+)
+def test_a_codec_without_a_form_for_the_dtype_is_refused_before_anything_is_encoded(
+    lake, dtype, quantize, named
+):
+    said = f"codec 'pco' has no form for dtype {named}, which tensor 'x' has; .*: choose another"
+    with pytest.raises(tl.InvalidOptionError, match=said):
+        lake.write("x", np.ones((3, 4), dtype), codec="pco", quantize=quantize)
+    assert lake.version is None
+
+
+def test_integers_of_a_quantisation_have_a_form(lake):
+    x = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 6)
+    for kind in ("float16", "int8", "split", {"error": 0.01}, {"relative": 0.01}):
+        ref = lake.write("x", x, codec="pco", quantize=kind, mode="overwrite")
+        np.testing.assert_allclose(ref.read(), x, atol=0.011)

@@ -354,11 +354,11 @@ def decode_into(
     out : ndarray
         Where it goes: shape of the part, any strides whose last axis is contiguous.
     """
-    if codec.pco:
-        if out.shape == tuple(shape) and out.flags.c_contiguous:
-            pco.decode_to(payload, out)
-        else:
-            out[...] = decode(payload, codec, shape, dtype)[src]
+    if codec.pco and out.shape == tuple(shape) and out.flags.c_contiguous:
+        pco.decode_to(payload, out)
+        return
+    if codec.pco or (shape and not codec.compress):  # raw is not compressed
+        out[...] = decode_part(payload, codec, shape, dtype, src)
         return
     kind = _stored(codec, dtype)
     nbytes, word = math.prod(shape) * kind.itemsize, _word_shape(shape, kind)[1]

@@ -55,6 +55,33 @@ def number_of(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     return dtype if is_number else None
 
 
+def check_dtype(dtype: np.dtype[Any], owner: str = "") -> np.dtype[Any]:
+    """Return the dtype of the numbers that Pcodec sees.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Of the elements that are coded.
+    owner : str
+        What has it, for the message.
+
+    Raises
+    ------
+    InvalidOptionError
+        If Pcodec has no form for the dtype.
+    MissingDependencyError
+        If the package is not installed.
+    """
+    number = number_of(dtype)
+    if number is None:
+        which = f", which {owner} has" if owner else ""
+        raise InvalidOptionError(
+            f"codec 'pco' has no form for dtype {dtype}{which}; it takes {DTYPES}: choose another codec"
+        )
+    _pcodec()
+    return number
+
+
 def encode(array: Array) -> bytes:
     """Return the payload of a block.
 
@@ -65,11 +92,7 @@ def encode(array: Array) -> bytes:
     MissingDependencyError
         If the package is not installed.
     """
-    number = number_of(array.dtype)
-    if number is None:
-        raise InvalidOptionError(
-            f"codec 'pco' has no form for dtype {array.dtype}; it takes {DTYPES}: choose another codec"
-        )
+    number = check_dtype(array.dtype)
     pcodec = _pcodec()
     config = pcodec.ChunkConfig(enable_8_bit=True)
     flat = np.ascontiguousarray(array).reshape(-1).view(number)

@@ -159,7 +159,10 @@ def _bounded(value: Mapping[Any, Any]) -> Quantization:
         raise InvalidOptionError(
             f"the bound of quantize={{{kind!r}: {bound!r:.80}}} is not a number; give one above 0, such as 0.001"
         )
-    number = float(bound)
+    try:
+        number = float(bound)
+    except OverflowError:  # an integer of hundreds of digits
+        number = math.inf
     most = 1.0 if kind == "relative" else np.finfo(np.float64).max / 2
     if not (math.isfinite(number) and 0 < number < most):
         limit = "below 1" if kind == "relative" else "finite"

@@ -10,6 +10,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.columns import rows_aside
 from tensorlake_spark.columns.feature_parts import PartEncoding
 from tensorlake_spark.errors import (
+    InvalidOptionError,
     InvalidTensorError,
     TensorExistsError,
     UnsupportedDtypeError,
@@ -237,3 +238,18 @@ def test_an_append_that_fails_leaves_nothing(spark, lake, query, message):
         assert isinstance(raised.value, InvalidTensorError)
     assert {*os.listdir(lake.uri)} == before
     assert features.read()["a"].to_pylist() == [1]
+
+
+def test_a_codec_that_is_not_there_is_said_before_a_job_begins(spark, lake):
+    seen = spark.sparkContext.accumulator(0)
+
+    def count(batches):
+        for batch in batches:
+            seen.add(batch.num_rows)
+            yield batch
+
+    frame = spark.range(5).mapInArrow(count, "id long")
+    with pytest.raises(InvalidOptionError, match="unknown codec 'zstt'; did you mean 'zstd'"):
+        lake.features("ctr").write(frame, codec="zstt")
+    lake.features("ctr").write(frame)
+    assert seen.value == 5  # those of the second write alone

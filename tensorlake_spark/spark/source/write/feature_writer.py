@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from tensorlake_spark.columns.feature_changes import check_codec, tell_codec_kept
 from tensorlake_spark.columns.feature_encoding import appended
 from tensorlake_spark.columns.feature_input import table_of
 from tensorlake_spark.columns.feature_reads import set_of
@@ -53,8 +54,11 @@ class FeatureWriter(DataSourceArrowWriter):
         self.options, self.overwrite = options, overwrite
         self.given = arrow_schema(schema)
         table_of(self.given.empty_table())
+        check_codec(options.write.codec, self.given)  # before a task has to
         snapshot, name = self._newest(), str(options.id)
         continued = None if overwrite or snapshot is None else set_of(snapshot, name)
+        if continued is not None:
+            tell_codec_kept(options.write.codec, continued)
         changes = Uncommitted(options.storage, snapshot)
         self.work = TaskEncoding(
             options.storage,

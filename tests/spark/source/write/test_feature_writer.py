@@ -240,6 +240,10 @@ def test_what_python_wrote_spark_copies(spark, path):
         ("a int", {"view": "cells"}, "option view='cells' is not a view that can be written"),
         ("a int", {"axis": "1"}, "option axis='1' is not one of the view 'features'"),
         ("a int", {"columns": "a"}, "unknown option 'columns' for writing"),
+        ("a int", {"codec": "zstt"}, "unknown codec 'zstt'; did you mean 'zstd'"),
+        ("a int", {"codec": "int8+zstd"}, "its step int8 quantises; give quantize='int8'"),
+        ("a int, b boolean", {"codec": "pco"}, "no form for dtype bool, which feature 'b' has"),
+        ("a int", {"quantize": "int8"}, "option quantize='int8' is not one of the view 'features'"),
     ],
 )
 def test_what_is_wrong_is_said(spark, path, columns, options, message):
