@@ -136,6 +136,7 @@ class Loader:
             memory=memory,
             ahead=ahead,
             stats=self._stats,
+            stop=making.stop,
         )
 
     def _next(self) -> LoaderState:

@@ -158,7 +158,7 @@ def test_a_state_of_another_version_is_refused(tmp_path):
     state = ds.loader(2).state_dict()
     ds.extend({"x": np.zeros((5, 3), "f4"), "label": np.arange(5)})
     with pytest.raises(
-        InvalidOptionError, match=r"the state has version=1, .* open the dataset with version=1"
+        InvalidOptionError, match=r"the state has version=1, .* open it with version=1"
     ):
         ds.loader(2).load_state_dict(state)
     old = tl.dataset(ds.uri, version=state["version"]).loader(2)

@@ -12,14 +12,16 @@ from tensorlake_spark.loader.frameworks.batch_values import (
     is_numeric,
     plain,
 )
+from tensorlake_spark.tensor.sparse import SparseTensor
 
 
 class JaxBatches:
     """Batches of a loader as arrays of JAX: an iterable whose every pass is an epoch.
 
     Arrays go to the device while the caller works on the batch before. Without JAX's option ``jax_enable_x64`` numbers
-    of 64 bits become numbers of 32 bits, as everywhere in JAX. What JAX has no dtype for, such as texts, stays what it
-    is.
+    of 64 bits become numbers of 32 bits, as everywhere in JAX. A `SparseTensor` becomes a ``BCOO`` array; batches have different
+    numbers of elements, so a function that is compiled for each may want ``collate="dense"``. What JAX has no dtype for,
+    such as texts, stays what it is.
 
     Parameters
     ----------
@@ -46,6 +48,12 @@ class JaxBatches:
             yield each_value(batch, self._array)
 
     def _array(self, value: Any) -> Any:
+        if isinstance(value, SparseTensor):
+            parts = self._array(value.values), self._array(value.coords.T)
+            if not all(isinstance(part, self._jax.Array) for part in parts):
+                return value
+            sparse = framework("jax.experimental.sparse")
+            return sparse.BCOO(parts, shape=value.shape, indices_sorted=True, unique_indices=True)
         if not is_numeric(value):
             return value
         try:

@@ -9,13 +9,14 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.loader.frameworks.batch_values import Batches, framework, is_numeric, plain
+from tensorlake_spark.tensor.sparse import SparseTensor
 
 
 def tensorflow_dataset(batches: Batches) -> Any:
     """Return a ``tf.data.Dataset`` of the batches of a loader: each pass is an epoch.
 
     The first batch is made once more, to see dtypes and ranks; these must be the same in all batches. Lists of arrays
-    become ragged tensors, and texts tensors of strings.
+    become ragged tensors, texts tensors of strings, and a `SparseTensor` a ``tf.sparse.SparseTensor``.
 
     Raises
     ------
@@ -42,6 +43,8 @@ def _spec(tf: Any, name: str, value: Any) -> Any:
     """Return what a column is: dtype and rank, and that lengths may be different in other batches."""
     if is_numeric(value):
         return tf.TensorSpec((None,) * value.ndim, tf.as_dtype(value.dtype))
+    if isinstance(value, SparseTensor):
+        return tf.SparseTensorSpec((None,) * value.ndim, tf.as_dtype(value.dtype))
     if isinstance(value, np.ndarray) and value.dtype.kind in "USO":
         value = value.tolist()
     if isinstance(value, list) and value:
@@ -61,6 +64,8 @@ def _tensor(tf: Any, spec: Any, value: Any) -> Any:
     if isinstance(spec, tf.RaggedTensorSpec):
         rows = [plain(one) for one in value]
         return tf.ragged.stack(rows) if spec.ragged_rank else tf.constant(rows, spec.dtype)
+    if isinstance(spec, tf.SparseTensorSpec):
+        return tf.sparse.SparseTensor(value.coords.T, value.values, value.shape)
     if spec.dtype == tf.string:
         return tf.constant(list(value), tf.string)
     return tf.convert_to_tensor(plain(value))

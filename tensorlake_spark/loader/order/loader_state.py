@@ -134,8 +134,8 @@ class LoaderState:
         """
         why = {
             # Another version has other samples, too: so it is looked at first.
-            "version": "open the dataset with version={0}",
-            "source": "this is another dataset, open the one that the state is of",
+            "version": "open it with version={0}",
+            "source": "this is another dataset, tensor or query: open the one that the state is of",
             "selection": "columns of weights, where, or the samples that they select are others: take those of before",
             "shuffle": "take shuffle={0!r}",
         }

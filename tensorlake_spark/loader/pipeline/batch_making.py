@@ -10,7 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError, TensorLakeError
+from tensorlake_spark.errors import (
+    InvalidOptionError,
+    InvalidSampleError,
+    LoaderClosedError,
+    TensorLakeError,
+)
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.order.epoch_order import EpochOrder
 from tensorlake_spark.loader.order.sample_draws import draw_starts, draws_of, generator_of
@@ -116,6 +121,11 @@ class BatchMaking:
         given = transform.values() if isinstance(transform, Mapping) else [transform]
         self._random = {id(one) for one in given if takes_rng(one)}
         self._draws_any = bool(self._random or source.draws())
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Let batches that are being made end at their next sample, with an error: nobody takes them any more."""
+        self._stopped = True
 
     # ------------------------------------------------------------------ reading
 
@@ -227,6 +237,8 @@ class BatchMaking:
         return columns_of([{name: one} for one in found])[name]
 
     def _said(self, transform: Any, given: Any, place: int, fetched: FetchedBatch) -> Any:
+        if self._stopped:
+            raise LoaderClosedError("the loader was closed while this batch was made")
         try:
             if id(transform) not in self._random:
                 return transform(given)

@@ -37,7 +37,9 @@ _WAITS_STAY = 16
 """So many batches after one for which a store was asked, others are still fetched beside those that are made. Later
 nobody waits for a store: what is fetched then only takes processors from what is made."""
 
-_PATIENCE = 1.0  # seconds for a thread that waits for a store; it is a daemon, and ends by itself
+_PATIENCE = (
+    1.0  # seconds for all threads that still wait or work; they are daemons, and end by themselves
+)
 
 
 class _Failure:
@@ -78,6 +80,8 @@ class BatchThreads(Generic[Raw, Made]):
         Batches that are begun before the one which is wanted was taken.
     stats : LoaderStats
         Counts.
+    stop : callable, optional
+        Is called by `close`: batches that are being made may end early, since nobody takes them.
 
     Raises
     ------
@@ -105,11 +109,12 @@ class BatchThreads(Generic[Raw, Made]):
         memory: int,
         ahead: int,
         stats: LoaderStats,
+        stop: Callable[[], object] = lambda: None,
     ) -> None:
         self._numbers = numbers
         self._fetch, self._make = fetch, make
         self._makers, self._memory, self._ahead = makers, memory, ahead
-        self._stats = stats
+        self._stats, self._stop = stats, stop
         # One thread is woken for one job, and who takes only for its batch: of a remote store many threads wait.
         self._lock = threading.Lock()
         self._job_there = threading.Condition(self._lock)
@@ -164,25 +169,29 @@ class BatchThreads(Generic[Raw, Made]):
         return made
 
     def close(self) -> None:
-        """End the threads: what has begun is finished, and nothing else begins."""
+        """End the threads: nothing else begins, and what has begun is told to `stop` and waited for, a second at most."""
         if (
             os.getpid() != self._pid
         ):  # forked since: the threads are not here, and one of them may have the lock
             self._stopped = True
             return
+        self._stop()
         with self._lock:
+            if self._stopped:
+                return  # they were waited for
             self._stopped = True
             self._fetched.clear()
             self._results.clear()
             self._job_there.notify_all()
             self._batch_there.notify_all()
+        end = time.monotonic() + _PATIENCE
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join(_PATIENCE)
+                thread.join(max(0.0, end - time.monotonic()))
 
     @property
     def is_stopped(self) -> bool:
-        """Whether `close` was called; long work looks at it."""
+        """Whether `close` was called."""
         return self._stopped
 
     def __enter__(self) -> BatchThreads[Raw, Made]:

@@ -28,8 +28,13 @@ from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
 from tensorlake_spark.loader.sources.sample_marks import SampleMarks
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 
-_KEPT = 3, 8
-"""The part of the memory for what was read of a remote dataset: the streams of a block shuffle come back to it."""
+_KEPT = 5, 8
+"""The part of the memory for what was read of a remote dataset: the streams of a block shuffle come back to it. Blocks do
+not end where row groups do, so the row groups of a buffer have up to twice its bytes; all of them have to find room, or
+most are fetched again for each batch."""
+
+_RESERVED = 0.7
+"""That part, and what waits to be decoded."""
 
 
 class DatasetSamples:
@@ -178,7 +183,7 @@ class DatasetSamples:
 
     @property
     def reserved(self) -> float:
-        return 0.0 if self._ranges is None else 0.5
+        return 0.0 if self._ranges is None else _RESERVED
 
     def _rows_of(self, table: StoredSamples) -> ScatteredRows:
         """Return what reads a table's scattered rows: one for all columns of it."""

@@ -13,7 +13,7 @@ from tensorlake_spark.loader.loader import Loader
 from tensorlake_spark.loader.loader_options import LoaderOptions, checked_options
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 from tensorlake_spark.loader.weighing import drawing_weights
-from tensorlake_spark.query.views.view_samples import ViewSamples
+from tensorlake_spark.query.views.view_samples import ViewSamples, named
 
 if TYPE_CHECKING:
     from tensorlake_spark.query.view import View
@@ -47,7 +47,7 @@ def loader_of_view(
     if where is not None:
         view = _narrowed(view, where)
     if not len(view):
-        raise InvalidOptionError(f"the view of {view.text:.100} has no rows; a loader needs one")
+        raise InvalidOptionError(f"{named(view)} has no rows; a loader needs one")
     names = _checked(view, columns)
     drawn = drawing_weights(
         weights, balance, samples, replacement, lambda name: view[name], len(view)
@@ -73,7 +73,7 @@ def _narrowed(view: View, where: Any) -> View:
     found = view.query(f"SELECT * FROM dataset WHERE ({where}\n)")  # nosec B608 # the caller's
     if not len(found):
         raise InvalidOptionError(
-            f"no row of the view of {view.text:.100} fits where={where!r:.200}; a loader needs at least one"
+            f"no row of {named(view)} fits where={where!r:.200}; a loader needs at least one"
         )
     return found
 

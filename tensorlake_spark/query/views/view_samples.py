@@ -56,7 +56,7 @@ class ViewSamples:
         memory: int,
         cache: str | None = None,
     ) -> None:
-        self.what = f"the view of {view.text:.100}"
+        self.what = named(view)
         self.names = tuple(names)
         self.identity = _identity(view)
         self._stored = dict(stored)
@@ -168,6 +168,11 @@ class FetchedView:
         read = {} if self._read is None else self._read.values(draws)
         found = self._values | {name: read[column] for name, column in self._stored.items()}
         return {name: found[name] for name in self._names}
+
+
+def named(view: View) -> str:
+    """Return what messages call a view: the text of its query as one line, however it was written."""
+    return f"the view of {' '.join(view.text.split()):.100}"
 
 
 def _identity(view: View) -> bytes:

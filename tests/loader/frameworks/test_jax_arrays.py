@@ -63,6 +63,19 @@ def test_a_step_that_is_compiled_takes_them(dataset):
 
 
 @pytest.mark.jax
+def test_slices_of_a_sparse_tensor(tmp_path):
+    from jax.experimental.sparse import BCOO
+
+    x = np.zeros((10, 300), "f4")
+    x[[1, 2, 2, 9], [7, 0, 299, 150]] = 1, 2, 3, 4
+    ref = tl.open(str(tmp_path)).write("x", tl.SparseTensor.from_dense(x))
+    batches = [batch["x"] for batch in ref.loader(4).jax()]
+    assert all(isinstance(batch, BCOO) for batch in batches)
+    assert np.array_equal(np.concatenate([batch.todense() for batch in batches]), x)
+    assert np.array_equal(next(iter(ref.loader(10).jax()))["x"] @ np.ones(300, "f4"), x.sum(axis=1))
+
+
+@pytest.mark.jax
 def test_what_jax_has_no_dtype_for_stays(dataset):
     batches = dataset.loader(
         4, collate=lambda samples: {"t": np.array([1], "M8[s]"), "g": np.array([1], "g")}

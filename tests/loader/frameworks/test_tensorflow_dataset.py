@@ -66,6 +66,18 @@ def test_the_last_batch_may_be_smaller(dataset):
 
 
 @pytest.mark.tensorflow
+def test_slices_of_a_sparse_tensor(tmp_path):
+    import tensorflow as tf
+
+    x = np.zeros((10, 300), "f4")
+    x[[1, 2, 2, 9], [7, 0, 299, 150]] = 1, 2, 3, 4
+    ref = tl.open(str(tmp_path)).write("x", tl.SparseTensor.from_dense(x))
+    batches = [batch["x"] for batch in ref.loader(4).tensorflow()]
+    assert all(isinstance(batch, tf.sparse.SparseTensor) for batch in batches)
+    assert np.array_equal(np.concatenate([tf.sparse.to_dense(batch) for batch in batches]), x)
+
+
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("value", "said"),
     [

@@ -152,7 +152,7 @@ def test_a_loader_with_another_batch_goes_on():
     ("change", "said"),
     [
         ({"source": "ffff"}, "source='a1b2', and this loader 'ffff': this is another dataset"),
-        ({"version": 4}, "version=3, and this loader 4: open the dataset with version=3"),
+        ({"version": 4}, "version=3, and this loader 4: open it with version=3"),
         ({"selection": ""}, "selection='c3d4', and this loader ''"),
         ({"shuffle": "global"}, "shuffle='block', and this loader 'global': take shuffle='block'"),
     ],

@@ -1,6 +1,7 @@
 """One batch: transforms, collate functions, and samples that cannot be read."""
 
 import functools
+import threading
 
 import numpy as np
 import pytest
@@ -279,3 +280,28 @@ def test_a_file_that_vanished_after_it_was_read_is_named_too(tmp_path, digits):
     path.unlink()
     with pytest.raises(tl.MissingDataError, match=r"sample 0 of .* open a newer version"):
         list(ds.loader(3))
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_a_batch_ends_at_its_next_sample_when_the_loader_is_closed(
+    digits, loader_threads, by_column
+):
+    begun, started, go_on = [], threading.Event(), threading.Event()
+
+    def slow(given):
+        begun.append(given)
+        if len(begun) > 8:  # the second batch
+            started.set()
+            assert go_on.wait(10)
+        return given
+
+    transform = {"label": slow} if by_column else slow
+    with digits.loader(8, ["label"], transform=transform, workers=1) as loader:
+        batches = iter(loader)
+        next(batches)
+        assert started.wait(10)
+        ends = loader_threads()
+    go_on.set()
+    for thread in ends:
+        thread.join(10)
+    assert len(begun) == 9

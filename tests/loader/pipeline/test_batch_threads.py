@@ -179,6 +179,32 @@ def test_closing_from_another_thread_wakes_who_waits():
     closing.join()
 
 
+def test_threads_that_do_not_end_are_waited_for_a_second_together(monkeypatch):
+    started, go_on, waits = threading.Barrier(6), threading.Event(), []
+    join = threading.Thread.join
+
+    def noted(thread, timeout=None):
+        waits.append(timeout)
+        join(thread, timeout)
+
+    def fetch(number):
+        started.wait(10)
+        go_on.wait(10)
+        return Piece(number)
+
+    found = batches(5, fetch, threads=5)
+    started.wait(10)
+    monkeypatch.setattr(threading.Thread, "join", noted)
+    found.close()
+    found.close()  # as the end of a with block does
+    assert len(waits) == 5
+    assert sum(waits) <= 1
+    monkeypatch.undo()
+    go_on.set()
+    for thread in found._threads:
+        thread.join(10)
+
+
 def test_what_is_read_and_waits_is_bounded():
     waiting, most, lock = [0], [0], threading.Lock()
 

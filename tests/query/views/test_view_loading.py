@@ -142,6 +142,21 @@ def test_what_goes_wrong_is_named_as_row_and_as_sample(ds):
         list(view.loader(3, transform=lambda row: 1 / 0))
 
 
+@pytest.mark.parametrize("where", [None, "label >= 0"])
+def test_a_query_of_several_lines_is_named_in_one(ds, where):
+    view = ds.query("SELECT x, label\n  FROM dataset\n  ORDER BY label")
+    loader = view.loader(3, where=where, transform=lambda row: 1 / 0)
+    assert "\n" not in repr(loader)
+    with pytest.raises(tl.InvalidSampleError, match=r"the view of SELECT .* FROM dataset") as found:
+        list(loader)
+    assert "\n" not in str(found.value)
+    for options in ({"columns": ["x"]}, {"where": "label > 99"}):
+        none = ds.query("SELECT x, label\nFROM dataset\nWHERE label > 99")
+        with pytest.raises(tl.InvalidOptionError, match="FROM dataset WHERE label > 99") as found:
+            none.loader(3, **options)
+        assert "\n" not in str(found.value)
+
+
 def test_a_cache_is_for_what_is_stored(ds, tmp_path):
     view = ds.query("SELECT image, label FROM dataset")
     assert len(list(view.loader(30, cache=str(tmp_path / "cache")))) == 2
