@@ -203,7 +203,9 @@ class SelectText:
             if found is not None:
                 self.clauses[key] = found
         if self.node.args.get("windows"):
-            self.clauses["windows"] = [self.resolved(w) for w in self.node.args["windows"]]
+            self.clauses["windows"] = [
+                self.scope.with_class_numbers(self.resolved(w)) for w in self.node.args["windows"]
+            ]
         order = self.node.args.get("order")
         if order is not None:
             self.clauses["order"] = self.scope.with_class_numbers(self.resolved(order, True))
@@ -216,7 +218,10 @@ class SelectText:
         if self.node.args.get("arrange") is not None:
             found = self.node.args["arrange"].expressions
             self.arranged = [
-                self._positional(self.resolved(one, True), "ARRANGE BY") for one in found
+                self._positional(
+                    self.scope.with_class_numbers(self.resolved(one, True)), "ARRANGE BY"
+                )
+                for one in found
             ]
         sampled = self.node.args.get("sample_by")
         self.weight = None
