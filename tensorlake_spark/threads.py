@@ -80,8 +80,10 @@ class _Begun:
             if self._stopped:
                 raise CancelledError
             self._count += 1
+        _here.begun = self
 
     def __exit__(self, *error: object) -> None:
+        _here.begun = None
         with self._changed:
             self._count -= 1
             if not self._count:
@@ -92,6 +94,31 @@ class _Begun:
         with self._changed:
             self._stopped = True
             self._changed.wait_for(lambda: not self._count)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nobody waits for results any more."""
+        return self._stopped
+
+
+_here = threading.local()
+
+
+def go_on() -> None:
+    """Let long work of `in_order` end early if nobody takes its results any more; called now and then.
+
+    Raises
+    ------
+    CancelledError
+        If so.
+
+    Examples
+    --------
+    >>> go_on()
+    """
+    begun: _Begun | None = getattr(_here, "begun", None)
+    if begun is not None and begun.is_stopped:
+        raise CancelledError
 
 
 class Behind:

@@ -1,7 +1,8 @@
 """Pools of threads: one of each for a process."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import pytest
 
@@ -61,6 +62,30 @@ def test_work_whose_future_nobody_has_is_waited_for_or_does_not_begin(monkeypatc
         seen = len(done)
         ThreadPoolExecutor.submit(pool, int).result()  # all that the pool was given is over
         assert len(done) == seen
+
+
+def test_long_work_ends_early_once_nobody_takes_its_results():
+    begun, ended, other = threading.Event(), [], threading.Event()
+
+    def work(task):
+        if task == 0:
+            assert begun.wait(60)
+            raise ZeroDivisionError
+        begun.set()
+        try:
+            while not other.wait(0.001):
+                threads.go_on()
+        except CancelledError:
+            ended.append(task)
+            raise
+
+    guard = threading.Timer(60, other.set)
+    guard.start()
+    with pytest.raises(ZeroDivisionError):
+        list(threads.in_order(work, [0, 1]))
+    guard.cancel()
+    assert ended == [1]
+    threads.go_on()  # outside of such work it does nothing
 
 
 def test_work_behind_is_done_in_order_and_bounded():
