@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TypeVar
 
@@ -72,19 +72,77 @@ def in_order(work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[
     """
     rest = iter(tasks)
     waiting: deque[Future[Result]] = deque()
+    begun = _Begun()
+
+    def one(task: Task) -> Result:
+        with begun:
+            return work(task)
+
     try:
         for task in islice(rest, 2 * THREADS):
-            waiting.append(threads().submit(work, task))
+            waiting.append(threads().submit(one, task))
         while waiting:
             yield waiting.popleft().result()
             for task in islice(rest, 1):
-                waiting.append(threads().submit(work, task))
+                waiting.append(threads().submit(one, task))
     finally:
         for future in waiting:
             future.cancel()
-        for future in waiting:
-            if not future.cancelled():
-                future.exception()
+        begun.stop()
+
+
+class _Begun:
+    """Counts work that has begun. Ctrl-C may come before the future of a task is kept, so futures alone miss some."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+        self._stopped = False
+
+    def __enter__(self) -> None:
+        with self._changed:
+            if self._stopped:
+                raise CancelledError
+            self._count += 1
+        _here.begun = self
+
+    def __exit__(self, *error: object) -> None:
+        _here.begun = None
+        with self._changed:
+            self._count -= 1
+            if not self._count:
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let nothing else begin, and wait for what has begun."""
+        with self._changed:
+            self._stopped = True
+            self._changed.wait_for(lambda: not self._count)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nobody waits for results any more."""
+        return self._stopped
+
+
+_here = threading.local()
+
+
+def go_on() -> None:
+    """Let long work of `in_order` end early if nobody takes its results any more; called now and then.
+
+    Raises
+    ------
+    CancelledError
+        If so.
+
+    Examples
+    --------
+    >>> go_on()
+    """
+    begun: _Begun | None = getattr(_here, "begun", None)
+    if begun is not None and begun.is_stopped:
+        raise CancelledError
 
 
 class Behind:

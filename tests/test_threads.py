@@ -2,6 +2,7 @@
 
 import os
 import threading
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import pytest
 
@@ -42,6 +43,49 @@ def test_results_come_in_order_and_few_tasks_are_ahead():
 def test_an_error_of_a_task_stops_those_behind_it():
     with pytest.raises(ZeroDivisionError):
         list(threads.in_order(lambda task: 1 // task, [1, 0, 1]))
+
+
+class Interrupted(ThreadPoolExecutor):
+    """A pool that is interrupted just after it took a task, before its caller has the future."""
+
+    def submit(self, *task):
+        super().submit(*task)
+        raise KeyboardInterrupt
+
+
+def test_work_whose_future_nobody_has_is_waited_for_or_does_not_begin(monkeypatch):
+    pool, done = Interrupted(1), []
+    monkeypatch.setattr(threads, "threads", lambda: pool)
+    for _ in range(200):
+        with pytest.raises(KeyboardInterrupt):
+            next(threads.in_order(done.append, [1]))
+        seen = len(done)
+        ThreadPoolExecutor.submit(pool, int).result()  # all that the pool was given is over
+        assert len(done) == seen
+
+
+def test_long_work_ends_early_once_nobody_takes_its_results():
+    begun, ended, other = threading.Event(), [], threading.Event()
+
+    def work(task):
+        if task == 0:
+            assert begun.wait(60)
+            raise ZeroDivisionError
+        begun.set()
+        try:
+            while not other.wait(0.001):
+                threads.go_on()
+        except CancelledError:
+            ended.append(task)
+            raise
+
+    guard = threading.Timer(60, other.set)
+    guard.start()
+    with pytest.raises(ZeroDivisionError):
+        list(threads.in_order(work, [0, 1]))
+    guard.cancel()
+    assert ended == [1]
+    threads.go_on()  # outside of such work it does nothing
 
 
 def test_work_behind_is_done_in_order_and_bounded():

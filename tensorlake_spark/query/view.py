@@ -17,7 +17,7 @@ from tensorlake_spark.query.engine.evaluation import batch_rows
 from tensorlake_spark.query.engine.read_report import ReadReport, report_of
 from tensorlake_spark.query.planning.plan import Plan
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
-from tensorlake_spark.query.sources.source_columns import Lazy, Output, Stored
+from tensorlake_spark.query.sources.source_columns import Lazy, Output, Stored, is_collected
 from tensorlake_spark.query.sources.table_source import TableSource
 from tensorlake_spark.query.views.view_rows import ViewRows
 from tensorlake_spark.query.views.view_tables import arrow_of, frame_of, html_of
@@ -216,7 +216,11 @@ class View:
             from tensorlake_spark.datasets.types.plain import type_of_arrow
 
             return type_of_arrow(self._table.column(output.ref[1]).type, True)
-        return guess(name, list(self._values(self._table.slice(0, 64), [name])[name]))
+        values = list(self._values(self._table.slice(0, 64), [name])[name])
+        if is_collected(output) and any(isinstance(one, list) for one in values):
+            # A group is an array where its tensors are of one shape: beside lists it is a list, too.
+            values = [[*one] if isinstance(one, np.ndarray) else one for one in values]
+        return guess(name, values)
 
     # ------------------------------------------------------------------ other forms
 

@@ -58,6 +58,22 @@ def test_slices_and_numbers_are_as_numpy_has_them(ds):
             assert np.array_equal(row["far"], np.array(x, "f4") / 0, equal_nan=True)
 
 
+def test_remainders_by_zero_are_as_numpy_has_them(ds):
+    sql = (
+        "SELECT label % 0 AS a, mod(label, sid - sid) AS b, label DIV 0 AS c, w % 0 AS d, label % :n AS e, "
+        "array_sum(x) % 0 AS f, (label - 3) % 2 AS g FROM dataset"
+    )
+    found = ds.query(sql, parameters={"n": 0}).to_pandas()
+    for name in "abce":
+        assert found[name].dtype.kind == "i"
+        assert (found[name] == 0).all()
+    assert np.isnan(found["d"]).all()
+    assert np.isnan(found["f"]).all()
+    assert found["g"].tolist() == [int(np.fmod(n - 3, 2)) for n in range(16)]  # SQL's sign
+    kept = ds.query("SELECT label FROM dataset WHERE label % (label - 1) = 0 OR label IN (3)")
+    assert kept["label"].tolist() == [0, 1, 2, 3]
+
+
 def test_wrong_ranks_and_functions_name_the_sample(ds):
     with pytest.raises(tl.InvalidQueryError, match=r"sample with sid 0"):
         len(ds.query("SELECT label FROM dataset WHERE x[0, 0] > 1"))

@@ -120,3 +120,32 @@ def test_a_dataset_has_a_sample_for_each_row(labelled, tmp_path):
 def test_a_wrong_column_is_named(labelled):
     with pytest.raises(tl.UnknownLabelError, match="labl"):
         labelled.loader(3, ["labl"])
+
+
+@pytest.fixture
+def ragged(tmp_path):
+    """Groups of tensors: of different shapes, one alone, of one shape."""
+    columns = {"x": tl.types.Tensor("int32", (None,)), "label": "int32"}
+    ds = tl.dataset(str(tmp_path / "ragged"), columns)
+    ds.extend({"x": [[1, 2], [5], [7, 8, 9], [1], [2]], "label": [0, 1, 0, 2, 2]})
+    return ds
+
+
+def test_groups_of_different_shapes_are_stored_and_split_again(ragged, tmp_path):
+    groups = ragged.query("SELECT label, x FROM dataset GROUP BY label ORDER BY label")
+    kind = tl.types.Sequence(tl.types.Tensor("int32", (None,)))
+    assert groups.types["x"] == kind
+    assert groups.to_arrow()["x"].type == kind.storage()
+    stored = groups.materialize(str(tmp_path / "new"))
+    assert stored.check(sources=True).ok
+    for view in (groups, stored):
+        back = view.query("SELECT label, x FROM dataset UNGROUP BY x")
+        assert [one.tolist() for one in back["x"]] == [[1, 2], [7, 8, 9], [5], [1], [2]]
+        assert back["label"].tolist() == [0, 0, 1, 2, 2]
+
+
+def test_functions_refuse_groups_of_different_shapes_by_name(ragged):
+    groups = ragged.query("SELECT label, x FROM dataset GROUP BY label ORDER BY label")
+    assert groups.query("SELECT x[0][0] AS first FROM dataset")["first"].tolist() == [1, 5, 1]
+    with pytest.raises(tl.InvalidQueryError, match="are not numbers"):
+        list(groups.query("SELECT array_mean(x) AS mean FROM dataset"))

@@ -6,6 +6,8 @@ BAD_QUERIES = [
     ("SELECT label FROM datset", "did you mean 'dataset'.*line 1, column 19"),
     ("SELECT label FROM dataset AS a JOIN dataset AS b ON a.sid = b.sid", "write a.label, b.label"),
     ("SELECT a.label FROM dataset AS a, dataset AS b, dataset AS c, dataset AS d, dataset AS e", "at most 1,000,000 are made"),
+    ("SELECT x[0:2].size FROM dataset", "x\\[0:2\\] has no field 'size'.*line 1, column 8"),
+    ("SELECT (array_mean(x)).size FROM dataset", "has no field 'size'"),
     ("WITH RECURSIVE r AS (SELECT 1 AS n) SELECT n FROM r", "RECURSIVE is not taken"),
     ("SELECT label FROM dataset WHERE label > :q", "the parameter :q has no value"),
     ("SELECT label FROM dataset ORDER BY 'label'", "orders nothing"),

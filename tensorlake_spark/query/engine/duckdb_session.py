@@ -34,10 +34,12 @@ def _database(duckdb: Any, files: tuple[str, ...]) -> Any:
         found = _databases.pop(key, None)
         if found is None:
             found = duckdb.connect(":memory:")
-            with suppress(
-                duckdb.Error
-            ):  # DuckDB looks whether a file has changed before it takes what it knows
-                found.execute("SET GLOBAL parquet_metadata_cache=true")
+            for setting in (  # which not every version of DuckDB has
+                "parquet_metadata_cache=true",  # it looks whether a file has changed before it takes what it knows
+                "error_on_division_by_zero=false",
+            ):
+                with suppress(duckdb.Error):
+                    found.execute(f"SET GLOBAL {setting}")
             listed = "[" + ", ".join("'" + f.replace("'", "''") + "'" for f in files) + "]"
             for setting in (
                 f"allowed_paths={listed}",

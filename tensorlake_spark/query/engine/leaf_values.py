@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -219,9 +220,20 @@ def for_functions(values: Values) -> Values:
     if not isinstance(values, list):
         return values
     return [
-        np.asarray(v) if isinstance(v, (list, tuple)) and not hasattr(v, "_fields") else v
+        _as_array(v) if isinstance(v, (list, tuple)) and not hasattr(v, "_fields") else v
         for v in values
     ]
+
+
+def _as_array(items: Sequence[Any]) -> Array:
+    """Return a list as an array, of objects where its items have different shapes."""
+    try:
+        return np.asarray(items)
+    except ValueError:
+        out = np.empty(len(items), object)
+        for place, item in enumerate(items):
+            out[place] = item
+        return out
 
 
 def grouped(values: Any, ends: Array) -> list[Any]:

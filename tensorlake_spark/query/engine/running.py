@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tensorlake_spark.query.engine.duckdb_session import DuckSession
 from tensorlake_spark.query.engine.evaluation import Evaluation
 from tensorlake_spark.query.engine.neighbours import best_of_all, best_rows
 from tensorlake_spark.query.engine.row_orders import arranged, expanded, sampled, split
+from tensorlake_spark.query.functions.tree_names import REMAINDERS, remainder_by_zero
 from tensorlake_spark.query.planning.plan import Expand, Plan, Relation, Step
 from tensorlake_spark.query.planning.queries import output_nodes
 
@@ -142,8 +144,23 @@ def narrowed(table: pa.Table) -> pa.Table:
 
 
 def duckdb_sql(tree: Any) -> str:
-    """Return a tree as SQL for DuckDB."""
+    """Return a tree as SQL for DuckDB, in which a remainder by zero is NumPy's.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> duckdb_sql(parse("SELECT a % 3, a % b FROM t"))
+    'SELECT a % 3, COALESCE(a % b, (a) * 0) FROM t'
+    """
+    if tree.find(*REMAINDERS) is not None:
+        tree = tree.transform(partial(remainder_by_zero, made=_zero_where_null))
     return str(tree.sql(dialect="duckdb"))
+
+
+def _zero_where_null(node: Any) -> Any:
+    """Return a remainder that is 0 by zero, where DuckDB has null for whole numbers; for others it has NaN."""
+    nothing = exp.Mul(this=exp.paren(node.this), expression=exp.Literal.number(0))
+    return exp.Coalesce(this=node, expressions=[nothing])
 
 
 def plain(value: Any) -> Any:

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tensorlake_spark.threads import go_on
+
 Array = np.ndarray[Any, Any]
 
 
@@ -178,6 +180,7 @@ def by_rows(
 
 
 def _called(one: Callable[..., Any], row: Sequence[Any], i: int | None) -> Any:
+    go_on()
     for value in row:  # `in` would compare arrays
         if value is None:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,26 @@ def name_of(column: Any) -> str:
     'd.images'
     """
     return ".".join(part.name for part in column.parts)
+
+
+REMAINDERS = (exp.Mod, exp.IntDiv)
+"""What is left of a division of whole numbers, and how often it goes."""
+
+
+def remainder_by_zero(node: Any, made: Callable[[Any], Any]) -> Any:
+    """Return what `made` makes of a remainder that may be by zero, any other node as it is.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> some = parse("SELECT a % 3, a % 0, a % b, a + b FROM t").selects
+    >>> [remainder_by_zero(one, lambda found: "by zero") == "by zero" for one in some]
+    [False, True, True, False]
+    """
+    if not isinstance(node, REMAINDERS):
+        return node
+    by = node.expression
+    return node if isinstance(by, exp.Literal) and by.name.strip("0.") else made(node)
 
 
 def sources_of(node: Any) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from tensorlake_spark.errors import did_you_mean
-from tensorlake_spark.query.functions.expressions import function_name
+from tensorlake_spark.query.functions.expressions import function_name, text_of
 from tensorlake_spark.query.functions.operators import ELEMENTS
 from tensorlake_spark.query.functions.registry import AGGREGATES, FUNCTIONS, SCALARS, find
 from tensorlake_spark.query.language.clauses import Arrange, Expand, SampleBy, Ungroup
@@ -238,6 +238,11 @@ def _check_node(sql: str, node: Any, kind: type[Any]) -> None:
         raise mistake(
             sql, node, f"ORDER BY {node.this.sql():.60} is a constant, which orders nothing",
             "name a column, without single quotes, or the number of one",
+        )  # fmt: skip
+    elif kind is exp.Dot and not isinstance(node.this, (exp.Column, exp.Dot)):
+        raise mistake(
+            sql, node, f"{text_of(node.this):.60} has no field {node.name!r:.60}; only columns have",
+            "name the field first, and compute with that",
         )  # fmt: skip
     elif kind is exp.Alias and isinstance(node.parent, exp.Anonymous):
         raise mistake(sql, node, "an argument of a function has no name", "leave AS out")

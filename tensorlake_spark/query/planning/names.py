@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from sqlglot import exp
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.errors import did_you_mean
+from tensorlake_spark.query.language.class_names import with_class_numbers
 from tensorlake_spark.query.language.mistakes import mistake
 from tensorlake_spark.query.sources.source_columns import (
     Lazy,
@@ -247,37 +249,12 @@ class Scope:
         InvalidQueryError
             If there is no such class, or classes are compared by order.
         """
-        for one in list(node.find_all(exp.Predicate)):
-            if isinstance(one, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
-                sides = ("this", "expression")
-                for here, there in (sides, sides[::-1]):
-                    kind = self.type_of(one.args[here])
-                    if isinstance(kind, ClassLabel):
-                        order = not isinstance(one, (exp.EQ, exp.NEQ))
-                        one.set(there, self._number(one.args[there], kind, order))
-            elif isinstance(one, exp.In):
-                kind = self.type_of(one.this)
-                if isinstance(kind, ClassLabel):
-                    one.set("expressions", [self._number(e, kind, False) for e in one.expressions])
-        return node
 
-    def _number(self, node: Any, kind: ClassLabel, order: bool) -> Any:
-        if not isinstance(node, exp.Literal) or not node.is_string:
-            return node
-        if order:
-            raise mistake(
-                self.sql,
-                node,
-                "classes have no order",
-                "compare names by = <> IN, or compare numbers",
-            )
-        if node.this not in kind.names:
-            near = did_you_mean(node.this, kind.names).removeprefix("; ")
-            some = ", ".join(kind.names[:20])
-            raise mistake(
-                self.sql, node, f"there is no class {node.this!r:.80}", near or f"there are {some}"
-            )
-        return placed(exp.Literal.number(kind.names.index(node.this)), node)
+        def classes_of(one: Any) -> Sequence[str] | None:
+            kind = self.type_of(one)
+            return kind.names if isinstance(kind, ClassLabel) else None
+
+        return with_class_numbers(self.sql, node, classes_of)
 
 
 def stored_node(ref: Ref) -> Any:

@@ -56,6 +56,7 @@ class SelectText:
         self.parameters = planner.parameters
         self.items: list[tuple[str, Any]] = []
         self.clauses: dict[str, Any] = {}
+        self._planned: dict[Any, Any] = {}
 
     def resolved(self, node: Any, aliases: bool = False) -> Any:
         """Return a part of the text with its names resolved, and sub-queries planned."""
@@ -94,6 +95,13 @@ class SelectText:
         return made
 
     def _subquery(self, node: Any) -> Any:
+        """Return a sub-query planned. One that is written twice has the same text: so DuckDB knows keys of GROUP BY again."""
+        key = len(self.scope.tables), isinstance(node.parent, exp.Exists), node
+        if key not in self._planned:
+            self._planned[key] = self._planned_query(node)
+        return self._planned[key].copy()
+
+    def _planned_query(self, node: Any) -> Any:
         relation = self.planner.planned(node, self.scope, self.ctes)
         stored = [output.ref for output in relation.outputs.values() if isinstance(output, Stored)]
         if len(stored) < len(relation.outputs) and not isinstance(node.parent, exp.Exists):
@@ -195,7 +203,9 @@ class SelectText:
             if found is not None:
                 self.clauses[key] = found
         if self.node.args.get("windows"):
-            self.clauses["windows"] = [self.resolved(w) for w in self.node.args["windows"]]
+            self.clauses["windows"] = [
+                self.scope.with_class_numbers(self.resolved(w)) for w in self.node.args["windows"]
+            ]
         order = self.node.args.get("order")
         if order is not None:
             self.clauses["order"] = self.scope.with_class_numbers(self.resolved(order, True))
@@ -208,7 +218,10 @@ class SelectText:
         if self.node.args.get("arrange") is not None:
             found = self.node.args["arrange"].expressions
             self.arranged = [
-                self._positional(self.resolved(one, True), "ARRANGE BY") for one in found
+                self._positional(
+                    self.scope.with_class_numbers(self.resolved(one, True)), "ARRANGE BY"
+                )
+                for one in found
             ]
         sampled = self.node.args.get("sample_by")
         self.weight = None

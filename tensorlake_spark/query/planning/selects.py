@@ -31,6 +31,7 @@ from tensorlake_spark.query.sources.source_columns import (
     Ref,
     ScalarLeaf,
     Stored,
+    is_collected,
 )
 
 _CONSTANTS = (exp.Literal, exp.Boolean, exp.Null, exp.Placeholder)
@@ -206,7 +207,7 @@ class SelectPlanner(SelectSteps):
         step.lengths = list(lengths.values())
         outputs: dict[str, Output] = {}
         for name, output in relation.outputs.items():
-            if name in lengths or _is_collected(output):
+            if name in lengths or is_collected(output):
                 lazy = output if isinstance(output, Lazy) else _stored_lazy(output)
                 outputs[name] = Lazy.of(exp.column("x0"), {"x0": ItemLeaf(lazy, ("", "item"))})
             else:
@@ -231,9 +232,3 @@ def _put_in_order(columns: list[Any]) -> None:
 
 def _stored_lazy(output: Stored) -> Lazy:
     return Lazy.of(exp.column("x0"), {"x0": ScalarLeaf(output.ref, output.type)})
-
-
-def _is_collected(output: Output) -> bool:
-    return isinstance(output, Lazy) and any(
-        isinstance(leaf, CollectedLeaf) for leaf in output.leaves.values()
-    )

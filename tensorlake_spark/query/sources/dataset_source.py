@@ -61,7 +61,7 @@ class DatasetSource:
         self.stored: StoredSamples | None = data.stored if data.version is not None else None
         schema = data.schema.to_arrow() if self.stored is None else self.stored.schema
         for column, kind in data.schema.items():
-            self._add(column, kind, _type_at(schema, tuple(column.split("/"))))
+            self._add(column, kind, stored_type(schema, column))
 
     @property
     def uri(self) -> str:
@@ -92,8 +92,7 @@ class DatasetSource:
         self.columns[folded(column)] = Named(column, Lazy.of(exp.column("x0"), {"x0": leaf}))
         if kind.apart:
             return
-        fields = list(arrow) if pa.types.is_struct(arrow) else []
-        small = [f for f in fields if not pa.types.is_nested(f.type) and not _is_bytes(f.type)]
+        small = small_fields(arrow)
         for field in small:
             name = f"{column}.{field.name}"
             self._paths[name] = (*parts, field.name), field.type
@@ -218,6 +217,18 @@ class DatasetSource:
         return DatasetSource(name, opened)
 
 
+def small_fields(kind: pa.DataType) -> list[pa.Field]:
+    """Return the fields of a stored column that a query can name, such as the height of an image.
+
+    Examples
+    --------
+    >>> small_fields(pa.struct([("data", pa.binary()), ("height", pa.int32())]))
+    [pyarrow.Field<height: int32>]
+    """
+    fields = list(kind) if pa.types.is_struct(kind) else []
+    return [f for f in fields if not pa.types.is_nested(f.type) and not _is_bytes(f.type)]
+
+
 def pinned(data: Dataset) -> Dataset:
     """Return a dataset that stays at the version that one shows now."""
     same = copy.copy(data)  # what is known of its files is shared
@@ -264,9 +275,11 @@ def _column_at(table: pa.Table, path: Parts) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, kind)
 
 
-def _type_at(schema: pa.Schema, parts: Parts) -> pa.DataType:
-    kind = schema.field(parts[0]).type
-    for part in parts[1:]:
+def stored_type(schema: pa.Schema, column: str) -> pa.DataType:
+    """Return the type of a column of a dataset in its table; groups are structs there."""
+    first, *rest = column.split("/")
+    kind = schema.field(first).type
+    for part in rest:
         kind = kind.field(part).type
     return kind
 

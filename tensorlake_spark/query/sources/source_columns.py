@@ -171,6 +171,13 @@ def _moved(leaf: Leaf, places: Mapping[Ref, Ref]) -> Leaf:
     return BranchLeaf(tuple(b.moved(places) for b in leaf.branches), places[leaf.chosen])
 
 
+def is_collected(output: Output) -> bool:
+    """Whether a column has the values of a group."""
+    return isinstance(output, Lazy) and any(
+        isinstance(leaf, CollectedLeaf) for leaf in output.leaves.values()
+    )
+
+
 @dataclass(frozen=True)
 class Named:
     """What a table has under a name.

@@ -120,6 +120,7 @@ def flat_samples(
     names: Sequence[str],
     where: str | None = None,
     on_error: str = "raise",
+    fields: Sequence[str] = (),
 ) -> DataFrame:
     """Return columns of a version of a dataset with ``sid`` first; those of groups have ``/`` in their names.
 
@@ -133,6 +134,8 @@ def flat_samples(
         The columns.
     where : str, optional
         Which samples, as for `samples`.
+    fields : sequence of str
+        Fields of stored columns that are wanted beside them, such as ``image/height``.
     """
     storage, schema = snapshot.storage, SampleSchema.from_arrow(snapshot.schema)
     frame = delta_frame(session, storage, snapshot.version)
@@ -151,7 +154,8 @@ def flat_samples(
             stored = decoding_udf(decoding, type_)(stored, f.col(SID))
         made[name] = stored
     # Spark runs functions on groups one by one; a group's struct is put together after them.
-    return frame.select(SID, *(made[name].alias(name) for name in names))
+    made |= {name: _stored(name) for name in fields}
+    return frame.select(SID, *(column.alias(name) for name, column in made.items()))
 
 
 def chosen_columns(schema: SampleSchema, columns: Sequence[str] | None, uri: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,8 @@ class Kind:
         Whether it has a value of each row of a group.
     listed : bool
         Whether it is a list of numbers for Spark, not the struct TENSOR.
+    classes : tuple of str, or None
+        Of a column of classes: their names.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Kind:
     form: str | None = None
     collected: bool = False
     listed: bool = False
+    classes: tuple[str, ...] | None = field(default=None, repr=False)
 
 
 Resolve = Callable[[Any], Kind]
@@ -148,7 +151,7 @@ def _called(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:
     if node.name.casefold() == "mean" and all(kind.name == SCALAR for kind in kinds):
         return _PLAIN
     result = function.result if isinstance(function.result, str) else ARRAY
-    if function.name.startswith("array_") and len(given) > 1:
+    if (function.name.startswith("array_") or function.name in ("any", "all")) and len(given) > 1:
         result = ARRAY
     if function.name == "shape" and len(given) > 1:
         result = "int"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -16,6 +16,7 @@ from pyspark.sql import types as t
 
 from tensorlake_spark.datasets.dataset import Dataset
 from tensorlake_spark.datasets.types.annotations import BoundingBox, Keypoints
+from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.media.images import Image, Picture
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.datasets.types.tensors import Embedding, PointCloud, Tensor
@@ -25,6 +26,7 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFoundError
 from tensorlake_spark.lake.lake import TensorLake
 from tensorlake_spark.lake.lake import open as open_lake
+from tensorlake_spark.query.sources.dataset_source import small_fields, stored_type
 from tensorlake_spark.query.sources.duckdb_tables import as_arrow
 from tensorlake_spark.query.sources.source_columns import Stored
 from tensorlake_spark.query.sources.source_opening import catalog_of
@@ -163,10 +165,13 @@ def _catalog(session: SparkSession, lake: TensorLake, name: str) -> SparkSource:
 def _view(session: SparkSession, view: View, name: str) -> SparkSource:
     """Return a view: what it found goes to Spark, and executors compute the other columns if they are asked for."""
     table, outputs = view._table, view._plan.result.outputs
-    stored = {one: out.ref[1] for one, out in outputs.items() if isinstance(out, Stored)}
+    stored = {one: out for one, out in outputs.items() if isinstance(out, Stored)}
     computed = computed_columns(view)
     needed = dict.fromkeys(
-        [*stored.values(), *(ref for one in computed.values() for ref in one.schema.names)]
+        [
+            *(out.ref[1] for out in stored.values()),
+            *(ref for one in computed.values() for ref in one.schema.names),
+        ]
     )
     places = {one: f"c{number}" for number, one in enumerate(needed)}
     rows = table.select([*needed]).rename_columns([*places.values()])
@@ -177,8 +182,8 @@ def _view(session: SparkSession, view: View, name: str) -> SparkSource:
     kinds, columns = {}, []
     for one in view.names:
         if one in stored:
-            place = places[stored[one]]
-            kinds[one] = plain[place]
+            place = places[stored[one].ref[1]]
+            kinds[one] = replace(plain[place], classes=_plain(stored[one].type).classes)
             columns.append(f.col(place).alias(one))
             continue
         column = computed[one]
@@ -214,13 +219,24 @@ def _dataset(session: SparkSession, snapshot: Snapshot) -> SparkSource:
     kinds = {
         name: Kind(ARRAY, _ndim(kind), getattr(kind, "form", None))
         if is_tensor(kind)
-        else Kind(SCALAR)
+        else _plain(kind)
         for name, kind in schema.items()
     }
-    frame = flat_samples(session, snapshot, list(schema))
-    return SparkSource(
-        frame, {SID: Kind(SCALAR), **kinds}, frozenset([SID]), lambda: _rows_of(snapshot)
-    )
+    fields = [
+        f"{name}/{field.name}"
+        for name, kind in schema.items()
+        if not kind.apart
+        for field in small_fields(stored_type(snapshot.schema, name))
+    ]
+    frame = flat_samples(session, snapshot, list(schema), fields=fields)
+    hidden = frozenset([SID, *fields])
+    kinds = {**dict.fromkeys([SID, *fields], Kind(SCALAR)), **kinds}
+    return SparkSource(frame, kinds, hidden, lambda: _rows_of(snapshot))
+
+
+def _plain(kind: Any) -> Kind:
+    """Return what a column is that Spark has as it is stored."""
+    return Kind(SCALAR, classes=kind.names if isinstance(kind, ClassLabel) else None)
 
 
 def _rows_of(snapshot: Snapshot) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,6 +15,8 @@ from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import name_of
+from tensorlake_spark.query.functions.tree_names import remainder_by_zero
+from tensorlake_spark.query.language.class_names import with_class_numbers
 from tensorlake_spark.query.language.mistakes import mistake
 from tensorlake_spark.spark.queries.group_values import (
     collect,
@@ -38,6 +40,7 @@ from tensorlake_spark.spark.queries.tables_in_reach import (
     Tables,
     check_product,
     column_in,
+    of_both,
 )
 
 
@@ -83,6 +86,7 @@ class SparkPrinter:
         if isinstance(node, exp.SetOperation):
             found = self._query(node.this, outer)
             other = self._query(node.expression, outer)
+            found = of_both(found, other)
             if not isinstance(node, exp.Union) or node.args.get("distinct"):
                 self._compare(node.this, found)
                 self._compare(node.expression, other)
@@ -111,6 +115,7 @@ class SparkPrinter:
         self._name_items(node, scopes, joins)
         aliases = {item.alias.casefold(): item.this for item in node.expressions}
         self._put_in_aliases(node, scopes, aliases)
+        self._number_classes(node, scopes, aliases)
         if is_grouped(node):
             collect(node, self._resolver(scopes), self.parameters, partial(self._same, scopes))
         out = {
@@ -200,6 +205,8 @@ class SparkPrinter:
             if isinstance(item, exp.Column):
                 found = self._found(item, scopes)
                 name = name_of(item).rpartition(".")[2] if found is None else found[1]
+                if found is not None and name in found[0].hidden:  # a field, such as image.height
+                    name = name.rpartition("/")[2]
             items.append(exp.alias_(item.copy(), name, quoted=True))
         node.set("expressions", items)
 
@@ -233,6 +240,23 @@ class SparkPrinter:
         for key in ("where", "group", "having", "qualify"):
             if node.args.get(key) is not None:
                 node.set(key, node.args[key].transform(put))
+
+    def _number_classes(self, node: Any, scopes: list[Tables], aliases: dict[str, Any]) -> None:
+        """Let a SELECT compare columns of classes with numbers, where it compares them with names."""
+
+        def classes_of(one: Any) -> Sequence[str] | None:
+            one = one.unnest()
+            if not isinstance(one, exp.Column):
+                return None
+            found = self._found(one, scopes)
+            if found is not None:
+                return found[0].columns[found[1]].classes
+            meant = aliases.get(one.name.casefold())
+            return None if meant is None else classes_of(meant)
+
+        for one in node.iter_expressions():
+            if not isinstance(one, (exp.From, exp.With)):
+                with_class_numbers(self.sql, one, classes_of)
 
     def _found(self, column: Any, scopes: list[Tables]) -> tuple[Table, str] | None:
         """Return the table of a column, and its name there; groups may be written with dots."""
@@ -293,7 +317,9 @@ class SparkPrinter:
                 node.set(key, [self._rewritten(one, resolve, scopes) for one in value])
         if isinstance(node, exp.In) and node.args.get("query") is not None:
             return with_nulls(node)
-        return _like_numpy(node) if isinstance(node, exp.Div) else node
+        if isinstance(node, exp.Div):
+            return _like_numpy(node)
+        return remainder_by_zero(node, _zero_where_zero)
 
     def _list(self, inner: Any, resolve: Any, scopes: list[Tables]) -> Any:
         """Return what collects the values of a group: tensors in the order of their samples, as all lists of the group."""
@@ -390,7 +416,7 @@ class SparkPrinter:
 
 def _after(kind: Kind) -> Kind:
     """Return what a column of an inner query is outside: what was computed is there."""
-    return kind if kind.name == ARRAY else Kind(SCALAR)
+    return kind if kind.name == ARRAY else Kind(SCALAR, classes=kind.classes)
 
 
 def _like_numpy(node: Any) -> Any:
@@ -403,6 +429,15 @@ def _like_numpy(node: Any) -> Any:
         this=exp.EQ(this=below, expression=exp.Literal.number(0)),
         true=exp.Mul(this=above, expression=infinite),
         false=exp.Div(this=exp.Paren(this=above.copy()), expression=below.copy()),
+    )
+
+
+def _zero_where_zero(node: Any) -> Any:
+    """Return a remainder that is 0 by zero, where Spark would raise an error."""
+    return exp.If(
+        this=exp.EQ(this=exp.paren(node.expression), expression=exp.Literal.number(0)),
+        true=exp.Mul(this=exp.paren(node.this), expression=exp.Literal.number(0)),
+        false=node,
     )
 
 

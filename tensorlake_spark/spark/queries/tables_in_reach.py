@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
@@ -92,6 +92,15 @@ class Tables(dict[str, Table]):
                 return [(alias, self[alias], name)]
         found = [(alias, table, table.find("/".join(parts))) for alias, table in self.items()]
         return [(alias, table, name) for alias, table, name in found if name is not None]
+
+
+def of_both(left: Table, right: Table) -> Table:
+    """Return the columns of two queries together: those of the left, of classes only where both have the same."""
+    columns = dict(left.columns)
+    for (name, first), second in zip(left.columns.items(), right.columns.values(), strict=False):
+        if first.classes != second.classes:
+            columns[name] = replace(first, classes=None)
+    return Table(columns, left.hidden, left.count)
 
 
 def column_in(sql: str, column: Any, scopes: Sequence[Tables]) -> tuple[str, Table, str] | None:

@@ -1,13 +1,19 @@
 """Plans are run."""
 
+import os
+import signal
+import subprocess
+import sys
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.query.engine.running import PlanRun, narrowed
 from tensorlake_spark.query.planning.queries import plan_query
+from tensorlake_spark.threads import THREADS
 
 
 def test_sids_are_read_only_where_somebody_needs_them(shapes):
@@ -41,3 +47,63 @@ def test_sums_are_64_bits_wide_where_they_fit():
 def test_what_duckdb_refuses_is_an_error_of_the_query(shapes):
     with pytest.raises(tl.InvalidQueryError, match=r"GROUP BY"):
         len(shapes.ds.query("SELECT note, count(*) AS n FROM dataset GROUP BY labels"))
+
+
+INTERRUPTED = """
+import signal, sys, threading
+import tensorlake_spark as tl
+
+calls, go = [], threading.Event()
+
+def slow(pixels):
+    calls.append(len(pixels))
+    sys.stdout.write("begun\\n")
+    sys.stdout.flush()
+    assert go.wait(120)
+    return [1.0] * len(pixels)
+
+def stop(*signal_and_frame):
+    go.set()
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, stop)
+tl.register_function("slow", slow, returns="float64")
+ds = tl.dataset(sys.argv[1])
+try:
+    ds.query("SELECT label FROM dataset WHERE slow(image) > 0").to_arrow()
+except KeyboardInterrupt:
+    made = len(calls)
+    named = [one.name for one in threading.enumerate() if one.name == "tensorlake-query"]
+    answer = ds.query("SELECT count(*) AS n FROM dataset WHERE array_max(image) = 0")["n"].tolist()
+    print(made, len(calls), named, answer, flush=True)
+    raise
+"""
+
+
+def test_an_interrupt_ends_the_batches_of_a_query(tmp_path):
+    """Each image is a batch. Those that have begun are finished, and nothing is begun afterwards."""
+    count = 2 * THREADS + 12
+    ds = tl.dataset(str(tmp_path / "ds"), {"image": tl.types.Image("png"), "label": "int32"})
+    ds.append({"image": np.zeros((1700, 3300, 3), np.uint8), "label": 0})
+    ds.extend({"image": [ds["image"].encoded(0)] * (count - 1), "label": range(1, count)})
+    left = tmp_path / "temporary"
+    left.mkdir()
+    child = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, ds.uri],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(left)},
+    )
+    with child:
+        assert child.stdout.readline() == "begun\n"
+        child.send_signal(signal.SIGINT)
+        said, errors = child.communicate(timeout=240)
+    assert "KeyboardInterrupt" in errors
+    assert child.returncode != 0
+    last = said.splitlines()[-1]
+    made, after, rest = last.split(maxsplit=2)
+    assert made == after
+    assert 1 <= int(made) <= 2 * THREADS
+    assert rest == f"[] [{count}]"
+    assert os.listdir(left) == []

@@ -1,5 +1,7 @@
 """Values of rows: arrays, lists and constants, gathered, repeated and computed."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from tensorlake_spark.query.functions.row_values import (
     length_of,
     taken,
 )
+from tensorlake_spark.threads import in_order
 
 
 def test_alike_rows_become_an_array():
@@ -141,3 +144,25 @@ def test_failures_and_constants_without_a_value_go_another_way():
 
 def test_many_shapes_go_another_way():
     assert by_shapes(total, [[np.zeros(i) for i in range(9)]], 9) is None
+
+
+def test_rows_that_nobody_waits_for_are_not_computed():
+    begun, done = threading.Event(), []
+
+    def slow(x):
+        done.append(x)
+        begun.set()
+        return x if failed.wait(60) else None
+
+    failed = threading.Event()
+
+    def work(task):
+        if task == 0:
+            assert begun.wait(60)
+            threading.Timer(0.2, failed.set).start()
+            raise ZeroDivisionError
+        return by_rows(slow, [[*range(1000)]], 1000)
+
+    with pytest.raises(ZeroDivisionError):
+        list(in_order(work, [0, 1]))
+    assert done == [0]

@@ -1,5 +1,6 @@
 """Names in queries."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -63,3 +64,15 @@ def test_mistakes_have_a_place(sql, said):
         rows(sql)
     assert "line 1, column" in str(caught.value)
     assert "^" in str(caught.value)
+
+
+def test_names_of_classes_in_arrange_by_and_in_windows(shapes):
+    found = shapes.ds.query("SELECT labels FROM dataset ARRANGE BY labels = 'dog'")["labels"]
+    is_dog = shapes.labels == 1
+    first = is_dog[0]
+    assert found.tolist() == [*shapes.labels[is_dog == first], *shapes.labels[is_dog != first]]
+    sql = (
+        "SELECT labels, count(*) OVER w AS n FROM dataset WINDOW w AS (PARTITION BY labels = 'dog')"
+    )
+    counts = shapes.ds.query(sql)["n"]
+    assert sorted(counts) == sorted(np.where(is_dog, is_dog.sum(), (~is_dog).sum()))

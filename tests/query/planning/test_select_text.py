@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.query.planning.queries import plan_query
 
 T = pa.table({"a": [1], "b": [2], "c": [3]})
 
@@ -35,3 +36,31 @@ def test_counts_of_tensors_do_not_read_them(shapes):
     view = shapes.ds.query("SELECT count(images) AS n FROM dataset WHERE emb IS NOT NULL")
     assert view[0]["n"] == 60
     assert view.explain().conditions == ()
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT b IN (SELECT k FROM u) AS i, count(*) AS n FROM t GROUP BY b IN (SELECT k FROM u)",
+         {(True, 2), (False, 1)}),
+        ("SELECT b IN (SELECT k FROM u) AS i, count(*) AS n FROM t GROUP BY b IN (SELECT k FROM u) "
+         "HAVING b IN (SELECT k FROM u) ORDER BY b IN (SELECT k FROM u)", {(True, 2)}),
+        ("SELECT b + (SELECT max(k) FROM u) AS i, count(*) FROM t GROUP BY b + (SELECT max(k) FROM u)",
+         {(4, 2), (5, 1)}),
+        ("SELECT EXISTS (SELECT k FROM u WHERE k = t.b) AS i, sum(a) FROM t "
+         "GROUP BY EXISTS (SELECT k FROM u WHERE k = t.b)", {(True, 4), (False, 2)}),
+    ],
+)  # fmt: skip
+def test_a_sub_query_that_is_written_twice_is_one_key_of_a_group(sql, rows):
+    t, u = pa.table({"a": [1, 2, 3], "b": [2, 3, 2]}), pa.table({"k": [2, 1]})
+    found = tl.query(sql, t=t, u=u).to_arrow()
+    assert set(zip(*(column.to_pylist() for column in found.columns), strict=True)) == rows
+
+
+def test_a_sub_query_that_is_written_twice_is_planned_once():
+    text = "a IN (SELECT a FROM v WHERE array_max(x) > 1)"
+    view = tl.query("SELECT a, [1, 2] AS x FROM t", t=T)
+    plan = plan_query(
+        f"SELECT {text} AS i FROM t WHERE {text} GROUP BY {text}", {"t": T, "v": view}
+    )
+    assert sum(len(step.computed) for step in plan.steps) == 1

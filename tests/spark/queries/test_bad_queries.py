@@ -35,6 +35,15 @@ def test_slices_and_numbers_are_as_numpy_has_them(spark, ds):
     assert np.isinf([second.far, second.plain]).all()
 
 
+def test_remainders_by_zero_are_as_numpy_has_them(spark, ds):
+    sql = (
+        "SELECT label % 0 AS a, mod(label, sid - sid) AS b, label DIV 0 AS c, label % 5 AS d FROM dataset "
+        "WHERE label % (label - 1) = 0"
+    )
+    found = query(spark, sql, dataset=ds).toPandas()
+    assert found.to_numpy().tolist() == [[0, 0, 0, n] for n in (0, 1, 2)]
+
+
 def test_functions_of_users_that_fail_are_named(spark, ds):
     tl.register_function("no_good", lambda x: 1 / 0)
     try:

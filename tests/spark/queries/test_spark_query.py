@@ -1,6 +1,7 @@
 """The same queries by Spark and by this process give the same rows."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ def ds(tmp_path_factory):
             "label": "int32",
             "w": "float64",
             "g/boxes": tl.types.BoundingBox("xywh"),
+            "kind": tl.types.ClassLabel(["cat", "dog", "cow"]),
         },
     )
     count = 16
@@ -35,6 +37,7 @@ def ds(tmp_path_factory):
             "label": np.arange(count, dtype=np.int32) % 4,
             "w": [None if n % 6 == 3 else n / 2 for n in range(count)],
             "g/boxes": [rng.integers(1, 9, (1 + n % 2, 4)).astype("f4") for n in range(count)],
+            "kind": [None if n == 7 else n % 3 for n in range(count)],
         }
     )
     made.delete([2])
@@ -103,8 +106,30 @@ QUERIES = [
     "SELECT DISTINCT label FROM ds WHERE any(image > 250)",
     "SELECT label, row_number() OVER (PARTITION BY label ORDER BY sid) AS n FROM ds",
     "SELECT label FROM ds WHERE label IN (SELECT label FROM ds WHERE array_min(image) < 3)",
+    "SELECT any(image > 200, 0) AS a, all(image > 9, [1, 2]) AS b, any(image > 250) AS c FROM ds",
+    "SELECT image.height, image.width + 1 AS w, x.dtype AS d FROM ds WHERE image.height > 4 AND kind <> 'cow'",
+    "SELECT *, image.channels AS c FROM ds AS d WHERE d.image.height = 5",
+    "SELECT k = 'dog' AS dog, count(*) AS n FROM (SELECT kind AS k FROM ds) GROUP BY k = 'dog'",
+    "SELECT kind AS k, array_mean(x) * (kind = 'cat') AS c FROM ds WHERE k IN ('cat', 'dog')",
+    "SELECT kind FROM ds WHERE kind = 'cow' UNION SELECT label FROM ds WHERE label = 3",
+    "SELECT a.sid FROM ds a JOIN ds b ON a.sid = b.sid AND b.kind = 'cat' AND a.image.height < 5",
     "SELECT clip(image, 10, 20)[0, 0] AS c, normalize(g.boxes, [0, 0, 10, 10]) AS n FROM ds",
 ]
+
+
+@pytest.mark.parametrize("sql", ["k = 'dgo'", "k > 'dog'", "kind IN ('cow', 'pig')"])
+def test_classes_that_are_not_there_are_refused(spark, ds, sql):
+    said = []
+    for run in (tl.query, partial(query, spark)):
+        with pytest.raises(InvalidQueryError) as error:
+            run(f"SELECT kind AS k FROM ds WHERE {sql}", ds=ds)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+def test_classes_of_a_view_are_compared_by_name(spark, ds):
+    view = ds.query("SELECT kind, array_mean(x) AS mean FROM dataset WHERE label > 0")
+    assert same(spark, "SELECT mean FROM v WHERE kind = 'dog'", v=view)
 
 
 @pytest.mark.parametrize("sql", QUERIES)

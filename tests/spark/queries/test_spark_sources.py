@@ -18,9 +18,10 @@ def test_kinds_of_datasets_and_frames(spark, tmp_path):
     ds.extend({"x": [np.zeros((2, 3), "f4")], "g/n": [1]})
     for given in (ds, ds.uri):
         found = source_of(spark, given, "ds")
-        assert found.kinds == {"sid": Kind("scalar"), "x": Kind("array", 2), "g/n": Kind("scalar")}
-        assert found.frame.columns == ["sid", "x", "g/n"]
-        assert found.hidden == {"sid"}
+        plain = dict.fromkeys(["sid", "x/dtype", "g/n"], Kind("scalar"))
+        assert found.kinds == {**plain, "x": Kind("array", 2)}
+        assert found.frame.columns == ["sid", "x", "g/n", "x/dtype"]
+        assert found.hidden == {"sid", "x/dtype"}
     frame = source_of(spark, pd.DataFrame({"a": [1], "b": [[1.0, 2.0]]}), "t")
     assert frame.kinds == {"a": Kind("scalar"), "b": Kind("array", 1, listed=True)}
 
