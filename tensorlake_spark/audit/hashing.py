@@ -34,9 +34,7 @@ from tensorlake_spark.threads import THREADS
 
 _READ_BYTES = 32 << 20  # that a thread holds of a file of a store
 _LEAST_BYTES = 8 << 20  # of a task of this process
-_USUAL_BYTES = (
-    64 << 20
-)  # of a task where each thread has one: a task costs as much as SHA-256 of 5 MB
+_USUAL_BYTES = 64 << 20  # of a task where each thread has one: it costs as much as SHA-256 of 5 MB
 _ROUNDS = 4  # tasks that each thread has, where they are large
 _SMALL_CHUNK = 64  # bytes
 _FILES = 64  # from which on a task is a whole file

@@ -73,7 +73,10 @@ class Listed:
     def _places(self) -> dict[Any, int]:
         places = dict(zip(self.values, range(len(self.values)), strict=True))
         if len(places) != len(self.values):
-            raise InvalidTensorError("labels of an axis repeat themselves")
+            twice = next(v for at, v in enumerate(self.values) if places[v] != at)
+            raise InvalidTensorError(
+                f"labels of an axis repeat themselves: {twice!r:.80} is there twice; give each index its own"
+            )
         return places
 
     def array(self, count: int) -> np.ndarray[Any, Any]:
@@ -317,7 +320,7 @@ def _check_kinds(values: Sequence[Any]) -> None:
     if not {*map(type, values)} <= _KINDS:  # of ten thousand names, quickly
         for value in values:
             if not isinstance(value, _SORTS):
-                raise InvalidTensorError(f"label {value!r} is not a string, number or bool")
+                raise InvalidTensorError(f"label {value!r:.80} is not a string, number or bool")
 
 
 def labels_of(value: Any) -> Labels:
@@ -368,12 +371,17 @@ def check_labels(
                 f"labels for axis {name!r}{did_you_mean(str(name), axes or ())}; the axes are "
                 f"{tuple(axes) if axes else 'not named'}"
             )
-        found = labels_of(value)
+        try:
+            found = labels_of(value)
+        except InvalidTensorError as error:
+            raise InvalidTensorError(f"labels for axis {name!r}: {error}") from error
         length = shape[list(axes).index(name)]
         if isinstance(found, Listed) and len(found.values) != length:
             raise InvalidTensorError(
                 f"{len(found.values)} labels for axis {name!r} of length {length}"
             )
+        if isinstance(found, Listed):
+            _check_finite(name, found.values)
         if isinstance(found, Regular) and not _has_start(found):
             kind = "number" if found.unit is None else "time such as '2024-01-31'"
             raise InvalidTensorError(
@@ -381,6 +389,15 @@ def check_labels(
             )
         out[name] = found
     return out
+
+
+def _check_finite(axis: str, values: Sequence[Any]) -> None:
+    """Raise InvalidTensorError if a label is NaN, which nothing equals, or infinite, which JSON does not have."""
+    for value in values:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidTensorError(
+                f"labels for axis {axis!r}: label {value!r} is not finite; give a finite number or a string such as 'nan'"
+            )
 
 
 def _has_start(bins: Regular) -> bool:

@@ -90,7 +90,9 @@ def test_bins():
     [
         ({"b": ["x"]}, "labels for axis 'b'"),
         ({"a": ["x"]}, "1 labels for axis 'a' of length 2"),
-        ({"a": ["x", "x"]}, "repeat themselves"),
+        ({"a": ["x", "x"]}, "axis 'a': labels of an axis repeat themselves: 'x' is there twice"),
+        ({"a": [1.0, float("nan")]}, "axis 'a': label nan is not finite"),
+        ({"a": ["x", -float("inf")]}, "axis 'a': label -inf is not finite"),
         ({"a": ["x", None]}, "None is not a string"),
         ({"a": "xy"}, "not str"),
         ({"a": {"start": 0}}, "not regular bins"),

@@ -37,9 +37,8 @@ _WAITS_STAY = 16
 """So many batches after one for which a store was asked, others are still fetched beside those that are made. Later
 nobody waits for a store: what is fetched then only takes processors from what is made."""
 
-_PATIENCE = (
-    1.0  # seconds for all threads that still wait or work; they are daemons, and end by themselves
-)
+_PATIENCE = 1.0
+"""Seconds for all threads that still wait or work; they are daemons, and end by themselves."""
 
 
 class _Failure:
