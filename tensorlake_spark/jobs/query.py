@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from tensorlake_spark.jobs.command import EXIT_CODES, carry_out, defaults_of, ta
 from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.query.query import query
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_submit
+from tensorlake_spark.tensor.spec import dtype_of
 
 if TYPE_CHECKING:
     from tensorlake_spark.query.view import View
@@ -182,24 +184,48 @@ def _write(table: pa.Table, place: str) -> None:
     """Write rows to a file, of a store as well."""
     folder, _, name = place.rpartition("/")
     storage = Storage(folder or ".")
+    if place.endswith(".csv"):
+        table = _flat(table)
     with reaching(storage), storage.open_output(name) as sink:
         if place.endswith(".csv"):
-            pacsv.write_csv(_flat(table), sink)
+            pacsv.write_csv(table, sink)
         else:
             pq.write_table(table, sink)
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """Return a table in which what CSV cannot have is a text of JSON."""
+    """Return a table for CSV: tensors become lists in JSON, as do lists and structs.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a column has bytes, such as those of images, which CSV cannot have.
+    """
     out = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
-            texts = [
-                None if v is None else json.dumps(v, default=_brief) for v in column.to_pylist()
-            ]
+            values = (_listed(name, value) for value in column.to_pylist())
+            texts = [None if value is None else json.dumps(value, default=str) for value in values]
             column = pa.array(texts, pa.string())
         out[name] = column
     return pa.table(out)
+
+
+def _listed(name: str, value: Any) -> Any:
+    """Return a value of a column with lists where it has tensors."""
+    if isinstance(value, Mapping):
+        data = value.get("data")
+        if value.keys() == {"dtype", "shape", "data"} and isinstance(data, bytes):
+            return np.frombuffer(data, dtype_of(value["dtype"])).reshape(value["shape"]).tolist()
+        return {key: _listed(name, one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_listed(name, one) for one in value]
+    if isinstance(value, (bytes, bytearray)):
+        raise InvalidOptionError(
+            f"column {name!r} has bytes, which CSV cannot have; leave it out by SELECT * EXCEPT ({name}), name fields "
+            f"of it such as {name}.height, or let --output end with .parquet"
+        )
+    return value
 
 
 def _stored(args: argparse.Namespace, count: int, names: list[str]) -> dict[str, Any]:
@@ -238,10 +264,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, (bytes, bytearray)):
         return f"{len(value)} bytes"
     return " ".join(f"{value!s:.60}".split())
-
-
-def _brief(value: Any) -> Any:
-    return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
 
 
 def _pairs(texts: list[str], option: str, secret: bool = False) -> list[tuple[str, str]]:

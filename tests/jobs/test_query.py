@@ -46,6 +46,32 @@ def test_files_and_sources(ds, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("engine", ["here", "spark"])
+def test_csv_has_the_values_of_tensors(ds, tmp_path, capsys, engine, request):
+    session = request.getfixturevalue("spark") if engine == "spark" else None
+    out = tmp_path / "out.csv"
+    sql = "SELECT x, x * 2 AS y, label FROM dataset ORDER BY array_max(x) LIMIT 2"
+    assert main([ds.uri, sql, "--output", str(out)], session) == 0
+    found = pd.read_csv(out)
+    order = np.argsort(np.asarray(ds["x"][:]).max(axis=1), kind="stable")[:2]
+    expected = np.asarray(ds["x"][order])
+    np.testing.assert_array_equal(np.array([*map(json.loads, found["x"])]), expected)
+    np.testing.assert_array_equal(np.array([*map(json.loads, found["y"])]), expected * 2)
+    capsys.readouterr()
+
+
+def test_csv_refuses_bytes_before_it_makes_a_file(tmp_path, capsys):
+    ds = tl.dataset(str(tmp_path / "ds"), {"photo": tl.types.Image("png")})
+    ds.append({"photo": np.zeros((4, 4, 3), np.uint8)})
+    out = tmp_path / "out.csv"
+    assert main([ds.uri, "SELECT photo FROM dataset", "--output", str(out)]) == 2
+    assert "column 'photo' has bytes, which CSV cannot have" in told(capsys)[1]["error"]["message"]
+    assert not out.exists()
+    sql = "SELECT photo.height AS height FROM dataset"
+    assert main([ds.uri, sql, "--output", str(out)]) == 0
+    assert pd.read_csv(out)["height"].tolist() == [4]
+
+
+@pytest.mark.parametrize("engine", ["here", "spark"])
 def test_a_dataset(ds, tmp_path, capsys, engine, request):
     session = request.getfixturevalue("spark") if engine == "spark" else None
     place = str(tmp_path / "new")
