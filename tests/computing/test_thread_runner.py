@@ -149,6 +149,7 @@ def test_files_that_were_computed_with_do_not_stay_in_memory(lake, monkeypatch):
     assert grown[1] > 24 << 20
 
 
+@pytest.mark.both_stores
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_large_answers_of_which_every_row_has_a_part(lake, monkeypatch, layout):
     array = array_of("f8", (9, 8, 5), 1)
