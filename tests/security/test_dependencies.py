@@ -136,11 +136,11 @@ def test_every_requirement_is_used():
 
 def test_every_import_is_a_requirement():
     asked = {canonicalize_name(r.name) for _, r in ours()}
-    # Of torch a tensor is taken by its own methods; tests with jax run where it is installed; packaging and coverage
+    # Of torch a tensor is taken by its own methods; tests with jax and tensorflow run where these are; packaging and coverage
     # come with pytest. Type checkers bring typing_extensions, and only they read what is imported from it.
     assert packages_of(imported(*SHIPPED)) - asked <= {"torch", "typing-extensions"}
     assert packages_of(imported("tests")) - asked <= {
-        "torch", "jax", "packaging", "lance", "coverage", "graphblas", "streaming",
+        "torch", "jax", "tensorflow", "packaging", "lance", "coverage", "graphblas", "streaming",
     }  # fmt: skip
 
 
