@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.computing.fold import Block, Fold, Place
+from tensorlake_spark.computing.fold import Block, Place
 from tensorlake_spark.computing.operations.element_reductions import Cells, run_starts
 from tensorlake_spark.computing.operations.products.sums_of_products import (
     SumOfProducts,
-    cut,
     part_of,
 )
 from tensorlake_spark.computing.operations.tiles import Tiles, whole
-from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel, sort_places
 from tensorlake_spark.ops.elements import Elements
 
 Array = np.ndarray[Any, Any]
-
-Operand = tuple[Array, tuple[int, ...]]
-"""An array, and a number for each of its axes: below the tensor's rank it is that axis of it, else a new one."""
 
 _AT_ONCE = 4 << 20  # products of sparse elements that are in memory at a time
 _PIECE = 16 << 20  # bytes of a product, about, that are computed before they are added to others
@@ -32,24 +27,7 @@ _PIECE = 16 << 20  # bytes of a product, about, that are computed before they ar
 
 @dataclass(frozen=True, eq=False)
 class Contraction(SumOfProducts):
-    """A sum of products over the axes that the answer does not have.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Of the selection, whose axes have the numbers from 0 on.
-    dtype : dtype
-        Of the answer.
-    operands : tuple of Operand
-        What its elements are multiplied by.
-    axes : tuple of int
-        Axes of the answer.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    operands: tuple[Operand, ...]
-    axes: tuple[int, ...]
+    """A sum of products with arrays."""
 
     def map(self, place: Place, block: Block) -> Any:
         if isinstance(block, Elements):
@@ -87,20 +65,6 @@ class Contraction(SumOfProducts):
             out = out.transpose([order.index(k) for k in self.axes])
         out = np.asarray(out, self.dtype).reshape(shape)
         return out[()] if not out.ndim else out
-
-    @property
-    def answer_shape(self) -> tuple[int, ...]:
-        lengths = self._lengths
-        return tuple(lengths[k] for k in self.axes)
-
-    def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
-        sides = dict(zip(self.axes, box.slices(), strict=True))
-        key, shape = cut(self.shape, sides)
-        operands = tuple(
-            (array[tuple(sides.get(k, slice(None)) for k in numbers)], numbers)
-            for array, numbers in self.operands
-        )
-        return key, replace(self, shape=shape, operands=operands)
 
     def _pieces(self, place: Place, block: Array) -> Iterator[tuple[Place, Array]]:
         """Yield parts of a block, and where they lie, that give about `_PIECE` bytes of the answer each."""
@@ -162,10 +126,3 @@ class Contraction(SumOfProducts):
     def _new(self) -> tuple[int, ...]:
         """Axes of operands that the answer has."""
         return tuple(k for k in self.axes if k >= len(self.shape))
-
-    @property
-    def _lengths(self) -> dict[int, int]:
-        out = dict(enumerate(self.shape))
-        for array, numbers in self.operands:
-            out.update({k: n for k, n in zip(numbers, array.shape, strict=True) if k not in out})
-        return out

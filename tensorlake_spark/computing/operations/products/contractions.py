@@ -10,12 +10,13 @@ import numpy as np
 
 from tensorlake_spark.computing.fold import Fold
 from tensorlake_spark.computing.operand import Stored
-from tensorlake_spark.computing.operations.products.array_contractions import Contraction, Operand
+from tensorlake_spark.computing.operations.products.array_contractions import Contraction
 from tensorlake_spark.computing.operations.products.stored_contractions import (
     StoredContraction,
     contraction,
     is_small,
 )
+from tensorlake_spark.computing.operations.products.sums_of_products import Operand
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements

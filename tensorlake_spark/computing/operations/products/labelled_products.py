@@ -111,9 +111,8 @@ def _product(name: str, operands: list[Any], labels: list[Labels], out: Labels) 
         key=lambda k: nbytes_of(tensors[k]),
     )
     folded, of = tensors[number], labels[number]
-    others = [
-        _in_memory(x) for x in (*tensors[:number], *tensors[number + 1 :])
-    ]  # what is large is not read
+    # What is large is not read.
+    others = [_in_memory(x) for x in (*tensors[:number], *tensors[number + 1 :])]
     labels_of_others = [*labels[:number], *labels[number + 1 :]]
     every = {*of}.union(*labels_of_others)
     dtype = np.result_type(folded.dtype, *(x.dtype for x in others))

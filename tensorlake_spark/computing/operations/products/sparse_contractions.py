@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.computing.fold import Block, Fold, Place, indices_at
+from tensorlake_spark.computing.fold import Block, Place, indices_at
 from tensorlake_spark.computing.operations.element_reductions import Cells
 from tensorlake_spark.computing.operations.products.sums_of_products import (
     SumOfProducts,
-    cut,
     part_of,
 )
 from tensorlake_spark.computing.operations.tiles import Tiles, whole
-from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.products.contraction import dense_of
@@ -24,34 +22,20 @@ from tensorlake_spark.ops.products.einsum import contracted
 
 Array = np.ndarray[Any, Any]
 
-Operand = tuple[Any, tuple[int, ...]]
-"""A `SparseTensor` or an array, and a number for each of its axes: below the selection's rank it is that axis of it."""
-
 
 @dataclass(frozen=True, eq=False)
 class SparseContraction(SumOfProducts):
-    """A sum of products over the axes that the answer does not have.
+    """A sum of products with sparse tensors, or with a sparse answer.
 
-    The answer is sparse if all tensors are, or if one is and nothing is summed.
+    The answer is sparse if all tensors are, or if one is and nothing is summed. Operands have the answer's dtype or one
+    that becomes it.
 
     Attributes
     ----------
-    shape : tuple of int
-        Of the selection, whose axes have the numbers from 0 on.
-    dtype : dtype
-        Of the answer.
-    operands : tuple of Operand
-        What its elements are multiplied by; all have the answer's dtype or one that becomes it.
-    axes : tuple of int
-        Axes of the answer.
     is_sparse : bool
         Whether the answer is sparse.
     """
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    operands: tuple[Operand, ...]
-    axes: tuple[int, ...]
     is_sparse: bool
 
     def map(self, place: Place, block: Block) -> Any:
@@ -82,25 +66,6 @@ class SparseContraction(SumOfProducts):
         else:
             (out,) = whole(partial, self._adding)
         return out[()] if not out.ndim else out
-
-    @property
-    def answer_shape(self) -> tuple[int, ...]:
-        lengths = dict(enumerate(self.shape))
-        for other, numbers in self.operands:
-            lengths = {**dict(zip(numbers, other.shape, strict=True)), **lengths}
-        return tuple(lengths[k] for k in self.axes)
-
-    def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
-        sides = dict(zip(self.axes, box.slices(), strict=True))
-        key, shape = cut(self.shape, sides)
-        operands = tuple(
-            (
-                other[tuple(sides.get(k, slice(None)) for k in numbers)] if numbers else other,
-                numbers,
-            )
-            for other, numbers in self.operands
-        )
-        return key, replace(self, shape=shape, operands=operands)
 
     def _placed(self, place: Place, block: Array) -> Elements:
         """Return the elements of a dense block, with their coordinates in the selection."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,26 +12,60 @@ from tensorlake_spark.computing.fold import Fold, Place
 from tensorlake_spark.computing.operations.element_reductions import ElementReduction
 from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
 from tensorlake_spark.computing.operations.tiles import Tiles, unite
+from tensorlake_spark.indexing import Box
+
+Operand = tuple[Any, tuple[int, ...]]
+"""An array or a `SparseTensor`, and a number for each of its axes: below the selection's rank it is that axis of it,
+else a new one."""
 
 
+@dataclass(frozen=True, eq=False)
 class SumOfProducts(Fold[Any]):
-    """A sum of products: partials of dense answers are tiles, others are cells. It is a dataclass with these attributes.
+    """A sum of products over the axes that the answer does not have. Partials of dense answers are tiles, others cells.
 
     Attributes
     ----------
     shape : tuple of int
-        Of the selection.
+        Of the selection, whose axes have the numbers from 0 on.
     dtype : dtype
         Of the answer.
+    operands : tuple of Operand
+        What its elements are multiplied by.
+    axes : tuple of int
+        Axes of the answer.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    operands: tuple[Operand, ...]
+    axes: tuple[int, ...]
 
     def combine(self, one: Any, other: Any) -> Any:
         if isinstance(one, Tiles):
             return unite(one, other, self._adding)
         return self._reduction.combine(one, other)
+
+    @property
+    def answer_shape(self) -> tuple[int, ...]:
+        lengths = self._lengths
+        return tuple(lengths[k] for k in self.axes)
+
+    def part(self, box: Box) -> tuple[tuple[slice, ...], Fold[Any]]:
+        sides = dict(zip(self.axes, box.slices(), strict=True))
+        key, shape = cut(self.shape, sides)
+        operands = tuple(
+            (one[tuple(sides.get(k, slice(None)) for k in numbers)] if numbers else one, numbers)
+            for one, numbers in self.operands
+        )
+        return key, replace(self, shape=shape, operands=operands)
+
+    @property
+    def _lengths(self) -> dict[int, int]:
+        """The length of every axis, by its number."""
+        out = dict(enumerate(self.shape))
+        for one, numbers in self.operands:
+            out.update({k: n for k, n in zip(numbers, one.shape, strict=True) if k not in out})
+        return out
 
     @property
     def _adding(self) -> UfuncKernel:
