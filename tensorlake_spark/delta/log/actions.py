@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.store.paths import is_plain
 from tensorlake_spark.delta.store.storage import Storage, reaching
@@ -18,6 +19,8 @@ LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 """Path of a commit in its table; the group is the version."""
+TXN = ("txn.appId", "txn.version")
+"""What `read_actions` has to read for application transactions."""
 
 
 def commit_name(version: int) -> str:
@@ -59,22 +62,40 @@ def read_actions(
     FileNotFoundError
         If the file is not there (any more).
     """
-    kinds = {leaf.partition(".")[0] for leaf in leaves}
     if path.endswith(".json"):
-        for line in storage.read_whole(path).splitlines():
-            # Every line is parsed: JSON has many spellings of one key.
-            for kind, said in json.loads(line).items() if line.strip() else ():
-                if kind in kinds and said:
-                    yield kind, said
+        yield from json_actions(storage.read_whole(path), leaves)
         return
     with storage.open_parquet(path) as file:
-        columns = file.metadata.schema
-        there = [f"{columns.column(i).path}." for i in range(file.metadata.num_columns)]
-        wanted = [leaf for leaf in leaves if any(name.startswith(f"{leaf}.") for name in there)]
-        for batch in file.iter_batches(columns=wanted):
-            for kind, column in zip(batch.schema.names, batch.columns, strict=True):
-                for said in column.drop_null().to_pylist():
-                    yield kind, said
+        yield from parquet_actions(file, leaves)
+
+
+def json_actions(text: bytes, leaves: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the actions of a commit as `read_actions` does.
+
+    Examples
+    --------
+    >>> [*json_actions(b'{"txn": {"appId": "a", "version": 3}}', ("txn.appId",))]
+    [('txn', {'appId': 'a', 'version': 3})]
+    """
+    kinds = {leaf.partition(".")[0] for leaf in leaves}
+    for line in text.splitlines():
+        # Every line is parsed: JSON has many spellings of one key.
+        for kind, said in json.loads(line).items() if line.strip() else ():
+            if kind in kinds and said:
+                yield kind, said
+
+
+def parquet_actions(
+    file: pq.ParquetFile, leaves: Sequence[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the actions of a checkpoint as `read_actions` does."""
+    columns = file.metadata.schema
+    there = [f"{columns.column(i).path}." for i in range(file.metadata.num_columns)]
+    wanted = [leaf for leaf in leaves if any(name.startswith(f"{leaf}.") for name in there)]
+    for batch in file.iter_batches(columns=wanted):
+        for kind, column in zip(batch.schema.names, batch.columns, strict=True):
+            for said in column.drop_null().to_pylist():
+                yield kind, said
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +159,7 @@ def all_transactions(storage: Storage, version: int) -> dict[str, int] | None:
             return None
         found: dict[str, int] = {}
         for name in names:
-            for _, txn in read_actions(storage, name, ("txn.appId", "txn.version")):
+            for _, txn in read_actions(storage, name, TXN):
                 found[txn["appId"]] = int(txn["version"])
         return found
     return None

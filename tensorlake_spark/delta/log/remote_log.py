@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,14 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from tensorlake_spark.delta.log.actions import LAST_CHECKPOINT, LOG, commit_name
+from tensorlake_spark.delta.log.actions import (
+    LAST_CHECKPOINT,
+    LOG,
+    TXN,
+    commit_name,
+    json_actions,
+    parquet_actions,
+)
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -82,9 +90,7 @@ def bring(storage: Storage, version: int | None = None) -> Mirror | None:
     if start is None:
         return None
     if version is not None and start > version:
-        if (
-            version >= _EARLY
-        ):  # an earlier checkpoint, which deltalake looks for, has less to read after it
+        if version >= _EARLY:  # deltalake looks for an earlier checkpoint: less is read after it
             return None
         told, start = None, -1
     checkpoint = f"{LOG}/{start:020}.checkpoint.parquet"
@@ -151,25 +157,20 @@ def _transactions(files: dict[str, bytes]) -> dict[str, int] | None:
     try:
         # The checkpoint's name is before those of the commits after it.
         for name in sorted(files.keys() - {LAST_CHECKPOINT}):
-            if name.endswith(".parquet"):
-                out |= _of_checkpoint(files[name])
-                continue
-            for line in files[name].splitlines():
-                if b"txn" in line or b"\\u" in line:  # JSON may spell any letter so
-                    txn = json.loads(line).get("txn")
-                    if txn:
-                        out[str(txn["appId"])] = int(txn["version"])
+            for _, txn in _actions(name, files[name]):
+                if txn["appId"] is not None:
+                    out[str(txn["appId"])] = int(txn["version"])
     except (ValueError, LookupError, TypeError, AttributeError, pa.ArrowException):
         return None
     return out
 
 
-def _of_checkpoint(data: bytes) -> dict[str, int]:
-    with pq.ParquetFile(pa.BufferReader(data)) as file:
-        places = range(file.metadata.num_columns)
-        names = {file.metadata.schema.column(place).path for place in places}
-        wanted = ["txn.appId", "txn.version"]
-        if not names.issuperset(wanted):
-            return {}
-        found = file.read(columns=wanted).column("txn").drop_null().to_pylist()
-    return {str(txn["appId"]): int(txn["version"]) for txn in found if txn["appId"] is not None}
+def _actions(name: str, data: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the application transactions in one file of a log."""
+    if name.endswith(".parquet"):
+        with pq.ParquetFile(pa.BufferReader(data)) as file:
+            yield from parquet_actions(file, TXN)
+        return
+    # Other lines need not be parsed; JSON may spell any letter with a backslash.
+    lines = (line for line in data.splitlines() if b"txn" in line or b"\\u" in line)
+    yield from json_actions(b"\n".join(lines), TXN)
