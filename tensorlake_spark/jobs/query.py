@@ -216,7 +216,8 @@ def _listed(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         data = value.get("data")
         if value.keys() == {"dtype", "shape", "data"} and isinstance(data, bytes):
-            return np.frombuffer(data, dtype_of(value["dtype"])).reshape(value["shape"]).tolist()
+            dtype = dtype_of(value["dtype"]).newbyteorder("<")
+            return np.frombuffer(data, dtype).reshape(value["shape"]).tolist()
         return {key: _listed(name, one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [_listed(name, one) for one in value]

@@ -123,7 +123,11 @@ _FIRST = {"x": _TENSOR, "tensors": _TENSOR, "rows": "rows are struct(*) of a tab
 
 
 def refused_arguments(
-    name: str, function: Callable[..., Any], given: Mapping[str, pa.DataType], error: Exception
+    name: str,
+    function: Callable[..., Any],
+    error: Exception,
+    columns: Sequence[pa.Array],
+    named: Mapping[str, pa.Array] | None = None,
 ) -> InvalidTensorError:
     """Return the error of a function of SQL that could not be called with columns of these types.
 
@@ -135,15 +139,17 @@ def refused_arguments(
         The function's name in SQL.
     function : callable
         What was called. Its parameters are named in the message.
-    given : mapping of str to pyarrow.DataType
-        The arguments' types; those that were given by name under it, the others under their number.
     error : Exception
         What the call raised. Python's words on its own types are left out, as the caller wrote SQL.
+    columns : sequence of pyarrow.Array
+        The arguments that were given by position.
+    named : mapping of str to pyarrow.Array, optional
+        Those that were given by name.
 
     Examples
     --------
     >>> def area(x, unit=None): ...
-    >>> refused_arguments("box_area", area, {"0": pa.int32()}, TypeError("'tuple' object"))
+    >>> refused_arguments("box_area", area, TypeError("'tuple' object"), [pa.array([1], pa.int32())])
     InvalidTensorError('box_area takes (x, unit=None), not (int32); a tensor is a struct<dtype, shape, data>, as \
 tensor_decode and tensor_from_array give it')
     """
@@ -151,10 +157,9 @@ tensor_decode and tensor_from_array give it')
         p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()
     ]
     expected = inspect.Signature(parameters)
-    types = ", ".join(
-        str(kind) if key.isdigit() else f"{key} => {kind}" for key, kind in given.items()
-    )
+    given = [str(column.type) for column in columns]
+    given += [f"{key} => {column.type}" for key, column in (named or {}).items()]
     says = "" if isinstance(error, (TypeError, AttributeError, KeyError)) else f": {error}"
     first = _FIRST.get(parameters[0].name)
     hint = "" if first is None else f"; {first}"
-    return InvalidTensorError(f"{name} takes {expected}, not ({types}){says}{hint}")
+    return InvalidTensorError(f"{name} takes {expected}, not ({', '.join(given)}){says}{hint}")

@@ -173,9 +173,7 @@ def arrow_udf(name: str) -> Callable[..., Column]:
         except (TensorLakeError, MemoryError):
             raise
         except Exception as error:  # SQL does not look at types: any column may be an argument
-            placed = {str(number): column.type for number, column in enumerate((image, *columns))}
-            given = placed | {key: column.type for key, column in named.items()}
-            raise refused_arguments(name, function, given, error) from error
+            raise refused_arguments(name, function, error, (image, *columns), named) from error
 
     call.__name__ = name
     spark: Any = f  # whose own type hints leave it out

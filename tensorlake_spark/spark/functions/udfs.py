@@ -60,11 +60,10 @@ def arrow_udf(
     signature = inspect.signature(expected)
 
     def call(*columns: pa.Array) -> pa.Array:  # Spark goes by these type hints
-        given = {str(number): column.type for number, column in enumerate(columns)}
         try:
             signature.bind(*columns)
         except TypeError as error:
-            raise refused_arguments(name, expected, given, error) from None
+            raise refused_arguments(name, expected, error, columns) from None
         if pa.types.is_null(columns[0].type):  # what has no type is no struct
             return pa.nulls(len(columns[0]), arrow_type(kind))
         try:
@@ -72,7 +71,7 @@ def arrow_udf(
         except (TensorLakeError, MemoryError):
             raise
         except Exception as error:  # SQL does not look at types: any column may be an argument
-            raise refused_arguments(name, expected, given, error) from error
+            raise refused_arguments(name, expected, error, columns) from error
 
     call.__name__ = name
     spark: Any = f  # whose own type hints leave it out
