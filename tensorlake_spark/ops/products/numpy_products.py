@@ -17,17 +17,15 @@ from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements, canonical, nonzero
 from tensorlake_spark.ops.numpy_arguments import axes_of
 from tensorlake_spark.ops.products.contraction import (
-    Label,
     Operand,
     elements_of,
     multiply,
     operand,
     same_lengths,
 )
+from tensorlake_spark.ops.products.product_labels import check_summed, inner_labels, matmul_labels
 
 Array = np.ndarray[Any, Any]
-Labels = list[Label]
-Shape = tuple[int, ...]
 
 _AT_ONCE = 1 << 16  # elements that are computed together
 
@@ -98,44 +96,6 @@ def matmul(a: Any, b: Any) -> Any:
     return scalar_of(multiply(a, of_a, b, of_b, out))
 
 
-def matmul_labels(a: Shape, b: Shape) -> tuple[Labels, Labels, Labels]:
-    """Return the labels of both operands of a matrix product, and those of the result.
-
-    Parameters
-    ----------
-    a, b : tuple of int
-        Shapes of the operands.
-
-    Raises
-    ------
-    InvalidTensorError
-        A ValueError, as NumPy's: for scalars, and lengths that do not fit.
-
-    Examples
-    --------
-    >>> matmul_labels((9, 2, 3), (3, 4))
-    ([0, 'row', 'sum'], ['sum', 'col'], [0, 'row', 'col'])
-    """
-    if not a or not b:
-        raise InvalidTensorError(
-            f"matmul of shapes {a} and {b}: an operand has no axes; use * for a scalar"
-        )
-    _check_summed("matmul", a, -1, b, max(0, len(b) - 2))
-    stack = max(len(a), len(b), 2) - 2
-    of_a: Labels = [*range(stack - (len(a) - 2), stack), "row", "sum"] if len(a) > 1 else ["sum"]
-    of_b: Labels = [*range(stack - (len(b) - 2), stack), "sum", "col"] if len(b) > 1 else ["sum"]
-    return of_a, of_b, [*range(stack), *(n for n in ("row", "col") if n in of_a or n in of_b)]
-
-
-def _check_summed(name: str, a: Shape, of_a: int, b: Shape, of_b: int) -> None:
-    """Raise InvalidTensorError unless an axis of each shape has one length."""
-    if a[of_a] != b[of_b]:
-        raise InvalidTensorError(
-            f"{name} of shapes {a} and {b}: axis {of_a % len(a)} of the first has length "
-            f"{a[of_a]}, axis {of_b % len(b)} of the second {b[of_b]}; they must be equal"
-        )
-
-
 def dot(a: Any, b: Any) -> Any:
     """Return the dot product: the last axis of `a` with the last but one of `b`, or with its only one.
 
@@ -164,7 +124,7 @@ def dot(a: Any, b: Any) -> Any:
         return by_number
     a, b = operand(a), operand(b)
     axis = max(0, b.ndim - 2)
-    _check_summed("dot", a.shape, -1, b.shape, axis)
+    check_summed("dot", a.shape, -1, b.shape, axis)
     return _contracted(a, [a.ndim - 1], b, [axis])
 
 
@@ -187,26 +147,6 @@ def inner(a: Any, b: Any) -> Any:
     a, b = operand(a), operand(b)
     of_a, of_b, out = inner_labels(a.shape, b.shape)
     return scalar_of(multiply(a, of_a, b, of_b, out))
-
-
-def inner_labels(a: Shape, b: Shape) -> tuple[Labels, Labels, Labels]:
-    """Return the labels of both operands of an inner product, and those of the result; of a scalar there are none.
-
-    Raises
-    ------
-    InvalidTensorError
-        A ValueError, as NumPy's, if the last axes differ in length.
-
-    Examples
-    --------
-    >>> inner_labels((2, 3), (3,))
-    ([0, 'sum'], ['sum'], [0])
-    """
-    of_a, of_b = [*range(len(a))], [*range(len(a), len(a) + len(b))]
-    if not a or not b:
-        return of_a, of_b, [*of_a, *of_b]
-    _check_summed("inner", a, -1, b, -1)
-    return [*of_a[:-1], "sum"], [*of_b[:-1], "sum"], [*of_a[:-1], *of_b[:-1]]
 
 
 def _by_number(a: Any, b: Any) -> Any:
@@ -261,7 +201,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
             "they go in pairs"
         )
     for k, m in zip(of_a, of_b, strict=True):
-        _check_summed("tensordot", a.shape, k, b.shape, m)
+        check_summed("tensordot", a.shape, k, b.shape, m)
     return _contracted(a, of_a, b, of_b)
 
 

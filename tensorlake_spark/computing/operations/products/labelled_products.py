@@ -23,10 +23,8 @@ from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.products.contraction import Label, cast, operand, same_lengths
 from tensorlake_spark.ops.products.einsum import contracted, diagonals, parse
-from tensorlake_spark.ops.products.numpy_products import inner_labels, matmul_labels
+from tensorlake_spark.ops.products.product_labels import Labels, inner_labels, matmul_labels
 from tensorlake_spark.tensor.sparse import SparseTensor
-
-Labels = list[Label]
 
 
 @dataclass(frozen=True, eq=False)
