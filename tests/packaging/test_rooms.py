@@ -219,7 +219,7 @@ COVERED = {
     "spark/source/cell_columns": "spark/source/write/test_bad_cells",
     "spark/source/commit_message": "jobs/test_resume",
     "spark/source/data_source": "spark/source/read/test_reader",
-    "spark/source/resumption": "jobs/test_resume",
+    "spark/source/task_notes": "jobs/test_resume",
     "spark/source/schemas": "spark/source/read/test_reader",
     "spark/source/write/direct_write": "jobs/test_ingest_faults",
     "spark/source/write/input_format": "spark/source/write/test_source_writer",
