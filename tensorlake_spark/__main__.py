@@ -26,7 +26,8 @@ def main(arguments: list[str]) -> int:
     if verb not in VERBS:
         known = ", ".join(VERBS)
         print(
-            f"unknown verb {verb!r}{did_you_mean(verb, VERBS)}; known are {known}", file=sys.stderr
+            f"unknown verb {verb!r}{did_you_mean(verb, (*VERBS, '--help', '--version'))}; known are {known}",
+            file=sys.stderr,
         )
         return 2
     code: int = import_module(f"tensorlake_spark.jobs.{verb}").main(arguments[1:])

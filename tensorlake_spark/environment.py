@@ -21,6 +21,7 @@ PACKAGES = {
     "deltalake": "deltalake",
     "zlib-ng": "zlib_ng",
     "sqlglot": "sqlglot",
+    "duckdb": "duckdb",
     "pyspark": "pyspark",
     "delta-spark": "delta",
     "pyyaml": "yaml",
@@ -44,7 +45,10 @@ PACKAGES = {
     "imagecodecs": "imagecodecs",
     "pillow": "PIL",
     "sparse": "sparse",
+    "datasets": "datasets",
     "torch": "torch",
+    "jax": "jax",
+    "tensorflow": "tensorflow",
 }
 """By the name that pip knows a package by, the name that Python imports it by."""
 

@@ -144,7 +144,7 @@ MODULES = {
     "spark.plan_cells": "spark.ingest.records.cell_job",
     "spark.pushdown": "spark.source.read.pushdown",
     "spark.reader": "spark.source.read.reader",
-    "spark.receipts": "spark.source.resumption",
+    "spark.receipts": "spark.source.task_notes",
     "spark.records": "spark.ingest.records.record_files",
     "spark.resume": "spark.ingest.resume",
     "spark.row_functions": "spark.functions.row_functions",

@@ -142,7 +142,7 @@ WAYS = (
             ("spark/ingest", "resume.resumed"),
             ("spark/source/write", "source_writer.TensorWriter"),
             ("layouts", "bsgs.Bsgs"),
-            ("spark/source", "resumption.Resumption"),
+            ("spark/source", "task_notes.Resumption"),
             ("delta/log", "commit.commit"),
         ),
     ),

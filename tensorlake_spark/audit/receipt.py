@@ -258,7 +258,10 @@ def verify_receipt(text: str, key: bytes | None = None) -> PurgeReceipt:
     except InvalidOptionError:
         raise
     except (ValueError, KeyError, TypeError) as error:
-        raise InvalidOptionError(f"the text is no receipt of a purge: {error!r}") from error
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise InvalidOptionError(
+            f"the text is no receipt of a purge: {why}; give what receipt.to_json() returned, unchanged"
+        ) from error
     if hashlib.sha256(_canonical(body)).hexdigest() != seal:
         raise CorruptDataError("the receipt was changed: its seal does not hold")
     signed = str(found.get("signature", "")).encode()

@@ -5,5 +5,6 @@
 features, and `feature_set` is the table in one version of the lake. `feature_types` are the Arrow types that a tensor
 can hold, `feature_input` checks tables of users, and `feature_values` converts Arrow columns to arrays and back.
 `feature_encoding` changes a table with rows that others encode, and `feature_parts` are the parts in which they do it.
-`rows_aside` are files of rows that wait to be encoded. `access_log` counts which features are read together. May import ``writing`` and what lies below it.
+`rows_aside` are files of rows that wait to be encoded. `access_log` counts which features are read together. May import
+``writing`` and what lies below it.
 """

@@ -32,8 +32,9 @@ from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.jobs.execution import NOTE, execution
 
 _NOTES = """
-The table is a lake or a dataset. All data files of the newest version are read. Without --repair nothing is changed; with it, totals and statistics that
-do not agree with the rows are written anew. What is damaged is named with what could bring it back.
+The table is a lake or a dataset. All data files of the newest version are read. Without --repair nothing is
+changed; with it, totals and statistics that do not agree with the rows are written anew. What is damaged is named
+with what could bring it back.
 
 """
 

@@ -37,6 +37,7 @@ class _Once(argparse._StoreAction):
 
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][\w.]*=")
+_NO_NUMBER = re.compile(r"argument (\S+): invalid (int|float) value: (.*)", re.DOTALL)
 
 
 class Parser(argparse.ArgumentParser):
@@ -67,6 +68,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise InvalidOptionError instead of printing the usage and ending the process."""
         message = re.sub("(?s)(ignored explicit argument) .*", r"\1", message)
+        message = _NO_NUMBER.sub(
+            lambda m: f"{m[1]}={m[3]} is not a {'whole ' if m[2] == 'int' else ''}number", message
+        )
         raise InvalidOptionError(f"{message}; --help tells what there is")
 
 

@@ -29,8 +29,8 @@ from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
 from tensorlake_spark.spark.session import local_session
 
 _NOTES = """
-A SOURCE is a file, a glob or a folder, of this machine or on S3 (s3://); @LIST.txt names a file with a source in every line. Blank lines and
-those that begin with # are left out. Of a file with several arrays SOURCE::NAME is one of them:
+A SOURCE is a file, a glob or a folder, of this machine or on S3 (s3://); @LIST.txt names a file with a source in
+every line. Blank lines and those that begin with # are left out. Of a file with several arrays SOURCE::NAME is one:
 day.nc::t2m, run.h5::/group/x, store.zarr::a/b, stack.tif::1 (a series), x.npz::name. Values are taken as they
 are stored: scale_factor, add_offset and _FillValue of NetCDF are not applied. Zarr, HDF5, NetCDF and TIFF need
 the extra "ingest" on the executors. A large file is read in pieces by several of them.
@@ -68,9 +68,8 @@ is left out if it cannot be read or one of its records will not do; each costs a
 With --dataset samples are added to a dataset, in one commit. SOURCE is a folder, a file, a glob or names with
 braces (train-{000..146}.tar). KIND is found by what lies there: webdataset, coco, yolo, mnist, cifar, urls,
 huggingface or imagefolder. --with gives an option of the kind, as split=train or columns='{"jpg": "image"}'. With
---apart a new dataset keeps a column in a table of its own. With
---skip-bad bad samples are left out and listed; with --resume, files that are in the dataset already are not added
-again.
+--apart a new dataset keeps a column in a table of its own. With --skip-bad bad samples are left out and listed; with
+--resume, files that are in the dataset already are not added again.
 
 The file of --config has the long options as keys, and sources; conf/examples has some. What the command
 line says wins. Lists are options that are repeated, or have commas; maps are NAME=VALUE, or JSON.

@@ -55,10 +55,10 @@ tensor changes, other writers go on, every new file is a commit of its own, and 
 inner axes. Only files that are not in that order, and small ones, are written anew, in one commit a tensor. It goes
 without the options below and --min-files: give these to a run before it.
 
---rechunk, --recode, --layout and --quantize write tensors anew, in one commit each, if they are not so already; small files are
-brought together after that. --recode auto takes the codec that a new tensor would get, --layout auto decides by the
-share of non-zeros. Without --id, tensors that such an option does not suit stay as they are, and the report says why;
-one that suits no tensor, or not one that --id names, is a mistake, and nothing is written.
+--rechunk, --recode, --layout and --quantize write tensors anew, in one commit each, if they are not so already;
+small files are brought together after that. --recode auto takes the codec that a new tensor would get, --layout
+auto decides by the share of non-zeros. Without --id, tensors that such an option does not suit stay as they are,
+and the report says why; one that suits no tensor, or not one that --id names, is a mistake, and nothing is written.
 
 """
 

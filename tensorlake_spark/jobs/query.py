@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from tensorlake_spark.query.view import View
 
 _NOTES = """
-The table URI is called dataset in the query; --source gives others a name. Rows are printed, at most --rows of them. Plain Python
-computes here; with --spark, or under spark-submit, executors do. --output that ends with .parquet or .csv is a file, and
-anything else a new dataset, with media as they are stored. --dry-run says what would be read.
+The table URI is called dataset in the query; --source gives others a name. Rows are printed, at most --rows of
+them. Plain Python computes here; with --spark, or under spark-submit, executors do. --output that ends with
+.parquet or .csv is a file, and anything else a new dataset, with media as they are stored. --dry-run says what
+would be read.
 
 """
 

@@ -27,9 +27,12 @@ from tensorlake_spark.jobs.execution import execution
 from tensorlake_spark.upkeep.vacuum import check_retention, vacuum
 
 _NOTES = """
-The table is a lake or a dataset; of a dataset the tables inside its folder go with it. The retention is the table's own, a week if it says nothing. Versions that are older can no longer be read, but for
-those that have a tag. One request to S3 deletes a thousand files, so one process does it; under spark-submit executors
-delete only where the table has deletion vectors, or another table in its folder. With 0 hours files of writers that are at work now are deleted too: stop them first.
+The table is a lake or a dataset; the tables inside a dataset's folder are vacuumed too. The retention is the
+table's own: a week if it says nothing. Older versions can no longer be read afterwards, except those with a tag.
+With 0 hours, files of writers that are at work now are deleted too: stop them first.
+
+One process does the work, because one request to S3 deletes a thousand files. Under spark-submit, executors delete
+files of an object store if the table has deletion vectors, or another table in its folder.
 
 """
 

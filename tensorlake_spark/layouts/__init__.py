@@ -1,8 +1,8 @@
 """What the bytes mean: tensor <-> rows, without files and without Delta. Begin with `layout`, then `ftsf`.
 
-`layout` is the contract of a layout, `layout_registry` the layouts by name: `ftsf` and `window` (dense), `coo`, `csr`, `csc`,
-`csf`, `bsgs` (sparse). `verification` holds rows against their checksums, `result_memory` is where large results lie.
-``coding`` is values <-> bytes, ``quantization`` floats in fewer bits, ``sparse`` what the sparse layouts share,
+`layout` is the contract of a layout, `layout_registry` the layouts by name: `ftsf` and `window` (dense), `coo`, `csr`,
+`csc`, `csf`, `bsgs` (sparse). `verification` holds rows against their checksums, `result_memory` is where large results
+lie. ``coding`` is values <-> bytes, ``quantization`` floats in fewer bits, ``sparse`` what the sparse layouts share,
 ``timelines`` samples that slide, ``kernels`` compiled loops, ``testing`` the laws as tests. FORMAT.md is the normative
 text. May import ``rows`` and what lies below.
 """

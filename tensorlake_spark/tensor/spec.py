@@ -168,7 +168,7 @@ def converted(values: Any, dtype: np.dtype[Any], place: str) -> np.ndarray[Any, 
         if given.dtype == dtype:
             return given
         if given.dtype.kind in "SUO" and dtype.kind not in "mM":
-            raise TypeError(f"{type(values).__name__} is not a number")
+            raise TypeError("only numbers can")
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is lost is said below
             out = given.astype(dtype)

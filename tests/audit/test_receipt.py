@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from places import DOCS
 
 import tensorlake_spark as tl
 from tensorlake_spark.audit.receipt import (
@@ -79,6 +80,11 @@ def test_one_of_format_1_lists_no_written_files():
 def test_what_is_no_receipt(text):
     with pytest.raises(tl.InvalidOptionError, match="the text is no receipt of a purge"):
         verify_receipt(text)
+
+
+def test_the_documentation_names_the_format_of_new_receipts():
+    page = (DOCS / "compliance.md").read_text("utf-8")
+    assert f"Receipts have format {RECEIPT.format}," in page
 
 
 def test_one_of_a_later_format():

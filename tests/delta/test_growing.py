@@ -1,4 +1,4 @@
-"""Tables that grow: by many small appends, by many tensors, by many files. Counts and ratios, no clocks."""
+"""Tables that grow: by many small appends, by many tensors, by many files. Counts and ratios; `make soak` has seconds."""
 
 import json
 import shutil

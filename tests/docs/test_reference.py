@@ -228,6 +228,7 @@ def test_options_of_jobs(verb):
     own = set(listed(section(text, verb), "option"))
     assert shared | own == known - {"--help"}
     assert not shared & own
+    assert max(map(len, parser.epilog.splitlines())) <= 120, "help is read in a terminal"
 
 
 def test_the_verbs_of_jobs():

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -264,13 +263,11 @@ def test_six_processes_with_twenty_commits_each_lose_none_and_double_none(s3, ur
         context.Process(target=append_to_own_and_shared, args=(url, s3.options, worker))
         for worker in range(6)
     ]
-    started = time.monotonic()
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join(300)
         assert worker.exitcode == 0
-    print(f"120 commits of 6 processes in {time.monotonic() - started:.1f} s")
     assert lake.version == first + 120
     shared = lake["shared"][...]
     assert (shared == shared[:, :1]).all()

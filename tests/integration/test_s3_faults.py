@@ -1,4 +1,4 @@
-"""What goes wrong on the way to a real S3 server: the right answer, or an error of ours within bounded time.
+"""What goes wrong on the way to a real S3 server: the right answer, or an error of ours after a bounded number of tries.
 
 Afterwards, with the fault gone, everything that was committed reads back. No credential is ever shown.
 """
@@ -23,8 +23,8 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 
-BOUND = 20.0
-"""Seconds; ten times what two tries of one request may take with `PATIENCE`."""
+MOST = 200
+"""Requests of a call that fails, twice as many as are usual; each has the time-out of `PATIENCE`."""
 
 DATA, HEAD, LOG, LIST = "^GET .*part-", "^HEAD .*part-", "^GET .*_delta_log/0", "list-type"
 PART, BEGIN, END, COMMIT = (
@@ -80,11 +80,18 @@ def there(s3, x):
     return url
 
 
+class Told(list):
+    """What a user sees of errors, and the `road` on which they come about."""
+
+    road: S3Road
+
+
 @pytest.fixture(autouse=True)
 def told(road, s3, caplog, capfd):
     """Collects what a user sees of errors; none of it, of any log or of the output, may have a credential."""
     caplog.set_level(logging.DEBUG)
-    out = []
+    out = Told()
+    out.road = road
     forget()
     yield out
     road.fault("")
@@ -94,12 +101,13 @@ def told(road, s3, caplog, capfd):
     assert TOKEN not in everything
 
 
-def failing(told, call, kind=tl.StorageError, bound=BOUND):
-    """Return the text of the error that a call raises in bounded time."""
-    started = time.monotonic()
+def failing(told, call, kind=tl.StorageError):
+    """Return the text of the error that a call raises after few requests."""
+    told.road.requests()
     with pytest.raises(kind) as caught:
         call()
-    assert time.monotonic() - started < bound
+    asked = told.road.requests()
+    assert len(asked) <= MOST, asked
     told.append("".join(traceback.format_exception(caught.value)) + repr(caught.value))
     return str(caught.value)
 

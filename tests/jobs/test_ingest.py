@@ -99,6 +99,7 @@ def test_a_tensor_for_each_file(spark, files, photos, place):
     )
     lake = tl.open(place)
     assert list(lake) == ["g/a", "g/b", "g/c/first", "g/c/second", "g/lossy"]
+    assert lake.version == 1, "one commit beside that which makes the table"
     np.testing.assert_array_equal(lake["g/b"][:], photos[5:])
     np.testing.assert_array_equal(lake["g/c/second"][:], photos[1])
     np.testing.assert_array_equal(lake["g/lossy"][:], np.asarray(Image.open(files / "lossy.jpg")))

@@ -68,7 +68,10 @@ def test_the_next_batch_is_written(job, files, photos, place):
         (["--txn-app-id", "x"], "go together"),
         (["--txn-app-id", "x", "--txn-version", -1], "is not from 0"),
         (["--txn-app-id", "x", "--txn-version", 2**63], "is not from 0"),
-        (["--txn-app-id", "x", "--txn-version", "one"], "invalid int value"),
+        (
+            ["--txn-app-id", "x", "--txn-version", "one"],
+            "--txn-version='one' is not a whole number",
+        ),
         (["--txn-app-id", "tensor/x", "--txn-version", 1], "counts the changes of a tensor"),
         (["--txn-app-id", "", "--txn-version", 1], "is empty"),
     ],

@@ -8,7 +8,7 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.spark.ingest.arrays import array_job as write_arrays
 from tensorlake_spark.spark.ingest.records import cell_preparation
-from tensorlake_spark.spark.source.resumption import Resumption
+from tensorlake_spark.spark.source.task_notes import Resumption
 
 X = np.arange(12.0).reshape(3, 4)
 TABLE = ("--axis", "i", "--axis", "j:label", "--value", "v")

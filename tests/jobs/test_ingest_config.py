@@ -159,7 +159,7 @@ def test_numbers_are_words_as_on_a_command_line(tmp_path, word):
         ("id: {a: 2024-01-01}", "cannot be made JSON"),
         ("stack: 1", "an option that is true or false"),
         ("mode: apend", "argument --mode: invalid choice: 'apend'"),
-        ("concat: first", "argument --concat: invalid int value: 'first'"),
+        ("concat: first", "--concat='first' is not a whole number"),
         ("stack: true\neach: true", "not allowed with argument"),
         ("axis: [[a, b]]", "axis is ['a', 'b']"),
         ("- a\n- b", "holds no options"),

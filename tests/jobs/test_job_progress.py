@@ -1,8 +1,11 @@
 """Lines that say how far a job is: of real tasks, and none after its end."""
 
+import io
 import re
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,22 +15,40 @@ from tensorlake_spark.jobs import ingest
 from tensorlake_spark.jobs.job_progress import telling
 
 
-def slow(number):
-    time.sleep(0.3)
-    return number
+class Lines(io.StringIO):
+    """Keeps lines, and tells tasks how many there are: each makes a file, by whose name tasks wait for it."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder, self.counts = folder, []
+
+    def write(self, text):
+        found = re.match(r"job\.py: \d+ s: .*?(\d) of 8 tasks done, (\d) running$", text)
+        if found:
+            (self.folder / str(len(self.counts))).touch()
+            self.counts.append(int(found[1]))
+        return super().write(text)
 
 
-def test_tasks_are_counted_while_they_run(spark, capsys):
-    with telling("job.py", spark, 0.1):
-        assert spark.sparkContext.parallelize(range(8), 8).map(slow).count() == 8
-    lines = capsys.readouterr().err.splitlines()
-    found = [
-        re.fullmatch(r"job\.py: \d+ s: .*?(\d) of 8 tasks done, (\d) running", x) for x in lines
-    ]
-    counts = [int(match[1]) for match in found if match]
-    assert len(counts) > 3
-    assert counts == sorted(counts)
-    assert counts[0] < counts[-1]
+def waiting(folder):
+    def task(number):
+        while not Path(folder, str(number)).exists():
+            time.sleep(0.01)
+        return number
+
+    return task
+
+
+def test_tasks_are_counted_while_they_run(spark, tmp_path, monkeypatch):
+    """Each task waits for one line more, so that there are lines before, while and after most of them run."""
+    lines = Lines(tmp_path)
+    monkeypatch.setattr(sys, "stderr", lines)
+    with telling("job.py", spark, 0.05):
+        assert spark.sparkContext.parallelize(range(8), 8).map(waiting(str(tmp_path))).count() == 8
+    monkeypatch.undo()
+    assert len(lines.counts) >= 8, lines.getvalue()
+    assert lines.counts == sorted(lines.counts)
+    assert lines.counts[0] == 0 < lines.counts[-1]
     assert "progress" not in {thread.name for thread in threading.enumerate()}
 
 
@@ -35,7 +56,7 @@ def test_a_failure_ends_it_and_zero_is_silence(spark, capsys):
     with pytest.raises(KeyError), telling("job.py", spark, 0.05):
         raise KeyError("x")
     with telling("job.py", spark, 0):
-        spark.sparkContext.parallelize(range(2), 2).map(slow).count()
+        spark.sparkContext.parallelize(range(2), 2).count()
     assert "job.py" not in capsys.readouterr().err
     assert "progress" not in {thread.name for thread in threading.enumerate()}
 

@@ -266,6 +266,8 @@ def test_the_command_line(lake, model, capsys):
     assert all(verb in said for verb in VERBS)
     assert command(["optimise"]) == 2
     assert "did you mean 'optimize'?" in capsys.readouterr().err
+    assert command(["--versio"]) == 2
+    assert "did you mean '--version'?" in capsys.readouterr().err
     done = subprocess.run(
         [sys.executable, "-m", "tensorlake_spark", "vacuum", "--table", lake.uri],
         capture_output=True, text=True, check=True,

@@ -24,7 +24,7 @@ from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.spark.ingest.arrays.array_discovery import Part
 from tensorlake_spark.spark.ingest.arrays.array_slabs import bands_of, slab_rows
 from tensorlake_spark.spark.ingest.pieces import choose
-from tensorlake_spark.spark.source import resumption as receipts
+from tensorlake_spark.spark.source import task_notes as receipts
 from tensorlake_spark.spark.source.commit_message import TensorCommitMessage, Written
 from tensorlake_spark.tensor.spec import TensorSpec
 

@@ -118,6 +118,7 @@ def test_the_map_of_a_room_says_what_it_may_import_and_where_to_begin(room):
     assert re.search(r"[Mm]ay\s+import|each importing only", text)
     assert re.search(r"[Bb]egin\s+with\s+`", text)
     assert len(text.splitlines()) <= (20 if room.name == "indexing" else 10), "a map is short"
+    assert max(map(len, text.splitlines())) <= 120, "a map is as narrow as the pages"
 
 
 def test_no_file_is_long():
@@ -219,7 +220,7 @@ COVERED = {
     "spark/source/cell_columns": "spark/source/write/test_bad_cells",
     "spark/source/commit_message": "jobs/test_resume",
     "spark/source/data_source": "spark/source/read/test_reader",
-    "spark/source/resumption": "jobs/test_resume",
+    "spark/source/task_notes": "jobs/test_resume",
     "spark/source/schemas": "spark/source/read/test_reader",
     "spark/source/write/direct_write": "jobs/test_ingest_faults",
     "spark/source/write/input_format": "spark/source/write/test_source_writer",

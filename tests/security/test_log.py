@@ -16,7 +16,7 @@ from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.paths import inside
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.spark.source import resumption as receipts
+from tensorlake_spark.spark.source import task_notes as receipts
 from tensorlake_spark.spark.source.commit_message import TensorCommitMessage
 
 OUTSIDE = [

@@ -135,6 +135,13 @@ def target_of(snapshot: Snapshot, target_bytes: int | None) -> int:
 
 def check_options(min_files: int, target_bytes: int | None, max_bytes: int | None) -> None:
     """Raise InvalidOptionError if a number makes no sense."""
+    given = {"min_files": min_files, "target_bytes": target_bytes, "max_bytes": max_bytes}
+    for name, number in given.items():
+        may_miss = name != "min_files"
+        if not (isinstance(number, (int, np.integer)) or (number is None and may_miss)):
+            raise InvalidOptionError(
+                f"{name}={number!r} is not a whole number{' of bytes' if may_miss else ''}"
+            )
     if min_files < 2:
         raise InvalidOptionError(f"min_files is {min_files}; fewer than 2 files are never too many")
     if target_bytes is not None and not 1 <= target_bytes <= MOST_BYTES:

@@ -252,13 +252,18 @@ def open_here(source: Any, metadata: pq.FileMetaData | None = None) -> pq.Parque
 
 @contextmanager
 def reaching(storage: Storage) -> Iterator[None]:
-    """Turn what goes wrong between us and a store into StorageError."""
+    """Turn what goes wrong between us and a store into StorageError; a scheme of no store is a wrong place."""
     try:
         yield
     except TensorLakeError as error:
         cleanse(error, storage.options)  # it may have been made from what the store said
         raise
     except (OSError, DeltaError) as error:
+        if "Unknown scheme" in str(error):
+            raise InvalidOptionError(
+                f"the place {storage.uri} begins with {storage.uri.partition('://')[0]}://, which names no kind of "
+                "store; begin with s3://, gs://, az://, abfss:// or hdfs://, or name a folder"
+            ) from error
         raise refusal(storage, error) from error
 
 

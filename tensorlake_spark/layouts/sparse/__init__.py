@@ -1,7 +1,7 @@
 """What the sparse layouts share. Begin with `element_keys`: elements gathered from many rows.
 
-`element_runs` serves COO, CSR, CSC and CSF, `compressed_axes` CSR and CSC, `element_blocks` and `offsets` BSGS. May import
-``layouts.layout``, ``layouts.verification`` and ``layouts.coding``, no layout.
+`element_runs` serves COO, CSR, CSC and CSF, `compressed_axes` CSR and CSC, `element_blocks` and `offsets` BSGS. May
+import ``layouts.layout``, ``layouts.verification`` and ``layouts.coding``, no layout.
 """
 
 from typing import TYPE_CHECKING

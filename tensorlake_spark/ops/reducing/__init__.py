@@ -1,5 +1,6 @@
 """Fewer axes: sums, extremes, moments and indices over axes. Begin with `reductions`.
 
-`groups` finds the elements of each result, `reduction_mask` those of them that take part; `moments` has means, variances and norms, `index_reductions` argmax and its
-like. May import the modules of ``ops``, ``indexing`` and ``errors``.
+`groups` finds the elements of each result, `reduction_mask` those of them that take part; `moments` has means,
+variances and norms, `index_reductions` argmax and its like. May import the modules of ``ops``, ``indexing`` and
+``errors``.
 """

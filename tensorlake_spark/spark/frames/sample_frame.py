@@ -179,7 +179,8 @@ def chosen_columns(schema: SampleSchema, columns: Sequence[str] | None, uri: str
             out[name] = None
         else:
             raise InvalidOptionError(
-                f"the dataset at {uri} has no column {name!r}{did_you_mean(name, [*schema, *groups])}"
+                f"the dataset at {uri} has no column {name!r}{did_you_mean(name, [*schema, *groups])}; its columns "
+                f"are {', '.join(schema)}"
             )
     return list(out)
 

@@ -23,9 +23,9 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
 from tensorlake_spark.spark.ingest.pieces import Bands, Whole, choose
 from tensorlake_spark.spark.ingest.source_files import files_of
-from tensorlake_spark.spark.source import resumption
+from tensorlake_spark.spark.source import task_notes
 from tensorlake_spark.spark.source.commit_message import TensorCommitMessage
-from tensorlake_spark.spark.source.resumption import Resumption
+from tensorlake_spark.spark.source.task_notes import Resumption
 
 _SOURCES = "sources"
 
@@ -109,7 +109,7 @@ def committed(storage: Storage, name: str, parts: Sequence[Part], dry_run: bool)
         return False
     now, is_there = _hash(_stamps(parts)), False
     for folder in left:
-        for look, files in resumption.announced(Staging(storage, folder)).items():
+        for look, files in task_notes.announced(Staging(storage, folder)).items():
             if live.isdisjoint(files):
                 continue
             is_there |= look == now
@@ -154,8 +154,8 @@ def resumed(
     fresh = {look: _unchanged(text, stamps) for look, text in looks.items()}
     found = {
         name: message
-        for name, message in resumption.read(notes).items()
-        if _is_fresh(message, pieces, fresh.get(resumption.look_of(name), frozenset()))
+        for name, message in task_notes.read(notes).items()
+        if _is_fresh(message, pieces, fresh.get(task_notes.look_of(name), frozenset()))
     }
     reused, done, place = choose(found, pieces)
     return Resumed(

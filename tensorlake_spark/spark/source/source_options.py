@@ -13,7 +13,7 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.indexing.coords import DUPLICATES
 from tensorlake_spark.spark.cluster.s3a import completed
-from tensorlake_spark.spark.source.resumption import Resumption
+from tensorlake_spark.spark.source.task_notes import Resumption
 from tensorlake_spark.tensor.spec import check_id, dtype_of
 from tensorlake_spark.writing.app_transaction import check_transaction
 from tensorlake_spark.writing.options import DENSE_FROM, WriteOptions, integers

@@ -1,6 +1,5 @@
 """Links to a real web server of this machine: ranges, changes, redirects, too large, too slow, not allowed."""
 
-import time
 import traceback
 
 import pytest
@@ -210,10 +209,10 @@ def test_a_target_that_is_too_large(web, odd):
 def test_a_slow_server_is_not_waited_for(web, odd):
     web.odd["/a.jpg"] = odd
     rules = LinkRules(allow_http=[web.host], timeout=0.6, stall_timeout=0.3, retries=0)
-    began = time.monotonic()
-    with pytest.raises(StorageError, match="too slow"):
+    with pytest.raises(
+        StorageError, match="too slow"
+    ):  # else "drip" ends after minutes, and is right
         fetch_link(web.url("/a.jpg"), None, None, rules)
-    assert time.monotonic() - began < 60, "the whole of it would take longer"
 
 
 def test_an_answer_that_breaks_off(web, rules):

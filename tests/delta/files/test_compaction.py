@@ -247,6 +247,10 @@ def test_the_files_of_some_tensors_only(lake, model):
 def test_mistakes_are_named(lake, model):
     with pytest.raises(tl.InvalidOptionError, match="min_files is 1"):
         lake.optimize(min_files=1)
+    with pytest.raises(tl.InvalidOptionError, match="target_bytes='1GB' is not a whole number of"):
+        lake.optimize(target_bytes="1GB")
+    with pytest.raises(tl.InvalidOptionError, match="min_files=None is not a whole number"):
+        lake.optimize(min_files=None)
     with pytest.raises(tl.InvalidOptionError, match="target_bytes is 0"):
         lake.optimize(target_bytes=0)
     with pytest.raises(tl.InvalidOptionError, match="1 GiB"):

@@ -179,3 +179,10 @@ def test_a_place_that_is_no_path_is_named(door, place):
     ) as raised:
         door(place)
     assert repr(place) in str(raised.value)
+
+
+def test_a_scheme_that_names_no_store_is_a_wrong_place():
+    with pytest.raises(
+        tl.InvalidOptionError, match=r"^the place htp://a/b begins with htp://, which .*; begin"
+    ):
+        tl.open("htp://a/b")

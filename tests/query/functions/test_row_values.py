@@ -1,6 +1,8 @@
 """Values of rows: arrays, lists and constants, gathered, repeated and computed."""
 
 import threading
+from concurrent.futures import CancelledError
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from tensorlake_spark.query.functions.row_values import (
     length_of,
     taken,
 )
-from tensorlake_spark.threads import in_order
+from tensorlake_spark.threads import go_on, in_order
 
 
 def test_alike_rows_become_an_array():
@@ -147,22 +149,26 @@ def test_many_shapes_go_another_way():
 
 
 def test_rows_that_nobody_waits_for_are_not_computed():
-    begun, done = threading.Event(), []
+    begun, given_up, done = threading.Event(), threading.Event(), []
 
     def slow(x):
+        """Go on until the other task has failed."""
         done.append(x)
         begun.set()
-        return x if failed.wait(60) else None
-
-    failed = threading.Event()
+        with suppress(CancelledError):
+            while not given_up.wait(0.001):
+                go_on()
+        return x
 
     def work(task):
         if task == 0:
             assert begun.wait(60)
-            threading.Timer(0.2, failed.set).start()
             raise ZeroDivisionError
         return by_rows(slow, [[*range(1000)]], 1000)
 
+    guard = threading.Timer(60, given_up.set)
+    guard.start()
     with pytest.raises(ZeroDivisionError):
         list(in_order(work, [0, 1]))
+    guard.cancel()
     assert done == [0]

@@ -60,6 +60,11 @@ class Value:
         """
         text = text.strip()
         found = _VALUE.fullmatch(text)
+        if text not in columns and not found and re.fullmatch(r"\w+\s*\(.*\)", text):
+            raise InvalidOptionError(
+                f"--value {text!r} is neither a column nor count() nor sum(COLUMN); compute others with Spark, and "
+                "ingest the table that it writes"
+            )
         if text in columns or not (found or text == "count"):
             return cls("column", text)
         inner = found[2].strip() if found else ""

@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.spark.source.commit_message import TensorCommitMessage
-from tensorlake_spark.spark.source.resumption import from_text, to_text
 from tensorlake_spark.spark.source.source_options import SparkWriteOptions
+from tensorlake_spark.spark.source.task_notes import from_text, to_text
 from tensorlake_spark.spark.source.write.source_writer import TensorWriter
 
 if TYPE_CHECKING:

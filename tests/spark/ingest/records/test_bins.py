@@ -3,11 +3,13 @@
 import datetime as dt
 
 import numpy as np
+import pytest
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.spark.ingest.records.axis_rules import Rule, parse_axis
-from tensorlake_spark.spark.ingest.records.bins import index_of, measure_of
+from tensorlake_spark.spark.ingest.records.bins import Value, index_of, measure_of
 
 
 def places(spark, rules, values, kind):
@@ -62,3 +64,12 @@ def test_texts_that_are_no_times_or_numbers(spark):
     assert [r[0] for r in rows if r[1] is not None] == []
     assert [r[0] for r in rows if r[2] is not None] == ["201301"]
     assert [r[0] for r in rows if r[3] is not None] == ["201301"]
+
+
+def test_a_function_that_combines_no_records_is_named():
+    with pytest.raises(
+        InvalidOptionError,
+        match=r"^--value 'median\(v\)' is neither a column nor count\(\) nor sum",
+    ):
+        Value.parse(" median(v) ", ("v",))
+    assert Value.parse("median(v)", ("median(v)",)) == Value("column", "median(v)")
