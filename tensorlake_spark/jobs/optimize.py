@@ -237,9 +237,9 @@ def _wanted(
     """
     spec = meta.spec
     block = None if args.rechunk is None else integers(args.rechunk, "--rechunk")
-    layout = _layout(snapshot, meta) if args.layout == "auto" else args.layout
     known = quantization_in(spec)
     options = WriteOptions(quantize=known if args.quantize is None else args.quantize)
+    layout = _layout(snapshot, meta, options) if args.layout == "auto" else args.layout
     stays = agrees(known, options.quantization)
     codec = args.recode if stays or args.recode is not None else "auto"
     options = replace(
@@ -252,10 +252,10 @@ def _wanted(
     return None if is_so and not is_ragged else (replace(options, codec=parted(new.codec)[1]), new)
 
 
-def _layout(snapshot: Snapshot, meta: Meta) -> str:
+def _layout(snapshot: Snapshot, meta: Meta, options: WriteOptions) -> str:
     """Return the layout that suits a tensor: only between dense chunks and sparse ones it is worth a change."""
     spec = meta.spec
-    chosen = choose_layout(spec.id, StoredSource(snapshot, meta), WriteOptions(), spec.fill)
+    chosen = choose_layout(spec.id, StoredSource(snapshot, meta), options, spec.fill)
     alike = layout_of(chosen).is_sparse == layout_of(spec.layout).is_sparse
     return spec.layout if alike else chosen
 

@@ -145,6 +145,22 @@ def test_all_floats_are_quantised_and_the_others_are_told(job, lake):
 
 
 @pytest.mark.parametrize("job", HERE, indirect=True)
+def test_layout_auto_is_that_of_a_new_tensor_that_is_quantised(job, lake):
+    """Few elements that chunks hold in fewer bits became sparse, or were refused."""
+    x = np.where(np.random.default_rng(1).random((50, 60)) < 0.03, 1.234, 0)
+    kinds = {"int8": "int8", "bound": {"error": 0.3}}
+    for name, kind in kinds.items():
+        assert lake.write(name, x, quantize=kind).layout == "ftsf"
+        assert job("--id", name, "--layout", "auto").json["converted"] == []
+    lake.write("few", tl.SparseTensor.from_dense(x))
+    job("--id", "few", "--layout", "auto", "--quantize", "bfloat16")
+    assert lake["few"].layout == "bsgs", "its elements are rounded one by one"
+    job("--id", "few", "--layout", "auto", "--quantize", "int8")
+    assert lake["few"].layout == "ftsf"
+    assert np.abs(lake["few"][...] - x).max() <= 1.234 / 253
+
+
+@pytest.mark.parametrize("job", HERE, indirect=True)
 def test_recode_auto_takes_the_codec_of_a_new_tensor(job, lake):
     """Also of a tensor whose chunks lie on several grids, which --rechunk alone brings onto one."""
     x = np.cumsum(np.ones((40, 50), np.int64), axis=1)
