@@ -36,7 +36,7 @@ from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.jobs.execution import NOTE, execution
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.coding.chain import parted
-from tensorlake_spark.layouts.quantization.kinds import quantization_in, quantization_of
+from tensorlake_spark.layouts.quantization.kinds import agrees, quantization_in, quantization_of
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.upkeep.convert import convert
@@ -166,19 +166,29 @@ def _convert(
     done = []
     for name in todo:
         meta = catalog.get(snapshot, name)
-        options = _wanted(snapshot, meta, args)  # again: others may have changed it
-        if options is None:
+        wanted = _wanted(snapshot, meta, args)  # again: others may have changed it
+        if wanted is None:
             continue
-        nbytes = meta.totals.nbytes
-        about = {"id": name, "bytes": nbytes, "layout": options.layout}
-        about |= {"block_shape": options.block_shape, "codec": options.codec}
+        (options, spec), nbytes = wanted, meta.totals.nbytes
         if not args.dry_run:
             pieces = 1 if run is run_here else nbytes // PIECE_BYTES + 1
             snapshot = convert(snapshot, name, options, lambda _: None, run, pieces)
             spec = catalog.get(snapshot, name).spec
-            about |= {"layout": spec.layout, "block_shape": spec.block_shape, "codec": spec.codec}
-        done.append(about)
+        done.append(_about(spec, nbytes))
     return done, skipped
+
+
+def _about(spec: TensorSpec, nbytes: int) -> dict[str, Any]:
+    """Return what is told of a tensor that is written anew."""
+    known = quantization_in(spec)
+    return {
+        "id": spec.id,
+        "bytes": nbytes,
+        "layout": spec.layout,
+        "block_shape": spec.block_shape,
+        "codec": spec.codec,
+        "quantize": None if known is None else known.to_json(),
+    }
 
 
 def _chosen(snapshot: Snapshot, args: argparse.Namespace) -> tuple[list[str], list[dict[str, Any]]]:
@@ -194,7 +204,7 @@ def _chosen(snapshot: Snapshot, args: argparse.Namespace) -> tuple[list[str], li
     for name in names:
         meta = catalog.get(snapshot, name)
         try:
-            options = _wanted(snapshot, meta, args)
+            wanted = _wanted(snapshot, meta, args)
         except (InvalidOptionError, InvalidTensorError) as error:
             if args.id:
                 raise
@@ -202,7 +212,7 @@ def _chosen(snapshot: Snapshot, args: argparse.Namespace) -> tuple[list[str], li
             skipped.append({"id": name, "why": str(error)})
             continue
         nbytes = meta.totals.nbytes
-        if options is None:
+        if wanted is None:
             continue
         if left is not None and nbytes > left:
             why = f"--max-bytes leaves {size_text(left)} of {size_text(args.max_bytes)}, and it has {size_text(nbytes)}"
@@ -215,8 +225,10 @@ def _chosen(snapshot: Snapshot, args: argparse.Namespace) -> tuple[list[str], li
     return todo, skipped
 
 
-def _wanted(snapshot: Snapshot, meta: Meta, args: argparse.Namespace) -> WriteOptions | None:
-    """Return how a tensor is written anew; None if it is stored like that already.
+def _wanted(
+    snapshot: Snapshot, meta: Meta, args: argparse.Namespace
+) -> tuple[WriteOptions, TensorSpec] | None:
+    """Return how a tensor is written anew, and what it becomes; None if it is stored like that already.
 
     Raises
     ------
@@ -225,22 +237,25 @@ def _wanted(snapshot: Snapshot, meta: Meta, args: argparse.Namespace) -> WriteOp
     """
     spec = meta.spec
     block = None if args.rechunk is None else integers(args.rechunk, "--rechunk")
-    layout = _layout(snapshot, meta) if args.layout == "auto" else args.layout
     known = quantization_in(spec)
-    quantize = known if args.quantize is None else quantization_of(args.quantize)
-    codec = "auto" if args.recode is None and quantize != known else args.recode
-    options = replace(_options(spec, block, codec, layout), quantize=quantize)
+    options = WriteOptions(quantize=known if args.quantize is None else args.quantize)
+    layout = _layout(snapshot, meta, options) if args.layout == "auto" else args.layout
+    stays = agrees(known, options.quantization)
+    codec = args.recode if stays or args.recode is not None else "auto"
+    options = replace(
+        _options(spec, block, codec, layout), quantize=known if stays else options.quantize
+    )
     new = new_spec(spec.id, StoredSource(snapshot, meta), options)
     is_so = (new.layout, new.block_shape, new.codec) == (spec.layout, spec.block_shape, spec.codec)
-    is_so &= options.quantization == known
+    is_so &= stays
     is_ragged = block is not None and any(len(segment) > 1 for segment in spec.segments)
-    return None if is_so and not is_ragged else replace(options, codec=parted(new.codec)[1])
+    return None if is_so and not is_ragged else (replace(options, codec=parted(new.codec)[1]), new)
 
 
-def _layout(snapshot: Snapshot, meta: Meta) -> str:
+def _layout(snapshot: Snapshot, meta: Meta, options: WriteOptions) -> str:
     """Return the layout that suits a tensor: only between dense chunks and sparse ones it is worth a change."""
     spec = meta.spec
-    chosen = choose_layout(spec.id, StoredSource(snapshot, meta), WriteOptions(), spec.fill)
+    chosen = choose_layout(spec.id, StoredSource(snapshot, meta), options, spec.fill)
     alike = layout_of(chosen).is_sparse == layout_of(spec.layout).is_sparse
     return spec.layout if alike else chosen
 
@@ -274,7 +289,11 @@ def _tell(
     """Print what was done, and return it for who reads it by program."""
     will = "would be" if args.dry_run else "was"
     for one in converted:
-        print(f"{one['id']}: {size_text(one['bytes'])} {will} written anew as {one['layout']}")
+        known = quantization_of(one["quantize"])
+        more = "" if known is None else f", {known}"
+        print(
+            f"{one['id']}: {size_text(one['bytes'])} {will} written anew as {one['layout']}{more}"
+        )
     for one in skipped:
         print(f"{one['id']}: stays as it is: {one['why']}")
     print(

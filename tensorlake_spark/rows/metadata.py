@@ -173,13 +173,14 @@ def read_meta(row: Mapping[str, Any]) -> Meta:
 
 def _body_of(attrs: str) -> Any:
     """Return what the column ``attrs`` says; many labels of one axis stay a text until they are asked for."""
-    # The labels come last, and what is before them is short.
-    head, found, tail = attrs.partition(_LABELS) if len(attrs) > _LONG else ("", "", "")
-    axis, _, texts = tail.partition('":')
-    labels = Unread.of(texts[:-2]) if found and texts.endswith("]}}") and axis.isalnum() else None
+    # The labels come last, and what is before them is short. They are copied once: new memory costs more than a look.
+    begin = attrs.find(_LABELS) if len(attrs) > _LONG and attrs.endswith("]}}") else -1
+    end = attrs.find('":', begin + len(_LABELS)) if begin >= 0 else -1
+    axis = attrs[begin + len(_LABELS) : end] if end >= 0 else ""
+    labels = Unread.of(attrs[end + 2 : -2]) if axis.isalnum() else None
     if labels is not None:
         with suppress(ValueError):  # labels of another object inside of this one
-            body: Any = json.loads(head + "}")
+            body: Any = json.loads(attrs[:begin] + "}")
             return {**body, "labels": {axis: labels}}
     return json.loads(attrs)
 

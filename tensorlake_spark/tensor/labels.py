@@ -287,7 +287,10 @@ class Unread(Listed):
     def of(cls, text: str) -> Unread | None:
         """Return the labels of a list in JSON, None unless each is a text of which every character is one byte."""
         ends = text.startswith('["') and text.endswith('"]') and text.isascii()
-        # Nothing stands between two texts but the comma of the list, and no text is a comma itself.
+        # Nothing stands between two texts but the comma of the list, and no text is a comma itself. At either end it
+        # would make up for a number among the texts.
+        if text.startswith('[","') or text.endswith(',","]'):
+            return None
         if not ends or "\\" in text or '",","' in text:
             return None
         if text.count('"') != 2 * text.count('","') + 2:

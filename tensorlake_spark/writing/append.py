@@ -18,7 +18,7 @@ from tensorlake_spark.layouts import grid_of, layout_of, stored_layout
 from tensorlake_spark.layouts.coding.chain import parted
 from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.layouts.ftsf import paper_block
-from tensorlake_spark.layouts.quantization.kinds import quantization_in
+from tensorlake_spark.layouts.quantization.kinds import agrees, quantization_in
 from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.labels import Labels, Listed, check_labels, labels_of
@@ -199,7 +199,7 @@ def check_kept(spec: TensorSpec, options: WriteOptions, axis: int | None) -> Non
     ):
         _warn(spec, "codec", spec.codec, options.codec)
     known = quantization_in(spec)
-    if options.quantize is not None and options.quantization != known:
+    if options.quantize is not None and not agrees(known, options.quantization):
         was = "none" if known is None else known.to_json()
         asked = options.quantize.to_json()
         raise InvalidOptionError(

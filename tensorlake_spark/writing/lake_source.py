@@ -13,6 +13,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.indexing import Box, select
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.layouts import stored_layout
+from tensorlake_spark.layouts.quantization.kinds import quantization_in
 from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.sparse import SparseTensor
@@ -49,6 +50,7 @@ class StoredSource:
         self._first, self._stop, self._dense = first, stop, dense
         self.shape, self.dtype = meta.spec.shape, meta.spec.dtype
         self.by_elements = stored_layout(meta.spec).is_sparse
+        self.rounded = quantization_in(meta.spec) if self.by_elements else None
         self.nbytes = None
 
     def density(self) -> float:

@@ -25,6 +25,7 @@ from tensorlake_spark.layouts.quantization.kinds import (
     Quantization,
     check_quantization,
     counted_dtype,
+    on_grid,
     quantization_of,
     stored_dtype,
 )
@@ -198,6 +199,9 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     if options.duplicates != "error":
         spec = replace(spec, params={**spec.params, "duplicates": options.duplicates})
     quantization = options.quantization
+    if quantization is not None and not layout.is_sparse:
+        rounded = getattr(source, "rounded", None)  # by a sparse layout, and a bound holds but once
+        quantization = on_grid(quantization) if rounded == quantization else quantization
     if quantization is not None:
         check_quantization(quantization, tensor_id, dtype, layout.name, not layout.is_sparse)
         if not layout.is_sparse and not quantized_block.keeps_fill(spec.fill_value, quantization):

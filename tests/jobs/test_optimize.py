@@ -116,6 +116,51 @@ def test_floats_are_quantised_and_stay_so(job, lake):
 
 
 @pytest.mark.parametrize("job", HERE, indirect=True)
+def test_all_floats_are_quantised_and_the_others_are_told(job, lake):
+    x = np.cumsum(np.random.default_rng(0).standard_normal((30, 20)), axis=0)
+    floats = lake.write("floats", x, codec="zstd")
+    lake.write("few", np.where(x > 12, x, 0), layout="csr")
+    lake.write("ids", np.arange(9))
+    planned = job("--quantize", "int8", "--dry-run").json
+    done = job("--quantize", "int8")
+    assert planned["converted"] == done.json["converted"]
+    told = {
+        one["id"]: (one["codec"].split("+")[0], one["quantize"]) for one in done.json["converted"]
+    }
+    assert told == {"floats": ("int8", "int8")}
+    assert "written anew as ftsf, quantised as int8 with a scale" in done.out
+    why = {one["id"]: one["why"] for one in done.json["skipped"]}
+    assert "'int8' is not for layout csr" in why["few"]
+    assert "'int8' is not for dtype int64" in why["ids"]
+    assert np.abs(lake["floats"][...] - x).max() <= np.abs(x).max() / 253
+    assert job("--quantize", "int8").json["converted"] == []
+    given = '{"error": 0.3}'
+    job("--id", "few", "--quantize", given)
+    assert job("--id", "few", "--quantize", given, "--layout", "ftsf").json["converted"][0]["quantize"] == {"error": 0.25}  # fmt: skip
+    assert np.abs(lake["few"][...] - np.where(x > 12, x, 0)).max() <= 0.3
+    assert job("--id", "few", "--quantize", given).json["converted"] == []
+    floats = lake.write("floats", x, codec="zstd", mode="overwrite")
+    job("--quantize", "none")
+    assert lake["floats"].codec == floats.codec, "it was not quantised, and stays as it is"
+
+
+@pytest.mark.parametrize("job", HERE, indirect=True)
+def test_layout_auto_is_that_of_a_new_tensor_that_is_quantised(job, lake):
+    """Few elements that chunks hold in fewer bits became sparse, or were refused."""
+    x = np.where(np.random.default_rng(1).random((50, 60)) < 0.03, 1.234, 0)
+    kinds = {"int8": "int8", "bound": {"error": 0.3}}
+    for name, kind in kinds.items():
+        assert lake.write(name, x, quantize=kind).layout == "ftsf"
+        assert job("--id", name, "--layout", "auto").json["converted"] == []
+    lake.write("few", tl.SparseTensor.from_dense(x))
+    job("--id", "few", "--layout", "auto", "--quantize", "bfloat16")
+    assert lake["few"].layout == "bsgs", "its elements are rounded one by one"
+    job("--id", "few", "--layout", "auto", "--quantize", "int8")
+    assert lake["few"].layout == "ftsf"
+    assert np.abs(lake["few"][...] - x).max() <= 1.234 / 253
+
+
+@pytest.mark.parametrize("job", HERE, indirect=True)
 def test_recode_auto_takes_the_codec_of_a_new_tensor(job, lake):
     """Also of a tensor whose chunks lie on several grids, which --rechunk alone brings onto one."""
     x = np.cumsum(np.ones((40, 50), np.int64), axis=1)

@@ -182,7 +182,8 @@ def test_texts_are_found_in_the_json_of_all(names):
 
 @pytest.mark.parametrize(
     "said",
-    [[], [1], ["a", 1], [1, "a"], ["a", 1, "b"], ["a", ","], ["a", '"'], ["a\\"], ["é"], ["a", None], ["a\n"]],
+    [[], [1], ["a", 1], [1, "a"], ["a", 1, "b"], ["a", ","], ["a", '"'], ["a\\"], ["é"], ["a", None], ["a\n"],
+     [",", 1, "a"], ["a", 1, ","], ["a", 1, ",", 2, "b"], [","]],
 )  # fmt: skip
 def test_other_lists_are_no_texts_to_look_through(said):
     for ascii_alone in (True, False):

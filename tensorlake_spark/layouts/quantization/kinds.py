@@ -130,6 +130,44 @@ def quantization_of(given: Any) -> Quantization | None:
     )
 
 
+def on_grid(known: Quantization) -> Quantization:
+    """Return a quantisation of chunks that leaves values as they are which a sparse layout has rounded already.
+
+    Of ``error`` a sparse layout rounds to multiples of a power of two, which need few bits. Chunks have steps of twice
+    the bound: rounded to these too, values might be off by twice the bound. So chunks get the bound of that power.
+
+    Examples
+    --------
+    >>> on_grid(Quantization("error", 0.3)), on_grid(Quantization("int8"))
+    (Quantization(kind='error', bound=0.25), Quantization(kind='int8', bound=None))
+    """
+    if known.kind != "error" or known.bound is None:
+        return known
+    return Quantization("error", grid_step(known.bound) / 2)
+
+
+def grid_step(bound: float) -> float:
+    """Return the greatest power of two that is no more than twice a bound.
+
+    Examples
+    --------
+    >>> grid_step(0.3)
+    0.5
+    """
+    return math.ldexp(1.0, math.frexp(2 * bound)[1] - 1)
+
+
+def agrees(known: Quantization | None, asked: Quantization | None) -> bool:
+    """Whether a tensor is quantised as somebody asks for; also if its chunks were made of rounded elements.
+
+    Examples
+    --------
+    >>> agrees(Quantization("error", 0.25), Quantization("error", 0.3)), agrees(None, Quantization("int8"))
+    (True, False)
+    """
+    return known == asked or (asked is not None and known == on_grid(asked))
+
+
 def quantization_of_codec(codec: str) -> Quantization | None:
     """Return how values are quantised by a codec, None if it has no step for that.
 

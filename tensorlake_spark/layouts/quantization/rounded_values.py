@@ -6,7 +6,6 @@ leaves out. Which elements there are does not change: one whose value is rounded
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.layouts.coding.chain import CASTS
 from tensorlake_spark.layouts.quantization import bit_rounding, casts
-from tensorlake_spark.layouts.quantization.kinds import Quantization, quantization_in
+from tensorlake_spark.layouts.quantization.kinds import Quantization, grid_step, quantization_in
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_of
 
 Array = np.ndarray[Any, Any]
@@ -107,7 +106,7 @@ def within(values: Array, bound: float) -> Array:
     [1.5, -7.0]
     """
     # A power of two as the step: the division is exact, and a multiple of it needs few bits.
-    step = math.ldexp(1.0, math.frexp(2 * bound)[1] - 1)
+    step = grid_step(bound)
     exact = values.astype(np.float64)
     with np.errstate(all="ignore"):
         near = (np.rint(exact / step) * step).astype(values.dtype)

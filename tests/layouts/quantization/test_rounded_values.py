@@ -103,6 +103,23 @@ def test_auto_keeps_few_elements_sparse(lake):
         lake.convert("z", quantize="int8", layout="csr")
 
 
+def test_a_bound_holds_where_elements_become_chunks(lake):
+    """They were rounded to two grids, one after the other, and were off by up to twice the bound."""
+    x = few(share=0.5)
+    sparse = lake.write("x", x, layout="coo", quantize={"error": 0.3})[...].todense()
+    ref = lake.convert("x", layout="ftsf")
+    assert ref.quantization == Quantization("error", 0.25)
+    np.testing.assert_array_equal(ref[...], sparse)
+    assert np.abs(ref[...] - x).max() <= 0.3
+    lake.write("x", x, mode="append", quantize={"error": 0.3})
+    with pytest.raises(InvalidOptionError, match=r"has quantize=\{'error': 0.25\}"):
+        lake.write("x", x, mode="append", quantize={"error": 0.2})
+    with lake.transaction() as changes:
+        changes.write("y", x, layout="csr", quantize={"error": 0.3})
+        changes.convert("y", layout="ftsf")
+    assert np.abs(lake["y"][...] - x).max() <= 0.3
+
+
 def test_special_values_come_back(lake):
     values = np.array([np.nan, np.inf, -np.inf, 1.3, -0.0])
     x = tl.SparseTensor(np.arange(5)[None], values, (9,))

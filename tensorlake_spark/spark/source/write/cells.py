@@ -19,6 +19,7 @@ from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import check_rule
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts.quantization.kinds import ROUNDED
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.spark.source.cell_columns import (
@@ -112,13 +113,21 @@ class Cells(InputForm):
             raise InvalidTensorError(
                 f"option shape={shape} has {len(shape)} axes, the cells have {ndim} coordinates"
             )
+        known = write.quantization
+        if known is not None and known.kind not in ROUNDED:
+            name, given = str(self.options.id), known.to_json()
+            raise InvalidOptionError(
+                f"option quantize={given!r} needs arrays, and cells are written to a sparse layout, which rounds values one "
+                f"by one: give one of {', '.join(ROUNDED)}, or write tensor {name!r} without it and call "
+                f"lake.convert({name!r}, layout='ftsf', quantize={given!r})"
+            )
         block = write.block_shape
         if block is None and layout.has_blocks:
             block = usual_block(shape, ndim)
         choices = replace(write, layout=layout.name, block_shape=block, labels={})
-        known = (0,) * ndim if shape is None else shape
+        reach = (0,) * ndim if shape is None else shape
         dtype = self.options.dtype or natural
-        nothing = SparseTensor(np.zeros((ndim, 0), np.int64), np.zeros(0, dtype), known)
+        nothing = SparseTensor(np.zeros((ndim, 0), np.int64), np.zeros(0, dtype), reach)
         return new_spec(str(self.options.id), SparseSource(nothing), choices)
 
     def _continued(self, spec: TensorSpec) -> TensorSpec:
