@@ -117,6 +117,17 @@ def test_an_assignment_counts_the_files_that_it_writes_anew(tmp_path, layout):
     assert done == total > 100_000
 
 
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+def test_a_computation_counts_what_it_reads(tmp_path, layout):
+    code = f"""
+        ref = lake.write('x', x, layout={layout!r}); progress._LONG = 1000
+        assert (ref.sum(axis=0) == x.sum(axis=0)).all() if {layout!r} == 'ftsf' else ref.sum() == x.sum()
+        """
+    out, _ = run(textwrap.dedent(code), tmp_path)
+    done, total = closed(out)["compute x"]
+    assert done == total > 100_000
+
+
 def test_short_work_shows_nothing(tmp_path):
     code = "progress._LONG = 256 << 20\n" + textwrap.dedent(WORK)
     assert run(code, tmp_path) == ("", "")

@@ -347,7 +347,7 @@ class ReductionMethods(ABC):
             return self._written(into, stream, "bsgs" if stream.is_sparse else "ftsf")
         found = self._folded(fold, stored)
         if isinstance(found, Elements):
-            found = SparseTensor._trusted(found.coords, found.values, found.shape)
+            found = SparseTensor._trusted(found._coords, found.values, found.shape, found._places)
         if into is None:
             return found
         source = source_of(np.asarray(found) if np.isscalar(found) else found)

@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.kernel_switch import compiled
+
 Array = np.ndarray[Any, Any]
+
+_LOOPS = "tensorlake_spark.computing.operations.cell_loops"
 
 _WIDEST = 1 << 17  # cells of a table, so that it stays in the cache
 _MOST = 1 << 16  # tables: their numbers have two bytes, which NumPy sorts by digits
@@ -29,6 +33,8 @@ def tables(
     parts: Sequence[tuple[Array, ...]], cells: int
 ) -> Iterator[tuple[Array, Array, list[Array]]]:
     """Yield the cells that have elements, and these: a table at a time, which is a range of cells; ranges ascend.
+
+    With compiled loops there is one table, of all cells, that takes no more memory.
 
     Parameters
     ----------
@@ -52,12 +58,32 @@ def tables(
     >>> found, counts, arrays[0], arrays[1]
     (array([1, 4]), array([1, 2]), array([1, 0, 1]), array([5., 7., 9.]))
     """
+    loops = _loops_for(parts)
+    if loops is not None:
+        found, counts, arrays = loops.group(parts, cells)
+        yield found, counts, [*arrays]
+        return
     for first, width, (at, *others) in _ranges(parts, cells):
         counts = np.bincount(at, minlength=width)
         found = np.flatnonzero(counts != 0)
         number = np.empty(width, np.intp)
         number[found] = np.arange(len(found))
         yield found + first, counts[found], [number[at], *others]
+
+
+def _loops_for(parts: Sequence[tuple[Array, ...]]) -> Any:
+    """Return the module of compiled loops if they group these elements."""
+    size, count = parts[0][-1].dtype.itemsize, sum(len(part[0]) for part in parts)
+    if size not in (1, 2, 4, 8) or count >= 1 << 31:
+        return None
+    return compiled(_LOOPS, "group", np.dtype(f"u{size}").char, nbytes=8 * count)
+
+
+def loops_of(name: str, values: Array, chars: str) -> Any:
+    """Return the module of compiled loops if one of them takes values whose dtype is among some; None for NumPy."""
+    if values.dtype.char not in chars or not values.dtype.isnative:
+        return None
+    return compiled(_LOOPS, name, values.dtype.char, nbytes=values.nbytes)
 
 
 def _ranges(
@@ -97,6 +123,11 @@ def table_sums(at: Array, values: Array, width: int) -> Array:
     >>> table_sums(np.array([2, 0, 2]), np.array([1.0, 5.0, 2.0]), 4)
     array([5., 0., 3., 0.])
     """
+    loops = loops_of("add", values, "d")
+    if loops is not None:
+        sums = np.zeros(width)
+        loops.add(at, values, sums)
+        return sums
     if values.dtype.kind != "c":
         return np.asarray(np.bincount(at, values, width))
     out = np.empty(width, np.complex128)

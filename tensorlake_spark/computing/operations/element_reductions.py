@@ -24,6 +24,9 @@ _MANY = (
 )  # so many elements or states wait to be merged, or as many as there were after the last time
 
 
+_PART = 1 << 15  # cells that are finished at a time, so that they stay in the cache
+
+
 @dataclass
 class Cells:
     """States of cells of an answer, in parts: a cell has an entry in each part that knows of it.
@@ -110,10 +113,13 @@ class ElementReduction(AxesFold[Cells]):
             cells, values = np.zeros(0, np.int64), np.zeros(0, nothing.dtype)
         else:
             cells, counts, *state = parts[0]
-            if np.ndim(total):
-                total = look_up(total, unravel(cells, kept))
-            done = self.kernel.with_zeros(tuple(state), total - counts)
-            values = self.kernel.finish(done, total)
+            values = np.empty(len(cells), nothing.dtype)
+            for first in range(0, len(cells), _PART):
+                here = slice(first, first + _PART)
+                all_ = look_up(total, unravel(cells[here], kept)) if np.ndim(total) else total
+                done = tuple(array[here] for array in state)
+                done = self.kernel.with_zeros(done, all_ - counts[here])
+                values[here] = self.kernel.finish(done, all_)
         if not shape:
             return values[0] if len(values) else nothing[()]
         if nothing.any():
@@ -148,7 +154,14 @@ class ElementReduction(AxesFold[Cells]):
             (cells, counts, *self.kernel.scatter(at, values, counts))
             for cells, counts, (at, values) in tables(waiting, total)
         ]
-        return tuple(np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        return joined(found)
+
+
+def joined(parts: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
+    """Return parts as one; a single one is not copied."""
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
 
 
 def kept_places(block: Elements, axes: Sequence[int]) -> Array:
@@ -191,13 +204,17 @@ def cells_and_places(block: Elements, axes: Sequence[int]) -> tuple[Array, Array
     >>> cells_and_places(some, (0,)), cells_and_places(some, (0, 1))
     ((array([1, 0]), array([0, 2])), (array([0, 0]), array([1, 4])))
     """
-    cells = kept_places(block, axes)
     if len(axes) == block.ndim:
-        return cells, block.places
+        return kept_places(block, axes), block.places
     (axis,) = axes
-    at = block.places // math.prod(block.shape[axis + 1 :])
-    if axis:
-        at -= at // block.shape[axis] * block.shape[axis]
+    inner, length = math.prod(block.shape[axis + 1 :]), block.shape[axis]
+    at = block.places // inner if inner > 1 else block.places
+    if not axis:
+        return block.places - at * inner, at
+    cells = at // length
+    line, at = at, at - cells * length
+    if inner > 1:
+        cells = (cells - line) * inner + block.places
     return cells, at
 
 

@@ -14,10 +14,11 @@ from tensorlake_spark.computing.fold import AxesFold, Block, Fold, Place, indice
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.accumulation import accumulate, has_loop
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
-from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, tables
+from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, loops_of, tables
 from tensorlake_spark.computing.operations.element_reductions import (
     Cells,
     cells_and_places,
+    joined,
     run_starts,
 )
 from tensorlake_spark.computing.operations.state_dtypes import identity
@@ -210,20 +211,24 @@ class ElementSearch(AxesFold[Cells]):
         cells = math.prod(self.kept(self.shape))
         if not can_be_tabled(sum(len(part[0]) for part in parts), cells):
             return self._sorted(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-        found = [self._best_of(some, *arrays) for some, _, arrays in tables(parts, cells)]
-        return tuple(np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        return joined([self._best_of(some, *arrays) for some, _, arrays in tables(parts, cells)])
 
     def _best_of(self, cells: Array, of: Array, at: Array, values: Array) -> tuple[Array, ...]:
         """Return what has to be known of elements whose cells are numbered, nothing sorted where all are decided."""
         best = np.full(len(cells), identity(self._ufunc, self.dtype), self.dtype)
+        first = np.full(len(cells), self._total)
+        loops = loops_of("best", values, "bBhHiIlLfd")
         with np.errstate(all="ignore"):
-            self._ufunc.at(best, of, values)
+            if loops is None:
+                self._ufunc.at(best, of, values)
+            else:
+                loops.best(of, at, values, best, first, self.largest)
         decided = better(best, np.zeros(1, self.dtype), self.largest)
         if not decided.all():
             return self._sorted(cells[of], at, values)
-        first = np.full(len(cells), self._total)
-        hit = np.flatnonzero(same(values, best[of]))
-        np.minimum.at(first, of[hit], at[hit])
+        if loops is None:
+            hit = np.flatnonzero(same(values, best[of]))
+            np.minimum.at(first, of[hit], at[hit])
         return cells, first, best
 
     def _sorted(self, cells: Array, at: Array, values: Array) -> tuple[Array, ...]:

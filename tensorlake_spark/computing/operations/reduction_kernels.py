@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.computing.operations.cell_tables import table_sums
+from tensorlake_spark.computing.operations.cell_tables import loops_of, table_sums
 from tensorlake_spark.computing.operations.state_dtypes import identity, narrow
 from tensorlake_spark.computing.operations.tiles import State
 
@@ -273,6 +273,11 @@ class Moments(Kernel):
 
     def scatter(self, at: Array, values: Array, counts: Array) -> State:
         values = values.astype(self.computed, copy=False)
+        loops = loops_of("add_moments", values, "d")
+        if loops is not None:
+            mean, sums = np.zeros((2, len(counts)))
+            loops.add_moments(at, values, counts, mean, sums)
+            return counts.astype(np.float64), mean, sums
         with np.errstate(all="ignore"):
             mean = (table_sums(at, values, len(counts)) / counts).astype(self.computed, copy=False)
             apart = mean[at]
