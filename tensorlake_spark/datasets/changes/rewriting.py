@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.datasets.samples.appending import kept_counter
 from tensorlake_spark.datasets.samples.sample_reading import runs_in, whole
 from tensorlake_spark.datasets.types.schema import SampleSchema, column_of
 from tensorlake_spark.delta.log.commit import Change, StaleChange, check_removable, commit
@@ -122,7 +123,8 @@ def change_of(
     snapshot: Snapshot, adds: list[DataFile], removes: list[str], operation: str, **others: Any
 ) -> Change:
     """Return a change of samples, which is stale when another writer changes the columns."""
+    counters = {**(kept_counter(snapshot) if removes else {}), **others.pop("counters", {})}
     return Change(
-        {}, adds, removes, operation,
+        {}, adds, removes, operation, counters=counters,
         columns=snapshot.schema, kind=SAMPLES, vectors=snapshot.vectors(removes), **others,
     )  # fmt: skip

@@ -20,7 +20,7 @@ from tensorlake_spark.datasets.apart.pinning import Written, settled
 from tensorlake_spark.datasets.maintenance.kept_versions import inner_files, pins_of, tags_of
 from tensorlake_spark.datasets.maintenance.purged_rows import SampleRows, TileRows
 from tensorlake_spark.datasets.maintenance.purged_samples import chosen
-from tensorlake_spark.datasets.samples.appending import commit_files
+from tensorlake_spark.datasets.samples.appending import commit_files, kept_counter
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.log.actions import commit_name, commit_times, read_actions
@@ -220,7 +220,9 @@ def _without(table: _Table, newest: Any) -> tuple[Snapshot, tuple[str, ...]]:
                 if file.path in set(removes):
                     adds += _rest(stored, number, target.sids)
             vectors = now.vectors(removes)
-            change = Change({}, adds, removes, "purge", kind=SAMPLES, vectors=vectors)
+            change = Change(
+                {}, adds, removes, "purge", counters=kept_counter(now), kind=SAMPLES, vectors=vectors
+            )  # fmt: skip
             return commit(storage, change), tuple(file.path for file in adds)
         except StaleChange:
             discard(storage, [file.path for file in adds])

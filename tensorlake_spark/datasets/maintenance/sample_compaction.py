@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.datasets.samples.appending import kept_counter
 from tensorlake_spark.delta.log.commit import Change, StaleChange, check_removable, commit
 from tensorlake_spark.delta.log.data_file import DataFile, discard
 from tensorlake_spark.delta.log.direct_commit import can_remove_marked
@@ -139,7 +140,7 @@ def compact(
                 adds += _written(stored, one, target, row_group_bytes)
             change = Change(
                 {}, adds, removes, operation,
-                data_change=False, kind=SAMPLES, vectors=now.vectors(removes),
+                data_change=False, counters=kept_counter(now), kind=SAMPLES, vectors=now.vectors(removes),
             )  # fmt: skip
             return commit(storage, change)
         except StaleChange:

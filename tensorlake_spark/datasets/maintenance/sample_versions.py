@@ -9,6 +9,7 @@ from typing import Any
 from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, inner_storage, inner_tables
 from tensorlake_spark.datasets.apart.pinning import Written, pins
 from tensorlake_spark.datasets.maintenance.inner_versions import restore_inner
+from tensorlake_spark.datasets.samples.appending import kept_counter
 from tensorlake_spark.delta.log.commit import Change, StaleChange, check_removable, commit
 from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.direct_commit import may_commit
@@ -120,7 +121,7 @@ def _change(
         [file for path, file in before.items() if path not in live or path in gone],
         removes,
         "restore",
-        counters=pins(now.storage, now, written),
+        counters={**(kept_counter(now) if removes else {}), **pins(now.storage, now, written)},
         schema=schema,
         # Where all files are others, deltalake can write the former columns.
         is_whole=schema is not None and bool(live) and live == gone,

@@ -60,6 +60,19 @@ def next_sid(snapshot: Snapshot) -> int:
     return max(found, most + 1)
 
 
+def kept_counter(snapshot: Snapshot) -> dict[str, tuple[int | None, int]]:
+    """Return what a commit that takes files out does to the counter, as `Change.counters` has it; mostly nothing.
+
+    A number that a plain writer gave is told by its file alone, and could be given again once that file is gone.
+    """
+    given = snapshot.transaction(COUNTER)
+    try:
+        following = next_sid(snapshot)
+    except CorruptDataError:  # the row with that number has to be removable
+        return {}
+    return {} if following == (given or 0) else {COUNTER: (given, following)}
+
+
 def append(
     storage: Storage,
     snapshot: Snapshot,

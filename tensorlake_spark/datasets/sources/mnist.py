@@ -100,6 +100,9 @@ class Mnist(SampleSource):
         at = self.folder.at(piece.files[0])
         for place, (image, label) in enumerate(zip(images, labels), piece.first):
             yield partial(self._sample, image, int(label), split, f"{at}, sample {place}")
+        for name, there in zip(piece.files, (images, labels)):
+            if len(there) < piece.last - piece.first:
+                raise _cut_short(self.folder.at(name), piece.first + len(there))
 
     def _sample(self, image: np.ndarray, label: int, split: str, where: str) -> Sample:
         known = len(self.schema["label"].names)  # type: ignore[attr-defined]
@@ -144,7 +147,7 @@ def idx_header(stream: IO[bytes], where: str) -> tuple[np.dtype[Any], tuple[int,
 
 
 def idx_array(folder: Folder, name: str, first: int, last: int) -> np.ndarray:
-    """Return the elements [first, last) along the first axis of an idx file."""
+    """Return the elements [first, last) along the first axis of an idx file; fewer where the file breaks off."""
     where = folder.at(name)
     with folder.open_unpacked(name) as stream:
         dtype, shape = idx_header(stream, where)
@@ -161,15 +164,20 @@ def idx_array(folder: Folder, name: str, first: int, last: int) -> np.ndarray:
             data = stream.read((last - first) * each)
         except (EOFError, OSError, zlib.error) as error:
             raise damaged(where, "the file cannot be unpacked", error) from error
-    if len(data) < (last - first) * each:
-        raise InvalidSampleError(
-            f"{where}: the header has {shape[0]} elements, and the file breaks off before element {last}"
-        )
-    return np.frombuffer(data, dtype).reshape(last - first, *shape[1:])
+    count = len(data) // each if each else last - first
+    return np.frombuffer(data, dtype, count * (each // dtype.itemsize)).reshape(count, *shape[1:])
+
+
+def _cut_short(where: str, count: int) -> InvalidSampleError:
+    return InvalidSampleError(
+        f"{where}: the file breaks off after {count} elements, and its header says that it has more"
+    )
 
 
 def _most_label(folder: Folder, name: str) -> int:
     with folder.open_unpacked(name) as stream:
         shape = idx_header(stream, folder.at(name))[1]
     labels = idx_array(folder, name, 0, shape[0])
+    if len(labels) < shape[0]:
+        raise _cut_short(folder.at(name), len(labels))
     return int(labels.max()) if labels.size else 0

@@ -160,8 +160,6 @@ class Keypoints(Geometry):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "names", check_names(self.names))
-        if not self.names:
-            raise InvalidOptionError("names is empty; keypoints have names")
         object.__setattr__(self, "dtype", check_float(self.dtype))
 
     def fixed(self) -> tuple[str, Shape | None]:

@@ -374,9 +374,11 @@ def check_names(names: Any, what: str = "names") -> tuple[str, ...]:
     Raises
     ------
     InvalidOptionError
-        If one is empty, not a string, or there twice.
+        If there are none, or one is empty, not a string, or there twice.
     """
     checked = as_tuple(names, what)
+    if not checked:  # no value would fit but null
+        raise InvalidOptionError(f"{what} is empty; give at least one name")
     for name in checked:
         if not isinstance(name, str) or not name:
             raise InvalidOptionError(f"{what} has {name!r:.80}, which is not a name")

@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.samples import appending
@@ -102,3 +104,30 @@ def test_a_writer_that_fails_leaves_nothing(ds, tmp_path, monkeypatch):
     assert {path.name for path in (tmp_path / "ds").iterdir()} == before
     ds.refresh()
     assert len(ds) == 30
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ds: ds.delete([7]),
+        lambda ds: ds.update([7], {"label": 1}),
+        lambda ds: ds.drop_column("caption"),
+        lambda ds: (ds.optimize(), ds.delete([7])),
+        lambda ds: ds.restore(2),
+        lambda ds: ds.purge([7]),
+    ],
+    ids=["delete", "update", "drop_column", "optimize", "restore", "purge"],
+)
+def test_numbers_that_delta_gave_are_kept_when_its_files_are_gone(tmp_path, change):
+    ds = tl.dataset(tmp_path / "ds", {"label": "int32", "caption": "string"})
+    for label in (0, 1):
+        ds.append({"label": label})
+    rows = DeltaTable(ds.uri).to_pyarrow_table().slice(0, 1)
+    sids = pa.array([7], pa.int64())
+    write_deltalake(ds.uri, rows.set_column(0, rows.schema.field(0), sids), mode="append")
+    ds.refresh()
+    change(ds)
+    ds.append({"label": 1})
+    assert ds.sids[-1] == 8
+    ds.append({"label": 1})
+    assert ds.sids[-1] == 9

@@ -46,11 +46,19 @@ def test_one_split_and_names_of_classes(made, read_all):
     assert len(read_all(source)) == 3
 
 
-def test_a_file_that_breaks_off_is_told(made, read_all):
+def test_a_file_that_breaks_off_is_told_and_loses_only_what_is_missing(made, read_all):
     path = made[0] / "train-images-idx3-ubyte"
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(InvalidSampleError, match="breaks off before element 5"):
-        read_all(source_of(made[0]))
+    path.write_bytes(path.read_bytes()[: 16 + 3 * 12 + 5])
+    source = source_of(made[0])
+    with pytest.raises(InvalidSampleError, match="images-idx3-ubyte: the file breaks off after 3"):
+        read_all(source)
+    bad = []
+    samples = read_all(source, bad.append)
+    images, labels = made[1]["train"]
+    np.testing.assert_array_equal([sample["image"] for sample in samples[:3]], images[:3])
+    assert [sample["label"] for sample in samples[:3]] == labels[:3].tolist()
+    assert [sample["split"] for sample in samples[3:]] == ["test"] * 3
+    assert len(bad) == 1
 
 
 def test_a_header_of_impossible_size_takes_no_memory(made, read_all):

@@ -59,7 +59,7 @@ def test_numbers_become_names():
     assert Type.from_json(LABEL.to_json()) == LABEL
 
 
-@pytest.mark.parametrize("names", ["cat", ["a", "a"], ["a", ""], ["a", 1], 5])
+@pytest.mark.parametrize("names", ["cat", ["a", "a"], ["a", ""], ["a", 1], 5, []])
 def test_names_are_checked(names):
     with pytest.raises(tl.InvalidOptionError, match="names"):
         ClassLabel(names)

@@ -231,7 +231,7 @@ def test_points_are_rounded_to_the_dtype():
     [
         (Tensor, ("object",)), (Tensor, ("float32", 3)), (Tensor, ("float32", (-1,))), (Tensor, ("float32", (1.5,))),
         (Tensor, ("float32", (True,))), (Tensor, ("float32", (1,) * 33)), (Embedding, (0,)), (Embedding, (3, "int8")),
-        (Embedding, (3, "float32", "int4")), (PointCloud, (["x", "x"],)), (Embedding, ("3",)),
+        (Embedding, (3, "float32", "int4")), (PointCloud, (["x", "x"],)), (PointCloud, ([],)), (Embedding, ("3",)),
     ],
 )  # fmt: skip
 def test_options_are_checked(kind, arguments):

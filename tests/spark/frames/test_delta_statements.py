@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from sample_files import image_file
 from small_datasets import make_dataset, sample
+from whole_datasets import COLUMNS, TILE_BYTES, samples_of
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import CorruptDataError
@@ -14,14 +16,20 @@ def shown(ds):
     return dict(zip(ds.sids.tolist(), ds, strict=True))
 
 
-def check(uri, wanted):
-    """Hold a dataset against a dict of samples, whole and by parts."""
+def same(uri, wanted):
+    """Hold a dataset against a dict of samples, and return it."""
     ds = tl.dataset(uri, create=False)
     found = shown(ds)
     assert list(found) == sorted(wanted)
     for sid, values in wanted.items():
         for name, value in values.items():
             np.testing.assert_array_equal(found[sid][name], value, err_msg=f"{sid} {name}")
+    return ds
+
+
+def check(uri, wanted):
+    """Hold a dataset against a dict of samples, whole and by parts."""
+    ds = same(uri, wanted)
     last = max(wanted)
     np.testing.assert_array_equal(ds.sample(last)["mask"], wanted[last]["mask"])
     assert ds["caption"][-1] == wanted[last]["caption"]
@@ -78,6 +86,58 @@ def test_statements_of_delta_and_calls_of_python_take_turns(spark, tmp_path):
 
     frame = samples(spark, uri, ["caption"]).collect()
     assert {row.sid: row.caption for row in frame} == {k: v["caption"] for k, v in model.items()}
+
+
+def test_statements_of_delta_leave_tiles_and_apart_columns_as_they_are(spark, tmp_path):
+    ds = tl.dataset(tmp_path / "ds", COLUMNS, tile_bytes=TILE_BYTES)
+    jpegs = [image_file("jpeg", seed=number) for number in range(30)]
+    for first in (0, 6):
+        ds.extend(samples_of(jpegs, range(first, first + 6), seed=first))
+    uri, table = ds.uri, f"delta.`{ds.uri}`"
+    model = shown(ds)
+    empty = dict.fromkeys(ds.schema)
+
+    spark.sql(f"INSERT INTO {table} (sid, label) VALUES (50, 50)")
+    model[50] = {**empty, "label": 50}
+    spark.sql(
+        f"UPDATE {table} SET label = 100 + label WHERE sid IN (0, 4, 9)"
+    )  # 0 and 9 have tiles
+    for sid in (0, 4, 9):
+        model[sid]["label"] += 100
+    spark.sql(
+        f"MERGE INTO {table} t USING (SELECT explode(array(6L, 60L)) AS sid, 7 AS label) s ON t.sid = s.sid "
+        "WHEN MATCHED THEN UPDATE SET label = s.label "
+        "WHEN NOT MATCHED THEN INSERT (sid, label) VALUES (s.sid, s.label)"
+    )
+    model[6]["label"] = 7
+    model[60] = {**empty, "label": 7}
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
+    spark.sql(f"DELETE FROM {table} WHERE sid IN (3, 5, 50)")  # 3 has tiles and no image
+    for sid in (3, 5, 50):
+        del model[sid]
+    same(uri, model)
+
+    spark.sql(f"OPTIMIZE {table}")
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.sql(f"VACUUM {table} RETAIN 0 HOURS")
+    spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    ds = same(uri, model)
+    assert ds["scan"][0, 10:20, 5].tolist() == model[0]["scan"][10:20, 5].tolist()
+    assert ds.check(deep=True).ok
+
+    ds.update([0, 6], {"scan": [np.ones((80, 90), np.uint8), None], "image": jpegs[20]})
+    ds.extend(samples_of(jpegs, [21]))
+    model[0]["scan"], model[6]["scan"] = np.ones((80, 90), np.uint8), None
+    model[0]["image"] = model[6]["image"] = ds["image"][0]
+    model[61] = ds[-1]
+    spark.sql(f"UPDATE {table} SET training.name = 'last' WHERE sid IN (0, 61)")
+    model[0]["training/name"] = model[61]["training/name"] = "last"
+    same(uri, model)
+    ds.refresh()
+    ds.optimize()
+    ds.vacuum(0)
+    assert same(uri, model).check(deep=True).ok
+    assert ds["image"].encoded(0) == jpegs[20]
 
 
 def test_python_goes_on_with_what_delta_wrote(spark, tmp_path):

@@ -98,7 +98,7 @@ class _Look:
             names = feature.get("names") or [
                 str(n) for n in range(int(feature.get("num_classes") or 0))
             ]
-            return ClassLabel(tuple(names))
+            return ClassLabel(tuple(names)) if names else type_of(arrow, column)
         if name in ("Array2D", "Array3D", "Array4D", "Array5D"):
             return Tensor(feature["dtype"], tuple(feature["shape"]))
         if (

@@ -157,6 +157,13 @@ def test_without_metadata_by_arrows_types(tmp_path, make_picture, read_all):
     assert (first["word"], first["u"], first["blob"]) == ("a", 1, b"\0\1")
 
 
+def test_classes_without_names_are_numbers(tmp_path, read_all):
+    write(tmp_path / "a.parquet", pa.table({"label": [3, 1]}), {"label": {"_type": "ClassLabel"}})
+    source = source_of(tmp_path)
+    assert source.schema["label"].dtype == "int64"
+    assert read_all(source) == [{"label": 3}, {"label": 1}]
+
+
 def test_a_bad_row_is_named_or_left_out(tmp_path, make_picture, read_all):
     rows = [{"bytes": make_picture(), "path": None}, {"bytes": b"junk", "path": None}]
     arrays = pa.array(

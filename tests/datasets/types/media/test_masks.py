@@ -87,6 +87,12 @@ def test_a_number_to_ignore_is_no_class():
     kind = SegmentMask(["a", "b"], ignore=255)
     array = np.array([[0, 1, 255]])
     np.testing.assert_array_equal(kind.decode(kind.encode([array], "mask"))[0], array)
-    for options in ({"ignore": 256}, {"dtype": "int32"}, {"names": "ab"}, {"names": ["a", "a"]}):
+    for options in (
+        {"ignore": 256},
+        {"dtype": "int32"},
+        {"names": "ab"},
+        {"names": ["a", "a"]},
+        {"names": []},
+    ):
         with pytest.raises(tl.InvalidOptionError):
             SegmentMask(**options)
