@@ -109,7 +109,7 @@ class Loader:
             return ProcessBatches(
                 numbers,
                 lambda number: plan_of(order, lying, number, rank, world, tries),
-                EpochSetting(key, order.count, order.batch_size),
+                EpochSetting(key),
                 self._pool,
                 memory,
                 ahead,

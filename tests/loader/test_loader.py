@@ -1,7 +1,11 @@
 """A loader: its epochs, its ranks, its state; NumPy and the dataset itself are the oracle."""
 
 import copy
+import os
 import pickle
+import signal
+import subprocess
+import sys
 from itertools import chain
 
 import numpy as np
@@ -69,14 +73,16 @@ def test_epochs_have_other_orders_and_come_again_by_number(digits):
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_threads_make_no_difference(digits, workers):
-    loader = digits.loader(32, shuffle=True, workers=workers, prefetch=workers)
-    for batch in loader:
-        for place, sample in enumerate(digits["name"][digits_positions(batch)]):
-            assert batch["name"][place] == sample
-
-
-def digits_positions(batch):
-    return [int(name.split()[1]) for name in batch["name"]]
+    options = {"columns": ["sid", "x"], "shuffle": True, "seed": 2}
+    loader = digits.loader(32, workers=workers, prefetch=workers, **options)
+    for epoch in range(2):
+        order = digits.loader(32, **options)._order(loader._next())
+        found = list(loader)
+        assert [batch["sid"].tolist() for batch in found] == [
+            order.batch(k).tolist() for k in range(10)
+        ], epoch
+        for batch in found:
+            np.testing.assert_array_equal(batch["x"], digits["x"][batch["sid"].tolist()])
 
 
 def test_values_are_those_of_the_dataset(digits):
@@ -208,6 +214,46 @@ def test_closing_ends_the_threads(digits, loader_threads):
     next(abandoned)
     del abandoned
     assert not loader_threads()
+
+
+INTERRUPTED = """
+import signal, sys, threading
+import tensorlake_spark as tl
+
+def endless(sample):
+    if sample["label"] > 1:
+        print("at work", flush=True)
+        threading.Event().wait()
+    return sample
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+loader = tl.dataset(sys.argv[1], create=False).loader(8, ["label"], transform=endless)
+try:
+    for batch in loader:
+        pass
+except KeyboardInterrupt:
+    print("interrupted", loader._running.is_stopped, flush=True)
+    raise
+"""
+
+
+def test_ctrl_c_ends_a_loop_whose_threads_do_not_end(digits, tmp_path):
+    """They are not waited for at the end of the process either, and no file is left."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, digits.uri],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    with process:
+        assert process.stdout.readline() == "at work\n"
+        process.send_signal(signal.SIGINT)
+        said, error = process.communicate(timeout=120)
+    assert "interrupted True" in said
+    assert "KeyboardInterrupt" in error
+    assert process.returncode == -signal.SIGINT
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_rates_stay_when_the_loop_has_ended(digits):

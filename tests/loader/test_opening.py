@@ -42,6 +42,17 @@ def test_classes_in_balance(digits):
     assert (drawn[0] != drawn[1]).any()  # drawn anew
 
 
+def test_classes_in_balance_without_replacement(digits):
+    """None comes twice, and those of the smaller class are nearly all drawn."""
+    options = {"balance": "label", "samples": 20, "replacement": False}
+    loader = digits.loader(20, ["label", "sid"], where="label = 1 OR sid < 10", **options)
+    (batch,) = loader
+    assert len({*batch["sid"].tolist()}) == 20
+    assert np.count_nonzero(batch["label"] == 0) > 5  # without balance a quarter of them
+    with pytest.raises(tl.InvalidOptionError, match="41 samples without replacement, and 40"):
+        list(digits.loader(20, where="label = 1 OR sid < 10", **options | {"samples": 41}))
+
+
 def test_texts_in_balance(digits):
     """One text, and 99 others: it is drawn as often as each of them."""
     loader = digits.loader(100, ["sid"], where="sid < 100", balance="name", samples=1000)

@@ -164,3 +164,20 @@ def test_a_state_of_another_version_is_refused(tmp_path):
     old = tl.dataset(ds.uri, version=state["version"]).loader(2)
     old.load_state_dict(state)
     assert flat(labels(old)) == [0, 1, 2, 3, 4]
+
+
+def test_a_state_of_a_version_that_was_vacuumed_away(tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), SCHEMA)
+    ds.extend({"x": np.zeros((5, 3), "f4"), "label": np.arange(5)})
+    state = ds.loader(2).state_dict()
+    ds.update([1], {"label": [7]})
+    ds.vacuum(0)
+    with pytest.raises(InvalidOptionError, match=r"the state has version=1"):
+        ds.loader(2).load_state_dict(state)
+    old = tl.dataset(ds.uri, version=state["version"]).loader(2)
+    old.load_state_dict(state)
+    with pytest.raises(
+        tl.MissingDataError, match=r"is gone; a vacuum deleted it.* open a newer version"
+    ) as caught:
+        list(old)
+    assert "\n" not in str(caught.value)

@@ -80,7 +80,9 @@ class SampleFiles(Sequence[SampleFile]):
         if self._snapshot.remote is None or len(numbers) < 2:
             return []
         files = [self[number] for number in numbers]
-        list(io_threads().map(lambda file: file.metadata, files))
+        unread = [file for file in files if not file.is_opened]  # a thread costs more than a look
+        if unread:
+            list(io_threads().map(lambda file: file.metadata, unread))
         return files
 
     def ranges(

@@ -68,6 +68,11 @@ class SampleFile:
         return remote is not None and remote.is_kept
 
     @property
+    def is_opened(self) -> bool:
+        """Whether its footer was read."""
+        return self._metadata is not None
+
+    @property
     def metadata(self) -> pq.FileMetaData:
         """The footer."""
         if self._metadata is None:
@@ -129,7 +134,8 @@ class SampleFile:
         remote = self._snapshot.remote
         if remote is not None and columns and len(groups):
             # Arrow asks for the size first, and then for few column chunks at a time.
-            parts = io_threads().map(self.part, self.spans_of(groups, columns))
+            spans = self.spans_of(groups, columns)
+            parts = map(self.part, spans) if len(spans) == 1 else io_threads().map(self.part, spans)
             return self.table_in(list(parts), groups, columns)
         with self._snapshot.storage.open_parquet(self.path, self.metadata) as file:
             return without_views(file.read_row_groups([*groups], columns=[*columns]))

@@ -35,7 +35,7 @@ class CacheFolder:
     Raises
     ------
     InvalidOptionError
-        If the folder holds other things.
+        If the folder holds other things, or others may change what is in it.
     StorageError
         If it cannot be made or written.
     """
@@ -59,11 +59,12 @@ class CacheFolder:
         Raises
         ------
         InvalidOptionError
-            If it holds other things.
+            If it holds other things, or others may change what is in it.
         OSError
             If it cannot be made or written.
         """
         self.path.mkdir(0o700, parents=True, exist_ok=True)
+        self._check_owner(self.path)
         mark = self.path / MARK
         if not mark.exists():
             there = [name for name in os.listdir(self.path) if not name.startswith(".")]
@@ -75,9 +76,24 @@ class CacheFolder:
             mark.write_text(_MARK_TEXT)
         for name in ("locks", "new", "ranges"):
             (self.path / name).mkdir(0o700, exist_ok=True)
+            self._check_owner(self.path / name)
         probe = self.path / "new" / f"{os.urandom(12).hex()}"
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT, 0o600))
         probe.unlink(missing_ok=True)
+
+    def _check_owner(self, folder: Path) -> None:
+        """Raise InvalidOptionError for a folder that others may write: its checksums say only what they wrote."""
+        facts, user = folder.stat(), os.geteuid()
+        if facts.st_uid != user:
+            raise InvalidOptionError(
+                f"cache={str(self.path)!r}: the folder {str(folder)!r} belongs to user {facts.st_uid}, and this process is of "
+                f"user {user}; name a folder of your own, for its owner may change what is read"
+            )
+        if facts.st_mode & 0o022:
+            raise InvalidOptionError(
+                f"cache={str(self.path)!r}: others may write the folder {str(folder)!r}, whose mode is "
+                f"{facts.st_mode & 0o777:o}, and change what is read; take that from them (chmod go-w), or name another folder"
+            )
 
     def file(self, name: str) -> str:
         """Return the path of a range."""

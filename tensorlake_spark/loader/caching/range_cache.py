@@ -56,7 +56,7 @@ class RangeCache:
     Raises
     ------
     InvalidOptionError
-        If the folder holds other things.
+        If the folder holds other things, or others may change what is in it.
     StorageError
         If it cannot be made or written.
 

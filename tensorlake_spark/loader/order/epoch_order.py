@@ -219,6 +219,40 @@ class EpochOrder:
             self._firsts = np.append(0, 1 + np.flatnonzero(np.diff(self.positions)))
         return places - self._firsts[np.searchsorted(self._firsts, places, side="right") - 1]
 
+    def later(self, k: int, rank: int, world_size: int, tries: int) -> I64:
+        """Return places in the sequence of samples that may stand in for those of a `share`, which cannot be read.
+
+        They are the next of the same split behind the batch, so that a rank reads no other blocks for them. Where the split
+        has no more, they are what comes next in the epoch, and after its end the samples at its beginning.
+
+        Parameters
+        ----------
+        k, rank, world_size : int
+            As for `share`.
+        tries : int
+            How many for each sample.
+
+        Returns
+        -------
+        int64 ndarray, shape (tries, samples of the share)
+
+        Examples
+        --------
+        >>> EpochOrder(10, 4, None).later(1, rank=1, world_size=2, tries=2).tolist()
+        [[0, 1], [1, 2]]
+        """
+        start, stop = self.span(k)
+        place, turn = self._in_sequence(k, rank, world_size), np.arange(1, tries + 1)[:, None]
+        step = -(-self.batch_size // self.splits) * self.splits
+        past = turn - (self.count - 1 - place) // step  # above 0 where the split has no more
+        then = place + min(stop - start, max(1, self.count - 1)) + past - 1
+        return np.where(past > 0, then % self.count, place + turn * step)
+
+    def standing_in(self, k: int, rank: int, world_size: int, place: int, step: int) -> int:
+        """Return the position of the sample at one place that `later` names: of one sample of a share, the `step`-th."""
+        later = int(self.later(k, rank, world_size, step)[step - 1, place])
+        return int(self.sequence(later, later + 1)[0])
+
     def _chosen(self, places: I64) -> I64:
         return places if self.positions is None else self.positions[places]
 
@@ -231,6 +265,16 @@ class EpochOrder:
         return found[np.argsort(np.arange(start, stop) % self.splits, kind="stable")]
 
     def _share(self, k: int, rank: int, world_size: int) -> I64:
+        """Return the places in the table, or among what is chosen, of one rank's samples."""
+        wanted = self._in_sequence(k, rank, world_size)
+        start, stop = self.span(k)
+        found = self._places.at(start, stop)[np.maximum(wanted - start, 0)]
+        if len(before := np.flatnonzero(wanted < start)):  # what fills the batch up
+            found[before] = self._places.at(0, int(wanted[before].max()) + 1)[wanted[before]]
+        return found
+
+    def _in_sequence(self, k: int, rank: int, world_size: int) -> I64:
+        """Return the places in the sequence of one rank's samples of batch `k`."""
         if world_size < 1 or not 0 <= rank < world_size:
             raise InvalidOptionError(
                 f"rank={rank} of world_size={world_size}: ranks go from 0 to world_size - 1"
@@ -239,11 +283,13 @@ class EpochOrder:
             raise InvalidOptionError(
                 f"a batch of {self.batch_size} does not divide by world_size={world_size}: take a multiple of it"
             )
-        whole = self._batch(k)
+        start, stop = self.span(k)
+        whole = np.arange(start, stop)
+        if self.splits > 1:
+            whole = whole[np.argsort(whole % self.splits, kind="stable")]
         if missing := -len(whole) % world_size:
             # The first of the epoch, all over again when there are fewer than are wanted.
-            first = self._places.at(0, min(missing, self.count))
-            whole = np.concatenate([whole, np.resize(first, missing)])
+            whole = np.concatenate([whole, np.resize(np.arange(min(missing, self.count)), missing)])
         each = len(whole) // world_size
         return whole[rank * each : (rank + 1) * each]
 

@@ -45,8 +45,8 @@ class FetchedBatch:
     ----------
     positions : int64 ndarray
         Of the samples.
-    first : int
-        The place of the first one in the epoch.
+    number : int
+        Of the batch.
     samples : FetchedSamples, or None
         None if they have to be read one by one, to find the one that cannot be read.
     repeats : int64 ndarray
@@ -54,11 +54,11 @@ class FetchedBatch:
     """
 
     def __init__(
-        self, positions: Array, first: int, samples: FetchedSamples | None, repeats: Array
+        self, positions: Array, number: int, samples: FetchedSamples | None, repeats: Array
     ) -> None:
         # What could not be read is replaced here, too: positions are those of the samples that are delivered.
         self.positions = positions.copy()
-        self.first = first
+        self.number = number
         self.samples = samples
         self.repeats = repeats
 
@@ -135,13 +135,12 @@ class BatchMaking:
         repeats = np.zeros(len(positions), np.int64)
         if self._draws_any:
             repeats = self._order.repeats(number, self._rank, self._world)
-        first = self._order.span(number)[0] + self._rank * len(positions)
         try:
             found = self._source.fetch(positions)
             self._stats.add(hits=found.hits, misses=found.misses)
-            return FetchedBatch(positions, first, found, repeats)
+            return FetchedBatch(positions, number, found, repeats)
         except _READ_ERRORS:
-            return FetchedBatch(positions, first, None, repeats)
+            return FetchedBatch(positions, number, None, repeats)
 
     def _positions(self, places: Array) -> Array:
         return places if self._lying is None else self._lying[places]
@@ -189,8 +188,8 @@ class BatchMaking:
                     named = self._source.described(position)
                     raise unread_error(named, error, self._skips) from error
             self._stats.add(skipped=1)
-            later = (fetched.first + place + step * self._order.batch_size) % self._order.count
-            position = int(self._positions(self._order.sequence(later, later + 1))[0])
+            later = self._order.standing_in(fetched.number, self._rank, self._world, place, step)
+            position = int(self._positions(np.array([later]))[0])
         raise AssertionError("the last try raises")
 
     def _draws(self, positions: Array, repeats: Array) -> dict[str, Array]:

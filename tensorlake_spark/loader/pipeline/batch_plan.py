@@ -21,17 +21,13 @@ class BatchPlan(NamedTuple):
         Of its samples.
     repeats : int64 ndarray
         How often each was drawn for this epoch before; see `EpochOrder.repeats`.
-    begin : int
-        The place of the first sample of the batch of all ranks in the epoch.
-    places, later : int64 ndarray
-        Places in the epoch, and the positions there, of samples that take the place of some that cannot be read.
+    later : int64 ndarray, shape (tries, samples)
+        Positions of samples that take the place of each, one after the other, where it cannot be read.
     """
 
     number: int
     positions: Array
     repeats: Array
-    begin: int
-    places: Array
     later: Array
 
 
@@ -54,38 +50,29 @@ def plan_of(
     Examples
     --------
     >>> plan = plan_of(EpochOrder(10, 4, None), None, 1, rank=1, world_size=2, tries=1)
-    >>> plan.positions.tolist(), plan.begin, plan.later.tolist()
-    ([6, 7], 4, [0, 1])
+    >>> plan.positions.tolist(), plan.later.tolist()
+    ([6, 7], [[0, 1]])
     """
     positions = order.share(number, rank, world_size)
     repeats = order.repeats(number, rank, world_size)
-    begin = order.span(number)[0]
-    first = begin + rank * len(positions)
-    wanted = first + np.arange(len(positions)) + np.arange(1, tries + 1)[:, None] * order.batch_size
-    places = np.unique(wanted % order.count)
+    wanted = order.later(number, rank, world_size, tries)
+    places = np.unique(wanted)
     parts = [np.zeros(0, np.int64)]
-    for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
+    for run in np.split(places, np.flatnonzero(np.diff(places) > order.batch_size) + 1):
         if len(run):
-            parts.append(order.sequence(int(run[0]), int(run[-1]) + 1))
-    later = np.concatenate(parts)
+            parts.append(order.sequence(int(run[0]), int(run[-1]) + 1)[run - run[0]])
+    later = np.concatenate(parts)[np.searchsorted(places, wanted)]
     if lying is not None:
         positions, later = lying[positions], lying[later]
-    return BatchPlan(number, positions, repeats, begin, places, later)
+    return BatchPlan(number, positions, repeats, later)
 
 
 class PlannedOrder:
-    """The part of an `EpochOrder` that makes batches, from the plans of these.
-
-    Parameters
-    ----------
-    count, batch_size : int
-        Of the order.
-    """
+    """The part of an `EpochOrder` that makes batches, from the plans of these."""
 
     shuffle: Shuffle = None  # positions are those of samples already
 
-    def __init__(self, count: int, batch_size: int) -> None:
-        self.count, self.batch_size = count, batch_size
+    def __init__(self) -> None:
         self._plans: dict[int, BatchPlan] = {}
 
     def add(self, plan: BatchPlan) -> None:
@@ -104,15 +91,6 @@ class PlannedOrder:
         """Return how often each sample of the batch was drawn for this epoch before."""
         return self._plans[number].repeats
 
-    def span(self, number: int) -> tuple[int, int]:
-        """Return where a batch begins in the sequence, and where it ends."""
-        begin = self._plans[number].begin
-        return begin, min(self.count, begin + self.batch_size)
-
-    def sequence(self, start: int, stop: int) -> Array:
-        """Return the position at one place of the epoch."""
-        for plan in [*self._plans.values()]:
-            at = np.searchsorted(plan.places, start)
-            if at < len(plan.places) and plan.places[at] == start:
-                return plan.later[at : at + stop - start]
-        raise LookupError(f"place {start} of the epoch is not planned")
+    def standing_in(self, number: int, rank: int, world_size: int, place: int, step: int) -> int:
+        """Return the position of the sample that takes the place of another; see `EpochOrder.standing_in`."""
+        return int(self._plans[number].later[step - 1, place])

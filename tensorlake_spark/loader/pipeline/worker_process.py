@@ -42,11 +42,9 @@ class WorkerSetting(NamedTuple):
 
 
 class EpochSetting(NamedTuple):
-    """What does not change in an epoch: the key of random numbers, samples, and samples of a batch of all ranks."""
+    """What does not change in an epoch: the key of random numbers."""
 
     key: int
-    samples: int
-    batch_size: int
 
 
 class RemoteTraceback(Exception):
@@ -123,7 +121,7 @@ class Worker:
         self._fetched: dict[int, FetchedBatch] = {}
         self._reading = ThreadPoolExecutor(1)
         self._lock = threading.Lock()
-        self._order = PlannedOrder(1, 1)
+        self._order = PlannedOrder()
         self._making: BatchMaking | None = None
 
     def run(self) -> None:
@@ -140,7 +138,7 @@ class Worker:
 
     def _begin(self, epoch: EpochSetting) -> None:
         source, rank, world_size, transform, collate, skips = self._setting
-        self._order = PlannedOrder(epoch.samples, epoch.batch_size)
+        self._order = PlannedOrder()
         self._making = BatchMaking(
             source,
             self._order,  # type: ignore[arg-type]  # has what making a batch asks of an order

@@ -43,7 +43,7 @@ def test_small_columns_are_kept_up_to_a_bound(monkeypatch):
     assert kept == ["a", "c"], "b was not asked for since"
 
 
-def test_many_files_of_an_object_store_are_read_at_once(s3):
+def test_many_files_of_an_object_store_are_read_at_once(s3, monkeypatch):
     """Footers together, then of each file the columns of all row groups."""
     storage = Storage("s3://bucket/many", s3.options)
     create_samples_table(storage, SCHEMA)
@@ -51,6 +51,9 @@ def test_many_files_of_an_object_store_are_read_at_once(s3):
     found = StoredSamples(put(storage, rows(500, 300), row_group_bytes=3000, file_bytes=9000))
     assert len(found.files) > 2
     assert same(found.rows(None, np.arange(800)), everything())
+    with monkeypatch.context() as patch:  # what is known is not asked of other threads again
+        patch.setattr(sample_files, "io_threads", None)
+        assert found.files.footers(range(len(found.files))) == list(found.files)
     anew = StoredSamples(found.snapshot)
     few = anew.rows([("label",), ("image", "height")], np.arange(800))
     assert (

@@ -109,6 +109,31 @@ def test_shares_are_equal_and_make_the_batch_and_what_fills_it(given, world_size
         )
 
 
+@given(orders(), st.sampled_from([1, 2, 4]), st.integers(1, 6))
+def test_what_stands_in_is_a_later_sample_of_the_same_split(given, world_size, each):
+    """While there is one: at the end of the epoch it goes on at its beginning."""
+    order = EpochOrder(**given | {"batch": world_size * each})
+    for k in range(order.n_batches):
+        start, stop = order.span(k)
+        own = np.arange(start, stop)
+        own = own[np.argsort(own % order.splits, kind="stable")]
+        places = np.concatenate([order.later(k, r, world_size, 3) for r in range(world_size)], 1)
+        for place, later in zip(own.tolist(), places.T.tolist()):
+            behind = range(place + order.batch_size, order.count)
+            same = [one for one in behind if one % order.splits == place % order.splits]
+            assert later[0] == same[0] if same else later[0] != place or order.count == 1
+        for rank in range(world_size):
+            mine = order.later(k, rank, world_size, 3)
+            sequence = order.sequence(0, order.count)
+            found = [order.standing_in(k, rank, world_size, 0, step) for step in (1, 2, 3)]
+            assert found == sequence[mine[:, 0]].tolist()
+
+
+def test_where_a_split_has_no_more_the_rest_of_the_epoch_stands_in():
+    order = EpochOrder(14, 4, "block", splits=3)  # splits of 5, 5 and 4 places
+    assert order.later(1, 0, 1, 4).T.tolist() == [[12, 10, 11, 12], [10, 8, 9, 10], [13, 11, 12, 13], [11, 9, 10, 11]]  # fmt: skip
+
+
 @given(orders(batch=24))
 def test_a_batch_has_the_same_samples_on_any_number_of_ranks(given):
     order = EpochOrder(**given)

@@ -195,6 +195,22 @@ def test_a_sample_that_is_unlike_the_others_is_named(digits):
     assert type(caught.value) is tl.InvalidSampleError
 
 
+def test_a_transform_that_returns_other_shapes(digits):
+    """They are a list, or an error that names the first sample of another shape."""
+
+    def cut(x):
+        return x[: 1 + int(x[0, 0] > 0.5)]
+
+    wide = digits["x"][:100][:, 0, 0] > 0.5
+    (first, *_) = only(digits, columns=["x"], transform={"x": cut})
+    assert [len(x) for x in first["x"]] == (1 + wide).tolist()
+    unlike = int(np.flatnonzero(wide != wide[0])[0])
+    with pytest.raises(
+        tl.InvalidSampleError, match=rf"sample {unlike} of .*, in batch 0: column 'x' is float32 of"
+    ):
+        only(digits, columns=["x"], transform={"x": cut}, collate="stack")
+
+
 def test_a_sample_with_other_names_is_named(digits):
     def other(sample):
         return {f"x{int(sample['label']) // 5}": 1}

@@ -13,19 +13,19 @@ from tensorlake_spark.loader.pipeline.batch_plan import PlannedOrder, plan_of
 @pytest.mark.parametrize("world_size", [1, 2])
 def test_a_planned_order_is_the_order(shuffle, world_size):
     order = EpochOrder(50, 8, shuffle, key=3, starts=np.arange(0, 51, 5))
-    planned = PlannedOrder(order.count, order.batch_size)
+    planned = PlannedOrder()
     for number in range(order.n_batches):
         for rank in range(world_size):
             plan = plan_of(order, None, number, rank, world_size, 3)
             planned.add(pickle.loads(pickle.dumps(plan)))
             expected = order.share(number, rank, world_size)
             np.testing.assert_array_equal(planned.share(number, rank, world_size), expected)
-            assert planned.span(number) == order.span(number)
-            first = order.span(number)[0] + rank * len(expected)
-            for place in range(len(expected)):
-                for step in range(1, 4):
-                    later = (first + place + step * 8) % 50
-                    assert planned.sequence(later, later + 1) == order.sequence(later, later + 1)
+            asked = [
+                (number, rank, world_size, p, s) for p in range(len(expected)) for s in (1, 2, 3)
+            ]
+            assert [planned.standing_in(*o) for o in asked] == [
+                order.standing_in(*o) for o in asked
+            ]
             planned.drop(number)
 
 
@@ -34,12 +34,9 @@ def test_positions_are_those_of_samples():
     lying = np.array([5, 4, 3, 2, 1, 0])
     plan = plan_of(order, lying, 1, 0, 1, 1)
     np.testing.assert_array_equal(plan.positions, lying[order.share(1, 0, 1)])
-    np.testing.assert_array_equal(plan.later, lying[order.sequence(0, 3)])
+    later = [order.standing_in(1, 0, 1, place, 1) for place in range(3)]
+    np.testing.assert_array_equal(plan.later, lying[[later]])
 
 
-def test_what_was_not_planned():
-    order = EpochOrder(10, 2, None)
-    planned = PlannedOrder(10, 2)
-    planned.add(plan_of(order, None, 0, 0, 1, 0))
-    with pytest.raises(LookupError, match="place 4"):
-        planned.sequence(4, 5)
+def test_no_sample_stands_in_where_none_is_skipped():
+    assert plan_of(EpochOrder(10, 2, "global"), None, 0, 0, 1, 0).later.shape == (0, 2)

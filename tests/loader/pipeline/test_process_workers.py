@@ -49,7 +49,7 @@ def batches(ds, transform=None, collate=None, memory=64 << 20, order=None, skips
     made = ProcessBatches(
         range(order.n_batches),
         lambda number: plan_of(order, None, number, 0, 1, 15 if skips else 0),
-        EpochSetting(5, order.count, order.batch_size),
+        EpochSetting(5),
         pool,
         memory,
         4,

@@ -54,7 +54,7 @@ def parent(lake):
 def test_batches_of_two_epochs(parent):
     order = EpochOrder(10, 4, None)
     for key in (1, 2):
-        parent.send((EPOCH, EpochSetting(key, 10, 4)))
+        parent.send((EPOCH, EpochSetting(key)))
         for number in (0, 2):
             parent.send((FETCH, plan_of(order, None, number, 0, 1, 0)))
             assert parent.recv() == (FETCHED, number, 8 * (4 if number == 0 else 2))
@@ -69,7 +69,7 @@ def test_batches_of_two_epochs(parent):
 
 
 def test_a_batch_that_fails(parent, place):
-    parent.send((EPOCH, EpochSetting(1, 10, 4)))
+    parent.send((EPOCH, EpochSetting(1)))
     parent.send((MAKE, 7))
     what, number, said = parent.recv()
     assert (what, number) == (FAILED, 7)
