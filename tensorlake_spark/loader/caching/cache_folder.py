@@ -82,17 +82,20 @@ class CacheFolder:
         probe.unlink(missing_ok=True)
 
     def _check_owner(self, folder: Path) -> None:
-        """Raise InvalidOptionError for a folder that others may write: its checksums say only what they wrote."""
+        """Raise InvalidOptionError for a folder that others may write: its checksums say only what they wrote.
+
+        The administrator may change everything anyway, and a group is often that of one user.
+        """
         facts, user = folder.stat(), os.geteuid()
-        if facts.st_uid != user:
+        if facts.st_uid not in (user, 0):
             raise InvalidOptionError(
                 f"cache={str(self.path)!r}: the folder {str(folder)!r} belongs to user {facts.st_uid}, and this process is of "
                 f"user {user}; name a folder of your own, for its owner may change what is read"
             )
-        if facts.st_mode & 0o022:
+        if facts.st_mode & 0o002:
             raise InvalidOptionError(
-                f"cache={str(self.path)!r}: others may write the folder {str(folder)!r}, whose mode is "
-                f"{facts.st_mode & 0o777:o}, and change what is read; take that from them (chmod go-w), or name another folder"
+                f"cache={str(self.path)!r}: everybody may write the folder {str(folder)!r}, whose mode is "
+                f"{facts.st_mode & 0o777:o}, and change what is read; take that from them (chmod o-w), or name a new folder in it"
             )
 
     def file(self, name: str) -> str:
