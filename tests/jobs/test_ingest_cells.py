@@ -385,6 +385,30 @@ def test_values_of_a_column_keep_their_type(spark, tmp_path):
     assert ref.sel(k=True, i=2) == 7
 
 
+def test_records_are_quantised(spark, tmp_path):
+    """Many of them become chunks, few of them stay elements; a later batch keeps the bound, too."""
+    x = np.random.default_rng(0).standard_normal((6, 5))
+    frame = pd.DataFrame({"i": np.repeat(range(6), 5), "k": [*range(5)] * 6, "v": x.reshape(-1)})
+    frame.iloc[:15].to_csv(tmp_path / "a.csv", index=False)
+    frame.iloc[15:].to_csv(tmp_path / "b.csv", index=False)
+    bound = {"quantize": '{"error": 0.3}'}
+    ref = run(spark, tmp_path, "a.csv", "i", "k", value="v", **bound)
+    ref = run(spark, tmp_path, "b.csv", "i", "k", value="v", mode="append", **bound)
+    assert (ref.layout, ref.quantization.bound) == ("bsgs", 0.3)
+    assert np.abs(ref[...].todense() - x).max() <= 0.3
+    chunks = {"value": "v", "layout": "auto"}
+    ref = run(spark, tmp_path, ["a.csv", "b.csv"], "i", "k", tensor_id="y", **chunks, **bound)
+    assert (ref.layout, ref.quantization.bound) == ("ftsf", 0.3)
+    assert np.abs(ref[...] - x).max() <= 0.3
+    ref = run(
+        spark, tmp_path, ["a.csv", "b.csv"], "i", "k", tensor_id="z", quantize="int8", **chunks
+    )
+    assert ref.quantization.kind == "int8"
+    assert np.abs(ref[...] - x).max() <= np.abs(x).max() / 253
+    with pytest.raises(tl.InvalidOptionError, match="'int8' needs arrays, and cells"):
+        run(spark, tmp_path, "a.csv", "i", "k", tensor_id="w", quantize="int8", value="v")
+
+
 def test_files_whose_columns_differ(spark, tmp_path):
     (tmp_path / "a.csv").write_text("i,j,v\n0,1,1.5\n1,1,2\n")
     (tmp_path / "b.csv").write_text("v,extra,j,i\n3,x,0,2\n")
