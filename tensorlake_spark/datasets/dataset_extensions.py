@@ -83,7 +83,7 @@ class DoorMethods:
         cache : str, optional
             A folder on a local disk that keeps data from an object store, and its size: ``"/disk/cache:50GB"``.
         prefetch : int, optional
-            At most this many batches are prepared; by default as many as fit into `memory`.
+            At most this many batches are prepared; by default as many as fit into `memory`, and not more than 64.
         on_error : {"raise", "skip"}
             What happens to a sample that cannot be read: it ends the epoch with an error, or a later sample of its
             split replaces it and `Loader.stats` counts it.

@@ -313,7 +313,7 @@ def memory(count: int | None, repeat: int, media: Path, work: Path) -> dict[str,
         lines.append(
             f"| {number}, {what} | {nbytes / 1e6:,.0f} | {before:.0f} | {batch:.0f} | {top:.0f} | {top - before:.0f} |"
         )
-        bound = float(MEMORY * 1.048576 + BESIDE)
+        bound = float(MEMORY + BESIDE)
         verdicts.append((f"memory, {what}: peak of the process, MB", top, None, "", bound))
         verdicts.append((f"memory, {what}: above the modules, MB", top - before, None, "", bound))
     return {"lines": lines, "verdicts": verdicts}
