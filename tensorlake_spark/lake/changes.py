@@ -184,9 +184,9 @@ class Changes(ABC):
             As for `write`.
         quantize : str or mapping, optional
             As for `write`. By default the tensor keeps what it has; ``"none"`` stores the values as they are read.
-            The scales of ``"int8"`` belong to blocks: with other blocks values are rounded once more. So are those of
-            ``{"error": e}`` that come from chunks into a sparse layout; the other way, they stay as they are, and the
-            bound of the chunks is the greatest power of two up to e.
+            The scales of ``"int8"`` belong to blocks: with other blocks values are rounded once more. Elements with
+            ``{"error": e}`` stay as they are when they become chunks, and the bound of these is the greatest power of
+            two up to e. Chunks with ``{"error": e}``, where e is no power of two, become sparse only with ``"none"``.
 
         Raises
         ------

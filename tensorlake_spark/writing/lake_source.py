@@ -50,7 +50,7 @@ class StoredSource:
         self._first, self._stop, self._dense = first, stop, dense
         self.shape, self.dtype = meta.spec.shape, meta.spec.dtype
         self.by_elements = stored_layout(meta.spec).is_sparse
-        self.rounded = quantization_in(meta.spec) if self.by_elements else None
+        self.quantization = quantization_in(meta.spec)
         self.nbytes = None
 
     def density(self) -> float:

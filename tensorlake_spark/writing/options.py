@@ -199,9 +199,8 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     if options.duplicates != "error":
         spec = replace(spec, params={**spec.params, "duplicates": options.duplicates})
     quantization = options.quantization
-    if quantization is not None and not layout.is_sparse:
-        rounded = getattr(source, "rounded", None)  # by a sparse layout, and a bound holds but once
-        quantization = on_grid(quantization) if rounded == quantization else quantization
+    if quantization is not None and getattr(source, "quantization", None) == quantization:
+        quantization = _kept(quantization, tensor_id, source, layout)
     if quantization is not None:
         check_quantization(quantization, tensor_id, dtype, layout.name, not layout.is_sparse)
         if not layout.is_sparse and not quantized_block.keeps_fill(spec.fill_value, quantization):
@@ -224,6 +223,25 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     codec = f"{step}+{codec}" if step else codec
     logger.debug("tensor %r: layout %s, block %s, codec %s", tensor_id, layout.name, block, codec)
     return replace(spec, codec=codec)
+
+
+def _kept(known: Quantization, tensor_id: str, source: Source, layout: Layout) -> Quantization:
+    """Return how values are quantised that are so already: a bound holds if they are rounded once.
+
+    Raises
+    ------
+    InvalidOptionError
+        If values of chunks would be rounded to the other grid that sparse layouts have.
+    """
+    by_elements = bool(getattr(source, "by_elements", False))
+    if layout.is_sparse == by_elements or on_grid(known) == known:
+        return known
+    if layout.is_sparse:
+        raise InvalidOptionError(
+            f"chunks of tensor {tensor_id!r} have quantize={known.to_json()!r}, and layout {layout.name!r} would round their "
+            "values once more, past the bound; give quantize='none', which stores them as they are read"
+        )
+    return on_grid(known)
 
 
 def named_codec(layout: Layout, name: str) -> str:

@@ -120,6 +120,24 @@ def test_a_bound_holds_where_elements_become_chunks(lake):
     assert np.abs(lake["y"][...] - x).max() <= 0.3
 
 
+def test_chunks_are_not_rounded_once_more(lake):
+    """Their grid is another one, unless the bound is a power of two: values were off by twice the bound."""
+    x = few(share=0.5)
+    chunks = lake.write("x", x, layout="ftsf", quantize={"error": 0.3})[...]
+    for layout in ("coo", "bsgs"):
+        with pytest.raises(
+            InvalidOptionError, match=r"tensor 'x' .* past the bound; give quantize='none'"
+        ):
+            lake.convert("x", layout=layout)
+    ref = lake.convert("x", layout="coo", quantize="none")
+    assert ref.quantization is None
+    np.testing.assert_array_equal(ref[...].todense(), chunks)
+    lake.write("y", x, layout="ftsf", quantize={"error": 0.25})
+    ref = lake.convert("y", layout="csr")
+    assert ref.quantization == Quantization("error", 0.25)
+    assert np.abs(ref[...].todense() - x).max() <= 0.25
+
+
 def test_special_values_come_back(lake):
     values = np.array([np.nan, np.inf, -np.inf, 1.3, -0.0])
     x = tl.SparseTensor(np.arange(5)[None], values, (9,))
