@@ -21,7 +21,7 @@ from tensorlake_spark.ops.elements import Elements
 
 Array = np.ndarray[Any, Any]
 
-_AT_ONCE = 4 << 20  # products of sparse elements that are in memory at a time
+_AT_ONCE = 1 << 20  # products of sparse elements that are in memory at a time
 _PIECE = 16 << 20  # bytes of a product, about, that are computed before they are added to others
 
 
@@ -59,8 +59,12 @@ class Contraction(SumOfProducts):
             out = np.zeros([lengths[k] for k in (*own, *new)], self.dtype)
             width = math.prod(lengths[k] for k in new)
             rows = out.reshape(math.prod(self.shape[k] for k in own), width)
-            for cells, _, found in self._reduction._merged(partial or Cells([])):
-                rows[cells] = found.reshape(len(cells), width)
+            parts = partial.parts if partial else []
+            while parts:  # each goes as soon as it is in the answer, and nothing has to be sorted
+                cells, _, found = parts.pop()
+                with np.errstate(all="ignore"):
+                    rows[cells] += found.reshape(len(cells), width)
+                del found
             order = [*own, *new]
             out = out.transpose([order.index(k) for k in self.axes])
         out = np.asarray(out, self.dtype).reshape(shape)
