@@ -124,6 +124,10 @@ def dataset(
             f"{storage.uri} is a copy that is not complete: another process is at work on it, or was killed; delete it, or "
             "make the copy again, which removes the incomplete one an hour after its last file was written"
         )
+    if not isinstance(links, LinkRules | None):
+        raise InvalidOptionError(
+            f"links={links!r:.80} is not a LinkRules; give one, such as tl.LinkRules(allow_s3=['bucket'])"
+        )
     if links is not None and allow_http:
         raise InvalidOptionError(
             "links and allow_http both set which links are followed; give one of them"
