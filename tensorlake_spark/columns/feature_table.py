@@ -209,6 +209,10 @@ class FeatureTable(FeatureReads):
                 f"mode={mode!r} is not a mode of writing parts; known are 'append' and 'overwrite'"
             )
         check_codec(codec, pa.schema([]))
+        if not isinstance(tables, Iterable):
+            raise InvalidTensorError(
+                f"tables={tables!r:.80} is not an iterator of tables; one table goes to append(table)"
+            )
 
         def change(now: FeatureChange) -> None:
             if now.found is not None and mode == "append":

@@ -54,7 +54,7 @@ class Mapped:
         Raises
         ------
         UnsupportedFunctionError
-            If the ufunc has more than one result, or a core dimension.
+            If the ufunc has more than one result, or a core dimension, or takes more or fewer operands.
         DenseResultError
             If it would make zeros of a sparse tensor non-zero.
         InvalidTensorError
@@ -62,6 +62,11 @@ class Mapped:
         UnsupportedDtypeError
             A TypeError, as NumPy's: for dtypes that do not go together.
         """
+        if len(operands) != ufunc.nin:
+            raise UnsupportedFunctionError(
+                f"np.{ufunc.__name__} takes {ufunc.nin} operand{'s'[: ufunc.nin - 1]}, and got {len(operands)}; the "
+                "tensor is the first of them"
+            )
         if ufunc.nout != 1 or ufunc.signature is not None:
             raise UnsupportedFunctionError(
                 f"np.{ufunc.__name__} of a stored tensor is not there: only ufuncs with one result, element by element"

@@ -19,7 +19,7 @@ from tensorlake_spark.datasets.samples.sample_selection import select_samples
 from tensorlake_spark.datasets.types.base import Tiled, Type
 from tensorlake_spark.datasets.types.media.recordings import Video
 from tensorlake_spark.datasets.types.nested import link_in
-from tensorlake_spark.errors import InvalidKeyTypeError
+from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError
 
 Array = np.ndarray[Any, Any]
 
@@ -102,6 +102,8 @@ class Column:
             raise InvalidKeyTypeError(
                 f"a sample of column {self.name!r} is {type(value).__name__}, which takes no {rest!r:.80}: {error}"
             ) from error
+        except IndexError as error:  # as the tiles of a large sample say it
+            raise InvalidKeyError(f"sample {position} of column {self.name!r}: {error}") from error
 
     def _value(self, position: Array) -> Any:
         """Return one sample's value; of a large one what is known of it."""

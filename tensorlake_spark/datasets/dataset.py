@@ -19,7 +19,7 @@ from tensorlake_spark.datasets.derived.derived_methods import DerivedMethods
 from tensorlake_spark.datasets.derived.lineage import is_unfinished
 from tensorlake_spark.datasets.interchange.hugging_face_files import is_hugging_face, with_files
 from tensorlake_spark.datasets.interchange.interchange_methods import InterchangeMethods
-from tensorlake_spark.datasets.links.link_rules import LinkRules
+from tensorlake_spark.datasets.links.link_rules import LinkRules, rules_of
 from tensorlake_spark.datasets.samples.appending import append, count_of
 from tensorlake_spark.datasets.samples.sample_input import (
     as_columns,
@@ -124,11 +124,7 @@ def dataset(
             f"{storage.uri} is a copy that is not complete: another process is at work on it, or was killed; delete it, or "
             "make the copy again, which removes the incomplete one an hour after its last file was written"
         )
-    if links is not None and allow_http:
-        raise InvalidOptionError(
-            "links and allow_http both set which links are followed; give one of them"
-        )
-    rules = links or LinkRules(allow_http=allow_http, storage_options=storage.options)
+    rules = rules_of(links, allow_http, storage.options)
     out = Dataset(storage, snapshot, pinned, checked_bound(tile_bytes), rules)
     if tile_bytes not in (None, out.tile_bytes):
         raise InvalidOptionError(

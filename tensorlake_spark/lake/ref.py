@@ -289,12 +289,18 @@ class TensorRef(DoorMethods, Computing, NDArrayOperatorsMixin):
         Raises
         ------
         UnknownLabelError
-            If an axis has no such label; the message offers the nearest one.
+            If an axis has no such label; the message offers the nearest one. Also if it has no labels at all.
         InvalidSliceError
             If no axis has this name.
         """
         lengths = dict(zip(self.axes or (), self.shape, strict=False))
         labels = self._meta.spec.labels
+        for name, value in picks.items():
+            if name in lengths and name not in labels and isinstance(value, str):
+                raise UnknownLabelError(
+                    f"axis {name!r} of tensor {self.id!r} has no labels, so {value!r:.80} names nothing on it: give an "
+                    f"index; axes with labels: {', '.join(labels) or 'none'}"
+                )
         return self.isel(
             **{k: labels[k].index(v, lengths[k]) if k in labels else v for k, v in picks.items()}
         )

@@ -134,3 +134,9 @@ def test_tensors_that_were_changed_alone(ctr, lake):
         tl.CorruptDataError, match=r"its attribute 'tensorlake.features' is not readable"
     ):
         lake.features("ctr")
+
+
+def test_parts_that_are_no_iterator_of_tables(lake):
+    with pytest.raises(tl.InvalidTensorError, match=r"^tables=3 is not an iterator of tables; one"):
+        lake.features("n").write_parts(3)
+    assert not lake.features("n").exists

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tensorlake_spark.computing import regions
 from tensorlake_spark.computing.mapping import Mapped
-from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.writing import source
 
@@ -73,3 +73,16 @@ def test_dtypes_and_shapes_that_do_not_go_together_are_refused(lake):
         ref.view + np.ones(3)
     with pytest.raises(TypeError):
         np.bitwise_and(ref, 1)
+
+
+@pytest.mark.parametrize(
+    ("ufunc", "others", "says"),
+    [
+        (np.add, (), r"^np\.add takes 2 operands, and got 1; the tensor is the first of them$"),
+        (np.sqrt, (2,), r"^np\.sqrt takes 1 operand, and got 2;"),
+    ],
+)
+def test_a_wrong_number_of_operands_is_told(lake, ufunc, others, says):
+    ref = lake.write("x", np.arange(6.0))
+    with pytest.raises(UnsupportedFunctionError, match=says):
+        ref.map(ufunc, *others)

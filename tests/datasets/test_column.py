@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import tensorlake_spark as tl
 
@@ -23,3 +24,17 @@ def test_a_null_has_no_bytes(tmp_path, jpegs):
     ds.extend([{"a": jpegs[0]}, {"b": np.arange(3, dtype=np.int8)}])
     assert ds["a"].encoded(1) is None
     assert ds["b"].encoded(-1) == bytes([0, 1, 2])
+
+
+@pytest.mark.parametrize("tile_bytes", [None, 64], ids=["in its row", "in tiles"])
+def test_a_key_that_does_not_fit_a_sample(tmp_path, tile_bytes):
+    kind = tl.types.Tensor("int64", (None, 3))
+    ds = tl.dataset(tmp_path, {"x": kind}, tile_bytes=tile_bytes)
+    ds.extend({"x": [np.arange(60).reshape(20, 3)]})
+    assert ds["x"][0, 5, 1] == 16
+    with pytest.raises(
+        tl.InvalidKeyError, match="index 20 is out of bounds for axis 0 with size 20"
+    ):
+        ds["x"][0, 20]
+    with pytest.raises(tl.InvalidKeyError, match="too many indices"):
+        ds["x"][0, 1, 1, 1]

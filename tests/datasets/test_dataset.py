@@ -271,3 +271,9 @@ print([name for name in ("sqlglot", "duckdb", "numba", "pyspark", "torch") if na
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("links", [3, "s3://bucket", ["bucket"]])
+def test_rules_of_links_of_another_kind(tmp_path, links):
+    with pytest.raises(tl.InvalidOptionError, match=r"is not a LinkRules; give one"):
+        tl.dataset(tmp_path / "ds", {"a": "int64"}, links=links)

@@ -37,6 +37,8 @@ def test_an_axis_without_labels_takes_indices(lake):
     assert ref.sel(a="q", b=1) == 4
     with pytest.raises(tl.UnknownLabelError, match=r"axis 'b'.*axes with labels: a"):
         ref.labels("b")
+    with pytest.raises(tl.UnknownLabelError, match=r"axis 'b'.*so 'y' names nothing.*labels: a$"):
+        ref.sel(b="y")
     with pytest.raises(tl.InvalidSliceError):
         ref.sel(c=1)
 

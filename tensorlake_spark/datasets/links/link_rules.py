@@ -195,6 +195,34 @@ allow_http=['images.example.org'] if you trust it
         return token
 
 
+def rules_of(
+    links: Any, allow_http: Sequence[str], storage_options: Mapping[str, str]
+) -> LinkRules:
+    """Return the rules by which a dataset follows links, from what opens it.
+
+    Raises
+    ------
+    InvalidOptionError
+        If `links` is no `LinkRules`, or `allow_http` is given too.
+
+    Examples
+    --------
+    >>> rules_of(None, ["example.org"], {}).allow_http
+    ['example.org']
+    """
+    if links is None:
+        return LinkRules(allow_http=allow_http, storage_options=storage_options)
+    if not isinstance(links, LinkRules):
+        raise InvalidOptionError(
+            f"links={links!r:.80} is not a LinkRules; give one, such as tl.LinkRules(allow_s3=['bucket'])"
+        )
+    if allow_http:
+        raise InvalidOptionError(
+            "links and allow_http both set which links are followed; give one of them"
+        )
+    return links
+
+
 def host_of(url: str) -> tuple[str, int]:
     """Return the host of a URL, in lower case, and its port.
 
