@@ -6,7 +6,9 @@ import shutil
 import tempfile
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from examples import times
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -22,7 +24,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.samples import sample_writer
 
 SEEDS = st.integers(0, 2**31)
-NAMES = st.sampled_from(["size", "label", "picture", "group/box", "group/name"])
+NAMES = st.sampled_from(["size", "label", "picture", "group/box", "group/name", "photo", "scan"])
 LABELS = ["cat", "dog"]
 TYPES = {
     "size": tl.types.as_type("int32"),
@@ -30,7 +32,10 @@ TYPES = {
     "picture": tl.types.Image("png"),
     "group/box": tl.types.Tensor("float32", (None, 2)),
     "group/name": tl.types.Text(),
+    "photo": tl.types.Image("png", apart=True),
+    "scan": tl.types.Tensor("uint8", (None, 20)),
 }
+TILE_BYTES = 100  # scans of more than five rows are tiled
 
 
 def value(name, seed):
@@ -44,6 +49,8 @@ def value(name, seed):
         "picture": lambda: rng.integers(0, 255, (int(rng.integers(1, 5)), 3, 3)).astype(np.uint8),
         "group/box": lambda: rng.random((int(rng.integers(3)), 2)).astype(np.float32),
         "group/name": lambda: "x" * int(rng.integers(5)),
+        "photo": lambda: rng.integers(0, 255, (2, int(rng.integers(1, 5)), 3)).astype(np.uint8),
+        "scan": lambda: rng.integers(0, 255, (int(rng.integers(9)), 20)).astype(np.uint8),
     }[name]()
 
 
@@ -59,8 +66,11 @@ class DatasetMachine(RuleBasedStateMachine):
     @initialize(seed=SEEDS)
     def start(self, seed):
         self.path = tempfile.mkdtemp()
-        self.columns = {name: name for name in ("size", "label", "group/box")}  # name -> whose type
-        self.ds = tl.dataset(self.path, {name: TYPES[name] for name in self.columns})
+        self.columns = {
+            name: name for name in ("size", "label", "group/box", "photo", "scan")
+        }  # name -> whose type
+        kinds = {name: TYPES[name] for name in self.columns}
+        self.ds = tl.dataset(self.path, kinds, tile_bytes=TILE_BYTES)
         self.rows = []
         self.next = 0
         self.past = {}
@@ -211,6 +221,36 @@ class DatasetMachine(RuleBasedStateMachine):
     def reopen(self):
         self.past[self.ds.version] = [dict(row) for row in self.rows], dict(self.columns)
         self.ds = tl.dataset(self.path)
+
+    @rule()
+    def optimize(self):
+        self.ds.optimize()
+
+    @precondition(lambda self: self.past)
+    @rule(number=st.integers(0, 10))
+    def restore(self, number):
+        version = sorted(self.past)[number % len(self.past)]
+        rows, columns = self.past[version]
+        self.ds.restore(version)
+        self.rows, self.columns = [dict(row) for row in rows], dict(columns)
+
+    @precondition(lambda self: self.rows)
+    @rule(place=st.integers(0, 50), above=st.integers(0, 5))
+    def insert_by_plain_delta(self, place, above):
+        """A row with another number, and without what lies elsewhere."""
+        row = self.rows[place % len(self.rows)]
+        apart = [name for name, kind in self.columns.items() if kind in ("photo", "scan")]
+        stored = DeltaTable(self.path).to_pyarrow_table(filters=[("sid", "=", row["sid"])])
+        sid = self.next + above
+        (one,) = stored.to_pylist()
+        for name in apart:
+            group, _, inner = name.rpartition("/")
+            (one[group] if group else one)[inner] = None
+        table = pa.Table.from_pylist([one | {"sid": sid}], stored.schema)
+        write_deltalake(self.path, table, mode="append")
+        self.ds.refresh()
+        self.rows.append(row | dict.fromkeys(apart) | {"sid": sid})
+        self.next = sid + 1
 
     @precondition(lambda self: self.past)
     @rule(number=st.integers(0, 10))

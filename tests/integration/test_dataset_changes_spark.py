@@ -268,6 +268,21 @@ def test_a_version_whose_deletion_vectors_are_gone_is_not_restored(spark, marked
     assert tl.dataset(ds.uri).version == before
 
 
+def test_a_version_with_deletion_vectors_does_not_come_back_to_a_table_without_the_feature(marked):
+    ds = marked
+    ds.refresh()
+    marks = ds.version
+    ds.update(5, {"size": 50})
+    lowered = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+    Path(ds.uri, f"_delta_log/{ds.version + 1:020}.json").write_text(json.dumps(lowered))
+    ds.refresh()
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"which was dropped since; RESTORE TABLE"):
+        ds.restore(marks)
+    expect(tl.dataset(ds.uri), {n: n for n in range(20) if n != 4} | {5: 50})
+    ds.restore(2)
+    expect(ds, {n: n for n in range(20)})
+
+
 def test_columns_that_are_kept_apart_are_updated_beside_deletion_vectors(spark, tmp_path):
     ds = tl.dataset(tmp_path / "apart", {"size": "int32", "raw": tl.types.Image("raw", apart=True)})
     ds.extend({"size": range(6), "raw": [np.full((2, 3, 3), n, np.uint8) for n in range(6)]})

@@ -20,7 +20,7 @@ from tensorlake_spark.delta.log.properties import FILE_BYTES
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.column_assembly import assembled
-from tensorlake_spark.delta.samples.sample_writer import SampleWriter
+from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import Storage, reaching
@@ -189,7 +189,8 @@ class ApartWriter:
             mask &= live
         size = file.size_of([leaf.path for leaf in stored.leaves if file.has(leaf)])
         step = max(1, min(_RUN, _RUN_BYTES * len(mask) // max(1, size)))
-        with SampleWriter(self._inner, stored.schema, FILE_BYTES) as writer:
+        in_order = file.path.startswith(SORTED)  # a compaction moves rows as they lie
+        with SampleWriter(self._inner, stored.schema, FILE_BYTES, in_order=in_order) as writer:
             for start in range(0, len(mask), step):
                 rows = start + np.flatnonzero(mask[start : start + step])
                 if len(rows):

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tensorlake_spark.datasets.apart.large_samples import is_tileable
+from tensorlake_spark.datasets.apart.large_samples import element_type, is_tileable
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
-from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.datasets.types.base import Tiled, Type
 from tensorlake_spark.datasets.types.nested import Reference
 from tensorlake_spark.errors import InvalidSampleError
 
@@ -54,10 +54,14 @@ def is_many(value: Any, kind: Type) -> bool:
         return False
     if isinstance(value, (list, tuple, range, pa.Array, pa.ChunkedArray, pd.Series, pd.Index)):
         return True
-    if not isinstance(value, np.ndarray) or value.ndim == 0:
+    shape = getattr(value, "shape", ())
+    if not (isinstance(value, np.ndarray) or hasattr(value, "__array__")) or not shape:
         return False
+    one = value
+    if is_tileable(kind) and not isinstance(value, np.ndarray):  # it may be too large to be loaded
+        one = Tiled(tuple(map(int, shape)), element_type(kind).name)
     try:
-        kind.encode([value], "")
+        kind.encode([one], "")
     except InvalidSampleError:
         return True
     return False

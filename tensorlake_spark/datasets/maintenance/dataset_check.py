@@ -30,12 +30,17 @@ from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.sample_inspection import inspect_samples
+from tensorlake_spark.delta.samples.sample_writer import SORTED
 from tensorlake_spark.errors import CorruptDataError, TensorLakeError, TensorNotFoundError
 from tensorlake_spark.lake.ref import TensorRef
 
 Array = np.ndarray[Any, Any]
 
 _RESTORE = "ds.restore(version) brings an earlier version back"
+_UNORDERED = (
+    "its name says that samples lie in the order of their sids, and they do not, so that reads may miss them; write it "
+    "anew with Delta: UPDATE delta.`FOLDER` SET sid = sid"
+)
 _UNSEEN = (
     "its row has a value, which the dataset does not show, because the column is kept in a table of its own: "
     "somebody's plain Delta write; write the value with ds.update, and set the column to null there with Delta"
@@ -146,6 +151,8 @@ def _of_files(looks: Sequence[Look], folder: str) -> list[Finding]:
         path = f"{folder}{look.inspection.path}"
         for fault in look.inspection.faults:
             out.append(Finding(fault.kind, path, f"{fault.text}; {_RESTORE}"))
+        if look.inspection.path.startswith(SORTED) and (np.diff(look.sids) <= 0).any():
+            out.append(Finding("order", path, _UNORDERED))
         for sid, column, text in look.faults:
             place = f"column {column!r}, sample {'without a sid' if sid is None else sid}"
             out.append(Finding("value", place, f"{text}; {_VALUE} ({path})"))

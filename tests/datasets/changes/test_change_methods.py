@@ -38,6 +38,27 @@ def ds(tmp_path, jpegs):
     return found
 
 
+class Foreign:
+    """An array as another library has it, such as a tensor of PyTorch."""
+
+    def __init__(self, values):
+        self._values = np.asarray(values)
+        self.shape, self.ndim = self._values.shape, self._values.ndim
+        self.dtype = f"torch.{self._values.dtype}"
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self._values, dtype)
+
+    def __len__(self):
+        return len(self._values)
+
+    def __getitem__(self, key):
+        return Foreign(self._values[key])
+
+    def item(self):
+        return self._values.item()
+
+
 def paths(ds):
     return {file.path for file in ds.stored.files}
 
@@ -95,6 +116,43 @@ def test_a_condition_chooses(ds):
 def test_one_value_a_sample_in_many_forms(ds, values):
     ds.update(np.array([4, 2, 29]), {"size": values})
     assert (ds["size"][4], ds["size"][2], ds["size"][29]) == (1, 2, 3)
+
+
+def test_arrays_of_other_libraries_are_values_as_those_of_numpy_are(tmp_path):
+    kinds = {
+        "x": tl.types.Tensor("float32", (None, 3)), "image": tl.types.Image("png"), "raw": tl.types.Image("raw"),
+        "vector": tl.types.Embedding(3), "label": tl.types.ClassLabel(["a", "b"]), "size": "int64",
+    }  # fmt: skip
+    ds = tl.dataset(tmp_path, kinds, tile_bytes=100)
+    rng = np.random.default_rng(0)
+    first, second, third = (
+        {
+            "x": rng.random((4, 20, 3)).astype("f4"), "image": rng.integers(0, 255, (4, 5, 6, 3), "u1"),
+            "raw": rng.integers(0, 255, (4, 9, 9, 3), "u1"), "vector": rng.random((4, 3)).astype("f4"),
+            "label": rng.integers(0, 2, 4), "size": rng.integers(0, 9, 4),
+        }
+        for _ in range(3)
+    )  # fmt: skip
+
+    def same(*wanted):
+        for name in kinds:
+            for found, value in zip(
+                ds[name][:], [one for many in wanted for one in many[name]], strict=True
+            ):
+                np.testing.assert_array_equal(found, value)
+
+    ds.extend({name: Foreign(values) for name, values in first.items()})
+    ds.extend({name: Foreign(values[row]) for name, values in second.items()} for row in range(4))
+    same(first, second)
+    ds.update([0, 1, 2, 3], {name: Foreign(values) for name, values in third.items()})
+    same(third, second)
+    for name, values in first.items():
+        ds[name][4:] = Foreign(values)
+        ds[name][0] = Foreign(values[0])
+        ds[name][1:4] = Foreign(values[0])
+    same({name: [values[0]] * 4 for name, values in first.items()}, first)
+    ds.add_column("more", tl.types.Tensor("float32", (3,)), Foreign(np.eye(8, 3, dtype="f4")))
+    np.testing.assert_array_equal(ds["more"][:], np.eye(8, 3))
 
 
 def test_an_array_that_the_column_takes_is_one_value(ds):

@@ -189,3 +189,17 @@ def test_a_column_whose_writer_was_killed_can_be_added_again(ds, monkeypatch):
     assert [one["more"] for one in found] == [[n, n] for n in range(6)]
     assert [one["tiles"][7] for one in found] == [*range(6)]
     assert ds.check().ok
+
+
+def test_rows_that_a_compaction_has_left_out_of_order_are_found_after_an_update(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"text": tl.types.Text(apart=True)})
+    ds.extend({"text": list("abcdef")})
+    ds.update([2, 4], {"text": ["C", "E"]})
+    ds.optimize()
+    inner = tl.dataset(tmp_path / "ds/_columns/text")
+    assert inner.stored.lying is not None, "a, b, d, f, C and E lie in one file"
+    ds.update(5, {"text": "F"})
+    assert ds["text"][:] == ["a", "b", "C", "d", "E", "F"]
+    inner.refresh()
+    assert inner.sids.tolist() == [*range(6)]
+    assert inner["text"][[4, 3]] == ["E", "d"]

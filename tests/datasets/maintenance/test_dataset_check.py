@@ -2,10 +2,12 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from stored import forget
@@ -151,6 +153,18 @@ def test_files_that_are_gone_or_damaged(made):
     assert ("missing", first.name) in kinds
     assert ("file", second.name) in kinds
     assert any(kind == "value" and "'small'" in place for kind, place in kinds)
+
+
+def test_samples_out_of_order_in_a_file_that_is_read_as_one_in_order(plain):
+    (path,) = Path(plain.uri).glob("samples-*.parquet")
+    size = path.stat().st_size
+    pq.write_table(pq.read_table(path)[::-1], path)
+    log = Path(plain.uri, f"_delta_log/{1:020}.json")
+    log.write_text(log.read_text().replace(f'"size":{size}', f'"size":{path.stat().st_size}'))
+    assert ("order", path.name) in found(plain)
+    assert "SET sid = sid" in str([one.text for one in plain.check().findings])
+    DeltaTable(plain.uri).update(updates={"sid": "sid"})
+    assert ("order", path.name) not in found(plain)
 
 
 def test_a_log_that_says_something_wrong(made):
