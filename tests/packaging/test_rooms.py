@@ -20,6 +20,7 @@ LARGE = {
     "delta/log": "one module for each noun of the Delta protocol, and nothing in between to part them by",
     "writing": "one module for each kind of change, with what all of them share",
     "layouts/coding": "one module for each step of a codec, and for what the steps share",
+    "spark/queries": "one module for each thing that Spark has otherwise than the language, and what all of them share",
     "indexing": "one module for each step from a key to a plan, and each is short",
 }
 LONGEST = 450  # lines

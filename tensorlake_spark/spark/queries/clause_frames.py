@@ -204,9 +204,13 @@ def taken_clauses(node: Any) -> dict[str, Any]:
 
 
 def with_unions_inside(tree: Any) -> Any:
-    """Return a tree in which only a SELECT has TQL's clauses: a UNION that has some becomes a table of one."""
+    """Return a tree in which only a SELECT has TQL's clauses, and orders by expressions: a UNION that has some becomes
+    a table of one."""
     for node in list(tree.find_all(exp.SetOperation)):
-        if not any(node.args.get(key) is not None for key in CLAUSES):
+        order = node.args.get("order")
+        keys = [one.this.unnest() for one in order.expressions] if order is not None else []
+        is_plain = all(isinstance(one, (exp.Column, exp.Literal)) for one in keys)
+        if is_plain and not any(node.args.get(key) is not None for key in CLAUSES):
             continue
         outer = exp.select("*")
         for key in ("order", "limit", "offset", *CLAUSES):

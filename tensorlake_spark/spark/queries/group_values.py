@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind, Resolve, kind_of
 
-_PICKING = (exp.First, exp.Last, exp.AnyValue, exp.ArgMax, exp.ArgMin)
+PICKING = (exp.First, exp.Last, exp.AnyValue, exp.ArgMax, exp.ArgMin)
+"""Aggregates that give one of the values of a group."""
 
 
 def is_grouped(select: Any) -> bool:
@@ -66,6 +67,41 @@ def collect(
             item.set("this", exp.ArrayAgg(this=item.this))
 
 
+def by_names(select: Any, text_of: Callable[[Any], str]) -> None:
+    """Let HAVING and ORDER BY name what a SELECT gives, where Spark does not know it by its text.
+
+    Spark orders what DISTINCT has left by its names alone, and does not take a sub-query for the one that GROUP BY has.
+
+    Parameters
+    ----------
+    select : sqlglot Select
+        Its items have names; it is changed.
+    text_of : callable
+        Returns the same for nodes that mean the same.
+    """
+    is_distinct = select.args.get("distinct") is not None
+    known = {
+        text_of(_bare(item.this)): item.alias
+        for item in select.expressions
+        if is_distinct or (is_sub_query(item.this) and select.args.get("group") is not None)
+    }
+
+    def named(node: Any) -> Any:
+        if isinstance(node, (exp.Order, exp.Ordered, exp.Having, exp.Literal, exp.Alias)):
+            return node
+        alias = known.get(text_of(_bare(node)))
+        return node if alias is None else exp.column(exp.to_identifier(alias, quoted=True))
+
+    for key in ("having", "order") if known else ():
+        if select.args.get(key) is not None:
+            select.set(key, select.args[key].transform(named))
+
+
+def is_sub_query(node: Any) -> bool:
+    """Whether a part of a SELECT has a query in it, as ``a IN (SELECT b FROM t)``."""
+    return node.find(exp.Query) is not None
+
+
 def _positional(node: Any, items: Sequence[Any]) -> Any:
     if isinstance(node, exp.Literal) and node.is_int and 1 <= int(node.this) <= len(items):
         return _bare(items[int(node.this) - 1].this)
@@ -97,7 +133,7 @@ collected=False, listed=False), Kind(name='scalar', ndim=None, form=None, collec
         if kind.name == ARRAY:
             return Kind(ARRAY, None if kind.ndim is None else kind.ndim + 1, collected=True)
         return Kind(SCALAR) if kind.name == SCALAR else Kind(ARRAY, 1, collected=True)
-    if isinstance(node, _PICKING) and isinstance(node.this, exp.Expression):
+    if isinstance(node, PICKING) and isinstance(node.this, exp.Expression):
         kind = kind_of(node.this, resolve, parameters)
         return kind if kind.name == ARRAY else Kind(SCALAR)
     return kind_of(node, resolve, parameters)

@@ -52,6 +52,8 @@ class Kind:
         Whether it is a list of numbers for Spark, not the struct TENSOR.
     classes : tuple of str, or None
         Of a column of classes: their names.
+    most : int, or None
+        Axes that an array has at most, if that is known.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Kind:
     collected: bool = False
     listed: bool = False
     classes: tuple[str, ...] | None = field(default=None, repr=False)
+    most: int | None = field(default=None, repr=False, compare=False)
 
 
 Resolve = Callable[[Any], Kind]
@@ -101,7 +104,7 @@ def kind_of(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
         return _PLAIN  # Spark knows whether a tensor is there
     if isinstance(node, exp.Bracket):
-        return _sliced(node, kind_of(node.this, resolve, parameters))
+        return _sliced(node, resolve, parameters)
     if isinstance(node, exp.Anonymous):
         return _called(node, resolve, parameters)
     if not _is_evaluable(node):
@@ -131,14 +134,20 @@ def _is_sparks(node: Any) -> bool:
     return isinstance(node, (*_LOGIC, exp.Case, exp.If)) or function_name(node) in _GIVEN
 
 
-def _sliced(node: Any, inner: Kind) -> Kind:
-    if inner.ndim is None:
+def _sliced(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:
+    inner = kind_of(node.this, resolve, parameters)
+    spans = [one for one in node.expressions if isinstance(one, (exp.Slice, exp.Var))]
+    added = sum(isinstance(one, exp.Var) and one.name != "..." for one in spans)
+    places = [one for one in node.expressions if not isinstance(one, (exp.Slice, exp.Var))]
+    if any(
+        isinstance(one, exp.Array) or kind_of(one, resolve, parameters).name == ARRAY
+        for one in places
+    ):
         return Kind(ARRAY, form=inner.form)
-    left = inner.ndim
-    for item in node.expressions:
-        if isinstance(item, exp.Slice) or (isinstance(item, exp.Var) and item.name == "..."):
-            continue
-        left += 1 if isinstance(item, exp.Var) else -1
+    if inner.ndim is None:
+        is_element = not spans and inner.most is not None and len(places) >= inner.most
+        return Kind("number") if is_element else Kind(ARRAY, form=inner.form)
+    left = inner.ndim + added - len(places)
     return Kind(ARRAY, left, inner.form) if left > 0 else Kind("number")
 
 

@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
 from sqlglot import exp
 
-from tensorlake_spark.errors import did_you_mean
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.query.language.mistakes import mistake
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.spark.queries.clause_frames import ClauseFrames
 from tensorlake_spark.spark.queries.equal_tensors import equal_udf
 from tensorlake_spark.spark.queries.result_kinds import EQUAL, EQUALS
+from tensorlake_spark.spark.queries.select_checks import refused
 from tensorlake_spark.spark.queries.spark_sources import SparkSource, source_of
 from tensorlake_spark.spark.queries.tables_in_reach import Table
 from tensorlake_spark.spark.queries.tensor_udf import TensorWork, as_udf
@@ -58,7 +60,8 @@ def query(
     Raises
     ------
     InvalidQueryError
-        If the query has a mistake, or names something that does not exist; the message shows the place.
+        If the query has a mistake, or names something that does not exist; the message shows the place. Also if Spark
+        refuses it; its own error is the ``__cause__``.
     InvalidOptionError
         If a source is of a type that a query cannot read.
 
@@ -77,6 +80,8 @@ def query(
     try:
         frame: DataFrame = printer.frame(parse(sql))
         return frame
+    except AnalysisException as error:
+        raise refused(sql, error) from error
     finally:
         run.forget()
 
@@ -109,7 +114,14 @@ class _Run:
         version, timestamp = self._version(node.args.get("version"))
         key = node.name.casefold(), version, timestamp
         if key not in self._views:
-            source = source_of(self._session, found[1], found[0], version, timestamp, self._options)
+            try:
+                source = source_of(
+                    self._session, found[1], found[0], version, timestamp, self._options
+                )
+            except InvalidOptionError as error:
+                if node.args.get("version") is None:
+                    raise
+                raise mistake(self._sql, node, str(error)) from error
             view = f"{self._mark}_{len(self._views)}"
             source.frame.createOrReplaceTempView(view)
             self._views[key] = source, view

@@ -192,7 +192,7 @@ def _view(session: SparkSession, view: View, name: str) -> SparkSource:
         form = getattr(column.kind, "form", None)
         kinds[one] = (
             Kind(ARRAY, None, collected=True) if column.is_collected
-            else Kind(ARRAY, _ndim(column.kind), form) if column.is_tensor
+            else Kind(ARRAY, _ndim(column.kind), form, most=_most(column.kind)) if column.is_tensor
             else Kind(SCALAR)
         )  # fmt: skip
     return SparkSource(frame.select(*columns), kinds, count=lambda: len(view))
@@ -217,7 +217,7 @@ def _in_memory(session: SparkSession, table: pa.Table, name: str) -> DataFrame:
 def _dataset(session: SparkSession, snapshot: Snapshot) -> SparkSource:
     schema = SampleSchema.from_arrow(snapshot.schema)
     kinds = {
-        name: Kind(ARRAY, _ndim(kind), getattr(kind, "form", None))
+        name: Kind(ARRAY, _ndim(kind), getattr(kind, "form", None), most=_most(kind))
         if is_tensor(kind)
         else _plain(kind)
         for name, kind in schema.items()
@@ -257,6 +257,11 @@ def _ndim(kind: Any) -> int | None:
     if isinstance(kind, Image):
         return {None: None, 1: 2}.get(kind.channels, 3)
     return 2 if isinstance(kind, Picture) else None
+
+
+def _most(kind: Any) -> int | None:
+    """Return how many axes the arrays of a type have at most: an image may have channels."""
+    return 3 if isinstance(kind, Image) else _ndim(kind)
 
 
 def _kinds(schema: t.StructType) -> dict[str, Kind]:

@@ -15,10 +15,11 @@ from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import name_of
-from tensorlake_spark.query.functions.tree_names import remainder_by_zero
 from tensorlake_spark.query.language.class_names import with_class_numbers
-from tensorlake_spark.query.language.mistakes import mistake
+from tensorlake_spark.query.language.mistakes import mistake, span_of
+from tensorlake_spark.spark.queries.divisions import like_numpy
 from tensorlake_spark.spark.queries.group_values import (
+    by_names,
     collect,
     collected,
     is_grouped,
@@ -34,6 +35,7 @@ from tensorlake_spark.spark.queries.result_kinds import (
     Kind,
     kind_of,
 )
+from tensorlake_spark.spark.queries.select_checks import check_aggregate, check_keys, check_places
 from tensorlake_spark.spark.queries.tables_in_reach import (
     Columns,
     Table,
@@ -41,6 +43,7 @@ from tensorlake_spark.spark.queries.tables_in_reach import (
     check_product,
     column_in,
     of_both,
+    only,
 )
 
 
@@ -84,9 +87,10 @@ class SparkPrinter:
             self.ctes[cte.alias.casefold()] = self._query(cte.this, outer)
             self.cte_nodes[cte.alias] = cte.this
         if isinstance(node, exp.SetOperation):
+            place = span_of(node)  # which is lost when its parts are rewritten
             found = self._query(node.this, outer)
             other = self._query(node.expression, outer)
-            found = of_both(found, other)
+            found = of_both(self.sql, place, node.key.upper(), found, other)
             if not isinstance(node, exp.Union) or node.args.get("distinct"):
                 self._compare(node.this, found)
                 self._compare(node.expression, other)
@@ -122,14 +126,21 @@ class SparkPrinter:
             item.alias: item_kind(item, self._resolver(scopes), self.parameters)
             for item in node.expressions
         }
+        same = partial(self._same, scopes)
+        by_names(node, same)
+        check_keys(self.sql, node, same)
         ordered = {name.casefold(): kind for name, kind in out.items()}
+        check_places(self.sql, node, self._resolver(scopes, ordered), self.parameters)
         for key, value in list(node.args.items()):
             if key in ("with", "with_", "from", "from_") or value is None:
                 continue
-            resolve = self._resolver(scopes, ordered if key == "order" else {})
+            seen = scopes
+            if key == "order" and node.args.get("distinct") is not None:
+                seen = [only(Table(out)), *outer]  # what DISTINCT has left
+            resolve = self._resolver(seen, ordered if key in ("order", "having") else {})
             values = value if isinstance(value, list) else [value]
             new = [
-                self._rewritten(one, resolve, scopes) if isinstance(one, exp.Expression) else one
+                self._rewritten(one, resolve, seen) if isinstance(one, exp.Expression) else one
                 for one in values
             ]
             if key == "joins":
@@ -296,6 +307,7 @@ class SparkPrinter:
         inner = list_of(node)
         if inner is not None:
             return self._list(inner, resolve, scopes)
+        check_aggregate(self.sql, node, resolve, self.parameters)
         kind = kind_of(node, resolve, self.parameters)
         if isinstance(node, exp.Alias):
             node.set("this", self._rewritten(node.this, resolve, scopes))
@@ -317,9 +329,7 @@ class SparkPrinter:
                 node.set(key, [self._rewritten(one, resolve, scopes) for one in value])
         if isinstance(node, exp.In) and node.args.get("query") is not None:
             return with_nulls(node)
-        if isinstance(node, exp.Div):
-            return _like_numpy(node)
-        return remainder_by_zero(node, _zero_where_zero)
+        return like_numpy(node)
 
     def _list(self, inner: Any, resolve: Any, scopes: list[Tables]) -> Any:
         """Return what collects the values of a group: tensors in the order of their samples, as all lists of the group."""
@@ -417,28 +427,6 @@ class SparkPrinter:
 def _after(kind: Kind) -> Kind:
     """Return what a column of an inner query is outside: what was computed is there."""
     return kind if kind.name == ARRAY else Kind(SCALAR, classes=kind.classes)
-
-
-def _like_numpy(node: Any) -> Any:
-    """Return a division of numbers that is inf or NaN by zero, where Spark would raise an error."""
-    double = exp.DataType.build("double")
-    above = exp.Cast(this=node.this.copy(), to=double)
-    infinite = exp.Cast(this=exp.Literal.string("Infinity"), to=double.copy())
-    below = exp.Paren(this=node.expression.copy())
-    return exp.If(
-        this=exp.EQ(this=below, expression=exp.Literal.number(0)),
-        true=exp.Mul(this=above, expression=infinite),
-        false=exp.Div(this=exp.Paren(this=above.copy()), expression=below.copy()),
-    )
-
-
-def _zero_where_zero(node: Any) -> Any:
-    """Return a remainder that is 0 by zero, where Spark would raise an error."""
-    return exp.If(
-        this=exp.EQ(this=exp.paren(node.expression), expression=exp.Literal.number(0)),
-        true=exp.Mul(this=exp.paren(node.this), expression=exp.Literal.number(0)),
-        false=node,
-    )
 
 
 def _dialect() -> Any:

@@ -94,8 +94,24 @@ class Tables(dict[str, Table]):
         return [(alias, table, name) for alias, table, name in found if name is not None]
 
 
-def of_both(left: Table, right: Table) -> Table:
-    """Return the columns of two queries together: those of the left, of classes only where both have the same."""
+def only(table: Table) -> Tables:
+    """Return what a clause can name that sees the columns of one table, without an alias."""
+    found = Tables()
+    found[""] = table
+    return found
+
+
+def of_both(sql: str, place: Any, how: str, left: Table, right: Table) -> Table:
+    """Return the columns of two queries together: those of the left, of classes only where both have the same.
+
+    Raises
+    ------
+    InvalidQueryError
+        If they have different numbers of columns.
+    """
+    sizes = [sum(name not in one.hidden for name in one.columns) for one in (left, right)]
+    if sizes[0] != sizes[1]:
+        raise mistake(sql, place, f"{how} joins {sizes[0]} columns with {sizes[1]}")
     columns = dict(left.columns)
     for (name, first), second in zip(left.columns.items(), right.columns.values(), strict=False):
         if first.classes != second.classes:

@@ -69,6 +69,43 @@ def test_executors(spark, ds, tmp_path):
     assert new.lineage.digests == view.materialize(tmp_path / "here").lineage.digests
 
 
+def test_executors_that_fail_leave_nothing(spark, ds, tmp_path):
+    place = tmp_path / "new"
+    view = ds.query("SELECT image, image[:1] AS row FROM dataset")
+    with pytest.raises(InvalidSampleError, match="column 'row', sample 0"):
+        view.materialize(place, spark, types={"row": "int32"})
+    path = tmp_path / "ds" / ds.stored.snapshot.files.path[1]
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(tl.TensorLakeError):
+        tl.dataset(ds.uri).query("SELECT image FROM dataset").materialize(place, spark)
+    assert not [one for one in place.rglob("*") if one.is_file()]
+    path.write_bytes(data)
+    same(view.materialize(place, spark), view)
+
+
+@pytest.mark.parametrize("executors", [False, True])
+def test_what_links_lead_to_is_copied_in(ds, tmp_path, executors, request):
+    paths = [tmp_path / f"{n}.png" for n in range(3)]
+    for n, path in enumerate(paths):
+        path.write_bytes(ds["image"].encoded(n))
+    kind = tl.types.Link(tl.types.Image("png"))
+    linked = tl.dataset(tmp_path / "linked", {"image": kind, "n": "int32"})
+    linked.extend({"image": [str(path) for path in paths], "n": [0, 1, 2]})
+    view = linked.query("SELECT image, n + 1 AS more FROM dataset WHERE n <> 1 ORDER BY n DESC")
+    workers = request.getfixturevalue("spark") if executors else None
+    kept = view.materialize(tmp_path / "kept", workers, links="keep")
+    assert kept.schema["image"] == kind
+    new = view.materialize(tmp_path / "new", workers)
+    for path in paths:
+        path.unlink()
+    assert new.schema["image"] == tl.types.Image("png")
+    assert stored_bytes(new, "image") == [ds["image"].encoded(n) for n in (2, 0)]
+    assert new["more"][:].tolist() == [3, 1]
+    assert new.lineage.sources[0].fetched == {"image": "image"}
+    assert new.check(deep=True).ok
+
+
 def test_parts_of_views_and_views_of_views(ds, tmp_path):
     view = ds.query(TEXT, parameters={"least": 0})[[4, 1, 1]]
     same(view.materialize(tmp_path / "part"), view)

@@ -44,6 +44,22 @@ def test_remainders_by_zero_are_as_numpy_has_them(spark, ds):
     assert found.to_numpy().tolist() == [[0, 0, 0, n] for n in (0, 1, 2)]
 
 
+def test_remainders_of_floats_by_zero_are_nan(spark, ds):
+    sql = (
+        "SELECT w % 0 AS a, mod(w, sid - sid) AS b, CAST(w AS FLOAT) % :n AS c, sum(w) OVER () % 0 AS d, "
+        "label % 0 AS e, NULLIF(w, w) % 0 AS f FROM dataset WHERE w % 0 > 1"
+    )
+    frame = query(spark, sql, dataset=ds, parameters={"n": 0})
+    assert [kind for _, kind in frame.dtypes] == ["double"] * 4 + ["int", "double"]  # fmt: skip
+    found = frame.collect()
+    assert len(found) == 16  # NaN is above all numbers, as it is elsewhere
+    assert np.isnan([row[:4] for row in found]).all()
+    assert {row[4:] for row in found} == {(0, None)}
+    here = tl.query(sql, dataset=ds, parameters={"n": 0}).to_pandas()
+    assert np.isnan(here[[*"abcd"]].astype("f8").to_numpy()).all()
+    assert (here["e"] == 0).all()
+
+
 def test_functions_of_users_that_fail_are_named(spark, ds):
     tl.register_function("no_good", lambda x: 1 / 0)
     try:

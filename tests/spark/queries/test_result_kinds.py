@@ -6,7 +6,12 @@ import pytest
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.spark.queries.result_kinds import Kind, kind_of
 
-COLUMNS = {"x": Kind("array", 3), "y": Kind("array"), "n": Kind("scalar")}
+COLUMNS = {
+    "x": Kind("array", 3),
+    "y": Kind("array"),
+    "n": Kind("scalar"),
+    "i": Kind("array", most=3),
+}
 
 
 @pytest.mark.parametrize(
@@ -18,6 +23,11 @@ COLUMNS = {"x": Kind("array", 3), "y": Kind("array"), "n": Kind("scalar")}
         ("x[..., 0]", "array", 2),
         ("x[newaxis]", "array", 4),
         ("y[0]", "array", None),
+        ("x[[0, 2], 0, 1]", "array", None),
+        ("x[x > 1]", "array", None),
+        ("i[0, 0, n]", "number", None),
+        ("i[0, 0]", "array", None),
+        ("i[0, 0, 0:1]", "array", None),
         ("x + 1", "array", 3),
         ("array_mean(x) + n", "number", None),
         ("array_mean(x) BETWEEN 1 AND 2", "bool", None),

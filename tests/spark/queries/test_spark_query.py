@@ -7,9 +7,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError
+from tensorlake_spark.query.functions.registry import FUNCTIONS
+from tensorlake_spark.query.language.dialect import TensorDialect
+from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.user_functions import unregister_function
 from tensorlake_spark.spark import query
 from tensorlake_spark.spark.source.schemas import TENSOR, tensors_of
@@ -135,6 +139,61 @@ def test_classes_of_a_view_are_compared_by_name(spark, ds):
 @pytest.mark.parametrize("sql", QUERIES)
 def test_the_same_rows(spark, ds, sql):
     assert same(spark, sql, ds=ds)
+
+
+FUNCTIONS_OF_ROWS = [
+    "array_mean(image), MEAN(image, 0), array_sum(x), array_min(x), array_max(image, [0, 1]), array_std(image), "
+    "array_norm(x), l2_norm(x), array_argmax(x), argmax(image, 0), shape(image), SHAPE(image, 1), dtype(x), "
+    "any(image > 250), ALL(image > 1)",
+    'NORMALIZE("g/boxes", [1, 2, 10, 20]), IOU("g/boxes", "g/boxes"[:1]), iou_matrix("g/boxes", "g/boxes"), '
+    "l2_distance(x, :q), EUCLIDEAN_DISTANCE(x, x), cosine_similarity(x, :q), dot(x, :q), inner_product(x, x)",
+    "contains(image, 250), nonzero(image[0, 0] > 100), clip(image, 20, 200), resize(image, 3, label + 1), "
+    "histogram(image, 4, 0, 256), to_gray(image), to_grayscale(image), image[label:label + 2, -1], image[[0, 2]]",
+]
+
+
+@pytest.mark.parametrize("functions", FUNCTIONS_OF_ROWS)
+def test_every_function_gives_the_same(spark, ds, functions):
+    items = parse(f"SELECT {functions}").selects
+    listed = ", ".join(f"{one.sql(dialect=TensorDialect)} AS c{n}" for n, one in enumerate(items))
+    same(spark, f"SELECT {listed} FROM ds", parameters={"q": [0.5, 0.25, 0.1]}, ds=ds)
+
+
+def test_every_function_is_among_them():
+    tree = parse(f"SELECT {', '.join(FUNCTIONS_OF_ROWS)}")
+    said = {one.name.casefold() for one in tree.find_all(exp.Anonymous)}
+    wanted = {name for one in FUNCTIONS if not one.users for name in (one.name, *one.spellings)}
+    assert wanted - said == set()
+
+
+def test_the_query_of_figure_4(spark, ds):
+    sql = (
+        'SELECT image[1:3, 1:3, 0:2] AS crop, NORMALIZE("g/boxes", [1, 1, 4, 4]) AS box FROM ds '
+        'WHERE IOU("g/boxes", "g/boxes") > 0.95 ORDER BY IOU("g/boxes", "g/boxes"), sid ARRANGE BY kind'
+    )
+    assert same(spark, sql, True, ds=ds)
+
+
+def test_elements_of_images_of_any_channels_are_numbers(spark, ds):
+    sql = "SELECT sid FROM ds WHERE image[0, 0, 0] > 100 ORDER BY image[0, 0, 0], sid"
+    assert same(spark, sql, True, ds=ds)
+    assert same(spark, "SELECT label, max(image[0, 0, 1]) AS m FROM ds GROUP BY label", ds=ds)
+
+
+def test_tags_and_moments(spark, tmp_path):
+    made = tl.dataset(str(tmp_path / "ds"), {"n": "int32"})
+    made.extend({"n": [1, 2]})
+    made.tag("first")
+    made.extend({"n": [3]})
+    sums = {0: None, 1: 3, 2: 3, 3: 6}  # a tag is a version too
+    history = made.history()
+    for version, moment in zip(history["version"], history["timestamp"], strict=True):
+        newest = history["version"][history["timestamp"] <= moment].max()
+        sql = f"SELECT sum(n) AS s FROM ds AS OF '{pd.Timestamp(moment).isoformat()}'"
+        for found in (tl.query(sql, ds=made)[0]["s"], query(spark, sql, ds=made).first().s):
+            assert found == sums[newest], version
+    sql = "SELECT count(*) AS n FROM ds VERSION 'first' AS a JOIN ds AS b ON a.n < b.n"
+    assert same(spark, sql, ds=made) == [{"n": [3.0]}]
 
 
 def test_generated_queries(spark, ds):

@@ -1,0 +1,67 @@
+"""Divisions of plain numbers in Spark SQL, by zero as NumPy has them: Spark would raise an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from tensorlake_spark.query.functions.tree_names import remainder_by_zero
+
+_NAN = '{"v":"NaN"}'
+
+
+def like_numpy(node: Any) -> Any:
+    """Return a division or a remainder that has NumPy's value by zero, any other node as it is.
+
+    A quotient is inf or NaN by zero. A remainder is NaN if it is a float, and 0 if it is a whole number.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> some = parse("SELECT a / b, a DIV b, a % 3, a + b FROM t").selects
+    >>> [like_numpy(one).sql("spark") for one in some][1:]
+    ['IF((b) = 0, ((a) - (a)), a DIV b)', 'a % 3', 'a + b']
+    """
+    if isinstance(node, exp.Div):
+        return _quotient(node)
+    return remainder_by_zero(node, _remainder)
+
+
+def _quotient(node: Any) -> Any:
+    above, infinite = _double(node.this.copy()), _double(exp.Literal.string("Infinity"))
+    return _where_zero(
+        node.expression,
+        exp.Mul(this=above, expression=infinite),
+        exp.Div(this=exp.Paren(this=above.copy()), expression=exp.paren(node.expression)),
+    )
+
+
+def _remainder(node: Any) -> Any:
+    # A difference has the type of its parts; a product with 0 would have that of 0 too.
+    nothing: Any = exp.paren(exp.Sub(this=exp.paren(node.this), expression=exp.paren(node.this)))
+    if isinstance(node, exp.Mod):
+        nothing = exp.Add(this=nothing, expression=_nan_or_zero(node, nothing.copy()))
+    return _where_zero(node.expression, nothing, node)
+
+
+def _nan_or_zero(node: Any, zero: Any) -> Any:
+    """Return NaN if Spark finds that a node is a float, else 0, and in both cases the type stays.
+
+    Only Spark knows the type of an expression, and no literal is NaN for floats and 0 for whole numbers. JSON is read
+    as the type that it is told: as a whole number, NaN is null. Spark does this once, when it makes its plan.
+    """
+    kind = exp.Anonymous(this="typeof", expressions=[node.copy()])
+    schema = exp.Anonymous(this="concat", expressions=[exp.Literal.string("v "), kind])
+    read = exp.Anonymous(this="from_json", expressions=[exp.Literal.string(_NAN), schema])
+    value = exp.Dot(this=read, expression=exp.to_identifier("v"))
+    return exp.Coalesce(this=value, expressions=[zero])
+
+
+def _double(node: Any) -> Any:
+    return exp.Cast(this=node, to=exp.DataType.build("double"))
+
+
+def _where_zero(below: Any, then: Any, otherwise: Any) -> Any:
+    is_zero = exp.EQ(this=exp.paren(below), expression=exp.Literal.number(0))
+    return exp.If(this=is_zero, true=then, false=otherwise)

@@ -1,0 +1,140 @@
+"""What a SELECT may not say, found before Spark reads it; and what Spark itself refuses, as an error of ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from tensorlake_spark.errors import InvalidQueryError
+from tensorlake_spark.query.functions.tree_names import name_of, text_of
+from tensorlake_spark.query.language.mistakes import mistake
+from tensorlake_spark.spark.queries.group_values import PICKING, is_sub_query
+from tensorlake_spark.spark.queries.result_kinds import ARRAY, Resolve, kind_of
+
+_REDUCE = "reduce it, as array_mean(x), any(x) or all(x) do, or choose an element"
+_PLACES = {"order": "ORDER BY", "group": "GROUP BY"}
+_LIMITS = ("limit", "offset")
+
+
+def check_aggregate(sql: str, node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> None:
+    """Refuse an aggregate of tensors, which Spark would compare by their bytes.
+
+    Raises
+    ------
+    InvalidQueryError
+        If a node is one.
+    """
+    if not isinstance(node, exp.AggFunc) or isinstance(node, (exp.ArrayAgg, exp.Count, *PICKING)):
+        return
+    inner = node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this
+    if isinstance(inner, exp.Expression) and _is_tensor(inner, resolve, parameters):
+        raise mistake(
+            sql, node, f"{node.sql_name().lower()} takes a value a row, and this is a tensor a row",
+            "reduce each tensor first, as array_mean(x) or array_max(x) does",
+        )  # fmt: skip
+
+
+def check_places(sql: str, select: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> None:
+    """Refuse what clauses of a SELECT cannot take: tensors, numbers of columns that are not there, other limits.
+
+    Parameters
+    ----------
+    sql : str
+        The text.
+    select : sqlglot Select
+        Its items have names, and nothing is rewritten.
+    resolve, parameters
+        As for `kind_of`; columns may be items too.
+
+    Raises
+    ------
+    InvalidQueryError
+        With the place.
+    """
+    names = {item.alias.casefold() for item in select.expressions}
+    is_distinct = select.args.get("distinct") is not None
+    for key, said in _PLACES.items():
+        clause = select.args.get(key)
+        for one in clause.expressions if clause is not None else ():
+            value = one.this if isinstance(one, exp.Ordered) else one
+            if isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
+                if not 1 <= int(value.name) <= len(select.expressions):
+                    has = f"there are {len(select.expressions)}"
+                    raise mistake(sql, value, f"{said} {value.name} names no column", has)
+                continue
+            if is_distinct and key == "order":
+                _check_selected(sql, value, names)
+            if _is_tensor(value, resolve, parameters):
+                what = f"{text_of(value)} is an array a row, and {said} takes a value a row"
+                raise mistake(sql, value, what, _REDUCE)
+    for key in _LIMITS:
+        clause = select.args.get(key)
+        if clause is not None and not isinstance(clause, exp.Fetch):
+            _check_number(sql, clause.expression, key.upper(), parameters)
+
+
+def _check_selected(sql: str, value: Any, names: set[str]) -> None:
+    for column in value.find_all(exp.Column):
+        is_outside = column.find_ancestor(exp.Query) is not value.find_ancestor(exp.Query)
+        if not is_outside and (column.table or column.name.casefold() not in names):
+            raise mistake(
+                sql, column, f"ORDER BY names {name_of(column)!r:.80}, and SELECT DISTINCT does not select it",
+                "with Spark, select it too, or leave out DISTINCT",
+            )  # fmt: skip
+
+
+def _check_number(sql: str, node: Any, what: str, parameters: Mapping[str, Any]) -> None:
+    value: Any = parameters.get(node.name) if isinstance(node, exp.Placeholder) else None
+    if isinstance(node, exp.Placeholder) and node.name not in parameters:
+        return  # which is said elsewhere
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        value = int(node.name)
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
+        raise mistake(sql, node, f"{what} takes a number of rows", "such as 10, or :n with a parameter")  # fmt: skip
+
+
+def _is_tensor(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> bool:
+    kind = kind_of(node, resolve, parameters)
+    return kind.name == ARRAY and not kind.listed
+
+
+def check_keys(sql: str, select: Any, text_of_node: Any) -> None:
+    """Refuse a sub-query of GROUP BY that HAVING or ORDER BY repeats, which Spark does not take for the same.
+
+    Raises
+    ------
+    InvalidQueryError
+        With the place.
+    """
+    group = select.args.get("group")
+    keys = [one for one in (group.expressions if group else ()) if is_sub_query(one)]
+    texts = {text_of_node(one) for one in keys}
+    for key in ("having", "order") if texts else ():
+        for one in select.args[key].walk() if select.args.get(key) is not None else ():
+            if is_sub_query(one) and text_of_node(one) in texts:
+                said = _PLACES.get(key, key.upper())
+                raise mistake(
+                    sql, one, f"with Spark, {said} cannot repeat a sub-query of GROUP BY",
+                    "select it too, and give it a name by AS",
+                )  # fmt: skip
+
+
+def refused(sql: str, error: Exception) -> InvalidQueryError:
+    """Return what Spark refuses as an error of ours: what it says, at the place of the word that it names.
+
+    Parameters
+    ----------
+    sql : str
+        The text of the query.
+    error : pyspark.errors.AnalysisException
+        Of the SQL that was made of it.
+    """
+    said = re.sub(r" SQLSTATE: .*", "", str(error), flags=re.DOTALL)
+    said = re.sub(r"^\[[A-Z0-9_.]+\] ", "", said).replace("\n", " ").replace("`", "'")
+    named = re.findall(r"[\"'](\w+)[\"' (]", said)
+    places = [found.start() for word in named[:1] for found in re.finditer(rf"(?i)\b{word}\b", sql)]
+    place = places[0] if len(places) == 1 else None
+    return mistake(sql, place, f"Spark refuses the query: {said:.400}".rstrip(". "))

@@ -1,0 +1,40 @@
+"""Divisions of plain numbers as Spark SQL: the types of their values are Spark's, and by zero they are NumPy's."""
+
+import math
+
+import pytest
+
+from tensorlake_spark.query.language.parsing import parse
+from tensorlake_spark.spark.queries.divisions import like_numpy
+
+
+def sql(text):
+    return parse(f"SELECT {text}").selects[0].transform(like_numpy).sql("spark")
+
+
+@pytest.mark.parametrize("text", ["1 + 2", "5 % 3", "7 DIV 2.5"])
+def test_what_is_not_by_zero_stays(text):
+    assert sql(text) == text
+
+
+def test_zeros_below_whole_numbers_floats_and_decimals(spark):
+    kinds = {
+        "int": 0,
+        "smallint": 0,
+        "bigint": 0,
+        "double": math.nan,
+        "float": math.nan,
+        "decimal(5,2)": 0,
+    }
+    items = [sql(f"c{n} % 0") + f" AS c{n}" for n, _ in enumerate(kinds)]
+    columns = [f"CAST(2 AS {kind}) AS c{n}" for n, kind in enumerate(kinds)]
+    given = f"(SELECT {', '.join(columns)})"
+    frame = spark.sql(f"SELECT {', '.join(items)} FROM {given}")
+    whole = [kind for name, kind in frame.dtypes if name != "c5"]
+    assert whole == ["int", "int", "bigint", "double", "double"]  # as those of `% 1`
+    for found, wanted in zip(frame.first(), kinds.values(), strict=True):
+        assert math.isnan(found) if math.isnan(wanted) else found == 0
+    items = f"{sql('c0 / 0')} AS a, {sql('c0 DIV 0')} AS b, {sql('(c0 - 2) / 0')} AS c"
+    row = spark.sql(f"SELECT {items} FROM {given}").first()
+    assert (row.a, row.b) == (math.inf, 0)
+    assert math.isnan(row.c)
