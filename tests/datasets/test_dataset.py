@@ -277,3 +277,5 @@ print([name for name in ("sqlglot", "duckdb", "numba", "pyspark", "torch") if na
 def test_rules_of_links_of_another_kind(tmp_path, links):
     with pytest.raises(tl.InvalidOptionError, match=r"is not a LinkRules; give one"):
         tl.dataset(tmp_path / "ds", {"a": "int64"}, links=links)
+    with pytest.raises(tl.InvalidOptionError, match="links and allow_http both set"):
+        tl.dataset(tmp_path / "ds", {"a": "int64"}, links=tl.LinkRules(), allow_http=["a.example"])
