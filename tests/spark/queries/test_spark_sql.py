@@ -64,6 +64,8 @@ def test_parameters_are_literals_and_no_text_of_the_query():
     text, _ = printed("SELECT n FROM d WHERE n = :a OR n > :b OR n = :c LIMIT 3", given)
     assert "`n` = 'x\\' OR \\'1\\'=\\'1' OR `n` > 2.5 OR `n` = NULL" in text
     with pytest.raises(InvalidQueryError, match="parameter :d is list"):
+        printed("SELECT lower(:d) AS n FROM d", given)
+    with pytest.raises(InvalidQueryError, match="LIMIT takes a number of rows"):
         printed("SELECT n FROM d LIMIT :d", given)
     with pytest.raises(InvalidQueryError, match="parameter :e has no value"):
         printed("SELECT n FROM d WHERE n = :e", given)
