@@ -296,11 +296,6 @@ def test_the_page_runs(example, capsys):
     np.testing.assert_array_equal(tl.open(names["path"])["copy"][:], photos[:8])
 
 
-def test_the_page_names_every_function():
-    for name in tf.__all__:
-        assert name in PAGE
-
-
 DOCUMENTED = [getattr(tf, name) for name in tf.__all__]
 
 
