@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +56,7 @@ parser.add_argument("--spark", action="store_true", help="compute by Spark's exe
 
 job_progress.add_option(parser)
 
+_FILES = (".parquet", ".csv")
 _DEFAULTS = defaults_of(parser, rows=20, words=[], progress=job_progress.EVERY)
 
 
@@ -71,6 +73,7 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         job_progress.check(args.progress)
         if args.rows < 0:
             raise InvalidOptionError(f"--rows {args.rows} is below 0")
+        _check_ending(args.output)
         options = dict(_pairs(args.storage_option, "--storage-option", secret=True))
         if args.spark or session is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
             return _by_spark(args, text, places, parameters, options, session)
@@ -87,7 +90,7 @@ def _here(args: argparse.Namespace, view: View) -> dict[str, Any]:
     if args.output is None:
         print(table_text(view[: args.rows].to_pandas(), len(view)))
         return {"status": "done", "rows": len(view), "columns": view.names}
-    if not args.output.endswith((".parquet", ".csv")):
+    if not args.output.endswith(_FILES):
         new = view.materialize(_place(args.output))
         print(f"{len(new)} samples are in {new.uri}, version {new.version}")
         return _stored(args, len(new), view.names)
@@ -122,7 +125,7 @@ def _by_spark(
                 count = frame.count()
                 print(table_text(frame.limit(args.rows).toPandas(), count))
                 return {"status": "done", "rows": count, "columns": frame.columns}
-            if args.output.endswith((".parquet", ".csv")):
+            if args.output.endswith(_FILES):
                 table = frame.toArrow()
                 _write(table, args.output)
                 return _stored(args, table.num_rows, frame.columns)
@@ -166,6 +169,16 @@ def _opened(uri: str, options: dict[str, str]) -> Any:
     except (TableNotFoundError, FormatError):
         return uri
     return dataset(uri, None, found) if kind == SAMPLES else uri
+
+
+def _check_ending(output: str | None) -> None:
+    """Refuse a file that would become a folder, because its ending has a typing error."""
+    ending = os.path.splitext(output or "")[1]
+    near = get_close_matches(ending.lower(), _FILES, n=1, cutoff=0.6)
+    if near and ending not in _FILES:
+        raise InvalidOptionError(
+            f"--output {output}: files end with {' or '.join(_FILES)}; did you mean {near[0]!r}? A dataset needs another name"
+        )
 
 
 def _check_new(place: str, options: dict[str, str]) -> None:

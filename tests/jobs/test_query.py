@@ -71,6 +71,15 @@ def test_csv_refuses_bytes_before_it_makes_a_file(tmp_path, capsys):
     assert pd.read_csv(out)["height"].tolist() == [4]
 
 
+@pytest.mark.parametrize("name", ["out.parqet", "out.CSV", "out.tsv"])
+def test_an_ending_with_a_typing_error_is_no_dataset(ds, tmp_path, capsys, name):
+    """A folder of that name had a dataset in it."""
+    assert main([ds.uri, "SELECT label FROM dataset", "--output", str(tmp_path / name)]) == 2
+    message = told(capsys)[1]["error"]["message"]
+    assert "files end with .parquet or .csv; did you mean '." in message
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize("engine", ["here", "spark"])
 def test_a_dataset(ds, tmp_path, capsys, engine, request):
     session = request.getfixturevalue("spark") if engine == "spark" else None
