@@ -114,6 +114,7 @@ class Loader:
                 memory,
                 ahead,
                 self._stats,
+                source,
             )
         making = BatchMaking(
             source,

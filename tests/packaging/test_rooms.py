@@ -17,6 +17,7 @@ MOST = 12
 LARGE = {
     "delta/files": "a file of rows is read, written and made anew by steps that share its footer",
     "delta/store": "one module for each client of a store, and for what all of them are told",
+    "delta/samples": "one module for each part of a read, of a write, and of what goes to other processes",
     "delta/log": "one module for each noun of the Delta protocol, and nothing in between to part them by",
     "writing": "one module for each kind of change, with what all of them share",
     "layouts/coding": "one module for each step of a codec, and for what the steps share",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.known_snapshot import known_snapshot
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.ranges import Remote
 from tensorlake_spark.errors import (
@@ -53,6 +54,8 @@ class StoredParts:
         The dataset's columns.
     rules : LinkRules, optional
         What links may do.
+    known : mapping of str to StoredSamples or None, optional
+        Tables of apart columns that are opened already.
 
     Attributes
     ----------
@@ -61,14 +64,19 @@ class StoredParts:
     """
 
     def __init__(
-        self, stored: StoredSamples, schema: SampleSchema, rules: LinkRules | None = None
+        self,
+        stored: StoredSamples,
+        schema: SampleSchema,
+        rules: LinkRules | None = None,
+        known: Mapping[str, StoredSamples | None] | None = None,
     ) -> None:
         self.stored = stored
         self.schema = schema
         self.rules = LinkRules() if rules is None else rules
         self._names = {name: stored_name(stored.schema, name) for name in schema}
         self._apart = {name for name, kind in schema.items() if kind.apart}
-        self._columns: dict[str, StoredSamples | None] = {}
+        self._known = dict(known or {})
+        self._columns: dict[str, StoredSamples | None] = {**self._known}
         self._lake: Snapshot | None = None
         self._versions: dict[str, int] | None = None
         self._refs: dict[tuple[str, int], TensorRef] = {}
@@ -77,14 +85,33 @@ class StoredParts:
         self._locks: dict[str, threading.Lock] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoredParts, (self.stored, self.schema, self.rules)
+        return StoredParts, (self.stored, self.schema, self.rules, self._known)
 
     def reading_by(self, make: Callable[[Remote], Remote]) -> StoredParts:
         """Return the same, with another way of reading data files in an object store; see `Snapshot.reading_by`."""
         stored = StoredSamples(self.stored.snapshot.reading_by(make))
-        out = StoredParts(stored, self.schema, self.rules)
+        known = {
+            name: table and StoredSamples(table.snapshot.reading_by(make))
+            for name, table in self._known.items()
+        }
+        out = StoredParts(stored, self.schema, self.rules, known)
         out._make = make
         return out
+
+    def known(self, names: Sequence[str]) -> StoredParts:
+        """Return the same for processes that read some columns: it pickles with what the logs of their tables say."""
+        tables = {name: self.table_of(name) for name in names if self.is_apart(name)}
+        return StoredParts(
+            StoredSamples(
+                known_snapshot(self.stored.snapshot, [name.replace("/", ".") for name in names])
+            ),
+            self.schema,
+            self.rules,
+            {
+                name: table and StoredSamples(known_snapshot(table.snapshot, table.schema.names))
+                for name, table in tables.items()
+            },
+        )
 
     def is_apart(self, name: str) -> bool:
         """Whether a column lies in a table of its own."""

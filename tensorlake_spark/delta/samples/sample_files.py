@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, overload
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.leaf_columns import KEPT_BYTES, LeafColumn, SmallColumns
 from tensorlake_spark.delta.samples.sample_values import SampleFile
+from tensorlake_spark.delta.store.storage import reaching
+from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.threads import IO_THREADS, io_threads
 
 Array = np.ndarray[Any, Any]
@@ -84,6 +88,19 @@ class SampleFiles(Sequence[SampleFile]):
         if unread:
             list(io_threads().map(lambda file: file.metadata, unread))
         return files
+
+    def opened(self, numbers: Sequence[int]) -> dict[int, pq.FileMetaData]:
+        """Return the footers of files by their numbers, without those that cannot be read."""
+        with suppress(TensorLakeError), reaching(self._snapshot.storage):  # who reads them says it
+            for start in range(0, len(numbers), AHEAD):
+                self.footers(numbers[start : start + AHEAD])
+            return {number: self[number].metadata for number in numbers}
+        return {number: self[number].metadata for number in numbers if self[number].is_opened}
+
+    def learn(self, footers: Mapping[int, pq.FileMetaData]) -> None:
+        """Know the footers of files, as `opened` returned them in another process."""
+        for number, footer in footers.items():
+            self[number].metadata = footer
 
     def ranges(
         self, numbers: Array, rows: Array, leaves: Sequence[LeafColumn]

@@ -82,6 +82,10 @@ class SampleFile:
                     self._metadata = self._read_metadata()
         return self._metadata
 
+    @metadata.setter
+    def metadata(self, known: pq.FileMetaData) -> None:
+        self._metadata = known
+
     def _read_metadata(self) -> pq.FileMetaData:
         remote = self._snapshot.remote
         try:

@@ -25,6 +25,7 @@ from tensorlake_spark.loader.pipeline.worker_process import (
     EPOCH,
     FETCH,
     FETCHED,
+    KNOW,
     MADE,
     MAKE,
     READY,
@@ -33,6 +34,7 @@ from tensorlake_spark.loader.pipeline.worker_process import (
     received_error,
     run_worker,
 )
+from tensorlake_spark.loader.sources.loader_source import SampleSource, Told
 
 _EACH = 2  # batches that a process has: one is made, one is read
 _COPIES = 2  # of a batch while it is made: there, and in shared memory
@@ -71,6 +73,7 @@ class WorkerPool:
         context = multiprocessing.get_context("spawn")
         self.processes: list[BaseProcess] = []
         self.connections: list[Connection] = []
+        self.told = [Told() for _ in range(count)]
         self._pid = os.getpid()
         self._end = weakref.finalize(self, _end, self.processes, self.connections, os.getpid())
         for number in range(count):
@@ -143,6 +146,8 @@ class ProcessBatches:
         Batches that are begun before the one which is wanted was taken.
     stats : LoaderStats
         Counts, of the processes too.
+    source : SampleSource
+        The samples, as this process reads them: it tells the others what it knows.
 
     Raises
     ------
@@ -163,7 +168,9 @@ class ProcessBatches:
         memory: int,
         ahead: int,
         stats: LoaderStats,
+        source: SampleSource,
     ) -> None:
+        self._source = source
         self._numbers, self._plan, self._pool = numbers, plan, pool
         self._memory, self._ahead, self._stats = memory, ahead, stats
         self._change = threading.Condition()
@@ -272,7 +279,11 @@ class ProcessBatches:
                 place = self._begun
                 self._begun += 1
                 self._at[place] = worker
-            self._tell(worker, FETCH, self._plan(self._numbers[place]))
+            plan = self._plan(self._numbers[place])
+            facts = self._source.facts(plan.positions, self._pool.told[worker])
+            if facts:
+                self._tell(worker, KNOW, facts)
+            self._tell(worker, FETCH, plan)
         while (nbytes := self._sizes.get(self._to_admit)) is not None:
             place = self._to_admit
             with self._change:

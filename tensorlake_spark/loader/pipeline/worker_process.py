@@ -26,8 +26,8 @@ from tensorlake_spark.loader.sources.loader_source import SampleSource
 READY, FETCHED, MADE, FAILED, BROKEN = "ready", "fetched", "made", "failed", "broken"
 """What a worker says: it has begun; a batch was read; was made; failed; nothing can be made."""
 
-EPOCH, FETCH, MAKE = "epoch", "fetch", "make"
-"""What a worker is told: an epoch begins; read a batch; make it."""
+EPOCH, KNOW, FETCH, MAKE = "epoch", "know", "fetch", "make"
+"""What a worker is told: an epoch begins; what it needs to know for a batch; read the batch; make it."""
 
 
 class WorkerSetting(NamedTuple):
@@ -130,6 +130,8 @@ class Worker:
             what, given = self._connection.recv()
             if what == EPOCH:
                 self._begin(given)
+            elif what == KNOW:
+                self._setting.source.learn(given)
             elif what == FETCH:
                 self._order.add(given)
                 self._reading.submit(self._fetch, given)

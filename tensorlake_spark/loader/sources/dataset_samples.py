@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from pyarrow.parquet import FileMetaData
 
 from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.samples.sample_reading import parts_of
@@ -23,7 +24,7 @@ from tensorlake_spark.loader.columns.picture_reading import ReadPictures
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.block_cuts import block_starts
 from tensorlake_spark.loader.sources.fetched_parts import FetchedParts, parts_within
-from tensorlake_spark.loader.sources.loader_source import FetchedSamples
+from tensorlake_spark.loader.sources.loader_source import FetchedSamples, Told
 from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
 from tensorlake_spark.loader.sources.sample_marks import SampleMarks
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
@@ -86,9 +87,21 @@ class DatasetSamples:
         return DatasetSamples, (parts, self.names, self._transforms, self._memory, cache)
 
     def for_worker(self, workers: int) -> DatasetSamples:
-        parts, cache = self._given
+        _, cache = self._given
         memory = self._memory // workers
-        return DatasetSamples(parts, self.names, self._transforms, memory, cache)
+        known = self.parts.known(self.names)
+        return DatasetSamples(known, self.names, self._transforms, memory, cache)
+
+    def facts(self, positions: Array, told: Told) -> dict[int, FileMetaData]:
+        stored = self.parts.stored
+        if (
+            not stored.is_sorted
+        ):  # where samples lie is known by all numbers, which are read with the footers
+            return {}
+        return stored.files.opened(told.new(np.unique(stored.locate(positions)[0]).tolist()))
+
+    def learn(self, facts: dict[int, FileMetaData]) -> None:
+        self.parts.stored.files.learn(facts)
 
     def __len__(self) -> int:
         return len(self.parts.stored)

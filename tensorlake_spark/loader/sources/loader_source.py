@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from tensorlake_spark.loader.columns.values import Array, Values
+
+MOST_TOLD = 256
+"""Files of which a process is taken to know; it keeps the footers of more, see `sample_files.KEPT_FILES`."""
+
+
+class Told:
+    """The files of which a process was told last.
+
+    Examples
+    --------
+    >>> told = Told()
+    >>> told.new([1, 2]), told.new([2, 3])
+    ([1, 2], [3])
+    """
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[int, None] = OrderedDict()
+
+    def new(self, numbers: Sequence[int]) -> list[int]:
+        """Return those of some files of which it does not know, and take it that it knows all of them now."""
+        new = [number for number in numbers if number not in self._files]
+        for number in numbers:
+            self._files[number] = None
+            self._files.move_to_end(number)
+        while len(self._files) > MOST_TOLD:
+            self._files.popitem(last=False)
+        return new
 
 
 class FetchedSamples(Protocol):
@@ -83,6 +111,20 @@ class SampleSource(Protocol):
 
     def for_worker(self, workers: int) -> SampleSource:
         """Return the same samples for one of several processes, which has its part of the memory; it pickles."""
+
+    def facts(self, positions: Array, told: Told) -> Any:
+        """Return what a process needs to know to read samples, and was not told yet; what is false is nothing.
+
+        Parameters
+        ----------
+        positions : int64 ndarray
+            Which samples.
+        told : Told
+            The files of which that process knows.
+        """
+
+    def learn(self, facts: Any) -> None:
+        """Know what `facts` returned in another process."""
 
     def fetch(self, positions: Array) -> FetchedSamples:
         """Read the bytes of some samples."""

@@ -16,6 +16,7 @@ from tensorlake_spark.loader.caching.cache_option import parse_cache
 from tensorlake_spark.loader.caching.range_cache import RangeCache
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.block_cuts import MOST_BYTES
+from tensorlake_spark.loader.sources.loader_source import Told
 from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
 from tensorlake_spark.loader.sources.tensor_blocks import TensorBlocks
 
@@ -108,6 +109,12 @@ class TensorSamples:
     def for_worker(self, workers: int) -> TensorSamples:
         refs, axis, memory, cache = self._given
         return TensorSamples(refs, axis, memory // workers, cache)
+
+    def facts(self, positions: Array, told: Told) -> None:
+        """Nothing: a process opens the tensors, and reads their few footers, itself."""
+
+    def learn(self, facts: None) -> None:
+        """Do nothing."""
 
     def fetch(self, positions: Array) -> FetchedSlices:
         found = FetchedSlices(self._blocks, positions)

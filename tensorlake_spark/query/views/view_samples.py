@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.dataset_samples import DatasetSamples
-from tensorlake_spark.loader.sources.loader_source import FetchedSamples
+from tensorlake_spark.loader.sources.loader_source import FetchedSamples, Told
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 from tensorlake_spark.query.views.view_values import ViewValues
 
@@ -101,6 +101,15 @@ class ViewSamples:
         out.__dict__.update(self.__dict__)
         out._samples = None if self._samples is None else self._samples.for_worker(workers)
         return out
+
+    def facts(self, positions: Array, told: Told) -> Any:
+        """Return what a process needs to know of the files that have some rows, and was not told yet."""
+        return self._samples and self._samples.facts(self._positions[positions], told)
+
+    def learn(self, facts: Any) -> None:
+        """Know what `facts` returned in another process."""
+        if self._samples is not None:
+            self._samples.learn(facts)
 
     def fetch(self, positions: Array) -> FetchedView:
         """Read what is stored of some rows; the rest is computed when its bytes or values are asked for."""

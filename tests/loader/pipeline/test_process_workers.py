@@ -54,6 +54,7 @@ def batches(ds, transform=None, collate=None, memory=64 << 20, order=None, skips
         memory,
         4,
         LoaderStats(),
+        source,
     )
     return made, pool
 
