@@ -256,11 +256,12 @@ class SampleCopying:
         parts = origin.parts
         there = positions >= 0
         known = positions if there.all() else positions[there]
-        table = read_table(parts, [*{*origin.columns.values()}], known)
+        # As views, so that payloads of several files are copied once, when they have come together.
+        table = read_table(parts, [*{*origin.columns.values()}], known, views=True)
         out = {}
         for name, old in origin.columns.items():
-            array = whole(column_of(table, old))
             kind = parts.schema[old]
+            array = whole(column_of(table, old)).cast(kind.storage())
             if name in origin.fetched:
                 array = linked_bytes(array, kind, origin.rules, old, known.tolist())
             for row, said in tiled_samples(kind, array):

@@ -10,6 +10,13 @@ WIDEST = 120
 """So many characters of a line are shown."""
 
 
+NOT_SELECTED = (
+    "ORDER BY names {!r:.80}, and SELECT DISTINCT does not select it",
+    "select it too, or leave out DISTINCT",
+)
+"""What is wrong with such an order, with the name of a column in it, and what can be done."""
+
+
 def mistake(sql: str, place: Any, message: str, remedy: str = "") -> InvalidQueryError:
     """Return the error for a mistake in a query.
 

@@ -9,7 +9,8 @@ from typing import Any
 from sqlglot import exp
 
 from tensorlake_spark.query.functions.expressions import text_of
-from tensorlake_spark.query.planning.names import stored_node
+from tensorlake_spark.query.language.mistakes import NOT_SELECTED
+from tensorlake_spark.query.planning.names import columns_name, stored_node
 from tensorlake_spark.query.planning.plan import DIGEST, VALUE, Best, Computed, Expand, Step
 from tensorlake_spark.query.planning.select_text import PICKING, SelectText, has_windows
 from tensorlake_spark.query.planning.tensor_work import (
@@ -229,6 +230,24 @@ class SelectSteps(SelectText):
             for number, (_, node) in enumerate(self.items)
             if kind_of(node, self.parameters) == ARRAY
         ]
+
+    def _check_order(self) -> None:
+        """Refuse an order of DISTINCT by what it does not select: equal rows may have several values of that."""
+        order = self.node.args.get("order")
+        if order is None or not self._compares_rows():
+            return
+        selected = {lazy_text(node) for _, node in self.items}
+        waiting = [one.this for one in reversed(order.expressions)]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, exp.Query):
+                continue
+            if lazy_text(self.scope.with_class_numbers(self.resolved(node, True))) in selected:
+                continue
+            if isinstance(node, (exp.Column, exp.Dot)):
+                said, remedy = NOT_SELECTED
+                raise self.planner.mistake(node, said.format(columns_name(node)), remedy)
+            waiting += reversed([*node.iter_expressions()])
 
     def _is_key(self, node: Any) -> bool:
         group = self.clauses.get("group")

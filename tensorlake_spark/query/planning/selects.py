@@ -54,6 +54,7 @@ class SelectPlanner(SelectSteps):
         self._read_clauses()
         self.grouped = self._is_grouped()
         self._check_aggregates()
+        self._check_order()
         tensors = [one for one in conditions if has_tensors(one, self.parameters)]
         scalars = [one for one in conditions if one not in tensors]
         self.base = {FROM_KEY: self.froms, "joins": self.joins}

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.functions.tree_names import name_of, text_of
-from tensorlake_spark.query.language.mistakes import mistake
+from tensorlake_spark.query.language.mistakes import NOT_SELECTED, mistake
 from tensorlake_spark.spark.queries.group_values import PICKING, is_sub_query
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, Resolve, kind_of
 
@@ -80,10 +80,8 @@ def _check_selected(sql: str, value: Any, names: set[str]) -> None:
     for column in value.find_all(exp.Column):
         is_outside = column.find_ancestor(exp.Query) is not value.find_ancestor(exp.Query)
         if not is_outside and (column.table or column.name.casefold() not in names):
-            raise mistake(
-                sql, column, f"ORDER BY names {name_of(column)!r:.80}, and SELECT DISTINCT does not select it",
-                "with Spark, select it too, or leave out DISTINCT",
-            )  # fmt: skip
+            said, remedy = NOT_SELECTED
+            raise mistake(sql, column, said.format(name_of(column)), remedy)
 
 
 def _check_number(sql: str, node: Any, what: str, parameters: Mapping[str, Any]) -> None:

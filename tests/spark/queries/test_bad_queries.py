@@ -69,6 +69,15 @@ def test_functions_of_users_that_fail_are_named(spark, ds):
         unregister_function("no_good")
 
 
+def test_functions_of_users_that_give_another_number_of_values_are_named(spark, ds):
+    tl.register_function("one_less", lambda x: x[:-1])
+    try:
+        with pytest.raises(Exception, match=r"'one_less' returned 15 values for 16 rows"):
+            query(spark, "SELECT one_less(label) AS n FROM dataset", dataset=ds).collect()
+    finally:
+        unregister_function("one_less")
+
+
 def test_wrong_ranks_name_the_sample(spark, ds):
     for sql in (
         "SELECT x[0, 0] > 1 AS n FROM dataset WHERE label > 8",

@@ -31,6 +31,12 @@ SAME = [
     "SELECT label FROM dataset LIMIT 3 OFFSET :half",
     "SELECT label FROM dataset UNION SELECT label, w FROM dataset",
     "SELECT label FROM dataset VERSION 'gold'",
+    "SELECT DISTINCT label FROM dataset ORDER BY w",
+    "SELECT DISTINCT label + 1 AS l FROM dataset ORDER BY l, -(w + label) DESC",
+    "SELECT DISTINCT label FROM dataset AS d ORDER BY d.w",
+    "SELECT DISTINCT label FROM dataset ORDER BY sid",
+    "SELECT DISTINCT label FROM dataset ORDER BY array_max(x)",
+    "SELECT DISTINCT count(*) AS n FROM dataset GROUP BY label ORDER BY label",
 ]
 
 
@@ -45,12 +51,18 @@ def test_mistakes_are_said_in_the_same_words(spark, ds, sql):
     assert "line 1, column" in said[0]
 
 
+def test_an_order_of_distinct_by_what_it_does_not_select_has_its_place(ds):
+    with pytest.raises(
+        InvalidQueryError, match=r"'w', and SELECT DISTINCT does not select it; .*line 1, column 45"
+    ):
+        ds.query("SELECT DISTINCT label FROM dataset ORDER BY w")
+
+
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
         ("SELECT label FROM dataset ORDER BY x", r"x is an array a row, and ORDER BY.*column 36"),
         ("SELECT count(*) AS n FROM dataset GROUP BY x[:1]", r"an array a row, and GROUP BY.*reduce it"),
-        ("SELECT DISTINCT label FROM dataset ORDER BY w", r"SELECT DISTINCT does not select it; with Spark.*column 45"),
         ("SELECT count(*) AS n FROM dataset GROUP BY w IN (SELECT 1) HAVING w IN (SELECT 1)",
          r"HAVING cannot repeat a sub-query of GROUP BY; select it too.*column 67"),
         ("SELECT label, w FROM dataset GROUP BY label", "Spark refuses the query: The non-aggregating expression"),
@@ -83,6 +95,7 @@ def test_a_word_that_stands_once_is_marked():
 ROWS = [
     ("SELECT DISTINCT label AS l FROM dataset ORDER BY label DESC", 2),
     ("SELECT DISTINCT dataset.label FROM dataset ORDER BY dataset.label", 2),
+    ("SELECT DISTINCT label FROM dataset ORDER BY abs(label - 1) + label * 2, (SELECT max(w) FROM dataset)", 2),
     ("SELECT DISTINCT label + 1 AS l, 1 AS one FROM dataset ORDER BY label + 1, 2 LIMIT 1", 1),
     ("SELECT DISTINCT x, label FROM dataset ORDER BY array_max(x) + label", 2),
     ("SELECT DISTINCT array_sum(x * label) AS s FROM dataset ORDER BY array_sum(x * label) DESC", 2),
