@@ -1,21 +1,24 @@
 """Operations on stored tensors beside a full read of the same tensor, in processor time; a part of bench_operations.
 
 Reads and operations take turns, and of each the best of several counts. ``python tests/benchmarks/stored_operations.py``
-runs it; ``--tiny`` with small tensors.
+runs it; ``--tiny`` with small tensors. Both bodies of the kernels are measured: NumPy's, and where numba is there the
+compiled ones, each through all turns. Left to itself a process changes from one to the other in the middle.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import workloads
 
 import tensorlake_spark as tl
+from tensorlake_spark.kernel_switch import SWITCH, installed
 
 ROUNDS = 5
 
@@ -56,9 +59,20 @@ def one_day(ref: tl.TensorRef) -> dict[str, float]:
     )
 
 
+def shares(lake: tl.Lake) -> Iterator[tuple[str, float, float]]:
+    """Yield what was measured, its share, and how much it may be."""
+    for name in ("photos", "uber"):
+        ref = lake[name]
+        for axis in (0, ref.ndim - 1):
+            for operation, share in [*measured(ref, axis).items()][1:]:
+                yield f"{name} | {operation}, axis {axis}", share, LIMIT
+    yield "uber | sum of a day", one_day(lake["uber"])["sum of a day"], SLICE_LIMIT
+
+
 def report(tiny: bool) -> str:
     """Write the tensors, measure, and return a table in Markdown."""
-    lines = ["| tensor | operation | of the read | at most |", "|---|---|---|---|"]
+    lines = ["| tensor | operation | kernels | of the read | at most |", "|---|---|---|---|---|"]
+    bodies = ("numpy", "fast") if installed() else ("numpy",)
     with tempfile.TemporaryDirectory() as folder:
         lake = tl.open(folder)
         photos = workloads.photos(12, 64) if tiny else workloads.photos()
@@ -67,14 +81,12 @@ def report(tiny: bool) -> str:
             workloads.uber((183, 24, 60, 70), 20_000) if tiny else workloads.uber()
         )
         lake.write("uber", tl.SparseTensor(coords, values, shape))
-        for name in ("photos", "uber"):
-            ref = lake[name]
-            for axis in (0, ref.ndim - 1):
-                for operation, share in [*measured(ref, axis).items()][1:]:
-                    lines.append(f"| {name} | {operation}, axis {axis} | {share:.2f} | {LIMIT} |")
-        lines.append(
-            f"| uber | sum of a day | {one_day(lake['uber'])['sum of a day']:.2f} | {SLICE_LIMIT} |"
-        )
+        for kernels in bodies:
+            os.environ[SWITCH] = kernels
+            lines += [
+                f"| {what} | {kernels} | {share:.2f} | {most} |"
+                for what, share, most in shares(lake)
+            ]
     return "\n".join(lines)
 
 

@@ -158,7 +158,8 @@ def best(
         n, new, here = of[k], values[k], at[k]
         old, before = found[n], first[n]
         is_nan, was_nan = new != new, old != old
-        take = ((new > old) if largest else (new < old)) | (is_nan & (not was_nan))
-        take |= ((new == old) | (is_nan & was_nan)) & (here < before)
-        found[n] = new if take else old
-        first[n] = here if take else before
+        is_better = ((new > old) if largest else (new < old)) | (is_nan & (not was_nan))
+        is_same = (new == old) | (is_nan & was_nan)
+        least = min(here, before)
+        found[n] = new if is_better else old
+        first[n] = here if is_better else (least if is_same else before)

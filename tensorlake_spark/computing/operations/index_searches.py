@@ -272,7 +272,8 @@ class ElementSearch(AxesFold[Cells]):
         answers = self._first_of_each(cells, at, values, starts)
         if not self.answer_shape and not self.keepdims:
             return answers[0] if len(answers) else np.int64(0)
-        return elements_at(cells[starts], answers, self.answer_shape)
+        one_each = len(starts) == len(cells)
+        return elements_at(cells if one_each else cells[starts], answers, self.answer_shape)
 
     def _first_of_each(self, cells: Array, at: Array, values: Array, starts: Array) -> Array:
         """Return the place in each cell, zeros that are not stored among the elements."""
