@@ -217,12 +217,12 @@ def test_closing_ends_the_threads(digits, loader_threads):
 
 
 INTERRUPTED = """
-import signal, sys, threading
+import os, signal, sys, threading
 import tensorlake_spark as tl
 
 def endless(sample):
     if sample["label"] > 1:
-        print("at work", flush=True)
+        os.write(1, b"at work\\n")  # in one piece: several threads are here
         threading.Event().wait()
     return sample
 

@@ -91,6 +91,8 @@ def test_reading_in_memory(shape, data):
 def put(x, key, seed):
     """Return values for a key, of its shape or of one that NumPy stretches to it."""
     shape = x[key].shape
+    if not shape:  # of one element, NumPy takes no array with axes
+        return array_of(seed, ())
     rng = np.random.default_rng(seed)
     stretched = tuple(1 if rng.random() < 0.2 else n for n in shape)
     kinds = [shape, shape, stretched, stretched[rng.integers(0, len(shape) + 1) :], (1, *shape)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,7 +91,10 @@ def quiet_tasks(session: SparkSession, is_quiet: bool = True) -> Iterator[None]:
     if jvm is None:
         yield
         return
-    python = logging.getLogger("SQLQueryContextLogger")  # PySpark's own, with the stack of the JVM
+    from pyspark.logger import PySparkLogger
+
+    # With the stack of the JVM. PySpark has to make it: it calls it in a way that loggers of other classes refuse.
+    python = PySparkLogger.getLogger("SQLQueryContextLogger")
     was_disabled, python.disabled = python.disabled, True
     core = jvm.org.apache.logging.log4j.core
     result = core.Filter.Result

@@ -1,15 +1,17 @@
 """A mistake inside a task is one line of ours: for a driver of the user's own, and for a job."""
 
+import logging
 import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from pyspark.errors import AnalysisException
 from quick import BRIEF
 
 import tensorlake_spark as tl
-from tensorlake_spark.spark.cluster.task_errors import plain_error, plain_errors
+from tensorlake_spark.spark.cluster.task_errors import plain_error, plain_errors, quiet_tasks
 
 DRIVER = """
 import sys
@@ -90,3 +92,13 @@ def test_what_spark_wraps():
     assert caught.value.__cause__ is cause
     with pytest.raises(RuntimeError, match="another one"), plain_errors():
         raise RuntimeError("another one")
+
+
+def test_a_refusal_of_spark_can_be_logged_after_a_job(spark, monkeypatch):
+    """The job made the logger before PySpark did, of a class that PySpark cannot call: a TypeError took its place."""
+    known = logging.Logger.manager.loggerDict
+    monkeypatch.delitem(known, "SQLQueryContextLogger", raising=False)
+    with quiet_tasks(spark):
+        pass
+    with pytest.raises(AnalysisException, match="no_such_column"):
+        spark.sql("SELECT no_such_column")
