@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -68,8 +69,8 @@ def batches_of(
             yield from batches_of(batch, names, files)
         return
     if isinstance(samples, Mapping):
-        columns = flat(samples, names)
-        counts = {name: _length(name, column) for name, column in columns.items()}
+        columns = {n: _as_column(n, column) for n, column in flat(samples, names).items()}
+        counts = {name: len(column) for name, column in columns.items()}
         if len(set(counts.values())) > 1:
             said = ", ".join(f"{name!r} has {count}" for name, count in counts.items())
             raise InvalidSampleError(
@@ -91,13 +92,24 @@ def as_columns(samples: Any) -> Any:
     Others are returned as they are.
     """
     if isinstance(samples, pd.DataFrame):
-        return {str(name): _of_series(samples[name]) for name in samples.columns}
+        _check_once([*map(str, samples.columns)])
+        return {str(name): _of_series(column) for name, column in samples.items()}
     if isinstance(samples, (pa.Table, pa.RecordBatch)):
+        _check_once(samples.schema.names)
         columns = zip(samples.schema.names, samples.columns, strict=True)
         return {name: _without_views(column) for name, column in columns}
     if hasattr(samples, "__arrow_c_stream__"):  # of Polars, a result of DuckDB, a reader itself
         return pa.RecordBatchReader.from_stream(samples)
     return samples
+
+
+def _check_once(names: Sequence[str]) -> None:
+    """Raise InvalidSampleError if a table has two columns of one name, of which only one could be kept."""
+    twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if twice is not None:
+        raise InvalidSampleError(
+            f"the table has the column {twice!r} twice; rename one, or drop it"
+        )
 
 
 def _of_series(column: Any) -> Any:
@@ -166,13 +178,20 @@ def _leaves(
             )
 
 
-def _length(name: str, column: Any) -> int:
-    if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
+def _as_column(name: str, column: Any) -> Any:
+    """Return a column that has a length and takes slices of places."""
+    if isinstance(column, (pd.Series, pd.Index)):  # a slice of it may be one of its labels
+        return _of_series(column)
+    is_one = (
+        isinstance(column, (str, bytes, Mapping, set, frozenset)) or getattr(column, "ndim", 1) == 0
+    )
+    if is_one or not hasattr(column, "__len__"):
         raise InvalidSampleTypeError(
             f"column {name!r} is {type(column).__name__}; a column has one value a sample: a list, an array, "
             "or use append for one sample"
         )
-    return len(column)
+    takes_slices = hasattr(column, "__getitem__") and not isinstance(column, deque)
+    return column if takes_slices else [*column]
 
 
 def _slices(columns: Columns, count: int, files: Collection[str]) -> Iterator[Columns]:

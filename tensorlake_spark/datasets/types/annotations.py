@@ -18,6 +18,7 @@ from tensorlake_spark.datasets.types.base import (
     is_valid,
     shown,
 )
+from tensorlake_spark.datasets.types.nested import is_many
 from tensorlake_spark.datasets.types.tensors import ArrayType, Shape, check_float, converted
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 
@@ -166,7 +167,7 @@ class Keypoints(Geometry):
         return self.dtype, (None, len(self.names), 3)
 
     def _part(self, value: Any, number: int, place: Place) -> Any:
-        if isinstance(value, (list, np.ndarray)) and len(value):
+        if isinstance(value, (list, np.ndarray)) and is_many(value) and len(value):
             array = converted(value, self.dtype, number, place, True)
             if array.ndim == 2 and array.shape[1] == 3 * len(self.names):
                 value = array.reshape(len(array), len(self.names), 3)
@@ -214,7 +215,7 @@ class Polygon(Type):
         parts: list[Array] = []
         counts = []
         for number, value in enumerate(values):
-            if isinstance(value, (str, bytes)) or not (value is None or hasattr(value, "__len__")):
+            if not (value is None or (is_many(value) and hasattr(value, "__len__"))):
                 raise place.wrong_type(number, "a list of polygons", shown(value))
             counts.append(0 if value is None else len(value))
             parts += [self._ring(p, number, place) for p in (() if value is None else value)]

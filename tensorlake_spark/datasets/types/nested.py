@@ -75,7 +75,7 @@ class Sequence(Type):
         for number, value in enumerate(values):
             if value is None:
                 continue
-            if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__iter__"):
+            if not is_many(value):
                 raise place.wrong_type(number, f"a list of {self.of}", shown(value))
             items = list(value)
             counts[number + 1] = len(items)
@@ -165,6 +165,19 @@ class Link(Type):
         columns = [field_of(array, name).to_pylist() for name in Reference._fields]
         there = is_valid(array).tolist()
         return [Reference(*row) if ok else None for ok, *row in zip(there, *columns)]
+
+
+def is_many(value: Any) -> bool:
+    """Whether a value has others in it, one after the other; a table of pandas would give the names of its columns.
+
+    Examples
+    --------
+    >>> [is_many(value) for value in ([1], (), "ab", {"a": 1}, np.array(1))]
+    [True, True, False, False, False]
+    """
+    if isinstance(value, (str, bytes, Mapping)) or getattr(value, "ndim", 1) == 0:
+        return False
+    return hasattr(value, "__iter__") and not hasattr(value, "columns")
 
 
 def link_in(kind: Type) -> Link | None:

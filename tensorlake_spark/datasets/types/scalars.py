@@ -13,7 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.datasets.types.base import Array, Place, Type, shown
-from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError, did_you_mean
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    InvalidOptionError,
+    InvalidSampleError,
+    did_you_mean,
+)
 
 # Delta has no unsigned numbers and no half floats: the narrowest of its types that holds them all.
 STORAGE: dict[str, pa.DataType] = {
@@ -56,6 +61,19 @@ _TAKES: dict[str, tuple[type, ...]] = {
     "decimal": (decimal.Decimal, int),
 }
 
+_TIMES = {
+    "date": (pa.int32(), -719_162, 2_932_896),
+    "timestamp": (pa.int64(), -62_135_596_800_000_000, 253_402_300_799_999_999),
+}
+"""The years 1 to 9999, in days and in microseconds."""
+_UNITS = {"date": "datetime64[D]", "timestamp": "datetime64[us]"}
+_COARSE = {
+    "date": dict.fromkeys(("Y", "M", "W", "generic"), "M8[D]"),
+    "timestamp": dict.fromkeys(("Y", "M", "W", "D", "h", "m", "generic"), "M8[s]"),
+}
+"""Units of NumPy that Arrow does not take, or takes for dates, and what they become."""
+_PLAIN_TIMES = {dt.date, dt.datetime, type(None)}
+
 
 @dataclass(frozen=True, repr=False)
 class Scalar(Type):
@@ -63,7 +81,8 @@ class Scalar(Type):
 
     Unsigned integers and ``float16`` are stored in a wider type, because Delta does not have them: ``uint8`` as int16,
     ``uint16`` as int32, ``uint32`` as int64, ``uint64`` as decimal(20, 0), ``float16`` as float32. Arrays have the
-    declared dtype again. A ``timestamp`` counts microseconds in UTC; a datetime without a zone is taken as UTC.
+    declared dtype again. A ``timestamp`` counts microseconds in UTC; a datetime without a zone is taken as UTC. A
+    ``timestamp_ntz`` has no zone: a datetime that has one is stored as what the time is in UTC. Years are 1 to 9999.
 
     Parameters
     ----------
@@ -105,7 +124,12 @@ class Scalar(Type):
         return STORAGE[self.dtype]
 
     def decode(self, array: pa.Array, native: bool = False) -> list[Any]:
-        found: list[Any] = self._values(array).to_pylist()
+        try:
+            found: list[Any] = self._values(array).to_pylist()
+        except (OverflowError, ValueError) as error:
+            raise CorruptDataError(
+                f"a column of {self} has a value that Python has not: {error}; its table was changed by others"
+            ) from error
         return found
 
     def _stack(self, array: pa.Array) -> Array:
@@ -128,13 +152,44 @@ class Scalar(Type):
     def _from_list(self, values: list[Any], place: Place) -> pa.Array:
         takes = _TAKES[self.family]
         kinds = {*map(type, values)}
+        if self.family in _TIMES and not kinds <= _PLAIN_TIMES:
+            values = [self._time(value, number, place) for number, value in enumerate(values)]
+            kinds = {*map(type, values)}
         if not all(_is_taken(kind, takes, self.family) for kind in kinds):
             values = [_item(v) for v in values]
             for number, value in enumerate(values):
                 if not _is_taken(type(value), takes, self.family):
                     remedy = _remedy(value) or _GIVE.get(self.family, "")
                     raise place.wrong_type(number, self._expected(), shown(value), remedy)
+        if self.family == "float" and any(issubclass(kind, np.unsignedinteger) for kind in kinds):
+            # Arrow takes 2^63 and more of NumPy for negative numbers.
+            values = [int(v) if isinstance(v, np.unsignedinteger) else v for v in values]
         return self._narrowed(self._built(values, place), place)
+
+    def _time(self, value: Any, number: int, place: Place) -> Any:
+        """Return a time of NumPy or pandas as one of Python, None where it is missing; others as they are.
+
+        Arrow leaves out what pandas has of a microsecond, and takes no more than a few forms of NumPy's times.
+        """
+        value = _item(value)
+        if type(value).__name__ == "NaTType":
+            return None
+        rounded = f"a {self.family} in whole microseconds", str(value), "round it to microseconds"
+        if getattr(value, "nanosecond", 0):
+            raise place.wrong(number, *rounded)
+        if not isinstance(value, np.datetime64):
+            return value
+        if np.isnat(value):
+            return None
+        if not 1 <= value.astype("M8[Y]").astype(np.int64) + 1970 <= 9999:
+            raise place.wrong(number, f"{self._expected()} of the years 1 to 9999", str(value))
+        exact = value.astype(_UNITS[self.family])
+        if exact != value:
+            if self.family == "timestamp":
+                raise place.wrong(number, *rounded)
+            remedy = "declare the dtype timestamp, or take the day: value.astype('M8[D]')"
+            raise place.wrong_type(number, self._expected(), str(value), remedy)
+        return exact.item()
 
     def _built(self, values: list[Any], place: Place) -> pa.Array:
         wide = self._wide()
@@ -167,6 +222,9 @@ class Scalar(Type):
             return self._from_list(values.tolist(), place)
         if values.dtype.byteorder == ">":
             values = values.astype(values.dtype.newbyteorder("="))
+        if values.dtype.kind == "M" and self.family in _TIMES:
+            finer = _COARSE[self.family].get(np.datetime_data(values.dtype)[0])
+            values = values if finer is None else values.astype(finer)
         try:
             return self._from_arrow(pa.array(values), place)
         except (pa.ArrowException, ValueError) as error:
@@ -185,8 +243,9 @@ class Scalar(Type):
             values = self._cast(values, pa.uint64(), place)
         if not _IS[self.family](values.type):
             raise place.wrong_type(0, self._expected(), f"values of type {values.type}")
-        if self.family == "string" and values.type != pa.string():
-            values = values.cast(pa.string())
+        if self.family == "string":
+            _check_text(values, place)
+            values = values if values.type == pa.string() else values.cast(pa.string())
         return self._narrowed(values, place)
 
     def _narrowed(self, values: pa.Array, place: Place) -> pa.Array:
@@ -195,7 +254,10 @@ class Scalar(Type):
             self._check_range(values, place)
         elif self.family == "float":
             return self._floats(values, place)
-        return self._cast(values, self.storage(), place)
+        out = self._cast(values, self.storage(), place)
+        if self.family in _TIMES:
+            self._check_years(out, place)
+        return out
 
     def _cast(self, values: pa.Array, kind: pa.DataType, place: Place) -> pa.Array:
         if values.type == kind:
@@ -219,6 +281,16 @@ class Scalar(Type):
                 if v is not None and not bounds.min <= v <= bounds.max
             )
             raise place.wrong(number, self._expected(), numbers[number], "declare a wider dtype")
+
+    def _check_years(self, values: pa.Array, place: Place) -> None:
+        """Raise InvalidSampleError for a year that neither Python nor Spark has."""
+        kind, least, most = _TIMES[self.family]
+        numbers = values.cast(kind)
+        wrong = pc.or_(pc.less(numbers, least), pc.greater(numbers, most))
+        if pc.any(wrong).as_py():
+            number = pc.index(wrong, True).as_py()
+            got = np.array(numbers[number].as_py(), _UNITS[self.family])
+            raise place.wrong(number, f"{self._expected()} of the years 1 to 9999", str(got))
 
     def _floats(self, values: pa.Array, place: Place) -> pa.Array:
         if pa.types.is_integer(values.type):
@@ -281,6 +353,10 @@ def _is_taken(kind: type, takes: tuple[type, ...], family: str) -> bool:
 
 def _item(value: Any) -> Any:
     """Return the one element of an array without axes, of NumPy or another library; other values as they are."""
+    if value is np.ma.masked or type(value).__name__ == "NAType":
+        return (
+            None  # an element of a masked array, which else would be 0; what is missing in pandas
+        )
     if (
         not isinstance(value, np.generic)
         and getattr(value, "shape", None) == ()
@@ -298,6 +374,25 @@ def _remedy(value: Any) -> str:
     if isinstance(value, dt.datetime):
         return "declare the dtype timestamp, or take its date()"
     return ""
+
+
+def _check_text(values: pa.Array, place: Place) -> None:
+    """Raise InvalidSampleError if texts of Arrow are no UTF-8: whoever made the array need not have looked."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        number = next((n for n in range(len(values)) if not _is_text(values[n])), 0)
+        raise place.wrong(
+            number, "a text", f"bytes that are no UTF-8: {error}", cause=error
+        ) from error
+
+
+def _is_text(value: pa.Scalar) -> bool:
+    try:
+        value.as_py()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _culprit(values: pa.Array, kind: pa.DataType) -> int:

@@ -21,7 +21,7 @@ KEY = b"tensorlake.type"
 SID = "sid"
 """The column that numbers the samples; no other may have its name."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _REFUSED = re.compile(r"[ ,;{}()=]")  # by Parquet tables of Delta, as their names of columns
 
 
@@ -307,7 +307,7 @@ def _check_name(name: Any) -> None:
             f"the name of a column has 1 to 512 characters, this has {len(name)}"
         )
     if _CONTROL.search(name):
-        raise InvalidOptionError(f"column {name!r} has a control character")
+        raise InvalidOptionError(f"column {name!r} has a control character, or half of a character")
     found = _REFUSED.search(name)
     if found:
         raise InvalidOptionError(

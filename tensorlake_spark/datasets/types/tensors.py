@@ -396,9 +396,12 @@ def converted(value: Any, dtype: str, number: int, place: Place, lenient: bool) 
     try:
         if isinstance(value, (str, bytes, bytearray, dict, set)):
             raise TypeError(f"{type(value).__name__} is not an array")
-        if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-            raise TypeError("elements are masked; fill them")
+        if isinstance(value, pa.Scalar):  # NumPy would take the bytes of a text for numbers
+            value = value.as_py()
+        check_unmasked(value)
         array = np.asarray(value)
+        if array.dtype.kind == "f" and isinstance(value, (list, tuple)) and np.isnan(array).any():
+            _check_unmasked_in(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise place.wrong_type(
             number, f"an array of {dtype}", shown(value), f"{error}", error
@@ -415,6 +418,20 @@ def converted(value: Any, dtype: str, number: int, place: Place, lenient: bool) 
     return out
 
 
+def check_unmasked(value: Any) -> None:
+    """Raise TypeError for a masked array with masked elements: what lies under a mask is no value."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise TypeError("elements are masked; fill them")
+
+
+def _check_unmasked_in(values: Any) -> None:
+    """Raise TypeError for nested lists with a masked element, which NumPy takes for NaN."""
+    for value in values:
+        check_unmasked(value)
+        if isinstance(value, (list, tuple)):
+            _check_unmasked_in(value)
+
+
 def _cast(array: Array, wanted: np.dtype[Any], rounds: bool) -> Array | None:
     """Return an array in another dtype, None where that would change its values, but for rounding if that is allowed."""
     if array.size == 0 and array.dtype == np.float64:
@@ -427,13 +444,13 @@ def _cast(array: Array, wanted: np.dtype[Any], rounds: bool) -> Array | None:
     if not rounds or kind in "bmM" or wanted.kind in "bmM":
         return None
     with np.errstate(all="ignore"):
+        if kind == "c" and wanted.kind != "c":
+            return None
         out = array.astype(wanted)
         if wanted.kind in "iu":
             return (
                 out if kind in "iu" and (out == array).all() and _same_signs(out, array) else None
             )
-        if kind == "c" and wanted.kind != "c":
-            return None
         lost = np.isfinite(array.astype(np.float64 if kind != "c" else array.dtype))
         lost &= ~np.isfinite(out.astype(np.float64) if out.dtype.kind == "V" else out)
     return None if lost.any() else out

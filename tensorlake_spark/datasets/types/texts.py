@@ -95,4 +95,20 @@ class Json(Type):
 
 def _dumps(value: Any) -> str:
     # NaN is no JSON, and other readers of the table refuse it.
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    _check_keys(value)
+    return text
+
+
+def _check_keys(value: Any) -> None:
+    """Raise TypeError for a key that is no text: 1 would come back as "1", and take the place of one that is there."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise TypeError(
+                    f"the key {key!r:.40} is no text, as keys of JSON are; give str(key)"
+                )
+            _check_keys(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            _check_keys(inner)

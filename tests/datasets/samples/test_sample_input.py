@@ -1,6 +1,7 @@
 """What users give becomes batches that are bounded."""
 
 import io
+from collections import deque
 
 import duckdb
 import numpy as np
@@ -166,3 +167,29 @@ def test_what_is_missing_in_a_column_of_pandas_is_null(tmp_path, dtype, kind, va
     for values in ([value, None, value], [value, value]):
         ds.extend(pd.DataFrame({"x": pd.array(values, dtype)}))
     assert [one["x"] for one in ds] == [value, None, value, value, value]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        deque([1, 2]), {"a": 1, "b": 2}.values(), range(1, 3), (1, 2), pd.array([1, 2], "Int64"),
+        pd.Series([1, 2], index=[0.5, 7]), pd.Index([1, 2]), pd.Series([1, 2], [1, 0]),
+    ],
+)  # fmt: skip
+def test_a_column_may_be_whatever_has_an_order(column):
+    (batch,) = batches_of({"a": column}, ["a"])
+    assert [*batch["a"]] == [1, 2]
+
+
+@pytest.mark.parametrize("column", [np.array(3), {1, 2}, frozenset("ab"), {1: 2}, "ab", b"ab", 3, None, iter([1])])  # fmt: skip
+def test_what_is_no_column(column):
+    with pytest.raises(tl.InvalidSampleTypeError, match=r"column 'a' is .*one value a sample"):
+        list(batches_of({"a": column}, ["a"]))
+
+
+def test_a_table_with_a_column_twice_is_refused():
+    """Of a mapping, only the last one would be there."""
+    arrow = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    for table in (arrow, pd.DataFrame([[1, 2]], columns=["a", "a"]), pd.DataFrame([[1, 2]], columns=["0", 0])):  # fmt: skip
+        with pytest.raises(tl.InvalidSampleError, match="twice"):
+            list(batches_of(table, ["a", "0"]))

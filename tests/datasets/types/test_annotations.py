@@ -138,3 +138,10 @@ def test_half_a_point_in_a_changed_table_is_found():
         Keypoints([])
     with pytest.raises(tl.InvalidOptionError):
         Polygon(normalized="yes")
+
+
+@pytest.mark.parametrize("kind", [Polygon(), Keypoints(["a"]), BoundingBox()])
+@pytest.mark.parametrize("value", [np.array(3.0), np.ma.masked, {}, {"a": 1}, "ab"])
+def test_what_has_no_parts_is_refused(kind, value):
+    with pytest.raises(tl.InvalidSampleError, match="sample 1"):
+        kind.encode([None, value], "x")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -121,3 +122,19 @@ def test_inner_types_are_checked():
     for make in (lambda: Sequence("flaot"), lambda: Link(LINK), lambda: Sequence(Text(apart=True)), lambda: Link(5)):  # fmt: skip
         with pytest.raises(tl.InvalidOptionError):
             make()
+
+
+@pytest.mark.parametrize(
+    "value", [np.array(3), np.ma.masked, {"a": 1}, pd.DataFrame({"a": [1]}), "ab", 5]
+)
+def test_what_is_no_list_of_values_is_refused(value):
+    """Of a table, a list would have the names of the columns."""
+    for of in ("string", "int64", Tensor("float32"), Sequence("int64")):
+        with pytest.raises(tl.InvalidSampleTypeError, match="sample 1: expected a list"):
+            Sequence(of).encode([[], value], "x")
+
+
+def test_masked_elements_of_a_list_are_null():
+    rows = np.ma.array([[1, 2], [3, 4]], mask=[[1, 0], [0, 0]])
+    assert Sequence("int64").encode([rows[0], rows[1]], "x").to_pylist() == [[None, 2], [3, 4]]
+    assert Sequence("float64").encode(rows, "x").to_pylist() == [[None, 2], [3, 4]]

@@ -5,6 +5,7 @@ import decimal
 
 import hypothesis
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
@@ -171,3 +172,62 @@ def test_a_value_of_another_kind_is_told_with_what_may_be_given(dtype, value, re
         Scalar(dtype).encode([None, value], "n")
     assert str(error.value).startswith("column 'n', sample 1: expected ")
     assert remedy in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_large_numbers_of_numpy_are_not_taken_for_negative_ones(dtype):
+    """`pyarrow.array([np.uint64(2**64 - 1)], "float64")` is -1."""
+    assert as_type(dtype).encode([np.uint64(3), 1.5, None], "x").to_pylist() == [3, 1.5, None]
+    with pytest.raises(tl.InvalidSampleError, match="sample 1"):
+        as_type(dtype).encode([0, np.uint64(2**64 - 1)], "x")
+
+
+@pytest.mark.parametrize("dtype", ["timestamp", "timestamp_ntz"])
+def test_parts_of_a_microsecond_are_not_left_out(dtype):
+    whole = pd.Timestamp("2024-02-29T01:02:03.456789")
+    assert as_type(dtype).encode([whole, None], "x")[0].as_py().microsecond == 456789
+    for value in (pd.Timestamp("2024-02-29T01:02:03.456789012"), np.datetime64(1, "ns")):
+        with pytest.raises(tl.InvalidSampleError, match="sample 1"):
+            as_type(dtype).encode([whole, value], "x")
+
+
+def test_years_are_those_of_python_and_spark():
+    for dtype, unit in (("date", "D"), ("timestamp", "us"), ("timestamp_ntz", "us")):
+        kind = as_type(dtype)
+        for year in ("0001-01-01", "9999-12-31"):
+            value = np.datetime64(year, unit)
+            assert kind.decode(kind.encode([value], "x"))[0].year == int(year[:4])
+        for year in ("0000-12-31", "10000-01-01", "200000-01-01"):
+            value = np.datetime64(year, unit)
+            for values in ([None, value], np.array([np.datetime64("NaT"), value])):
+                with pytest.raises(tl.InvalidSampleError, match=r"sample 1: .*years 1 to 9999"):
+                    kind.encode(values, "x")
+        stored = pa.array(np.array(["200000-01-01"], f"M8[{unit}]")).cast(kind.storage())
+        with pytest.raises(tl.CorruptDataError, match="changed by others"):
+            kind.decode(stored)
+
+
+@pytest.mark.parametrize("dtype", ["date", "timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"])
+def test_times_of_numpy_are_taken_in_every_unit(dtype, unit):
+    kind, midnight = as_type(dtype), np.datetime64("1999-12-30T00:00:00", "s")
+    value = midnight.astype(f"M8[{unit}]")
+    found = kind.decode(kind.encode([value, np.datetime64("NaT"), None, pd.NaT], "x"))
+    assert found[1:] == [None] * 3
+    assert np.datetime64(found[0].replace(tzinfo=None) if dtype != "date" else found[0]) == value
+    if dtype != "date" or unit in "YMWD":
+        array = np.array([value, "NaT"], f">M8[{unit}]")
+        assert kind.decode(kind.encode(array, "x")) == found[:2]
+
+
+def test_a_date_loses_no_time():
+    for values in ([np.datetime64("2024-02-29T01")], np.array(["2024-02-29T01"], "M8[s]")):
+        with pytest.raises(tl.InvalidSampleTypeError, match="expected a date"):
+            as_type("date").encode(values, "x")
+
+
+def test_what_is_missing_in_pandas_or_masked_is_null():
+    masked = np.ma.array([1, 2], mask=[True, False])
+    for dtype in ("int32", "float64"):
+        for values in (masked, list(masked), [np.ma.masked, 2], [pd.NA, 2]):
+            assert as_type(dtype).encode(values, "x").to_pylist() == [None, 2]

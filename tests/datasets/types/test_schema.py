@@ -75,7 +75,7 @@ def test_names_that_are_allowed_survive_and_others_are_refused(names):
     ("names", "says"),
     [
         (["sid"], "number of a sample"), (["Sid"], "number of a sample"), ([""], "1 to 512"), (["a" * 513], "1 to 512"),
-        (["a//b"], "''"), (["/a"], "''"), (["../a"], "'..'"), (["a/./b"], "'.'"), (["a\nb"], "control"),
+        (["a//b"], "''"), (["/a"], "''"), (["../a"], "'..'"), (["a/./b"], "'.'"), (["a\nb"], "control"), (["a\ud800"], "control"),
         (["a b"], "Delta does not allow"), (["a", "a"], "twice"), (["a", "A"], "only in case"),
         (["x/a", "X/b"], "differ only in case"), (["a", "a/b"], "a group"), (["a/b", "A"], "a group"), ([5], "string"),
     ],

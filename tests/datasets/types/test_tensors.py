@@ -246,3 +246,28 @@ def test_vectors_in_views_of_files_are_decoded(values):
     fields = [pa.field(f.name, pa.binary_view()) if f.name == "data" else f for f in column.type]
     found = kind.decode(column.cast(pa.struct(fields)))
     assert [None if v is None else v.tolist() for v in found] == values
+
+
+@pytest.mark.filterwarnings("ignore:.*masked element")  # of NumPy
+def test_what_is_masked_is_no_number():
+    masked = np.ma.array([[1.0, 2], [3, 4]], mask=[[1, 0], [0, 0]])
+    for value in (masked, [np.ma.masked, 1.0], [[1.0, np.ma.masked]]):
+        for kind in (Tensor("float32"), Embedding(2)):
+            with pytest.raises(tl.InvalidSampleTypeError, match="masked"):
+                kind.encode([value], "x")
+    whole = np.ma.array([1.0, 2], mask=False)
+    assert Embedding(2).encode([whole, [np.nan, 1]], "x").null_count == 0
+    column = Tensor("int64").encode(np.ma.array([[1, 2], [3, 4]], mask=[[1, 1], [0, 0]]), "x")
+    assert column.is_valid().to_pylist() == [False, True]
+
+
+def test_scalars_of_arrow_are_what_they_hold():
+    with pytest.raises(tl.InvalidSampleTypeError):
+        Embedding(3).encode([pa.scalar("cat")], "x")
+    three = pa.scalar([1.0, 2, 3])
+    assert Embedding(3).decode(Embedding(3).encode([three], "x"))[0].tolist() == [1, 2, 3]
+
+
+def test_complex_numbers_are_refused_without_a_warning():
+    with pytest.raises(tl.InvalidSampleTypeError, match="complex128"):
+        Embedding(2).encode([np.array([1j, 2])], "x")

@@ -1,12 +1,13 @@
 """Texts and JSON."""
 
 import hypothesis
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
 import tensorlake_spark as tl
-from tensorlake_spark.datasets.types import Json, Text
+from tensorlake_spark.datasets.types import Json, Text, as_type
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters(codec="utf-8")),
@@ -50,3 +51,19 @@ def test_text_of_arrow_is_checked_and_structs_are_turned_into_json():
     with pytest.raises(tl.CorruptDataError, match="not JSON"):
         Json().decode(pa.array(["{"]))
     assert Json().decode(pa.array(["{"]), native=True) == ["{"]
+
+
+@pytest.mark.parametrize("value", [{1: "a", "1": "b"}, [{"x": {None: 1}}], {"x": ({2.5: 1},)}])
+def test_keys_that_are_no_texts_are_refused(value):
+    """They would become texts, and one could take the place of another."""
+    with pytest.raises(tl.InvalidSampleTypeError, match=r"sample 1: .*give str\(key\)"):
+        Json().encode([{}, value], "x")
+
+
+def test_bytes_that_are_no_text_are_refused():
+    """Arrow does not look whether they are; what reads them does."""
+    ends = pa.py_buffer(np.array([0, 1, 3], np.int32))
+    broken = pa.Array.from_buffers(pa.string(), 2, [None, ends, pa.py_buffer(b"a\xff\xfe")])
+    for kind in (Text(), Json(), as_type("string")):
+        with pytest.raises(tl.InvalidSampleError, match=r"sample 1: .*UTF-8"):
+            kind.encode(broken, "x")

@@ -28,7 +28,7 @@ from tensorlake_spark.datasets.types.media.image_headers import (
 from tensorlake_spark.datasets.types.media.jpeg_headers import jpeg_sizes
 from tensorlake_spark.datasets.types.media.media_bytes import Media
 from tensorlake_spark.datasets.types.tensor_struct import binary_of
-from tensorlake_spark.datasets.types.tensors import check_dtype
+from tensorlake_spark.datasets.types.tensors import check_dtype, check_unmasked
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.tensor.spec import dtype_of
 
@@ -277,6 +277,7 @@ class Image(Picture):
                 array = array.astype(np.uint8) * 255
         elif isinstance(value, np.ndarray) or hasattr(value, "__array__"):
             try:
+                check_unmasked(value)
                 array = np.asarray(value)
             except (TypeError, ValueError, RuntimeError) as error:
                 raise place.wrong_type(

@@ -12,6 +12,7 @@ from tensorlake_spark.datasets.types.base import Array, Place, check_names, chec
 from tensorlake_spark.datasets.types.media import image_codecs
 from tensorlake_spark.datasets.types.media.image_headers import Facts, HeaderError, png_header
 from tensorlake_spark.datasets.types.media.images import Picture
+from tensorlake_spark.datasets.types.tensors import check_unmasked
 from tensorlake_spark.errors import InvalidOptionError
 
 
@@ -28,7 +29,13 @@ class Mask(Picture):
             raise place.wrong_type(
                 number, self.expected(), shown(value), "give an array, or bytes or a path of a PNG"
             )
-        array = np.asarray(value)
+        try:
+            check_unmasked(value)
+            array = np.asarray(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise place.wrong_type(
+                number, self.expected(), shown(value), f"{error}", error
+            ) from error
         if array.ndim == 3 and array.shape[2] == 1:
             array = array[..., 0]
         if array.ndim != 2 or 0 in array.shape:

@@ -70,18 +70,16 @@ def bytes_of(value: Any, number: int, place: Place, what: str) -> bytes | None:
 def _read(path: Path, number: int, place: Place, what: str) -> bytes:
     try:
         size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise place.wrong(
-                number, f"{what} of at most {MAX_BYTES} bytes", f"{size} in {str(path)!r:.200}"
-            )
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError):
-            reason = error.strerror or error
-            raise place.wrong(
-                number, what, f"{str(path)!r:.200}, which cannot be read: {reason}", cause=error
-            ) from error
-        raise
+        if size <= MAX_BYTES:
+            return path.read_bytes()
+    except (OSError, ValueError) as error:  # a name may have what no name of a file has
+        reason = getattr(error, "strerror", None) or error
+        raise place.wrong(
+            number, what, f"{str(path)!r:.200}, which cannot be read: {reason}", cause=error
+        ) from error
+    raise place.wrong(
+        number, f"{what} of at most {MAX_BYTES} bytes", f"{size} in {str(path)!r:.200}"
+    )
 
 
 def struct_of(

@@ -205,3 +205,12 @@ def test_damaged_files_are_to_be_read_again_and_not_to_be_converted():
     data = image_file("png")
     with pytest.raises(tl.InvalidSampleError, match="wrong checksum; read the file again"):
         Image("png").encode([data[:20] + bytes([data[20] ^ 1]) + data[21:]], "x")
+
+
+@pytest.mark.parametrize("form", ["png", "jpeg", "webp", "raw"])
+def test_pixels_under_a_mask_of_numpy_are_no_values(form):
+    hidden = np.zeros((4, 5, 3), bool)
+    hidden[0, 0] = True
+    pixels = np.ma.array(np.ones((4, 5, 3), np.uint8), mask=hidden)
+    with pytest.raises(tl.InvalidSampleTypeError, match=r"sample 1: .*masked"):
+        Image(form).encode([None, pixels], "image")

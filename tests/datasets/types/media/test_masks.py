@@ -96,3 +96,12 @@ def test_a_number_to_ignore_is_no_class():
     ):
         with pytest.raises(tl.InvalidOptionError):
             SegmentMask(**options)
+
+
+@pytest.mark.parametrize("kind", [BinaryMask(), SegmentMask()])
+def test_pixels_under_a_mask_of_numpy_are_no_values(kind):
+    pixels = np.ma.array(YES.astype(np.uint8), mask=YES)
+    with pytest.raises(tl.InvalidSampleTypeError, match=r"sample 1: .*masked"):
+        kind.encode([None, pixels], "mask")
+    whole = np.ma.array(YES.astype(np.uint8), mask=False)
+    assert np.array_equal(kind.decode(kind.encode([whole], "mask"))[0], YES)

@@ -43,3 +43,9 @@ def test_what_cannot_be_read_is_named(value, says, tmp_path):
     assert "column 'sound', sample 12: expected a sound" in str(error.value)
     with pytest.raises(tl.InvalidSampleError, match="cannot be read"):
         bytes_of(tmp_path, 2, PLACE, "a sound")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+def test_a_name_that_no_file_has(name):
+    with pytest.raises(tl.InvalidSampleError, match=r"sample 12: .*cannot be read"):
+        bytes_of(name, 2, PLACE, "a sound")
