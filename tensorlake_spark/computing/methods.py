@@ -130,7 +130,7 @@ class Computing(ReductionMethods):
         if method == "__call__" and "out" not in options and "where" not in options:
             return self._mapped(ufunc, inputs, options, None)
         name = _REDUCTIONS.get(ufunc) if method == "reduce" else None
-        if name and {*options} <= {*inspect.signature(getattr(Computing, name)).parameters}:
+        if name and {*options} <= _taken(name):
             options.setdefault("axis", 0)
             return getattr(self, name)(
                 **{k: v for k, v in options.items() if v is not None or k == "axis"}
@@ -173,13 +173,18 @@ class Computing(ReductionMethods):
         if name in ("tensordot", "dot") and not isinstance(x, Computing):
             return _turned(name, x, given)
         others = [given.pop("b")] if "b" in given else []
-        known = inspect.signature(getattr(Computing, name)).parameters
-        unknown = [k for k in given if k not in known]
+        taken = _taken(name)
+        unknown = [k for k in given if k not in taken]
         if unknown or not isinstance(x, Computing):
             raise UnsupportedFunctionError(
                 f"np.{name} of a stored tensor takes no {unknown[0] if unknown else first}=; read it: np.{name}(ref[...])"
             )
         return getattr(x, name)(*others, **given)
+
+
+def _taken(name: str) -> set[str]:
+    """Return the arguments of a method that NumPy's function of that name may give it."""
+    return {*inspect.signature(getattr(Computing, name)).parameters} - {"out", "into"}
 
 
 def _turned(name: str, array: Any, given: dict[str, Any]) -> Any:

@@ -14,8 +14,9 @@ from tensorlake_spark.computing.operations.first_indices import first_index
 from tensorlake_spark.computing.operations.index_searches import NonzeroSearch, search
 from tensorlake_spark.computing.result_stream import stream_of
 from tensorlake_spark.computing.thread_runner import compute
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.numpy_arguments import refuse_out
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.writing.source import Source, source_of
 
@@ -42,11 +43,12 @@ class ReductionMethods(ABC):
         self,
         axis: Any = None,
         dtype: Any = None,
+        out: None = None,
         keepdims: bool = False,
-        into: str | None = None,
-        *,
         initial: Any = None,
         where: Any = True,
+        *,
+        into: str | None = None,
     ) -> Any:
         """Return the sum over axes, as `numpy.sum`.
 
@@ -56,20 +58,24 @@ class ReductionMethods(ABC):
             The axes that go; all by default.
         dtype : dtype, optional
             Of the sum.
+        out : None
+            There is none: the result is returned, or goes `into` the lake.
         keepdims : bool
             Whether the axes stay, with length 1.
-        into : str, optional
-            Id of a new tensor that the result becomes.
         initial : scalar, optional
             What the sum begins with.
         where : array_like or SparseTensor of bool
             Which elements take part. It is in memory, and broadcasts to the shape. Along the axes that go, only the
             range in which it chooses something is read.
+        into : str, optional
+            Id of a new tensor that the result becomes.
 
         Raises
         ------
         AxisError
-            If there is no such axis.
+            If there is no such axis. InvalidKeyTypeError if `axis` is neither an integer nor a tuple of them.
+        UnsupportedFunctionError
+            For an `out`.
         InvalidTensorError, UnsupportedDtypeError
             If `where` does not broadcast to the shape, or is not of bools.
         TensorExistsError
@@ -85,84 +91,92 @@ class ReductionMethods(ABC):
         >>> ref.sum(axis=1, where=[True, False, True])
         array([2, 8])
         """
-        return self._reduced("sum", axis, keepdims, into, initial=initial, where=where, dtype=dtype)
+        return self._reduced(
+            "sum", axis, keepdims, into, out, initial=initial, where=where, dtype=dtype
+        )
 
     def nansum(
         self,
         axis: Any = None,
         dtype: Any = None,
+        out: None = None,
         keepdims: bool = False,
-        into: str | None = None,
-        *,
         initial: Any = None,
         where: Any = True,
+        *,
+        into: str | None = None,
     ) -> Any:
         """Return the sum of what is not NaN, as `numpy.nansum`; see `sum`."""
         return self._reduced(
-            "nansum", axis, keepdims, into, initial=initial, where=where, dtype=dtype
+            "nansum", axis, keepdims, into, out, initial=initial, where=where, dtype=dtype
         )
 
     def prod(
         self,
         axis: Any = None,
         dtype: Any = None,
+        out: None = None,
         keepdims: bool = False,
-        into: str | None = None,
-        *,
         initial: Any = None,
         where: Any = True,
+        *,
+        into: str | None = None,
     ) -> Any:
         """Return the product over axes, as `numpy.prod`; see `sum`."""
         return self._reduced(
-            "prod", axis, keepdims, into, initial=initial, where=where, dtype=dtype
+            "prod", axis, keepdims, into, out, initial=initial, where=where, dtype=dtype
         )
 
     def mean(
         self,
         axis: Any = None,
         dtype: Any = None,
+        out: None = None,
         keepdims: bool = False,
-        into: str | None = None,
         *,
         where: Any = True,
+        into: str | None = None,
     ) -> Any:
         """Return the mean over axes, as `numpy.mean`; see `sum`."""
-        return self._reduced("mean", axis, keepdims, into, where=where, dtype=dtype)
+        return self._reduced("mean", axis, keepdims, into, out, where=where, dtype=dtype)
 
     def var(
         self,
         axis: Any = None,
         dtype: Any = None,
+        out: None = None,
         ddof: float = 0,
         keepdims: bool = False,
-        into: str | None = None,
         *,
         where: Any = True,
+        into: str | None = None,
     ) -> Any:
         """Return the variance over axes, as `numpy.var`; `ddof` is taken from the number of elements. See `sum`."""
-        return self._reduced("var", axis, keepdims, into, where=where, dtype=dtype, ddof=ddof)
+        return self._reduced("var", axis, keepdims, into, out, where=where, dtype=dtype, ddof=ddof)
 
     def std(
         self,
         axis: Any = None,
         dtype: Any = None,
+        out: None = None,
         ddof: float = 0,
         keepdims: bool = False,
-        into: str | None = None,
         *,
         where: Any = True,
+        into: str | None = None,
     ) -> Any:
         """Return the standard deviation over axes, as `numpy.std`; see `var`."""
-        return self._reduced("std", axis, keepdims, into, where=where, dtype=dtype, ddof=ddof)
+        return self._reduced("std", axis, keepdims, into, out, where=where, dtype=dtype, ddof=ddof)
 
     def min(
         self,
         axis: Any = None,
+        out: None = None,
         keepdims: bool = False,
-        into: str | None = None,
-        *,
         initial: Any = None,
         where: Any = True,
+        *,
+        into: str | None = None,
     ) -> Any:
         """Return the smallest element over axes, NaN if there is one, as `numpy.min`; see `sum`.
 
@@ -171,68 +185,73 @@ class ReductionMethods(ABC):
         ValueError
             NumPy's own, if there is no element, or if there is a `where` without an `initial`.
         """
-        return self._reduced("min", axis, keepdims, into, initial=initial, where=where)
+        return self._reduced("min", axis, keepdims, into, out, initial=initial, where=where)
 
     def max(
         self,
         axis: Any = None,
+        out: None = None,
         keepdims: bool = False,
-        into: str | None = None,
-        *,
         initial: Any = None,
         where: Any = True,
+        *,
+        into: str | None = None,
     ) -> Any:
         """Return the largest element over axes, NaN if there is one, as `numpy.max`; see `min`."""
-        return self._reduced("max", axis, keepdims, into, initial=initial, where=where)
+        return self._reduced("max", axis, keepdims, into, out, initial=initial, where=where)
 
     def nanmin(
         self,
         axis: Any = None,
+        out: None = None,
         keepdims: bool = False,
-        into: str | None = None,
-        *,
         initial: Any = None,
         where: Any = True,
+        *,
+        into: str | None = None,
     ) -> Any:
         """Return the smallest element that is not NaN, as `numpy.nanmin`; see `min`."""
-        return self._reduced("nanmin", axis, keepdims, into, initial=initial, where=where)
+        return self._reduced("nanmin", axis, keepdims, into, out, initial=initial, where=where)
 
     def nanmax(
         self,
         axis: Any = None,
+        out: None = None,
         keepdims: bool = False,
-        into: str | None = None,
-        *,
         initial: Any = None,
         where: Any = True,
+        *,
+        into: str | None = None,
     ) -> Any:
         """Return the largest element that is not NaN, as `numpy.nanmax`; see `min`."""
-        return self._reduced("nanmax", axis, keepdims, into, initial=initial, where=where)
+        return self._reduced("nanmax", axis, keepdims, into, out, initial=initial, where=where)
 
     def any(
         self,
         axis: Any = None,
+        out: None = None,
         keepdims: bool = False,
-        into: str | None = None,
         *,
         where: Any = True,
+        into: str | None = None,
     ) -> Any:
         """Return whether an element is not zero, over axes, as `numpy.any`; see `sum`."""
-        return self._reduced("any", axis, keepdims, into, where=where)
+        return self._reduced("any", axis, keepdims, into, out, where=where)
 
     def all(
         self,
         axis: Any = None,
+        out: None = None,
         keepdims: bool = False,
-        into: str | None = None,
         *,
         where: Any = True,
+        into: str | None = None,
     ) -> Any:
         """Return whether no element is zero, over axes, as `numpy.all`; see `sum`."""
-        return self._reduced("all", axis, keepdims, into, where=where)
+        return self._reduced("all", axis, keepdims, into, out, where=where)
 
     def count_nonzero(
-        self, axis: Any = None, keepdims: bool = False, into: str | None = None
+        self, axis: Any = None, *, keepdims: bool = False, into: str | None = None
     ) -> Any:
         """Return how many elements are not zero, as `numpy.count_nonzero`; see `sum`.
 
@@ -267,7 +286,12 @@ class ReductionMethods(ABC):
         return self._reduced("norm", axis, keepdims, into, ord=ord)
 
     def argmax(
-        self, axis: int | None = None, keepdims: bool = False, into: str | None = None
+        self,
+        axis: int | None = None,
+        out: None = None,
+        *,
+        keepdims: bool = False,
+        into: str | None = None,
     ) -> Any:
         """Return where the first largest element is, as `numpy.argmax`: along an axis, or in C order of all.
 
@@ -275,6 +299,8 @@ class ReductionMethods(ABC):
         ------
         ValueError
             NumPy's own, if there is no element.
+        InvalidKeyTypeError
+            If `axis` is not an integer, such as a tuple. UnsupportedFunctionError for an `out`.
 
         Examples
         --------
@@ -284,12 +310,19 @@ class ReductionMethods(ABC):
         >>> ref.argmax(), ref.argmax(axis=1)
         (np.int64(1), array([1, 0]))
         """
+        _refuse_out(out)
         return self._computed(search(self._stored, "argmax", axis, keepdims), into)
 
     def argmin(
-        self, axis: int | None = None, keepdims: bool = False, into: str | None = None
+        self,
+        axis: int | None = None,
+        out: None = None,
+        *,
+        keepdims: bool = False,
+        into: str | None = None,
     ) -> Any:
         """Return where the first smallest element is, as `numpy.argmin`; see `argmax`."""
+        _refuse_out(out)
         return self._computed(search(self._stored, "argmin", axis, keepdims), into)
 
     def first_index(
@@ -320,7 +353,15 @@ class ReductionMethods(ABC):
         return self._computed(fold, into)
 
     def nonzero(self) -> tuple[Array, ...]:
-        """Return the indices of elements that are not zero, an array for each axis, as `numpy.nonzero`."""
+        """Return the indices of elements that are not zero, an array for each axis, as `numpy.nonzero`.
+
+        Raises
+        ------
+        InvalidTensorError
+            If there is no axis.
+        """
+        if not self._stored.shape:
+            raise InvalidTensorError("nonzero of a tensor without axes; argwhere() takes one")
         found: tuple[Array, ...] = self._computed(NonzeroSearch(self._stored.shape), None)
         return found
 
@@ -329,8 +370,15 @@ class ReductionMethods(ABC):
         return self._computed(NonzeroSearch(self._stored.shape, stacked=True), into)
 
     def _reduced(
-        self, name: str, axis: Any, keepdims: bool, into: str | None, **options: Any
+        self,
+        name: str,
+        axis: Any,
+        keepdims: bool,
+        into: str | None,
+        out: None = None,
+        **options: Any,
     ) -> Any:
+        _refuse_out(out)
         given = {key: value for key, value in options.items() if value is not None}
         stored = self._stored
         fold: Fold[Any] = reduction(stored, name, axis, keepdims, **given)
@@ -352,6 +400,10 @@ class ReductionMethods(ABC):
             return found
         source = source_of(np.asarray(found) if np.isscalar(found) else found)
         return self._written(into, source, "auto")
+
+
+def _refuse_out(out: Any) -> None:
+    refuse_out(out, "stored tensors", 'use what is returned, or into="id", which stores it')
 
 
 def check_into(into: str | None) -> None:

@@ -74,7 +74,54 @@ def is_axis_of_scalar(axis: Any, ndim: int) -> bool:
     return ndim == 0 and isinstance(axis, (int, np.integer)) and axis in (0, -1)
 
 
-def refuse_out(out: Any) -> None:
+def axes_to_reduce(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Return the axes of a reduction, counted from the front: an integer, a tuple of integers, or None for all.
+
+    Raises
+    ------
+    AxisError
+        As `axes_of` does. InvalidKeyTypeError for lists and bools too, which NumPy refuses here.
+
+    Examples
+    --------
+    >>> axes_to_reduce((-1, 0), 3), axes_to_reduce(1, 3), axes_to_reduce(None, 3)
+    ((2, 0), (1,), (0, 1, 2))
+    """
+    if axis is None:
+        return axes_of(None, ndim)
+    given = axis if isinstance(axis, tuple) else (axis,)
+    return axes_of(tuple(_without_bool(one, ndim) for one in given), ndim)
+
+
+def axis_to_search(axis: Any, ndim: int) -> int | None:
+    """Return the axis that ``argmax`` looks along, counted from the front; None is all, and the one of a scalar too.
+
+    Raises
+    ------
+    AxisError
+        If there is no such axis. InvalidKeyTypeError if it is not an integer: several are not one after the other.
+
+    Examples
+    --------
+    >>> axis_to_search(-1, 3), axis_to_search(None, 3), axis_to_search(0, 0)
+    (2, None, None)
+    """
+    if isinstance(axis, (tuple, list)):
+        raise InvalidKeyTypeError(
+            f"an index is looked for along one axis, an integer, or with None in all elements, not along {axis!s:.80}"
+        )
+    return None if axis is None or is_axis_of_scalar(axis, ndim) else _without_bool(axis, ndim)
+
+
+def _without_bool(axis: Any, ndim: int) -> int:
+    if isinstance(axis, bool):
+        raise InvalidKeyTypeError(f"an axis is an integer, not {axis!r}")
+    return axis_of(axis, ndim)
+
+
+def refuse_out(
+    out: Any, what: str = "sparse tensors", remedy: str = "use what is returned"
+) -> None:
     """Raise UnsupportedFunctionError if there is an array to write to.
 
     Examples
@@ -83,7 +130,7 @@ def refuse_out(out: Any) -> None:
     """
     if out is not None:
         raise UnsupportedFunctionError(
-            "out= is not there for sparse tensors, which cannot be changed; use what is returned"
+            f"out= is not there for {what}, and {type(out).__name__} is given for it; {remedy}"
         )
 
 

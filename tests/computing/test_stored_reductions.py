@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from computed import array_of, dense, put
+from reduced import NAMES, arguments_of, check_like_numpy, check_odd_axes, numpy_of
 
 import tensorlake_spark as tl
 from tensorlake_spark.computing.operations.block_reductions import BlockReduction
+from tensorlake_spark.computing.stored_reductions import ReductionMethods
 from tensorlake_spark.errors import InvalidOptionError, TensorExistsError
 
 
@@ -26,6 +28,38 @@ def test_methods_give_what_numpy_gives_with_a_mask_too(ref, array, name):
         assert np.array_equal(getattr(ref, name)(axis=axis), getattr(array, name)(axis=axis))
         given = {"axis": axis, "where": array[0] % 2 == 0, **start}
         assert np.array_equal(getattr(ref, name)(**given), getattr(array, name)(**given))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_are_numpys_in_numpys_order_and_into_is_named(ref, array, name):
+    assert arguments_of(getattr(ReductionMethods, name)) == arguments_of(numpy_of(name))
+    if "out" in dict(arguments_of(numpy_of(name))):
+        with pytest.raises(tl.UnsupportedFunctionError, match=r"out= is not there.*into="):
+            getattr(ref, name)(0, out=np.zeros(5))
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+def test_odd_axes_are_refused_as_numpy_does(shared, layout):
+    array = array_of("f8", (4, 5), 1)
+    ref, scalar = (
+        put(shared, array, layout),
+        shared.write("scalar " + layout, np.array(3.0), layout=layout),
+    )
+    for name in NAMES:
+        check_odd_axes(name, ref, array)
+        for axis in (None, 0, -1, 1, (), (0,)):
+            check_like_numpy(
+                lambda name=name, axis=axis: dense(getattr(scalar, name)(axis=axis)),
+                lambda name=name, axis=axis: numpy_of(name)(np.array(3.0), axis=axis),
+                kind="array",
+            )
+    for x in (ref, ref.view[1:], scalar):
+        with pytest.raises(TypeError, match=r"along one axis.*None.*not along"):
+            x.argmax(axis=(0, 1))
+        with pytest.raises(TypeError, match="along one axis"):
+            x.first_index((">", 0), axis=(0,))
+    with pytest.raises(ValueError, match="without axes"):
+        scalar.nonzero()
 
 
 def test_the_first_index_where_a_condition_holds(ref, array):

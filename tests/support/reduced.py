@@ -1,5 +1,6 @@
 """What functions of a sparse tensor return or raise, beside what NumPy's do of the dense array."""
 
+import inspect
 import warnings
 
 import numpy as np
@@ -78,3 +79,51 @@ def check_like_numpy(ours, numpys, kind="sparse", rough=None):
         np.testing.assert_allclose(got, want, rtol=scale, atol=scale * rough)
     else:
         np.testing.assert_array_equal(got, want)
+
+
+NAMES = [
+    "sum", "prod", "nansum", "mean", "var", "std", "min", "max", "nanmin", "nanmax", "any", "all", "count_nonzero",
+    "norm", "argmax", "argmin",
+]  # fmt: skip
+"""Reductions that are methods."""
+
+
+def numpy_of(name):
+    return np.linalg.norm if name == "norm" else getattr(np, name)
+
+
+def arguments_of(function):
+    """Names of arguments but for the first, and whether each can be given by place; without what is not for methods."""
+    _, *rest = inspect.signature(function).parameters.values()
+    others = {"mean", "correction", "into"}
+    return [(p.name, p.kind is not p.KEYWORD_ONLY) for p in rest if p.name not in others]
+
+
+ODD_AXES = [
+    1.0,
+    "x",
+    [0],
+    [0, 1],
+    True,
+    (0, True),
+    (0, 1.5),
+    np.array([0, 1]),
+    (0, 0),
+    (0, -2),
+    2,
+    (0, 5),
+    (),
+]
+
+
+def check_odd_axes(name, ours, array):
+    """Hold what a method of a 2-d tensor does with odd axes to what NumPy's function does."""
+    for axis in ODD_AXES:
+        if name == "norm" and isinstance(axis, (bool, float)):
+            continue  # here, and nowhere else, NumPy takes what int() does
+        check_like_numpy(
+            lambda axis=axis: dense_of(getattr(ours, name)(axis=axis)),
+            lambda axis=axis: numpy_of(name)(array, axis=axis),
+            kind="array",
+            rough=9,
+        )

@@ -34,7 +34,7 @@ from tensorlake_spark.computing.operations.tiles import (
     whole,
 )
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
-from tensorlake_spark.ops.numpy_arguments import axes_of
+from tensorlake_spark.ops.numpy_arguments import axes_to_reduce, is_axis_of_scalar
 from tensorlake_spark.ops.reducing.reduction_mask import Mask
 
 Array = np.ndarray[Any, Any]
@@ -76,10 +76,11 @@ def reduction(
     """
     shape = stored.shape
     mask = None if where is True else Mask.of(where, shape)
-    axes = reduced_axes(axis, len(shape))
+    no_axis = is_axis_of_scalar(axis, len(shape)) and (mask is not None or name not in _STRICT)
+    axes = reduced_axes(None if no_axis else axis, len(shape))
     count = math.prod(shape[k] for k in axes)
     kernel = KERNELS[name](stored.dtype, count, **options)
-    is_scalar = axis is None and not keepdims
+    is_scalar = (axis is None or no_axis) and not keepdims
     kept: list[int] = [n for k, n in enumerate(shape) if k not in axes]
     if mask is not None:
         _refuse_mask(name, stored.dtype, **options)
@@ -100,7 +101,7 @@ def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     >>> reduced_axes(None, 2), reduced_axes((-1, 0), 3)
     ((0, 1), (0, 2))
     """
-    return tuple(sorted(axes_of(axis, ndim)))
+    return tuple(sorted(axes_to_reduce(axis, ndim)))
 
 
 @dataclass(frozen=True)
@@ -336,6 +337,10 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
 """What makes the kernel of each reduction; it takes the dtype, the number of elements, and the function's options."""
 
 
+_STRICT = ("mean", "var", "std", "norm")
+"""Of these a scalar has no axis in NumPy; of others it has one, 0 or -1."""
+
+
 def norm_axes(axis: Any, order: Any, ndim: int) -> tuple[Any, Any]:
     """Return axes and order of `numpy.linalg.norm` as a norm of vectors.
 
@@ -349,7 +354,7 @@ def norm_axes(axis: Any, order: Any, ndim: int) -> tuple[Any, Any]:
     >>> norm_axes((0, 1), "fro", 3), norm_axes(None, None, 2)
     (((0, 1), None), (None, None))
     """
-    several = len(axes_of(axis, ndim))
+    several = len(axes_to_reduce(axis, ndim))
     if axis is None and order is None:
         return None, None
     if several == 1 and not isinstance(order, str):

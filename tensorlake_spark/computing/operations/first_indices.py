@@ -16,6 +16,7 @@ from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
 from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.numpy_arguments import axis_to_search
 from tensorlake_spark.ops.reducing.index_reductions import predicate_of
 
 Array = np.ndarray[Any, Any]
@@ -32,11 +33,12 @@ def first_index(
     Raises
     ------
     AxisError
-        If there is no such axis.
+        If there is no such axis. InvalidKeyTypeError if it is not an integer.
     InvalidOptionError, InvalidTensorError
         If the condition is none, or does not return a bool for each value.
     """
-    axes = reduced_axes(axis, len(stored.shape))
+    ndim = len(stored.shape)
+    axes = reduced_axes(axis_to_search(axis, ndim), ndim)
     predicate_of(condition)(np.zeros(1, stored.dtype))
     make = FirstElements if stored.is_sparse else FirstOfBlocks
     return make(stored.shape, axes, stored.dtype, condition, keepdims)

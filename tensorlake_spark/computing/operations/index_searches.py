@@ -32,6 +32,7 @@ from tensorlake_spark.computing.operations.tiles import (
 )
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.ops.elements import Elements, elements_at
+from tensorlake_spark.ops.numpy_arguments import axis_to_search
 
 Array = np.ndarray[Any, Any]
 
@@ -45,12 +46,12 @@ def search(stored: Stored, name: str, axis: int | None = None, keepdims: bool = 
     Raises
     ------
     AxisError
-        If there is no such axis.
+        If there is no such axis. InvalidKeyTypeError if it is not an integer.
     ValueError
         NumPy's own, where there is no element to choose from.
     """
     shape, largest = stored.shape, name == "argmax"
-    axes = reduced_axes(axis, len(shape))
+    axes = reduced_axes(axis_to_search(axis, len(shape)), len(shape))
     if not math.prod(shape[k] for k in axes):
         getattr(np, name)(np.empty(shape if len(shape) < 2 else 0, stored.dtype), axis=None)
     make = ElementSearch if stored.is_sparse else BlockSearch

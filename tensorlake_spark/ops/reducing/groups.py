@@ -11,7 +11,7 @@ from tensorlake_spark.indexing.coords import sort_places
 from tensorlake_spark.ops.csr_matrix import run_sums, split_matrix
 from tensorlake_spark.ops.elements import Elements, elements_at, nonzero, nonzero_elements
 from tensorlake_spark.ops.loop_choice import loops_for
-from tensorlake_spark.ops.numpy_arguments import axes_of, is_axis_of_scalar
+from tensorlake_spark.ops.numpy_arguments import axes_to_reduce, is_axis_of_scalar
 from tensorlake_spark.ops.reducing.reduction_mask import Mask
 
 Array = np.ndarray[Any, Any]
@@ -74,7 +74,7 @@ class Groups:
     ) -> None:
         self.dtype = x.dtype
         no_axis = is_axis_of_scalar(axis, x.ndim)
-        self._reduced = sorted(axes_of(None if no_axis else axis, x.ndim))
+        self._reduced = sorted(axes_to_reduce(None if no_axis else axis, x.ndim))
         self._kept = [k for k in range(x.ndim) if k not in self._reduced]
         self.shape = tuple(x.shape[k] for k in self._kept)
         self.length: Any = math.prod(x.shape[k] for k in self._reduced)

@@ -13,7 +13,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
 from tensorlake_spark.indexing.coords import sort_places
 from tensorlake_spark.ops.elements import Elements, without_zeros
-from tensorlake_spark.ops.numpy_arguments import axis_of, is_axis_of_scalar, refuse_out
+from tensorlake_spark.ops.numpy_arguments import axis_to_search, refuse_out
 from tensorlake_spark.ops.reducing.groups import Groups
 
 Array = np.ndarray[Any, Any]
@@ -51,7 +51,7 @@ def argmax(
     ------
     ValueError
         InvalidTensorError if there is nothing to choose from. AxisError if there is no such axis;
-        UnsupportedFunctionError for an `out`.
+        InvalidKeyTypeError if it is not an integer, such as a tuple; UnsupportedFunctionError for an `out`.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def first_index(
     (np.int64(2), array([0, 0]))
     """
     holds = predicate_of(condition)
-    groups = Groups(x, _axis(axis, x.ndim), keepdims)
+    groups = Groups(x, axis_to_search(axis, x.ndim), keepdims)
     zero = bool(holds(np.zeros(1, x.dtype))[0])
     found = _first(groups, np.flatnonzero(holds(groups.values)))
     if zero:
@@ -158,10 +158,6 @@ def flatnonzero(x: Elements) -> Array:
     return without_zeros(x).places
 
 
-def _axis(axis: Any, ndim: int) -> int | None:
-    return None if axis is None or is_axis_of_scalar(axis, ndim) else axis_of(axis, ndim)
-
-
 def _arg_extreme(
     name: str,
     extreme: np.ufunc,
@@ -172,7 +168,7 @@ def _arg_extreme(
     keepdims: bool,
 ) -> Any:
     refuse_out(out)
-    groups = Groups(x, _axis(axis, x.ndim), keepdims)
+    groups = Groups(x, axis_to_search(axis, x.ndim), keepdims)
     if not groups.length:
         raise InvalidTensorError(
             f"attempt to get {name} of an empty sequence: the tensor's shape is {x.shape}"

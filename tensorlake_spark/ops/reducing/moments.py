@@ -14,7 +14,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
-from tensorlake_spark.ops.numpy_arguments import axes_of, refuse_out
+from tensorlake_spark.ops.numpy_arguments import axes_to_reduce, refuse_out
 from tensorlake_spark.ops.reducing import reductions
 from tensorlake_spark.ops.reducing.groups import Groups
 from tensorlake_spark.ops.reducing.reductions import total
@@ -207,7 +207,11 @@ def norm(x: Elements, ord: Any = None, axis: Any = None, keepdims: bool = False)
     """
     if x.dtype.kind not in "fc":
         x = Elements._trusted(x._coords, x.values.astype(np.float64), x.shape, x._places)
-    axes = axes_of(axis, x.ndim)
+    axes = axes_to_reduce(axis, x.ndim)
+    if axis is not None and len(axes) not in (1, 2):
+        raise InvalidTensorError(
+            f"axis={axis}: a norm is of one axis or of two, not of {len(axes)}"
+        )
     if ord is None or (ord in ("fro", "f") and len(axes) == 2) or (ord == 2 and len(axes) == 1):
         return _root(reductions.sum(_mapped(x, _squares), axes, keepdims=keepdims))
     if len(axes) == 1:
@@ -338,7 +342,7 @@ def _var(
 def _groups(x: Elements, axis: Any, keepdims: bool, where: Any) -> Groups:
     """Return the groups of a tensor. A scalar has no axis here, though it has one in a sum, as in NumPy."""
     if where is True:
-        axes_of(axis, x.ndim)
+        axes_to_reduce(axis, x.ndim)
     return Groups(x, axis, keepdims, where)
 
 

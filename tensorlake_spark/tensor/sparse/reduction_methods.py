@@ -12,7 +12,10 @@ from tensorlake_spark.ops.reducing import index_reductions, moments, reductions
 
 
 class ReductionMethods(Elements):
-    """What `SparseTensor` has of NumPy's reductions; each has the errors of its function in ``ops``."""
+    """What `SparseTensor` has of NumPy's reductions, with NumPy's arguments in NumPy's order.
+
+    Each has the errors of its function in ``ops``; an `out` is refused.
+    """
 
     __slots__ = ()
 
@@ -20,7 +23,7 @@ class ReductionMethods(Elements):
         self,
         axis: Any = None,
         dtype: Any = None,
-        *,
+        out: None = None,
         keepdims: bool = False,
         initial: Any = None,
         where: Any = True,
@@ -34,13 +37,13 @@ class ReductionMethods(Elements):
         >>> x.sum()
         np.float64(-2.0)
         """
-        return self._wrapped(reductions.sum(self, axis, dtype, None, keepdims, initial, where))
+        return self._wrapped(reductions.sum(self, axis, dtype, out, keepdims, initial, where))
 
     def prod(
         self,
         axis: Any = None,
         dtype: Any = None,
-        *,
+        out: None = None,
         keepdims: bool = False,
         initial: Any = None,
         where: Any = True,
@@ -54,13 +57,13 @@ class ReductionMethods(Elements):
         >>> x.prod()
         np.float64(0.0)
         """
-        return self._wrapped(reductions.prod(self, axis, dtype, None, keepdims, initial, where))
+        return self._wrapped(reductions.prod(self, axis, dtype, out, keepdims, initial, where))
 
     def nansum(
         self,
         axis: Any = None,
         dtype: Any = None,
-        *,
+        out: None = None,
         keepdims: bool = False,
         initial: Any = None,
         where: Any = True,
@@ -74,10 +77,15 @@ class ReductionMethods(Elements):
         >>> x.nansum()
         np.float64(-2.0)
         """
-        return self._wrapped(reductions.nansum(self, axis, dtype, None, keepdims, initial, where))
+        return self._wrapped(reductions.nansum(self, axis, dtype, out, keepdims, initial, where))
 
     def min(
-        self, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+        self,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
     ) -> Any:
         """Return the smallest element over axes, as `numpy.min`; NaN if there is one.
 
@@ -88,10 +96,15 @@ class ReductionMethods(Elements):
         >>> x.min()
         np.float64(-7.0)
         """
-        return self._wrapped(reductions.min(self, axis, None, keepdims, initial, where))
+        return self._wrapped(reductions.min(self, axis, out, keepdims, initial, where))
 
     def max(
-        self, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+        self,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
     ) -> Any:
         """Return the largest element over axes, as `numpy.max`; NaN if there is one.
 
@@ -102,10 +115,15 @@ class ReductionMethods(Elements):
         >>> x.max()
         np.float64(5.0)
         """
-        return self._wrapped(reductions.max(self, axis, None, keepdims, initial, where))
+        return self._wrapped(reductions.max(self, axis, out, keepdims, initial, where))
 
     def nanmin(
-        self, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+        self,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
     ) -> Any:
         """Return the smallest element that is not NaN, as `numpy.nanmin`.
 
@@ -116,10 +134,15 @@ class ReductionMethods(Elements):
         >>> x.nanmin()
         np.float64(-7.0)
         """
-        return self._wrapped(reductions.nanmin(self, axis, None, keepdims, initial, where))
+        return self._wrapped(reductions.nanmin(self, axis, out, keepdims, initial, where))
 
     def nanmax(
-        self, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+        self,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
     ) -> Any:
         """Return the largest element that is not NaN, as `numpy.nanmax`.
 
@@ -130,9 +153,11 @@ class ReductionMethods(Elements):
         >>> x.nanmax()
         np.float64(5.0)
         """
-        return self._wrapped(reductions.nanmax(self, axis, None, keepdims, initial, where))
+        return self._wrapped(reductions.nanmax(self, axis, out, keepdims, initial, where))
 
-    def any(self, axis: Any = None, *, keepdims: bool = False, where: Any = True) -> Any:
+    def any(
+        self, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
+    ) -> Any:
         """Return whether an element is not zero, over axes, as `numpy.any`.
 
         Examples
@@ -142,9 +167,11 @@ class ReductionMethods(Elements):
         >>> x.any()
         np.True_
         """
-        return self._wrapped(reductions.any(self, axis, None, keepdims, where))
+        return self._wrapped(reductions.any(self, axis, out, keepdims, where))
 
-    def all(self, axis: Any = None, *, keepdims: bool = False, where: Any = True) -> Any:
+    def all(
+        self, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
+    ) -> Any:
         """Return whether no element is zero, over axes, as `numpy.all`.
 
         Examples
@@ -154,7 +181,7 @@ class ReductionMethods(Elements):
         >>> x.all()
         np.False_
         """
-        return self._wrapped(reductions.all(self, axis, None, keepdims, where))
+        return self._wrapped(reductions.all(self, axis, out, keepdims, where))
 
     def count_nonzero(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """Return how many elements are not zero, over axes, as `numpy.count_nonzero`.
@@ -169,7 +196,13 @@ class ReductionMethods(Elements):
         return self._wrapped(reductions.count_nonzero(self, axis, keepdims=keepdims))
 
     def mean(
-        self, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        *,
+        where: Any = True,
     ) -> Any:
         """Return the mean over axes, as `numpy.mean`.
 
@@ -180,15 +213,16 @@ class ReductionMethods(Elements):
         >>> x.mean()
         np.float64(-0.5)
         """
-        return self._wrapped(moments.mean(self, axis, dtype, None, keepdims, where=where))
+        return self._wrapped(moments.mean(self, axis, dtype, out, keepdims, where=where))
 
     def var(
         self,
         axis: Any = None,
         dtype: Any = None,
-        *,
+        out: None = None,
         ddof: float = 0,
         keepdims: bool = False,
+        *,
         where: Any = True,
     ) -> Any:
         """Return the variance over axes, as `numpy.var`.
@@ -200,15 +234,16 @@ class ReductionMethods(Elements):
         >>> x.var()
         np.float64(18.25)
         """
-        return self._wrapped(moments.var(self, axis, dtype, None, ddof, keepdims, where=where))
+        return self._wrapped(moments.var(self, axis, dtype, out, ddof, keepdims, where=where))
 
     def std(
         self,
         axis: Any = None,
         dtype: Any = None,
-        *,
+        out: None = None,
         ddof: float = 0,
         keepdims: bool = False,
+        *,
         where: Any = True,
     ) -> Any:
         """Return the standard deviation over axes, as `numpy.std`.
@@ -220,9 +255,9 @@ class ReductionMethods(Elements):
         >>> x.std(axis=1).values.tolist()
         [2.5, 3.5]
         """
-        return self._wrapped(moments.std(self, axis, dtype, None, ddof, keepdims, where=where))
+        return self._wrapped(moments.std(self, axis, dtype, out, ddof, keepdims, where=where))
 
-    def norm(self, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -> Any:  # noqa: A002
+    def norm(self, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
         """Return a norm of vectors or of matrices, as `numpy.linalg.norm`.
 
         Examples
@@ -234,7 +269,7 @@ class ReductionMethods(Elements):
         """
         return self._wrapped(moments.norm(self, ord, axis, keepdims))
 
-    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    def argmax(self, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Return the index of the largest element, the first of several, as `numpy.argmax`: an array.
 
         Examples
@@ -244,9 +279,9 @@ class ReductionMethods(Elements):
         >>> x.argmax()
         np.int64(1)
         """
-        return self._wrapped(index_reductions.argmax(self, axis, keepdims=keepdims))
+        return self._wrapped(index_reductions.argmax(self, axis, out, keepdims=keepdims))
 
-    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    def argmin(self, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Return the index of the smallest element, the first of several, as `numpy.argmin`: an array.
 
         Examples
@@ -256,11 +291,9 @@ class ReductionMethods(Elements):
         >>> x.argmin()
         np.int64(2)
         """
-        return self._wrapped(index_reductions.argmin(self, axis, keepdims=keepdims))
+        return self._wrapped(index_reductions.argmin(self, axis, out, keepdims=keepdims))
 
-    def first_index(
-        self, condition: Any, axis: int | None = None, *, keepdims: bool = False
-    ) -> Any:
+    def first_index(self, condition: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         """Return the first index at which a condition holds, such as ``(">", 3)`` or `numpy.isnan`; -1 where nowhere.
 
         Examples

@@ -37,6 +37,8 @@ def test_answers_are_those_of_one_process(spark, path, tensor_id, calls):
     view = tl.open(path)[tensor_id].view[3:12]
     for name, options in calls.items():
         same(getattr(some, name)(**options), getattr(view, name)(**options))
+    with pytest.raises(TypeError, match="along one axis"):
+        some.argmax(axis=(0, 1))
 
 
 @pytest.mark.parametrize("tensor_id", ["dense", "thin", "twice"])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from reduced import NAMES, arguments_of, check_like_numpy, check_odd_axes, numpy_of
 
 import tensorlake_spark as tl
 
@@ -66,3 +67,27 @@ def test_indices_are_arrays():
     np.testing.assert_array_equal(X.argwhere(), np.argwhere(DENSE))
     assert X.first_index((">", 2)) == 1
     assert [row.tolist() for row in X.nonzero()] == [row.tolist() for row in DENSE.nonzero()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_are_numpys_in_numpys_order(name):
+    assert arguments_of(getattr(tl.SparseTensor, name)) == arguments_of(numpy_of(name))
+    check_odd_axes(name, X[0], DENSE[0])
+    if "out" in dict(arguments_of(numpy_of(name))):
+        with pytest.raises(tl.UnsupportedFunctionError, match=r"out= is not there.*use what"):
+            getattr(X, name)(out=np.zeros(()))
+
+
+def test_an_index_is_along_one_axis():
+    for call in (X.argmax, X.argmin, lambda axis: X.first_index((">", 0), axis)):
+        with pytest.raises(TypeError, match=r"along one axis.*None.*not along"):
+            call((0, 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("axis", [None, 0, -1, 1, (), (0,)])
+def test_axes_of_a_scalar_are_numpys(name, axis):
+    x, array = tl.SparseTensor(np.zeros((0, 1)), [3.0], ()), np.array(3.0)
+    check_like_numpy(
+        lambda: getattr(x, name)(axis=axis), lambda: numpy_of(name)(array, axis=axis), kind="array"
+    )
