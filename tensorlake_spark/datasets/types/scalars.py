@@ -354,9 +354,7 @@ def _is_taken(kind: type, takes: tuple[type, ...], family: str) -> bool:
 def _item(value: Any) -> Any:
     """Return the one element of an array without axes, of NumPy or another library; other values as they are."""
     if value is np.ma.masked or type(value).__name__ == "NAType":
-        return (
-            None  # an element of a masked array, which else would be 0; what is missing in pandas
-        )
+        return None  # masked in an array, where it would be 0; missing in pandas
     if (
         not isinstance(value, np.generic)
         and getattr(value, "shape", None) == ()
