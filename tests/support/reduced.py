@@ -71,7 +71,7 @@ def check_like_numpy(ours, numpys, kind="sparse", rough=None):
         got = got.todense()
     else:
         assert kind == "array" or not np.ndim(want)
-    assert type(got) is type(want) or isinstance(want, (int, bool))
+    assert type(got) is type(want) or isinstance(got, int) or isinstance(want, (int, bool))
     assert np.shape(got) == np.shape(want)
     assert np.asarray(got).dtype == np.asarray(want).dtype
     if rough and np.asarray(want).dtype.char in ROUGH:
