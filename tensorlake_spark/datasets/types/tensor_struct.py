@@ -21,8 +21,8 @@ TENSOR = pa.struct([pa.field(name, kind) for name, kind in FIELDS])
 
 
 _LARGE = 4 << 10
-"""Bytes of a value from which on it is copied by itself: Arrow copies all values of a column at once, into memory of its
-own, and then they have to be copied again."""
+"""Bytes of a value from which on it is copied by itself: Arrow copies all values of a column at once, into memory of
+its own, and then they have to be copied again."""
 
 
 def struct_of(parts: Sequence[Array | Tiled | None], dtype: str, place: Place) -> pa.StructArray:
@@ -274,6 +274,34 @@ def name_of(dtype: Any) -> str:
         except UnsupportedDtypeError:
             pass  # one of NumPy's other names, as "f4"
     return dtype_name(np.dtype(dtype))
+
+
+def cast(array: Array, wanted: np.dtype[Any], rounds: bool) -> Array | None:
+    """Return an array in another dtype; None if that changes values, except by rounding if that is allowed."""
+    if array.size == 0 and array.dtype == np.float64:
+        return array.astype(wanted)  # an empty list
+    kind = array.dtype.kind
+    if kind not in "biufcmMV" or array.dtype.fields is not None:
+        return None
+    if np.can_cast(array.dtype, wanted, "safe"):
+        return array.astype(wanted)
+    if not rounds or kind in "bmM" or wanted.kind in "bmM":
+        return None
+    with np.errstate(all="ignore"):
+        if kind == "c" and wanted.kind != "c":
+            return None
+        out = array.astype(wanted)
+        if wanted.kind in "iu":
+            return (
+                out if kind in "iu" and (out == array).all() and _same_signs(out, array) else None
+            )
+        lost = np.isfinite(array.astype(np.float64 if kind != "c" else array.dtype))
+        lost &= ~np.isfinite(out.astype(np.float64) if out.dtype.kind == "V" else out)
+    return None if lost.any() else out
+
+
+def _same_signs(out: Array, array: Array) -> bool:
+    return bool(((out < 0) == (array < 0)).all())
 
 
 def _little(array: Array) -> Array:

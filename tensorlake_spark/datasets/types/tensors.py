@@ -409,7 +409,7 @@ def converted(value: Any, dtype: str, number: int, place: Place, lenient: bool) 
     if array.dtype == wanted:
         return array
     listed = isinstance(value, (list, tuple, int, float)) or lenient
-    out = _cast(array, wanted, listed)
+    out = tensor_struct.cast(array, wanted, listed)
     if out is None:
         remedy = (
             "cast it with astype, or declare its dtype" if array.dtype.kind in "biufcmM" else ""
@@ -430,31 +430,3 @@ def _check_unmasked_in(values: Any) -> None:
         check_unmasked(value)
         if isinstance(value, (list, tuple)):
             _check_unmasked_in(value)
-
-
-def _cast(array: Array, wanted: np.dtype[Any], rounds: bool) -> Array | None:
-    """Return an array in another dtype, None where that would change its values, but for rounding if that is allowed."""
-    if array.size == 0 and array.dtype == np.float64:
-        return array.astype(wanted)  # an empty list
-    kind = array.dtype.kind
-    if kind not in "biufcmMV" or array.dtype.fields is not None:
-        return None
-    if np.can_cast(array.dtype, wanted, "safe"):
-        return array.astype(wanted)
-    if not rounds or kind in "bmM" or wanted.kind in "bmM":
-        return None
-    with np.errstate(all="ignore"):
-        if kind == "c" and wanted.kind != "c":
-            return None
-        out = array.astype(wanted)
-        if wanted.kind in "iu":
-            return (
-                out if kind in "iu" and (out == array).all() and _same_signs(out, array) else None
-            )
-        lost = np.isfinite(array.astype(np.float64 if kind != "c" else array.dtype))
-        lost &= ~np.isfinite(out.astype(np.float64) if out.dtype.kind == "V" else out)
-    return None if lost.any() else out
-
-
-def _same_signs(out: Array, array: Array) -> bool:
-    return bool(((out < 0) == (array < 0)).all())
