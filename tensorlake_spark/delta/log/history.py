@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, fields
 from itertools import islice
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorlake_spark.delta.log.actions import commit_name, commit_times
+from tensorlake_spark.delta.log.actions import TXN, commit_name, commit_times, json_actions
 from tensorlake_spark.delta.log.commit import app_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import reaching
@@ -89,7 +89,7 @@ def batches(snapshot: Snapshot, name: str, most: int) -> Iterator[tuple[int, fro
         How many commits to read at the most.
     """
     for _, text, _ in islice(_read(snapshot), most):
-        said = _transactions(text)
+        said = {str(txn["appId"]): int(txn["version"]) for _, txn in json_actions(text, TXN)}
         if name in said:
             yield said[name], frozenset(_tensors(said))
 
@@ -100,16 +100,6 @@ def _tensors(transactions: Iterable[str]) -> Iterator[str]:
     for app in transactions:
         if app.startswith(prefix):
             yield app.removeprefix(prefix)
-
-
-def _transactions(text: bytes) -> dict[str, int]:
-    """Return the application transactions that one commit counts."""
-    found = (json.loads(line)["txn"] for line in text.splitlines() if _is(line, "txn"))
-    return {str(txn["appId"]): int(txn["version"]) for txn in found}
-
-
-def _is(line: bytes, kind: str) -> bool:
-    return line[:16].replace(b" ", b"").startswith(f'{{"{kind}"'.encode())
 
 
 def _commits(snapshot: Snapshot) -> Iterator[Commit]:
@@ -143,28 +133,22 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[int, bytes, int]]:
 
 
 def _parse(version: int, text: bytes, written: int) -> Commit:
-    """Read one commit; what it says of files is counted and not parsed."""
-    info: dict[str, Any] = {}
-    added = removed = 0
-    changes = False
-    for line in text.splitlines():
-        is_add, is_remove = _is(line, "add"), _is(line, "remove")
-        if is_add or is_remove:
-            added += is_add
-            removed += is_remove
-            changes = changes or b'"dataChange":true' in line.replace(b" ", b"")
-        elif _is(line, "commitInfo"):
-            info = json.loads(line)["commitInfo"]
+    """Read one commit; its files are counted."""
+    actions = [*json_actions(text, ("add", "remove", "commitInfo", "txn"))]
+    counts = Counter(kind for kind, _ in actions)
+    info = next((said for kind, said in actions if kind == "commitInfo"), {})
+    apps = [str(said["appId"]) for kind, said in actions if kind == "txn"]
+    changes = any(said.get("dataChange") for _, said in actions)
     ours = info.get("tensorlake.operation")
     return Commit(
         version=version,
         timestamp=written,  # not what the writer's clock said: a time is looked up by this
         operation=str(ours or info.get("operation") or ""),
-        tensors=tuple(sorted(_tensors(_transactions(text)))),
+        tensors=tuple(sorted(_tensors(apps))),
         foreign=ours is None and changes,
         data_change=changes,
-        files_added=added,
-        files_removed=removed,
+        files_added=counts["add"],
+        files_removed=counts["remove"],
         user=info.get("userName"),
         engine=info.get("engineInfo"),
         parameters=dict(info.get("operationParameters") or {}),

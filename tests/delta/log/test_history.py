@@ -1,5 +1,6 @@
 """The history of a lake and of its tensors."""
 
+import json
 import os
 
 import numpy as np
@@ -79,6 +80,24 @@ def test_history_of_what_never_was(lake, x):
     lake.write("photos", x)
     with pytest.raises(tl.TensorNotFoundError, match="did you mean 'photos'"):
         lake.history("fotos")
+
+
+@pytest.mark.local_disk
+def test_history_reads_commits_as_others_spell_them(lake, x):
+    """Keys and values of JSON may stand apart, and an action may be null."""
+    lake.write("x", x)
+    lake["x"][0] = 7
+    wanted = lake.history()
+    for name in os.listdir(f"{lake.uri}/_delta_log"):
+        if name.endswith(".json"):
+            path = f"{lake.uri}/_delta_log/{name}"
+            with open(path) as file:
+                actions = [{"cdc": None, **json.loads(line)} for line in file]
+            times = os.stat(path)
+            with open(path, "w") as file:
+                file.write("\n\n".join(json.dumps(a, separators=(" ,\t", " : ")) for a in actions))
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    pd.testing.assert_frame_equal(tl.open(lake.uri).history(), wanted)
 
 
 @pytest.mark.local_disk
