@@ -1,4 +1,4 @@
-"""Hold every file, row, statistic and total of a table against each other, and mend what needs no guess.
+"""Check every file, row, statistic and total of a table, and repair what needs no guess.
 
 spark-submit jobs/check.py --table URI [--id ID]... [--repair] [--digest FILE]
 spark-submit jobs/check.py --table DATASET [--deep] [--sources]
@@ -32,9 +32,9 @@ from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.jobs.execution import NOTE, execution
 
 _NOTES = """
-The table is a lake or a dataset. All data files of the newest version are read. Without --repair nothing is
-changed; with it, totals and statistics that do not agree with the rows are written anew. What is damaged is named
-with what could bring it back.
+The table is a lake or a dataset. All data files of the newest version are read. Without --repair, nothing changes.
+With --repair, totals and statistics that do not match the rows are written again. For everything that is damaged, the
+report says what could bring it back.
 
 """
 
@@ -42,22 +42,26 @@ parser = table_parser(
     "check.py",
     __doc__.splitlines()[0],
     f"{_NOTES}{NOTE}\n"
-    + EXIT_CODES.format(third="  3  something is wrong that was not repaired, as the lines tell\n"),
+    + EXIT_CODES.format(
+        third="  3  something is wrong and was not repaired; the report says what\n"
+    ),
 )
 parser.add_argument(
-    "--id", action="append", metavar="ID", help="which tensor, once for each; all if not given"
+    "--id", action="append", metavar="ID", help="a tensor to check; may be repeated; default: all"
 )
-parser.add_argument("--repair", action="store_true", help="mend what can be mended without a guess")
+parser.add_argument(
+    "--repair", action="store_true", help="repair what can be repaired without a guess"
+)
 parser.add_argument(
     "--digest",
     metavar="FILE",
-    help="what lake.digest().save(FILE) wrote, or 64 hexadecimal digits: does it hold what it held then?",
+    help="what lake.digest().save(FILE) wrote, or 64 hexadecimal digits: check that nothing changed since",
 )
-parser.add_argument("--deep", action="store_true", help="of a dataset: decode its media too")
+parser.add_argument("--deep", action="store_true", help="for a dataset: decode its media too")
 parser.add_argument(
     "--sources",
     action="store_true",
-    help="of a dataset that was copied or materialised: hold it against what it was made from",
+    help="for a dataset that is a copy of others: compare it with them",
 )
 add_uri(parser)
 job_progress.add_option(parser)

@@ -24,10 +24,10 @@ from tensorlake_spark.jobs.config import Parser
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_submit
 
 EXIT_CODES = """exit codes:
-  0  done; or with --dry-run planned; or there was nothing to do
-  2  an option or a value will not do, as one line says; the same run would fail again
-{third}  1  anything else: another writer was faster, the store does not answer, or what nobody expected
-130  interrupted, as by Ctrl-C
+  0  success, also if there was nothing to do
+  2  an option or a value is wrong, as one line says; the same run would fail again
+{third}  1  anything else: another writer was faster, the store does not answer, or an unexpected error
+130  interrupted, for example by Ctrl-C
 The last line of standard output is JSON, unless the job is killed.
 """
 
@@ -43,27 +43,29 @@ def table_parser(name: str, description: str, notes: str) -> Parser:
         epilog=notes,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--config", metavar="FILE", help="options in YAML; the command line wins")
-    parser.add_argument("--table", help="path or URL of the lake")
+    parser.add_argument(
+        "--config", metavar="FILE", help="a YAML file with options; those on the command line win"
+    )
+    parser.add_argument("--table", help="path or URL of the lake or dataset")
     parser.add_argument(
         "--storage-option",
         action="append",
         metavar="NAME=VALUE",
-        help="of the store, as AWS_REGION=eu-west-1; once for each",
+        help="an option of the store, such as AWS_REGION=eu-west-1; may be repeated",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be done, change nothing"
+        "--dry-run", action="store_true", help="print what would be done, and change nothing"
     )
     add_debug(parser)
     return parser
 
 
 def add_debug(parser: Parser) -> None:
-    """Give a parser the option by which a mistake is told with its traceback."""
+    """Give a parser the option that prints the traceback of an error."""
     parser.add_argument(
         "--debug",
         action="store_true",
-        help="on the command line: tell a mistake with its traceback, and what Spark says of it",
+        help="print the traceback of an error, and what Spark says of it (command line only)",
     )
 
 
@@ -91,7 +93,7 @@ def storage_options(args: argparse.Namespace) -> dict[str, str]:
 
 def add_uri(parser: Parser) -> None:
     """Give a parser the table as an argument, which stands for ``--table``."""
-    parser.add_argument("uri", nargs="?", metavar="URI", help="the table, instead of --table")
+    parser.add_argument("uri", nargs="?", metavar="URI", help="the table; stands for --table")
 
 
 def table_of(args: argparse.Namespace) -> Snapshot:
@@ -108,7 +110,7 @@ def table_of(args: argparse.Namespace) -> Snapshot:
         raise InvalidOptionError("the table is given twice, as URI and by --table; give one")
     table = args.table if args.uri is None else args.uri
     if table is None:
-        raise InvalidOptionError("--table is missing; --help tells what there is")
+        raise InvalidOptionError("--table is missing; --help lists all options")
     options = completed(storage_options(args), settings_of_submit(), table)
     return Snapshot.open(Storage(table, options), kind=None)
 

@@ -71,7 +71,7 @@ class Parser(argparse.ArgumentParser):
         message = _NO_NUMBER.sub(
             lambda m: f"{m[1]}={m[3]} is not a {'whole ' if m[2] == 'int' else ''}number", message
         )
-        raise InvalidOptionError(f"{message}; --help tells what there is")
+        raise InvalidOptionError(f"{message}; --help lists all options")
 
 
 def parse(

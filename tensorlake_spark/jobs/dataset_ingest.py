@@ -24,8 +24,8 @@ from tensorlake_spark.spark.ingest.samples.sample_ingestion import (
 from tensorlake_spark.spark.session import local_session
 
 _SHARED = {
-    "apart", "config", "dataset", "debug", "dry_run", "kind", "progress", "resume", "skip_bad", "source_option", "sources",
-    "storage_option",
+    "apart", "config", "dataset", "debug", "dry_run", "kind", "progress", "resume", "skip_bad", "source_option",
+    "sources", "storage_option",
 }  # fmt: skip
 
 

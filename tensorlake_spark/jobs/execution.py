@@ -11,7 +11,7 @@ from typing import Any
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.jobs import job_progress
 
-NOTE = """Under spark-submit the executors do the work; plain Python does it in one process.
+NOTE = """Under spark-submit, executors do the work. Otherwise this process does it.
 """
 """What the help of such a job says."""
 

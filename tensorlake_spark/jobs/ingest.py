@@ -1,8 +1,8 @@
-"""Ingest files into a lake: images and arrays, sparse matrices, logs.
+"""Turn files into tensors of a lake, or into samples of a dataset.
 
 spark-submit jobs/ingest.py --table URI --id ID [--stack | --concat AXIS | --each] SOURCE...
 spark-submit jobs/ingest.py --table URI --id ID SOURCE.tns SOURCE.mtx SOURCE.npz...
-spark-submit jobs/ingest.py --table URI --id ID --axis NAME[=COLUMN][:RULE][@START]... --value VALUE SOURCE.csv SOURCE.parquet...
+spark-submit jobs/ingest.py --table URI --id ID --axis NAME[=COLUMN][:RULE][@START]... --value VALUE SOURCE.csv...
 spark-submit jobs/ingest.py --dataset URI [--kind KIND] [--with NAME=VALUE]... SOURCE
 spark-submit jobs/ingest.py --config FILE.yaml
 """
@@ -29,61 +29,58 @@ from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
 from tensorlake_spark.spark.session import local_session
 
 _NOTES = """
-A SOURCE is a file, a glob or a folder, of this machine or on S3 (s3://); @LIST.txt names a file with a source in
-every line. Blank lines and those that begin with # are left out. Of a file with several arrays SOURCE::NAME is one:
+A SOURCE is a file, a glob or a folder, on this machine or on S3 (s3://). @LIST.txt names a file with one source per
+line, in which blank lines and lines that begin with # do not count. SOURCE::NAME is one array of a file with several:
 day.nc::t2m, run.h5::/group/x, store.zarr::a/b, stack.tif::1 (a series), x.npz::name. Values are taken as they
 are stored: scale_factor, add_offset and _FillValue of NetCDF are not applied. Zarr, HDF5, NetCDF and TIFF need
-the extra "ingest" on the executors. A large file is read in pieces by several of them.
+the extra "ingest" on the executors. Several executors share the work on a large file.
 
-A log becomes a tensor of counts by
+This makes a tensor of counts from a log:
 
   ingest.py --table LAKE --id flights --axis day=time_hour:day --axis origin --axis carrier \\
       --value 'count()' flights.csv.zip
 
 RULE says how the values of a column become indices:
-  (none)    integers from 0 on as they are; texts that are not integers as labels
-  int       integers; @1 counts from 1
-  label     a number for each value that there is: labels are sorted, and new ones of a later append
-            come after them
-  0.01, 10  bins of that length, for numbers
-  hour      bins of time: year, month, week, day, hour, minute, second, also as 15minute; times without
-            a zone are taken as they stand, others as the clock of --timezone shows them
-@START is where the first bin begins, without it the bin of the least value. Bins and labels are kept
-with the tensor, and a later --mode append goes on with them.
+  (none)    integers are indices, counted from 0; other texts are labels
+  int       integers; with @1 they count from 1
+  label     each different value is a label. Labels are sorted; new ones of a later append come last
+  0.01, 10  numbers, in bins of this width
+  hour      times, in bins: year, month, week, day, hour, minute, second, or several, such as 15minute. Times with
+            a zone are converted to --timezone; times without one stay as they are
+@START is where the first bin begins; without it, that is the bin of the smallest value. Bins and labels are stored
+with the tensor, and a later --mode append continues them.
 
-A job that may fail halfway can go on: with --resume its tasks leave a receipt of what they completed, and
-the same command, given again, writes only what is missing and makes all of it visible in one commit; where
-that commit was the last that an earlier run did, it changes nothing and says so. It is
-the same job while tensor, options, and names, shapes and dtypes of the sources are; of a source that changed
-nothing is used. Receipts that nobody comes back to go with vacuum, a week after the last.
+--resume: tasks record what they completed. If the job fails, the same command continues: it writes only what is
+missing, and makes everything visible in one commit. If the earlier run did commit, the second one changes nothing and
+says so. It is the same job if the tensor, the options, and the names, shapes and dtypes of the sources are the same.
+What was written of a source that has changed since is not used. Vacuum deletes the records of jobs that were never
+continued, a week after the last one. A job that writes cells starts from the beginning, unless its batch is in the
+table; with --mode append it needs --txn-app-id and --txn-version to know that.
 
-Cells are written all or none: with --resume such a job is done again, unless its batch is there; in the mode append
-it needs --txn-app-id and --txn-version, by which it knows that.
+--skip-bad: every file is read in full before the write. A file that is damaged or missing, or that has another shape
+or dtype than the first good file, is left out and listed with the reason. A file of cells is left out if it cannot be
+read, or if one of its records is wrong; for each such file, all files are read again. If a file goes bad later, the
+job stops and nothing is committed. Without --skip-bad, the first bad file stops the job.
 
---skip-bad reads every file twice: all of it before the write, so that one that is damaged, not there, or of
-another shape or dtype than the first good file, is left out and listed with the reason. A file that goes bad
-after that stops the job, as without --skip-bad the first bad file does; nothing is committed then. A file of cells
-is left out if it cannot be read or one of its records will not do; each costs another look at all files.
+--dataset: samples are added to a dataset in one commit. SOURCE is a folder, a file, a glob, or names with
+braces (train-{000..146}.tar). KIND is webdataset, coco, yolo, mnist, cifar, urls, huggingface or imagefolder; by
+default the job recognises it. --with gives an option of the kind, such as split=train or columns='{"jpg": "image"}'.
+With --skip-bad, bad samples are left out and listed. With --resume, files that are already in the dataset are not
+added again.
 
-With --dataset samples are added to a dataset, in one commit. SOURCE is a folder, a file, a glob or names with
-braces (train-{000..146}.tar). KIND is found by what lies there: webdataset, coco, yolo, mnist, cifar, urls,
-huggingface or imagefolder. --with gives an option of the kind, as split=train or columns='{"jpg": "image"}'. With
---apart a new dataset keeps a column in a table of its own. With --skip-bad bad samples are left out and listed; with
---resume, files that are in the dataset already are not added again.
-
-The file of --config has the long options as keys, and sources; conf/examples has some. What the command
-line says wins. Lists are options that are repeated, or have commas; maps are NAME=VALUE, or JSON.
+--config: the keys of the file are the long options, and "sources"; see conf/examples. Options on the command line
+win. Write options that may be repeated, or that take commas, as lists. Write NAME=VALUE options, or JSON, as maps.
 
 exit codes:
-  0  done, also where --compact-after failed afterwards, as a line of standard error and "compaction_error" in
-     the JSON then say; or with --dry-run planned; or the batch is there already and nothing was changed
-  2  an option, a file or a value will not do, as one line says; the same run would fail again; or with
-     --skip-bad no file is good
-  1  anything else: another writer was faster, the store does not answer, or what nobody expected
-130  interrupted, as by Ctrl-C
+  0  success, also if the batch is in the table already. If only --compact-after failed, a line on standard error and
+     "compaction_error" in the JSON say so
+  2  an option, a file or a value is wrong, as one line says; the same run would fail again. Or with --skip-bad,
+     no file is good
+  1  anything else: another writer was faster, the store does not answer, or an unexpected error
+130  interrupted, for example by Ctrl-C
 The last line of standard output is JSON, unless the job is killed: "status" is done, planned, repeated, failed
-or interrupted. Bad input fails before the one commit, and leaves the table as it was. A job that ends with 1 or
-130, or is killed, may have died on either side of it: repeat it with --txn-app-id and --txn-version.
+or interrupted. Bad input fails before the commit, and leaves the table as it was. A job that ends with 1 or 130, or is
+killed, may have committed or not: with --txn-app-id and --txn-version you can safely run it again.
 """
 
 parser = Parser(
@@ -93,60 +90,63 @@ parser = Parser(
     epilog=_NOTES,
     formatter_class=argparse.RawDescriptionHelpFormatter,
 )
-parser.add_argument("--config", metavar="FILE", help="options in YAML; the command line wins")
+parser.add_argument(
+    "--config", metavar="FILE", help="a YAML file with options; those on the command line win"
+)
 parser.add_argument("--table", help="path or URL of the lake")
 parser.add_argument(
-    "--dataset", metavar="URI", help="path or URL of a dataset, in the place of --table and --id"
+    "--dataset", metavar="URI", help="path or URL of a dataset, instead of --table and --id"
 )
-parser.add_argument("--id", help="name of the tensor; with --each of their group")
+parser.add_argument("--id", help="name of the tensor; with --each, of the group of tensors")
 parser.add_argument(
-    "--mode", choices=("error", "overwrite", "append"), help="if a tensor is there (default: error)"
+    "--mode",
+    choices=("error", "overwrite", "append"),
+    help="what to do if the tensor exists; default: error",
 )
 parser.add_argument(
-    "--dry-run", action="store_true", help="look at the files, print the plan, write nothing"
+    "--dry-run", action="store_true", help="look at the files, print the plan, and write nothing"
 )
-parser.add_argument(
-    "--txn-app-id", metavar="NAME", help="whose batches are counted, with --txn-version"
-)
+parser.add_argument("--txn-app-id", metavar="NAME", help="name of the batch; needs --txn-version")
 parser.add_argument(
     "--txn-version",
     type=int,
     metavar="N",
-    help="number of the batch: if it or a later one of that name is in the table, nothing is changed",
+    help="number of the batch: if it or a later one of this name is in the table, nothing changes",
 )
 parser.add_argument(
     "--resume",
     action="store_true",
-    help="keep what is completed if the job fails, and go on from what an earlier run kept; cells begin anew",
+    help="continue where an earlier run failed; see below",
 )
 parser.add_argument(
     "--skip-bad",
     action="store_true",
-    help="leave out files that cannot be read or do not fit, and list them; reads all files twice",
+    help="leave out bad files and list them; reads all files twice; see below",
 )
 parser.add_argument(
     "--compact-after",
     type=int,
     metavar="N",
-    help="after the commit, bring small files together if these tensors have N of them or more",
+    help="after the commit, merge small files if these tensors have at least N of them",
 )
 job_progress.add_option(parser)
 add_debug(parser)
 parser.add_argument(
-    "--layout", help="how it is stored; auto, the default, goes by how many elements are not zero"
+    "--layout",
+    help="how the tensor is stored; the default, auto, decides by the share of non-zeros",
 )
 parser.add_argument(
     "--threshold", type=float, metavar="SHARE",
-    help="share of elements that are not zero from which --layout auto is dense (default: 0.1)",
+    help="--layout auto is dense from this share of non-zeros on; default: 0.1",
 )  # fmt: skip
-parser.add_argument("--block-shape", help="shape of a chunk or block, as 1,3,256,1024")
+parser.add_argument("--block-shape", help="shape of chunks or blocks, such as 1,3,256,1024")
 parser.add_argument(
     "--order",
-    help="axes in the order by which csf and bsgs sort elements, as 2,0,1; C order if not given",
+    help="order of axes in which csf and bsgs sort elements, such as 2,0,1; default: C order",
 )
-parser.add_argument("--row-axes", help="which axes are the rows of csr and csc, as 0,1")
+parser.add_argument("--row-axes", help="the axes that form the rows of csr and csc, such as 0,1")
 parser.add_argument(
-    "--codec", help="how chunks are coded; auto, the default, and smallest try candidates"
+    "--codec", help="how values are coded; auto (the default) and smallest try several codecs"
 )
 parser.add_argument(
     "--quantize",
@@ -155,83 +155,94 @@ parser.add_argument(
     "'{\"error\": 0.001}' or '{\"relative\": 0.001}'",
 )
 parser.add_argument(
-    "--axes", help="names of the axes, as image,channel,y,x; of tables --axis has them"
+    "--axes", help="names of the axes, such as image,channel,y,x; for tables, use --axis"
 )
-parser.add_argument("--attrs", help="attributes, as a JSON object")
+parser.add_argument("--attrs", help="your attributes, as a JSON object")
 parser.add_argument(
     "--storage-option",
     action="append",
     metavar="NAME=VALUE",
-    help="of the store, as AWS_REGION=eu-west-1; once for each",
+    help="an option of the store, such as AWS_REGION=eu-west-1; may be repeated",
 )
 parser.add_argument(
     "--sources-from",
     action="append",
     metavar="FILE",
-    help="a file with a source in every line, as @FILE",
+    help="a file with one source per line; the same as @FILE",
 )
 parser.add_argument(
-    "sources", nargs="+", metavar="SOURCE", help="files, globs and folders, @FILE for a list"
+    "sources",
+    nargs="+",
+    metavar="SOURCE",
+    help="files, globs and folders; @FILE for a list of them",
 ).required = False  # the file of --config may have them
 
 arrays = parser.add_argument_group("arrays", "images, TIFF, .npy, .npz, Zarr, HDF5 and NetCDF-4")
 how = arrays.add_mutually_exclusive_group()
-how.add_argument("--stack", action="store_true", help="along a new first axis (default)")
-how.add_argument("--concat", type=int, metavar="AXIS", help="along an axis that is there")
-how.add_argument("--each", action="store_true", help="one tensor per file, named ID/stem")
-arrays.add_argument("--channels-first", action="store_true", help="images as (channel, y, x)")
+how.add_argument(
+    "--stack", action="store_true", help="join the files along a new first axis (default)"
+)
+how.add_argument("--concat", type=int, metavar="AXIS", help="join the files along this axis")
+how.add_argument(
+    "--each", action="store_true", help="make one tensor per file, named ID/STEM after the file"
+)
+arrays.add_argument("--channels-first", action="store_true", help="store images as (channel, y, x)")
 
 cells = parser.add_argument_group(
     "cells",
-    "tables (CSV, Parquet, the folder of a Delta table) and, with the first three options, .tns, .mtx and "
-    ".npz of sparse matrices",
+    "tables (CSV, Parquet, the folder of a Delta table); sparse files (.tns, .mtx, .npz) take the first three "
+    "options",
 )
-cells.add_argument("--shape", help="of the tensor; the least that holds all cells if not given")
-cells.add_argument("--dtype", help="of the tensor; that of the values if not given")
+cells.add_argument(
+    "--shape", help="shape of the tensor; default: the smallest that holds all cells"
+)
+cells.add_argument("--dtype", help="dtype of the tensor; default: that of the values")
 cells.add_argument(
     "--duplicates",
     choices=("error", "sum", "last"),
-    help="what a cell that is given twice means; with count() and sum() they are always added up",
+    help="what to do with a cell that occurs twice; count() and sum() always add up",
 )
 cells.add_argument(
     "--axis",
     action="append",
     metavar="NAME[=COLUMN][:RULE][@START]",
-    help="an axis, and the column that it comes from; once for every axis, in order",
+    help="an axis and its column; repeat it for every axis, in order",
 )
 cells.add_argument(
     "--value",
-    help="a column, where a cell has one record; 'count()' or 'sum(COLUMN)' of all records that fall in one cell",
+    help="a column, if each cell has one record; else 'count()' or 'sum(COLUMN)' of the records in a cell",
 )
 cells.add_argument(
     "--column",
     action="append",
     metavar="NAME=EXPRESSION",
-    help="a further column, in Spark SQL, as 'day=make_date(year, month, day)'",
-)
-cells.add_argument("--where", help="which records count, in Spark SQL; columns of CSV are text")
-cells.add_argument("--delimiter", help="of CSV files; a comma, of .tsv a tab, if not given")
-cells.add_argument(
-    "--source-version", type=int, metavar="N", help="of Delta tables; the newest if not given"
+    help="an extra column, in Spark SQL, such as 'day=make_date(year, month, day)'",
 )
 cells.add_argument(
-    "--timezone", help="by whose clock times are binned, as Europe/Berlin (default: UTC)"
+    "--where", help="use only records for which this holds, in Spark SQL; columns of CSV are text"
 )
+cells.add_argument(
+    "--delimiter", help="what separates columns of CSV files; default: a comma, in .tsv a tab"
+)
+cells.add_argument(
+    "--source-version", type=int, metavar="N", help="version of a Delta table; default: the newest"
+)
+cells.add_argument("--timezone", help="time zone of the bins, such as Europe/Berlin; default: UTC")
 
-samples = parser.add_argument_group("samples", "with --dataset")
-samples.add_argument("--kind", help="of the source; found by what lies there if not given")
+samples = parser.add_argument_group("samples", "options that need --dataset")
+samples.add_argument("--kind", help="kind of the source; recognised by default")
 samples.add_argument(
     "--with",
     dest="source_option",
     action="append",
     metavar="NAME=VALUE",
-    help="an option of the kind; once for each",
+    help="an option of the kind; may be repeated",
 )
 samples.add_argument(
     "--apart",
     action="append",
     metavar="COLUMN",
-    help="a column that a new dataset keeps in a table of its own; once for each",
+    help="a column that a new dataset keeps in a table of its own; may be repeated",
 )
 
 _DEFAULTS = defaults_of(
@@ -239,8 +250,8 @@ _DEFAULTS = defaults_of(
 )
 _OPTIONS = {
     "layout": "layout", "blockShape": "block_shape", "order": "order", "rowAxes": "row_axes", "codec": "codec",
-    "axes": "axes", "attrs": "attrs", "shape": "shape", "dtype": "dtype", "duplicates": "duplicates", "txnAppId": "txn_app_id",
-    "txnVersion": "txn_version", "threshold": "threshold", "quantize": "quantize",
+    "axes": "axes", "attrs": "attrs", "shape": "shape", "dtype": "dtype", "duplicates": "duplicates",
+    "txnAppId": "txn_app_id", "txnVersion": "txn_version", "threshold": "threshold", "quantize": "quantize",
 }  # fmt: skip
 
 
@@ -267,7 +278,7 @@ def ingest(args: argparse.Namespace, session: Any) -> Outcome:
     """Make one call of the library from what the command line and the configuration say."""
     for name in ("table", "id"):
         if getattr(args, name) is None:
-            raise InvalidOptionError(f"--{name} is missing; --help tells what there is")
+            raise InvalidOptionError(f"--{name} is missing; --help lists all options")
     sources = [*args.sources, *(f"@{path}" for path in args.sources_from)]
     if not sources:
         raise InvalidOptionError("no SOURCE is given: a file, a glob, a folder, or @LIST.txt")

@@ -22,7 +22,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         "--progress",
         type=float,
         metavar="SECONDS",
-        help=f"how often a line on standard error says how many tasks are done; {EVERY:g} if not given, 0 for never",
+        help=f"print the number of finished tasks on standard error this often; default {EVERY:g}, 0 for never",
     )
 
 

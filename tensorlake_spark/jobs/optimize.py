@@ -1,4 +1,4 @@
-"""Keep a table's files as reads want them: few, in order, in other blocks or another codec.
+"""Make a table faster to read: merge small files, sort rows, or change blocks, codec or layout.
 
 spark-submit jobs/optimize.py --table URI [--id ID]... [--min-files N] [--max-bytes N]
 spark-submit jobs/optimize.py --table URI --id ID --zorder AXIS,AXIS
@@ -45,20 +45,20 @@ from tensorlake_spark.writing.lake_source import StoredSource
 from tensorlake_spark.writing.options import WriteOptions, choose_layout, integers, new_spec
 
 _NOTES = """
-The table is a lake or a dataset. Of a dataset, small files of samples, apart columns and tiles are brought together;
-the options below, but --target-bytes, are for lakes.
+The table is a lake or a dataset. For a dataset, the job merges small files of samples, apart columns and tiles, and
+takes only the option --target-bytes of those below.
 
-Without further options small files become files near the target, rows in storage order and as they are. No
-tensor changes, other writers go on, every new file is a commit of its own, and a second run finds nothing to do.
+Without further options, small files are merged into files near the target size. The rows stay as they are, in storage
+order. Other writers can keep working. Each new file is a commit of its own. A second run finds nothing to do.
 
---zorder brings the rows of a tensor into Morton order of their boxes on these axes, by name or number, for slices on
-inner axes. Only files that are not in that order, and small ones, are written anew, in one commit a tensor. It goes
-without the options below and --min-files: give these to a run before it.
+--zorder sorts the rows of a tensor in Morton order of their boxes on the axes that you name, so that slices on inner
+axes read less. It rewrites only small files and files that are not in that order, in one commit per tensor. Use
+--rechunk, --recode, --layout, --quantize and --min-files in an earlier run, not together with --zorder.
 
---rechunk, --recode, --layout and --quantize write tensors anew, in one commit each, if they are not so already;
-small files are brought together after that. --recode auto takes the codec that a new tensor would get, --layout
-auto decides by the share of non-zeros. Without --id, tensors that such an option does not suit stay as they are,
-and the report says why; one that suits no tensor, or not one that --id names, is a mistake, and nothing is written.
+--rechunk, --recode, --layout and --quantize rewrite tensors that differ from what you ask for, in one commit each.
+Small files are merged after that. --recode auto takes the codec that a new tensor would get. --layout auto decides by
+the share of non-zeros. Without --id, a tensor that cannot have such an option stays as it is, and the report says
+why. If no tensor can have it, or one that --id names cannot, that is an error and nothing is written.
 
 """
 
@@ -66,23 +66,23 @@ parser = table_parser(
     "optimize.py", __doc__.splitlines()[0], f"{_NOTES}{NOTE}\n{EXIT_CODES.format(third='')}"
 )
 parser.add_argument(
-    "--id", action="append", metavar="ID", help="which tensor, once for each; all if not given"
+    "--id", action="append", metavar="ID", help="a tensor to work on; may be repeated; default: all"
 )
-parser.add_argument("--zorder", metavar="AXES", help="axes, as y,x")
-parser.add_argument("--rechunk", metavar="SHAPE", help="shape of a chunk or block, as 1,3,256,256")
+parser.add_argument("--zorder", metavar="AXES", help="names or numbers of axes, such as y,x")
 parser.add_argument(
-    "--recode", metavar="CODEC", help="how values are coded; auto and smallest try candidates"
+    "--rechunk", metavar="SHAPE", help="new shape of chunks or blocks, such as 1,3,256,256"
 )
+parser.add_argument("--recode", metavar="CODEC", help="new codec; auto and smallest try several")
 parser.add_argument(
     "--quantize", metavar="KIND",
-    help="store floats in fewer bits, as in jobs/ingest.py; 'none' stores them as they are read",
+    help="store floats in fewer bits, as in jobs/ingest.py; 'none' stores them in full again",
 )  # fmt: skip
-parser.add_argument("--layout", help="how tensors are stored, or auto")
+parser.add_argument("--layout", help="new layout, or auto")
 parser.add_argument(
-    "--min-files", type=int, metavar="N", help="do nothing while there are fewer small files"
+    "--min-files", type=int, metavar="N", help="do nothing if there are fewer small files than this"
 )
-parser.add_argument("--target-bytes", type=int, metavar="N", help="size of the files to make")
-parser.add_argument("--max-bytes", type=int, metavar="N", help="read no more than this in one run")
+parser.add_argument("--target-bytes", type=int, metavar="N", help="size of the new files")
+parser.add_argument("--max-bytes", type=int, metavar="N", help="read at most this much in one run")
 
 add_uri(parser)
 job_progress.add_option(parser)

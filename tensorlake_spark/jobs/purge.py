@@ -36,10 +36,10 @@ from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.jobs.execution import NOTE, execution
 
 _NOTES = """
-The newest version loses it at once. Files of old versions that hold it are deleted when the retention of the table is
-over, so the same command, given again, completes the purge; --now deletes them at once. Old versions that need such a
-file can no longer be read, of any tensor. The receipt says what was done, with digests of the files, and whether a
-search of the table's folder found nothing of it; --key-file signs it (HMAC-SHA256). --receipt names a new file.
+The data leaves the newest version at once. Files of old versions that hold it are deleted after the retention of the
+table: run the same command again then, or use --now to delete them at once. An old version that needs a deleted file
+can no longer be read, nor can the other tensors in that file. The receipt lists what was done, with digests of the
+files, and says whether a search of the table's folder still found any of the data.
 
 """
 
@@ -48,26 +48,37 @@ parser = table_parser(
     __doc__.splitlines()[0],
     f"{_NOTES}{NOTE}\n"
     + EXIT_CODES.format(
-        third="  3  purged, but not verified: the receipt says why; files that are pending count too\n"
+        third="  3  purged but not verified, for example because files are still to be deleted; the receipt says why\n"
     ),
 )
-parser.add_argument("--id", help="which tensor")
+parser.add_argument("--id", help="the tensor to purge")
 parser.add_argument(
-    "--sid", action="append", metavar="SID", help="of a dataset, which sample; once for each"
+    "--sid",
+    action="append",
+    metavar="SID",
+    help="for a dataset: the number of a sample; may be repeated",
 )
 parser.add_argument(
-    "--where", metavar="SQL", help="of a dataset, which samples, as \"label = 'cat'\""
+    "--where", metavar="SQL", help="for a dataset: a condition, such as \"label = 'cat'\""
 )
 add_uri(parser)
-parser.add_argument("--region", metavar="SLICE", help="a part of it, as '3:5, :' or 'user=42'")
+parser.add_argument(
+    "--region", metavar="SLICE", help="only this part of the tensor, such as '3:5, :' or 'user=42'"
+)
 parser.add_argument(
     "--coords",
     metavar="FILE.npy",
-    help="elements of a sparse tensor: integers, a row for every axis",
+    help="only these elements of a sparse tensor: an array of integers with a row for each axis",
 )
-parser.add_argument("--now", action="store_true", help="do not wait until the retention is over")
-parser.add_argument("--receipt", metavar="FILE", help="where the receipt goes; it is printed, too")
-parser.add_argument("--key-file", metavar="FILE", help="whose bytes sign the receipt")
+parser.add_argument(
+    "--now", action="store_true", help="delete old files now, and not after the retention"
+)
+parser.add_argument(
+    "--receipt", metavar="FILE", help="a new file for the receipt, which is also printed"
+)
+parser.add_argument(
+    "--key-file", metavar="FILE", help="a file with the key that signs the receipt (HMAC-SHA256)"
+)
 
 job_progress.add_option(parser)
 
@@ -83,7 +94,7 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
     def work() -> dict[str, Any]:
         args = parse(parser, arguments, _DEFAULTS)
         if args.id is None and not args.sid and args.where is None:
-            raise InvalidOptionError("--id is missing; --help tells what there is")
+            raise InvalidOptionError("--id is missing; for a dataset, give --sid or --where")
         key = None if args.key_file is None else _key(args.key_file)
         coords = None if args.coords is None else _coords(args.coords)
         snapshot = table_of(args)

@@ -1,4 +1,4 @@
-"""Ask datasets, lakes and tables a query, and show the rows, or store them.
+"""Run an SQL query on datasets, lakes and other tables, and print or store the rows.
 
 python -m tensorlake_spark query URI "SELECT ..." [--output FILE.parquet|FILE.csv|DATASET] [--param NAME=VALUE]...
 python -m tensorlake_spark query --source ds=URI --source t=URI "SELECT ..." [--spark]
@@ -35,24 +35,39 @@ if TYPE_CHECKING:
     from tensorlake_spark.query.view import View
 
 _NOTES = """
-The table URI is called dataset in the query; --source gives others a name. Rows are printed, at most --rows of
-them. Plain Python computes here; with --spark, or under spark-submit, executors do. --output that ends with
-.parquet or .csv is a file, and anything else a new dataset, with media as they are stored. --dry-run says what
-would be read.
+In the query, the table URI has the name "dataset". --source adds tables with names that you choose. The first rows
+are printed. With --output, all rows are stored instead: in a file if the name ends in .parquet or .csv, and otherwise
+as a new dataset, with media as they are stored. --dry-run prints what would be read. This process runs the query;
+with --spark, or under spark-submit, executors do.
 
 """
 
 parser = table_parser("query.py", __doc__.splitlines()[0], _NOTES + EXIT_CODES.format(third=""))
-parser.add_argument("words", nargs="*", metavar="URI SQL", help="a table, and the query")
 parser.add_argument(
-    "--source", action="append", metavar="NAME=URI", help="a table and its name; once for each"
+    "words",
+    nargs="*",
+    metavar="URI SQL",
+    help="a table and the query; with --source, only the query",
 )
 parser.add_argument(
-    "--param", action="append", metavar="NAME=VALUE", help="a value of :NAME, in JSON or as text"
+    "--source",
+    action="append",
+    metavar="NAME=URI",
+    help="a table and its name in the query; may be repeated",
 )
-parser.add_argument("--output", metavar="PLACE", help="where the rows are stored")
-parser.add_argument("--rows", type=int, metavar="N", help="rows that are printed; 20 by default")
-parser.add_argument("--spark", action="store_true", help="compute by Spark's executors")
+parser.add_argument(
+    "--param",
+    action="append",
+    metavar="NAME=VALUE",
+    help="the value of :NAME in the query, as JSON or text; may be repeated",
+)
+parser.add_argument(
+    "--output", metavar="PLACE", help="a file, which is replaced, or a new dataset for the rows"
+)
+parser.add_argument(
+    "--rows", type=int, metavar="N", help="print at most this many rows; default: 20"
+)
+parser.add_argument("--spark", action="store_true", help="run the query on Spark's executors")
 
 job_progress.add_option(parser)
 
@@ -146,7 +161,8 @@ def _asked(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
     words = list(args.words)
     if not words or len(words) > 2:
         raise InvalidOptionError(
-            f"{len(words)} words are given; give a table and a query, or a query with --source"
+            f"{len(words)} arguments are given; give a table and a query, or a query and --source; "
+            "put the query in quotation marks"
         )
     if args.table is not None:
         words.insert(0, args.table)
@@ -157,7 +173,9 @@ def _asked(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
             raise InvalidOptionError("dataset is given twice, as URI and by --source; give one")
         places["dataset"] = words[0]
     if not places:
-        raise InvalidOptionError("no table is given; --help tells how")
+        raise InvalidOptionError(
+            "no table is given; give its URI before the query, or use --source NAME=URI"
+        )
     return words[-1], places
 
 
@@ -177,7 +195,8 @@ def _check_ending(output: str | None) -> None:
     near = get_close_matches(ending.lower(), _FILES, n=1, cutoff=0.6)
     if near and ending not in _FILES:
         raise InvalidOptionError(
-            f"--output {output}: files end with {' or '.join(_FILES)}; did you mean {near[0]!r}? A dataset needs another name"
+            f"--output {output}: files end with {' or '.join(_FILES)}; did you mean {near[0]!r}? A dataset needs "
+            "another name"
         )
 
 

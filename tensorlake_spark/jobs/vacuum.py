@@ -1,4 +1,4 @@
-"""Delete files that no version within the retention needs, and what crashed writers left.
+"""Delete files that no version within the retention needs, and files that crashed writers left behind.
 
 spark-submit jobs/vacuum.py --table URI [--retention-hours N] [--dry-run]
 python -m tensorlake_spark vacuum URI
@@ -27,9 +27,10 @@ from tensorlake_spark.jobs.execution import execution
 from tensorlake_spark.upkeep.vacuum import check_retention, vacuum
 
 _NOTES = """
-The table is a lake or a dataset; the tables inside a dataset's folder are vacuumed too. The retention is the
-table's own: a week if it says nothing. Older versions can no longer be read afterwards, except those with a tag.
-With 0 hours, files of writers that are at work now are deleted too: stop them first.
+The table is a lake or a dataset; the tables inside a dataset's folder are vacuumed too. The default retention is the
+table's own, which is a week unless a property of the table says otherwise. Afterwards, versions older than that can
+no longer be read, except those with a tag. With --retention-hours 0, files of running writers are deleted too, so
+stop these first.
 
 One process does the work, because one request to S3 deletes a thousand files. Under spark-submit, executors delete
 files of an object store if the table has deletion vectors, or another table in its folder.
@@ -43,12 +44,12 @@ parser.add_argument(
     "--retention-hours",
     type=float,
     metavar="N",
-    help="keep what left the table within so many hours",
+    help="keep files that left the table within this many hours",
 )
 parser.add_argument(
     "--uploads",
     action="store_true",
-    help="also give up multipart uploads on S3 that no writer finished; needs boto3",
+    help="also abort unfinished multipart uploads on S3; needs the extra s3",
 )
 add_uri(parser)
 job_progress.add_option(parser)
