@@ -170,20 +170,10 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
     layout = layout_of(choose_layout(tensor_id, source, options, filled))
     check_options(layout, options, dtype, any(filled))
     layout.check_tensor(source.shape, dtype)
-    if options.block_shape is not None:
-        block = checked_block(options.block_shape)
-        if len(block) != len(source.shape):
-            raise InvalidTensorError(
-                f"block shape {block} does not fit shape {source.shape}: one length for every axis"
-            )
-    elif options.chunk_rank is not None:
-        block = paper_block(source.shape, options.chunk_rank)
-    else:
-        block = layout.default_block(
-            source.shape,
-            dtype if layout.is_sparse else counted_dtype(options.quantization, dtype),
-            source.density() if layout.is_sparse else 1,
-        )
+    block = _block(source, options, layout, dtype)
+    params = layout.choose_params(len(source.shape), options.order, options.row_axes)
+    if options.duplicates != "error":
+        params = {**params, "duplicates": options.duplicates}
     spec = TensorSpec(
         id=check_id(tensor_id),
         shape=source.shape,
@@ -193,36 +183,71 @@ def new_spec(tensor_id: str, source: Source, options: WriteOptions) -> TensorSpe
         fill=filled,
         axes=None if options.axes is None else check_axes(options.axes, len(source.shape)),
         attrs=options.attrs,
-        params=layout.choose_params(len(source.shape), options.order, options.row_axes),
+        params=params,
         labels=check_labels(options.labels, options.axes, source.shape),
     )
-    if options.duplicates != "error":
-        spec = replace(spec, params={**spec.params, "duplicates": options.duplicates})
-    quantization = options.quantization
-    if quantization is not None and getattr(source, "quantization", None) == quantization:
-        quantization = _kept(quantization, tensor_id, source, layout)
+    quantization = _quantization(spec, source, options, layout)
     if quantization is not None:
-        check_quantization(quantization, tensor_id, dtype, layout.name, not layout.is_sparse)
-        if not layout.is_sparse and not quantized_block.keeps_fill(spec.fill_value, quantization):
-            raise InvalidOptionError(
-                f"fill_value={options.fill_value!r} of tensor {tensor_id!r} would be read as another value with "
-                f"quantize={quantization.to_json()!r}; use fill_value=0, or quantise without loss ('split')"
-            )
         spec = replace(spec, params={**spec.params, KEY: quantization.to_json()})
-    step = "" if quantization is None or layout.is_sparse else quantization.codec_step
-    if options.codec in BY_TRYING:
-        choose = layout.choose_codec if options.codec == "auto" else layout.smallest_codec
-        codec = (
-            choose(_stored_sample(source.sample(block), quantization))
-            if not layout.is_sparse
-            else "zstd"
-        )
-    else:
-        codec = named_codec(layout, options.codec)
-        check_codec_dtype(codec, _coded_dtype(dtype, quantization), f"tensor {tensor_id!r}")
-    codec = f"{step}+{codec}" if step else codec
+    codec = _codec(spec, source, options, layout, quantization)
     logger.debug("tensor %r: layout %s, block %s, codec %s", tensor_id, layout.name, block, codec)
     return replace(spec, codec=codec)
+
+
+def _block(
+    source: Source, options: WriteOptions, layout: Layout, dtype: np.dtype[Any]
+) -> tuple[int, ...]:
+    """Return the block shape that the caller gave, or the layout's own."""
+    if options.block_shape is not None:
+        block = checked_block(options.block_shape)
+        if len(block) != len(source.shape):
+            raise InvalidTensorError(
+                f"block shape {block} does not fit shape {source.shape}: one length for every axis"
+            )
+        return block
+    if options.chunk_rank is not None:
+        return paper_block(source.shape, options.chunk_rank)
+    if layout.is_sparse:
+        return layout.default_block(source.shape, dtype, source.density())
+    return layout.default_block(source.shape, counted_dtype(options.quantization, dtype), 1)
+
+
+def _quantization(
+    spec: TensorSpec, source: Source, options: WriteOptions, layout: Layout
+) -> Quantization | None:
+    """Return how values are quantised, after it was held against the tensor."""
+    quantization = options.quantization
+    if quantization is None:
+        return None
+    if getattr(source, "quantization", None) == quantization:
+        quantization = _kept(quantization, spec.id, source, layout)
+    check_quantization(quantization, spec.id, spec.dtype, layout.name, not layout.is_sparse)
+    if not layout.is_sparse and not quantized_block.keeps_fill(spec.fill_value, quantization):
+        raise InvalidOptionError(
+            f"fill_value={options.fill_value!r} of tensor {spec.id!r} would be read as another value with "
+            f"quantize={quantization.to_json()!r}; use fill_value=0, or quantise without loss ('split')"
+        )
+    return quantization
+
+
+def _codec(
+    spec: TensorSpec,
+    source: Source,
+    options: WriteOptions,
+    layout: Layout,
+    quantization: Quantization | None,
+) -> str:
+    """Return the codec that the caller gave, or the one that is best on a sample, after the step that quantises."""
+    if options.codec not in BY_TRYING:
+        codec = named_codec(layout, options.codec)
+        check_codec_dtype(codec, _coded_dtype(spec.dtype, quantization), f"tensor {spec.id!r}")
+    elif layout.is_sparse:
+        codec = "zstd"
+    else:
+        choose = layout.choose_codec if options.codec == "auto" else layout.smallest_codec
+        codec = choose(_stored_sample(source.sample(spec.block_shape), quantization))
+    step = "" if quantization is None or layout.is_sparse else quantization.codec_step
+    return f"{step}+{codec}" if step else codec
 
 
 def _kept(known: Quantization, tensor_id: str, source: Source, layout: Layout) -> Quantization:
@@ -238,8 +263,8 @@ def _kept(known: Quantization, tensor_id: str, source: Source, layout: Layout) -
         return known
     if layout.is_sparse:
         raise InvalidOptionError(
-            f"chunks of tensor {tensor_id!r} have quantize={known.to_json()!r}, and layout {layout.name!r} would round their "
-            "values once more, past the bound; give quantize='none', which stores them as they are read"
+            f"chunks of tensor {tensor_id!r} have quantize={known.to_json()!r}, and layout {layout.name!r} would round "
+            "their values once more, past the bound; give quantize='none', which stores them as they are read"
         )
     return on_grid(known)
 

@@ -53,33 +53,25 @@ def read_column(parts: StoredParts, name: str, positions: Array, views: bool = T
 def read_table(
     parts: StoredParts, names: Sequence[str], positions: Array, views: bool = False
 ) -> pa.Table:
-    """Return columns of some samples as they are stored, those of a group as a struct."""
-    if len(names) == 1 and parts.is_apart(names[0]) and "/" not in names[0]:
-        # Its row has nothing of it.
-        field = parts.stored.schema.field(names[0])
-        column = parts.column(names[0], positions, views)
-        return pa.table([column], pa.schema([field.with_type(column.type)]))
-    table = parts.stored.rows([parts_of(name) for name in names], positions, views)
-    for name in names:
-        if parts.is_apart(name):
-            table = _put(table, parts_of(name), parts.column(name, positions, views))
-    return table
+    """Return columns of some samples as they are stored, in the order of the schema; those of a group are a struct."""
+    apart = [name for name in names if parts.is_apart(name)]
+    # Rows have nothing of an apart column but the groups around it.
+    in_rows = [parts_of(name) for name in names if name not in apart or "/" in name]
+    rows = parts.stored.rows(in_rows, positions, views) if in_rows else pa.table({})
+    columns = dict(zip(rows.column_names, rows.columns, strict=True))
+    for name in apart:
+        top, *inner = parts_of(name)
+        column = parts.column(name, positions, views)
+        columns[top] = _filled(whole(columns[top]), inner, whole(column)) if inner else column
+    fields = [f.with_type(columns[f.name].type) for f in parts.stored.schema if f.name in columns]
+    return pa.table([columns[field.name] for field in fields], pa.schema(fields))
 
 
-def _put(table: pa.Table, path: tuple[str, ...], column: pa.ChunkedArray) -> pa.Table:
-    """Return a table with a column in the place of one that is null."""
-    place = table.schema.get_field_index(path[0])
-    field = table.schema.field(place)
-    if len(path) == 1:
-        return table.set_column(place, field.with_type(column.type), column)
-    around = _put_inside(whole(table.column(place)), path[1:], whole(column))
-    return table.set_column(place, field.with_type(around.type), around)
-
-
-def _put_inside(around: pa.Array, path: tuple[str, ...], column: pa.Array) -> pa.Array:
+def _filled(around: pa.Array, path: Sequence[str], column: pa.Array) -> pa.Array:
+    """Return structs with a column in the place of one that is null."""
     parts, fields = around.flatten(), list(around.type)
     place = around.type.get_field_index(path[0])
-    parts[place] = column if len(path) == 1 else _put_inside(parts[place], path[1:], column)
+    parts[place] = column if len(path) == 1 else _filled(parts[place], path[1:], column)
     fields[place] = fields[place].with_type(parts[place].type)
     return pa.StructArray.from_arrays(parts, fields=fields)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -358,31 +358,54 @@ def each_piece(
         with reading(storage, some[0].path):
             return visit(batches(some, data))
 
-    remote = snapshot.remote
-    if remote is not None:
-        target = max(_REQUEST_BYTES, min(JOB_BYTES, read_plan.n_bytes // IO_THREADS))
-        jobs = pieces(snapshot, read_plan, target, adjacent=True)
+    if snapshot.remote is not None:
+        yield from _fetched(snapshot, read_plan, names, keeps, work, one_by_one)
+    else:
+        yield from _mapped(snapshot, read_plan, job_bytes, work, one_by_one)
 
-        def fetch(piece: ScanPiece) -> Part:
-            with reading(storage, piece.path):
-                footer, groups = footer_of(storage, piece.path, remote=remote), piece.row_groups
-                needed, _ = _needed(
-                    footer, groups, names, read_plan.predicate.id, keeps[piece.path]
-                )
-                return footer.fetch(remote, piece.path, groups, tuple(needed))
 
-        turn = Lock() if one_by_one else nullcontext()
+def _fetched(
+    snapshot: Snapshot,
+    read_plan: ReadPlan,
+    names: Sequence[str],
+    keeps: Mapping[str, Array | None],
+    work: Callable[[Sequence[ScanPiece], Part], Result],
+    one_by_one: bool,
+) -> Iterator[Result]:
+    """Yield the results of pieces of an object store as they arrive; others are fetched meanwhile."""
+    storage, remote = snapshot.storage, snapshot.remote
+    assert remote is not None  # nosec B101 # for mypy
+    target = max(_REQUEST_BYTES, min(JOB_BYTES, read_plan.n_bytes // IO_THREADS))
+    jobs = pieces(snapshot, read_plan, target, adjacent=True)
 
-        def work_in_turn(piece: ScanPiece, data: Part) -> Result:
-            with turn:
-                return work((piece,), data)
+    def fetch(piece: ScanPiece) -> Part:
+        with reading(storage, piece.path):
+            footer, groups = footer_of(storage, piece.path, remote=remote), piece.row_groups
+            keep = keeps[piece.path]
+            needed, _ = _needed(footer, groups, names, read_plan.predicate.id, keep)
+            return footer.fetch(remote, piece.path, groups, tuple(needed))
 
-        yield from overlapped(jobs, fetch, work_in_turn)
-        return
+    turn = Lock() if one_by_one else nullcontext()
+
+    def work_in_turn(piece: ScanPiece, data: Part) -> Result:
+        with turn:
+            return work((piece,), data)
+
+    yield from overlapped(jobs, fetch, work_in_turn)
+
+
+def _mapped(
+    snapshot: Snapshot,
+    read_plan: ReadPlan,
+    job_bytes: int,
+    work: Callable[[Sequence[ScanPiece], pa.Buffer | None], Result],
+    one_by_one: bool,
+) -> Iterator[Result]:
+    """Yield the results of pieces of files that are mapped into memory, in storage order."""
     maps: dict[str, pa.Buffer | None] = {}
     for file in read_plan.files:
-        with reading(storage, file.path):
-            maps[file.path] = snapshot.maps.map(storage, file.path)
+        with reading(snapshot.storage, file.path):
+            maps[file.path] = snapshot.maps.map(snapshot.storage, file.path)
     target = _job_bytes(read_plan.n_bytes, job_bytes)
     runs = _runs(pieces(snapshot, read_plan, min(target, JOB_BYTES)), target)
     if len(runs) == 1 or one_by_one:  # another thread would only be waited for

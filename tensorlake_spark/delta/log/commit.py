@@ -170,15 +170,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
         since = since if attempt else snapshot.version
         if attempt and _is_there(snapshot, change.mark, since):
             return snapshot
-        numbers = snapshot.transactions([app_of(tensor_id) for tensor_id in change.tensors])
-        for tensor_id, number in change.tensors.items():
-            if numbers[app_of(tensor_id)] != number:
-                raise StaleChange(tensor_id, snapshot)
-        for app_id, (number, _) in change.counters.items():
-            if snapshot.transaction(app_id) != number:
-                raise StaleChange(None, snapshot)
-        if change.columns is not None and not snapshot.schema.equals(change.columns, True):
-            raise StaleChange(None, snapshot)
+        _check_fresh(snapshot, change)
         _check_removes(snapshot, change)
         try:
             is_direct = _commit_once(snapshot, change)
@@ -207,6 +199,19 @@ def commit(storage: Storage, change: Change) -> Snapshot:
         f"other writers won {ATTEMPTS} commits in a row on {storage.uri}; nothing was "
         f"committed, try again later: {error}"
     ) from error
+
+
+def _check_fresh(snapshot: Snapshot, change: Change) -> None:
+    """Raise StaleChange unless the tensors, counters and columns are those from which the change was computed."""
+    numbers = snapshot.transactions([app_of(tensor_id) for tensor_id in change.tensors])
+    for tensor_id, number in change.tensors.items():
+        if numbers[app_of(tensor_id)] != number:
+            raise StaleChange(tensor_id, snapshot)
+    for app_id, (number, _) in change.counters.items():
+        if snapshot.transaction(app_id) != number:
+            raise StaleChange(None, snapshot)
+    if change.columns is not None and not snapshot.schema.equals(change.columns, True):
+        raise StaleChange(None, snapshot)
 
 
 def _after(snapshot: Snapshot, is_direct: bool) -> Snapshot:

@@ -15,6 +15,7 @@ from tensorlake_spark.query.language.mistakes import mistake
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.planning.names import Scope, Table, stored_node
 from tensorlake_spark.query.planning.plan import Computed, Plan, Relation, Step
+from tensorlake_spark.query.planning.selects import SelectPlanner
 from tensorlake_spark.query.planning.unions import united
 from tensorlake_spark.query.sources.dataset_source import SID, DatasetSource
 from tensorlake_spark.query.sources.source_columns import Named, Parts, Stored
@@ -90,8 +91,6 @@ class Planner:
 
     def planned(self, node: Any, parent: Scope | None, ctes: Mapping[str, Relation]) -> Relation:
         """Return a query inside the plan."""
-        from tensorlake_spark.query.planning.selects import SelectPlanner
-
         ctes = self._with(node, ctes)
         if isinstance(node, exp.Subquery):
             if any(node.args.get(key) for key in ("order", "limit", "offset")):

@@ -123,6 +123,10 @@ class SelectPlanner(SelectSteps):
             tree.set("limit", self.limit.copy() if self.limit is not None else None)
             tree.set("offset", self.offset.copy() if self.offset is not None else None)
             return Relation(tree, outputs, found)
+        return Relation(self._after(tree), outputs, found)
+
+    def _after(self, tree: Any) -> Any:
+        """Return what DuckDB does of a result whose rows NumPy has put in order, or has drawn by weight."""
         step = Step(self.planner.fresh("r"), tree)
         step.arrange = [f"a{number}" for number in range(len(self.arranged))]
         if self.weight is not None:
@@ -138,10 +142,10 @@ class SelectPlanner(SelectSteps):
             after.set("limit", self.limit.copy())
         if self.offset is not None:
             after.set("offset", self.offset.copy())
-        return Relation(after, outputs, found)
+        return after
 
     def _by_values(self, keys: list[Ref]) -> dict[str, Any]:
-        """Return DISTINCT and ORDER BY of rows that are compared by the values of their tensors: the first one stays."""
+        """Return DISTINCT and ORDER BY of rows that are compared by the values of tensors; the first one stays."""
         found = [self.digests.get(number, node) for number, (_, node) in enumerate(self.items)]
         on = [one.copy() for one in found if not isinstance(one, _CONSTANTS)]
         out: dict[str, Any] = {"distinct": exp.Distinct(on=exp.Tuple(expressions=on))}

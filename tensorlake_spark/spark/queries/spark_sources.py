@@ -79,8 +79,8 @@ def source_of(
     session : SparkSession
         A session with Delta.
     given : Dataset, View, TensorLake, DataFrame, pyarrow.Table, or str
-        The rows of a View are found by this process. A DataFrame may be of pandas. A text is the place of a dataset, a lake, a Delta table, or of Parquet files. A lake
-        is read as its catalog.
+        The rows of a View are found by this process. A DataFrame may be of pandas. A text is the place of a dataset,
+        a lake, a Delta table, or of Parquet files. A lake is read as its catalog.
     name : str
         What the query calls it, for messages.
     version, timestamp
@@ -95,66 +95,114 @@ def source_of(
     TableNotFoundError
         If there is nothing.
     """
-    asked = version is not None or timestamp is not None
+    asked = _Asked(version, timestamp)
     if isinstance(given, Dataset):
-        options = given._storage.options if options is None else options
-        version = given.version if not asked else version
-        storage = Storage(given.uri, options_in_session(session, options, given.uri))
-        return _dataset(session, Snapshot.open(storage, version, timestamp, SAMPLES))
+        return _of_dataset(session, given, asked, options)
     if isinstance(given, TensorLake):
-        lake = given
-        if asked:
-            options = given._storage.options if options is None else options
-            lake = open_lake(
-                given.uri, storage_options=options, version=version, timestamp=timestamp, create=False
-            )  # fmt: skip
-        return _catalog(session, lake, name)
+        return _of_lake(session, given, name, asked, options)
     if isinstance(given, View):
-        if asked:
+        if asked.is_given:
             raise InvalidOptionError(f"source {name} is a view, which stays at one version")
         return _view(session, given, name)
+    if isinstance(given, (pd.DataFrame, pa.RecordBatch, pa.Table)) or hasattr(
+        given, "sparkSession"
+    ):
+        if asked.is_given:
+            raise InvalidOptionError(
+                f"source {name} has no versions; only datasets, lakes and Delta tables do"
+            )
+        return _of_rows(session, given, name)
+    if isinstance(given, (str, os.PathLike)):
+        place = os.fspath(given)
+        storage = Storage(place, options_in_session(session, options, place))
+        return _of_place(session, storage, name, asked)
+    raise InvalidOptionError(
+        f"source {name}={type(given).__name__} is not a Dataset, a View, a TensorLake, a DataFrame, a pyarrow.Table, "
+        "or the place of a table"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Which version of a source a query asks for."""
+
+    version: int | str | None
+    timestamp: str | None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it asks for one."""
+        return self.version is not None or self.timestamp is not None
+
+
+def _of_dataset(
+    session: SparkSession, given: Dataset, asked: _Asked, options: Mapping[str, str] | None
+) -> SparkSource:
+    options = given._storage.options if options is None else options
+    version = asked.version if asked.is_given else given.version
+    storage = Storage(given.uri, options_in_session(session, options, given.uri))
+    return _dataset(session, Snapshot.open(storage, version, asked.timestamp, SAMPLES))
+
+
+def _of_lake(
+    session: SparkSession,
+    given: TensorLake,
+    name: str,
+    asked: _Asked,
+    options: Mapping[str, str] | None,
+) -> SparkSource:
+    if not asked.is_given:
+        return _catalog(session, given, name)
+    lake = open_lake(
+        given.uri,
+        storage_options=given._storage.options if options is None else options,
+        version=asked.version,
+        timestamp=asked.timestamp,
+        create=False,
+    )
+    return _catalog(session, lake, name)
+
+
+def _of_rows(session: SparkSession, given: Any, name: str) -> SparkSource:
+    """Return a table in memory, or a DataFrame of Spark, as it is."""
     if isinstance(given, pd.DataFrame):
         given = as_arrow(given)
     if isinstance(given, pa.RecordBatch):
         given = pa.Table.from_batches([given])
-    if isinstance(given, pa.Table) or hasattr(given, "sparkSession"):
-        if asked:
-            raise InvalidOptionError(
-                f"source {name} has no versions; only datasets, lakes and Delta tables do"
-            )
-        if isinstance(given, pa.Table):
-            frame = _in_memory(session, given, name)
-            return SparkSource(frame, _kinds(frame.schema), count=lambda: int(given.num_rows))
+    if not isinstance(given, pa.Table):
         return SparkSource(given, _kinds(given.schema))
-    if not isinstance(given, (str, os.PathLike)):
-        raise InvalidOptionError(
-            f"source {name}={type(given).__name__} is not a Dataset, a View, a TensorLake, a DataFrame, a pyarrow.Table, or the "
-            "place of a table"
-        )
-    place = os.fspath(given)
-    storage = Storage(place, options_in_session(session, options, place))
-    if not asked and _is_parquet(storage):
+    frame = _in_memory(session, given, name)
+    return SparkSource(frame, _kinds(frame.schema), count=lambda: int(given.num_rows))
+
+
+def _of_place(session: SparkSession, storage: Storage, name: str, asked: _Asked) -> SparkSource:
+    """Return what lies at a place: a dataset, a lake, another Delta table, or Parquet files."""
+    if not asked.is_given and _is_parquet(storage):
         return _parquet(session, storage)
     try:
-        snapshot = Snapshot.open(storage, version, timestamp, None)
+        snapshot = Snapshot.open(storage, asked.version, asked.timestamp, None)
     except TableNotFoundError:
-        if asked:
+        if asked.is_given:
             raise
         return _parquet(session, storage)
-    except FormatError:
-        if timestamp is not None or isinstance(version, str):
+    except FormatError:  # a table of others
+        if asked.timestamp is not None or isinstance(asked.version, str):
             raise
-        reader = session.read.format("delta")
-        frame = (reader if version is None else reader.option("versionAsOf", version)).load(
-            spark_place(storage.uri)
-        )
-        return SparkSource(frame, _kinds(frame.schema))
+        return _plain_delta(session, storage, asked.version)
     if snapshot.kind == SAMPLES:
         return _dataset(session, snapshot)
     lake = open_lake(
         storage.uri, storage_options=storage.options, version=snapshot.version, create=False
     )
     return _catalog(session, lake, name)
+
+
+def _plain_delta(session: SparkSession, storage: Storage, version: int | None) -> SparkSource:
+    reader = session.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    frame = reader.load(spark_place(storage.uri))
+    return SparkSource(frame, _kinds(frame.schema))
 
 
 def _catalog(session: SparkSession, lake: TensorLake, name: str) -> SparkSource:

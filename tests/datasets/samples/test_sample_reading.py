@@ -5,7 +5,13 @@ import pyarrow as pa
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.samples import sample_reading
-from tensorlake_spark.datasets.samples.sample_reading import decoded, read_column, runs_of
+from tensorlake_spark.datasets.samples.sample_reading import (
+    decoded,
+    read_column,
+    read_table,
+    runs_of,
+)
+from tensorlake_spark.datasets.types.schema import column_of
 
 
 def test_runs_follow_the_bytes_of_the_columns_that_are_asked(tmp_path):
@@ -23,3 +29,38 @@ def test_a_column_with_a_null_is_a_list(tmp_path):
     assert isinstance(read_column(ds.parts, "n", np.arange(3)), pa.Array)
     assert ds["n"][:] == [1, None, 3]
     assert decoded(read_column(ds.parts, "n", np.array([0, 2])), ds.schema["n"]).tolist() == [1, 3]
+
+
+def test_a_table_has_columns_from_rows_and_from_elsewhere_in_the_order_of_the_schema(tmp_path):
+    apart = tl.types.Tensor("int32", apart=True)
+    columns = {"x": apart, "n": "int32", "g": {"y": apart, "m": "int32"}, "z": apart}
+    ds = tl.dataset(tmp_path, columns)
+    rows = np.arange(6)
+    samples = [{"x": [n], "n": n, "g": {"y": [10 * n], "m": -n}, "z": None} for n in rows]
+    ds.extend(samples)
+    at = np.array([4, 1])
+    for names in (["z", "g/y", "n", "x"], ["x"], ["g/y"], ["g/m"], ["x", "z"], ["g/y", "g/m"]):
+        table = read_table(ds.parts, names, at)
+        assert table.column_names == [
+            c for c in columns if any(n.split("/")[0] == c for n in names)
+        ]
+        for name in names:
+            found = ds.type_of(name).decode(column_of(table, name).combine_chunks())
+            wanted = ds[name][at]
+            assert [v if v is None else np.ravel(v).tolist() for v in found] == [
+                v if v is None else np.ravel(v).tolist() for v in wanted
+            ]
+    assert column_of(read_table(ds.parts, ["g/y"], at), "g/y").null_count == 0
+    assert read_table(ds.parts, ["x", "n"], at[:0]).num_rows == 0
+
+
+def test_rows_are_not_read_where_all_columns_are_apart(tmp_path, monkeypatch):
+    apart = tl.types.Tensor("int32", apart=True)
+    ds = tl.dataset(tmp_path, {"x": apart, "y": apart})
+    ds.extend({"x": [[1], [2]], "y": [[3], [4]]})
+    parts = tl.dataset(tmp_path).parts
+    asked = []
+    rows = parts.stored.rows
+    monkeypatch.setattr(parts.stored, "rows", lambda *args: asked.append(args) or rows(*args))
+    assert read_table(parts, ["x", "y"], np.arange(2)).num_rows == 2
+    assert asked == []
