@@ -42,7 +42,8 @@ def instructions(dockerfile: Path) -> list[tuple[str, str]]:
         line for line in dockerfile.read_text().splitlines() if not line.lstrip().startswith("#")
     ]
     whole = re.sub(r"\\\n\s*", "", "\n".join(lines))
-    return [(name, rest.strip()) for name, _, rest in (line.partition(" ") for line in whole.splitlines()) if name]  # fmt: skip
+    found = (line.partition(" ") for line in whole.splitlines())
+    return [(name, rest.strip()) for name, _, rest in found if name]
 
 
 def services(compose: Path, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -215,7 +216,8 @@ class Container:
         program = shutil.which(command[0], path=str(cluster.image.bin)) or shutil.which(command[0])
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                [program or command[0], *command[1:]], cwd=cluster.image.local(self.spec.get("working_dir", cluster.image.workdir)),
+                [program or command[0], *command[1:]],
+                cwd=cluster.image.local(self.spec.get("working_dir", cluster.image.workdir)),
                 env=self.environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
             )  # fmt: skip
 

@@ -65,7 +65,7 @@ def ingest(tensor_id: str, *arguments: str) -> float:
         "--conf", "spark.ui.enabled=false", "--conf", "spark.log.level=ERROR",
         str(HERE / "ingest.py"), "--table", str(LAKE), "--id", tensor_id, *arguments,
     ]  # fmt: skip
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # nosec B603 # no shell; our own words
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # nosec B603
     if done.returncode:
         print(done.stdout + done.stderr, file=sys.stderr)
         raise SystemExit(done.returncode)

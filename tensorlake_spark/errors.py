@@ -79,11 +79,11 @@ class InvalidOptionError(TensorLakeError, ValueError):
 
 
 class InvalidQueryError(InvalidOptionError):
-    """A query cannot be read, names what is not there, asks for what queries may not do, or a value of it cannot be computed."""
+    """A query cannot be parsed or computed, names what does not exist, or does what queries may not do."""
 
 
 class InvalidTensorError(TensorLakeError, ValueError):
-    """This cannot be written, or computed: the shape or the id is wrong, or values or shapes do not fit."""
+    """A tensor cannot be written or computed: the shape or the id is wrong, or values or shapes do not fit."""
 
 
 class UnsupportedDtypeError(InvalidTensorError, TypeError):
@@ -95,7 +95,7 @@ class InvalidSampleError(TensorLakeError, ValueError):
 
 
 class InvalidLinkError(InvalidSampleError):
-    """This is no link, or one with credentials in it, which would be stored in the table."""
+    """A link is not valid, or has credentials in it, which would be stored in the table."""
 
 
 class InvalidSampleTypeError(InvalidSampleError, TypeError):
@@ -103,11 +103,11 @@ class InvalidSampleTypeError(InvalidSampleError, TypeError):
 
 
 class DenseResultError(TensorLakeError, ValueError):
-    """What this would give is not sparse: zeros of a sparse tensor would become something else."""
+    """The result would be dense, because zeros of a sparse tensor would become something else."""
 
 
 class UnsupportedFunctionError(TensorLakeError, TypeError):
-    """NumPy has this function, and sparse or stored tensors do not."""
+    """Sparse or stored tensors do not have this function of NumPy."""
 
 
 class UnknownLabelError(TensorLakeError, KeyError):

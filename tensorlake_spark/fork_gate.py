@@ -113,5 +113,6 @@ def check_process(pid: int) -> None:
     """
     if os.getpid() != pid:
         raise LoaderClosedError(
-            "this process was forked after the iteration began, and does not have its threads; iterate over the loader anew"
+            "this process was forked after the iteration began, and does not have its threads; iterate over the loader "
+            "anew"
         )

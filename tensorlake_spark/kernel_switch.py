@@ -122,7 +122,7 @@ def _load_behind_gate(key: Key) -> None:
 
 
 def _begin_anew() -> None:
-    """Forget the thread that loads, and what it was still to load; after a fork, in the child, which has no such thread."""
+    """Forget the thread that loads and its queue; for the child of a fork, which has no such thread."""
     global _lock
     _lock = threading.Lock()
     _loader.cache_clear()

@@ -1,7 +1,8 @@
 """Where modules moved: an old import path still works for one release, and warns.
 
 ``MODULES`` has the modules by their old paths, ``NAMES`` the names of old modules whose paths are folders now. An old
-path gives the new module itself, so a class is the same class by both paths. Nothing is imported before it is asked for.
+path gives the new module itself, so a class is the same class by both paths. Nothing is imported before it is asked
+for.
 """
 
 from __future__ import annotations

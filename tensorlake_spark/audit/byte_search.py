@@ -1,9 +1,9 @@
 """Whether bytes that were deleted are still anywhere in a table's folder.
 
-What to look for are payloads: the values and indices of rows as they were stored, or the bytes of samples. Parquet files are read
-by columns, whatever their compression, and every payload in them is compared by its digest. All files,
-the log included, are also searched byte by byte for a window from the middle of each payload, if all
-that it holds was deleted.
+What to look for are payloads: the values and indices of rows as they were stored, or the bytes of samples. Parquet
+files are read by columns, whatever their compression, and every payload in them is compared by its digest. All files,
+the log included, are also searched byte by byte for a window from the middle of each payload, if all that it holds was
+deleted.
 """
 
 from __future__ import annotations

@@ -125,8 +125,8 @@ class PurgeReceipt:
     bytes_hashed : int
         Size of the files that were read for `digest_after`; the digests of all others were known.
     samples : str or None
-        Of a dataset, the sids of the samples: ``"3, 7-9"``, empty if none was to be purged. None of a lake. Paths, versions
-        and tags are those of the dataset then, and `searched` counts the tables inside it too.
+        Of a dataset, the sids of the samples: ``"3, 7-9"``, empty if none was to be purged. None of a lake. Paths,
+        versions and tags are those of the dataset then, and `searched` counts the tables inside it too.
     format : int
         Version of the receipt's format.
     """
@@ -200,7 +200,8 @@ class PurgeReceipt:
                 if self.digest_before
                 else []
             ),
-            f"{len(self.deleted)} files deleted ({sum(f.nbytes for f in self.deleted)} bytes), {len(self.pending)} pending",
+            f"{len(self.deleted)} files deleted ({sum(f.nbytes for f in self.deleted)} bytes), {len(self.pending)} "
+            "pending",
             *(f"pending until {file.due}: {file.path}" for file in self.pending),
             *(f"cannot be certified: {path}: {why}" for path, why in self.uncertified),
         ]

@@ -1,7 +1,7 @@
 """Which features were read together, counted by this process and kept in a small file beside the table.
 
-The file lies in ``_tensorlake/accessed``, where each process that counts has one of its own. It is no part of the table:
-a read never waits for it, and what cannot be written or read of it is left out.
+The file lies in ``_tensorlake/accessed``, where each process that counts has one of its own. It is no part of the
+table: a read never waits for it, and what cannot be written or read of it is left out.
 """
 
 from __future__ import annotations

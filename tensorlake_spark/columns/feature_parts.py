@@ -61,8 +61,8 @@ class Continued:
     def place(self, rows: int) -> int:
         """Return the place in the storage order after so many of the rows.
 
-        A block may be cut where a part ends, and each piece of it has a row of the tensor at least. So there are places for
-        every row.
+        A block may be cut where a part ends, and each piece of it has a row of the tensor at least. So there are places
+        for every row.
         """
         first = Box(self.first, (self.first[0] + 1, self.spec.shape[1]))
         return self.seq + _PLACES * grid_of(self.spec).count(first) * rows
@@ -144,7 +144,7 @@ class RowsElsewhere(Protocol):
     """Rows of a table that are not in this process, and that others encode."""
 
     def prepare(self, types: pa.Schema | None) -> None:
-        """Get the rows ready, in the columns and types of a schema, or else in their own; a second time does nothing."""
+        """Get the rows ready, in the columns and types of a schema or else their own; a second call does nothing."""
 
     @property
     def schema(self) -> pa.Schema:

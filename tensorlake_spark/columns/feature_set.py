@@ -1,9 +1,9 @@
 """The features of a table at one version of the lake, as the metadata of its tensors names them.
 
-The tensors of the table ``ctr`` are ``ctr/float32``, ``ctr/int64`` and so on, with the axes ``row`` and ``feature``. The
-labels of the axis ``feature`` are the names. The attribute `MARK` says what the names do not: the place of each
-feature in the table, what integers mean, and which features are deprecated. Beside a dtype some of whose values
-are null stands a bool tensor, such as ``ctr/float32/null``.
+The tensors of the table ``ctr`` are ``ctr/float32``, ``ctr/int64`` and so on, with the axes ``row`` and ``feature``.
+The labels of the axis ``feature`` are the names. The attribute `MARK` says what the names do not: the place of each
+feature in the table, what integers mean, and which features are deprecated. Beside a dtype some of whose values are
+null stands a bool tensor, such as ``ctr/float32/null``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MARK = "tensorlake.features"
 AXES = ("row", "feature")
 
 BLOCK = (4096, 16)
-"""Rows and features of a block: full in rows, so that one feature is few blocks, and narrow, so that it reads little else."""
+"""Rows and features of a block: a feature is few blocks of many rows, and a block has little of others."""
 
 
 def tensor_id(table: str, dtype: str) -> str:

@@ -98,8 +98,8 @@ class FeatureTable(FeatureReads):
         """
         if mode not in ("error", "overwrite"):
             raise InvalidOptionError(
-                f"mode={mode!r} is not a mode of writing features; known are 'error' and 'overwrite', and .append(table) "
-                "adds rows"
+                f"mode={mode!r} is not a mode of writing features; known are 'error' and 'overwrite', and "
+                ".append(table) adds rows"
             )
         with self._rows_of(table) as given:
             check_codec(codec, given.schema)
@@ -363,8 +363,8 @@ class FeatureTable(FeatureReads):
             counts = self.accessed
             if not counts:
                 raise InvalidOptionError(
-                    f"no read of features {self._name!r} was counted, so there is no order; call .record() before reads, "
-                    "or give the order"
+                    f"no read of features {self._name!r} was counted, so there is no order; call .record() before "
+                    "reads, or give the order"
                 )
             given = order_of(counts, found.every_name)
         else:

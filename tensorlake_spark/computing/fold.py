@@ -20,7 +20,8 @@ Block = Array | Elements
 
 Place = tuple[slice | Array, ...]
 """Where a block lies in the selection, as NumPy would answer it: for each axis of that answer a slice with a start, a
-stop and no step, or ascending indices. The place of `Elements` is the whole selection, in which their coordinates are."""
+stop and no step, or ascending indices. The place of `Elements` is the whole selection, in which their coordinates are.
+"""
 
 Partial = TypeVar("Partial")
 Entry = TypeVar("Entry")

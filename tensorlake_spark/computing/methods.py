@@ -177,7 +177,8 @@ class Computing(ReductionMethods):
         unknown = [k for k in given if k not in taken]
         if unknown or not isinstance(x, Computing):
             raise UnsupportedFunctionError(
-                f"np.{name} of a stored tensor takes no {unknown[0] if unknown else first}=; read it: np.{name}(ref[...])"
+                f"np.{name} of a stored tensor takes no {unknown[0] if unknown else first}=; read it: "
+                f"np.{name}(ref[...])"
             )
         return getattr(x, name)(*others, **given)
 

@@ -87,7 +87,7 @@ class ResultStream:
             yield box.lo, self.part(box)
 
     def boxes(self, block: tuple[int, ...] = ()) -> Iterator[Box]:
-        """Yield boxes that tile the answer, of whole blocks, which end with the stored ones where that is not too large."""
+        """Yield boxes of whole blocks that tile the answer and end with the stored ones, unless these are too large."""
         block = block or (1,) * len(self.shape)
         both = tuple(
             min(n, math.lcm(a, b)) for n, a, b in zip(self.shape, block, self.steps, strict=True)

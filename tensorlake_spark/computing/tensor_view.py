@@ -81,7 +81,7 @@ class TensorView(Computing, NDArrayOperatorsMixin):
 
     @property
     def nnz(self) -> int | None:
-        """Number of stored elements, None where only reading would tell: of a part, or where duplicates are combined."""
+        """Number of stored elements; None if only reading would tell: of a part, or where duplicates are combined."""
         return self._stored.known_nnz
 
     @property

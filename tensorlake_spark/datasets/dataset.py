@@ -121,8 +121,8 @@ def dataset(
         snapshot = None
     if snapshot is not None and not pinned and is_unfinished(snapshot):
         raise TableNotFoundError(
-            f"{storage.uri} is a copy that is not complete: another process is at work on it, or was killed; delete it, or "
-            "make the copy again, which removes the incomplete one an hour after its last file was written"
+            f"{storage.uri} is a copy that is not complete: another process is at work on it, or was killed; delete "
+            "it, or make the copy again, which removes the incomplete one an hour after its last file was written"
         )
     rules = rules_of(links, allow_http, storage.options)
     out = Dataset(storage, snapshot, pinned, checked_bound(tile_bytes), rules)

@@ -1,6 +1,8 @@
-"""Where the bytes are: rows <-> files of a Delta table. The only room that imports deltalake.
+"""Where the bytes are: rows <-> files of a Delta table.
 
-``store`` is where files lie, ``log`` the versions of a table, ``files`` Parquet, ``samples`` rows that are samples,
-``plain`` tables of others. Each may import those before it; all may import ``rows`` and what lies below it. Begin with
-`log.snapshot`.
+Begin with `log.snapshot`.
+May import ``rows`` and what lies below it; each of its rooms, those that are named before it.
+
+This is the only room that imports deltalake. ``store`` is where files lie, ``log`` the versions of a table, ``files``
+Parquet, ``samples`` rows that are samples, ``plain`` tables of others.
 """

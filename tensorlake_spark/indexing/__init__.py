@@ -1,4 +1,9 @@
-"""From a key to a plan, with NumPy only. In reading order:
+"""From a key to a plan, with NumPy only.
+
+Begin with `box`.
+May import ``errors`` only.
+
+In reading order:
 
 ``box``        half-open ranges of every axis;
 ``grid``       the cells on which a tensor's boxes lie;
@@ -15,8 +20,6 @@
 ``overlaps``   which of many boxes meet;
 ``coords``     coordinates of elements as places in C order, sorted and combined;
 ``picking``    which stored elements of a sparse tensor are picked, and where they go.
-
-Begin with `box`. May import ``errors`` only.
 """
 
 from tensorlake_spark.indexing.box import Box

@@ -14,7 +14,7 @@ from tensorlake_spark.writing.source import Source, source_of
 
 
 class Changes(ABC):
-    """What changes tensors. How a change is committed is another's."""
+    """The methods that change tensors, which a lake and a transaction have alike."""
 
     @abstractmethod
     def __getitem__(self, tensor_id: str) -> TensorRef:

@@ -48,8 +48,10 @@ class DoorMethods:
             Slices of one rank's batch.
         axis : int
             Along which slices are taken.
-        shuffle, seed, rank, world_size, splits, workers, transform, collate, drop_last, memory, cache, prefetch, on_error
+        shuffle, seed, rank, world_size, splits, workers, transform, collate, drop_last, memory, cache
             As for `Dataset.loader`. ``shuffle=True`` moves blocks as they are stored.
+        prefetch, on_error
+            As for `Dataset.loader`.
         weights : array, optional
             How likely each slice is drawn.
         samples : int, optional

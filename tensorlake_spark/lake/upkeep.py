@@ -17,7 +17,7 @@ from tensorlake_spark.upkeep.optimize import optimize
 
 
 class Upkeep(Table):
-    """A table that is kept well."""
+    """The methods of a lake that keep its table fast, small and sound."""
 
     def optimize(
         self,
@@ -160,14 +160,14 @@ class Upkeep(Table):
     def digest(self, id: str | None = None) -> Digest:  # noqa: A002
         """Return the digest of the table, or of one tensor: SHA-256 of what it holds.
 
-        Two tables, or two versions of one, with the same digest hold the same tensors in the same rows. The digest is of
-        rows and metadata: id, box, parameters, coded elements, shape, dtype, labels, attributes. It is not of files, so
-        that `optimize`, which only moves rows, does not change it. A tensor that is written anew with other blocks or
-        another codec has another digest.
+        Two tables, or two versions of one, with the same digest hold the same tensors in the same rows. The digest is
+        of rows and metadata: id, box, parameters, coded elements, shape, dtype, labels, attributes. It is not of files,
+        so that `optimize`, which only moves rows, does not change it. A tensor that is written anew with other blocks
+        or another codec has another digest.
 
-        Digests of rows are kept beside the table, in ``_tensorlake/digest``. Only files that are new since the last call
-        are read. So a file that was damaged or changed in its place is not noticed here: `check` with a digest reads
-        everything. A lake that is opened at a version keeps nothing.
+        Digests of rows are kept beside the table, in ``_tensorlake/digest``. Only files that are new since the last
+        call are read. So a file that was damaged or changed in its place is not noticed here: `check` with a digest
+        reads everything. A lake that is opened at a version keeps nothing.
 
         Memory is some hundred bytes for each row of the table.
 

@@ -90,7 +90,7 @@ class Tagging(ABC):
 
 
 class Versions(Table, Tagging):
-    """A table that has a past."""
+    """The methods of a lake that go back to old versions."""
 
     def history(self, id: str | None = None, limit: int | None = None) -> pd.DataFrame:  # noqa: A002
         """Return the versions of the table that are still in its log, newest first.

@@ -1,10 +1,13 @@
-"""What the bytes mean: tensor <-> rows, without files and without Delta. Begin with `layout`, then `ftsf`.
+"""What the bytes mean: tensor <-> rows, without files and without Delta.
+
+Begin with `layout`, then `ftsf`.
+May import ``rows`` and what lies below.
 
 `layout` is the contract of a layout, `layout_registry` the layouts by name: `ftsf` and `window` (dense), `coo`, `csr`,
 `csc`, `csf`, `bsgs` (sparse). `verification` holds rows against their checksums, `result_memory` is where large results
 lie. ``coding`` is values <-> bytes, ``quantization`` floats in fewer bits, ``sparse`` what the sparse layouts share,
 ``timelines`` samples that slide, ``kernels`` compiled loops, ``testing`` the laws as tests. FORMAT.md is the normative
-text. May import ``rows`` and what lies below.
+text.
 """
 
 from tensorlake_spark.indexing import AnySelection

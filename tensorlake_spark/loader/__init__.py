@@ -1,10 +1,12 @@
-"""Batches of samples for training, in one order on every machine. Begin with `loader` and `transforms`.
+"""Batches of samples for training, in one order on every machine.
+
+Begin with `loader` and `transforms`.
+May import ``datasets``, ``lake`` and below.
 
 `opening` makes loaders of datasets, and `zipped` of tensors. `loader_options`, `byte_size`, `epoch_samples` and
 `weighing` read options. ``order`` decides which samples a batch has. ``sources`` and ``columns`` read them, and
 ``decoding`` makes arrays. ``pipeline`` does all this in threads, within a bound of memory. ``caching`` keeps remote
-bytes on a disk, and ``frameworks`` hands batches to PyTorch and others. Transforms are imported late. May import
-``datasets``, ``lake`` and below.
+bytes on a disk, and ``frameworks`` hands batches to PyTorch and others. Transforms are imported late.
 """
 
 from importlib import import_module

@@ -160,14 +160,14 @@ class Loader:
         """Raise InvalidOptionError in a forked child that might wait for a thread of its parent."""
         if self._source.is_remote and os.getpid() != self._pid:
             raise InvalidOptionError(
-                f"{self._source.what} is in an object store, and a loader that reads from one cannot be forked; start the "
-                'workers of a DataLoader with multiprocessing_context="spawn"'
+                f"{self._source.what} is in an object store, and a loader that reads from one cannot be forked; start "
+                'the workers of a DataLoader with multiprocessing_context="spawn"'
             )
         if not FORK_GATE.is_safe:
             raise InvalidOptionError(
-                f"{self._source.what} cannot be read in this process: when it was forked, a thread of a loader, or the one "
-                f"that loads compiled loops, was at work, and was not done within {FORK_GATE.patience:g} s; start the workers of a DataLoader with "
-                'multiprocessing_context="spawn", or fork while no loader is read'
+                f"{self._source.what} cannot be read in this process: when it was forked, a thread of a loader, or the "
+                f"one that loads compiled loops, was at work, and was not done within {FORK_GATE.patience:g} s; start "
+                'the workers of a DataLoader with multiprocessing_context="spawn", or fork while no loader is read'
             )
 
     def __reduce__(self) -> tuple[Any, ...]:

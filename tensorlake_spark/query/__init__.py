@@ -1,11 +1,12 @@
-"""Queries: SQL on datasets, tensors and tables. Begin with `query`, which returns a `view`.
+"""Queries: SQL on datasets, tensors and tables.
+
+Begin with `query`, which returns a `view`.
+May import all rooms below it: ``loader``, ``datasets``, ``lake`` and further down.
 
 ``language`` parses the text, ``planning`` makes a plan, and ``engine`` runs it; ``nearest`` searches vectors for it.
 ``sources`` are the tables that a query reads, and ``functions`` the functions on tensors. ``views`` has what a view is
 made of, and what becomes of it. `user_functions` are those of users, and `duckdb_functions` adds all functions to a
 connection of DuckDB.
-
-May import all rooms below it: ``loader``, ``datasets``, ``lake`` and further down.
 """
 
 from __future__ import annotations

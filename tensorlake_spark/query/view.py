@@ -108,7 +108,8 @@ class View:
 
     def _key(self) -> tuple[DatasetSource, str] | None:
         found = self._plan.key
-        return found if found is not None and isinstance(found[0], DatasetSource) else None  # type: ignore[return-value]
+        is_of_dataset = found is not None and isinstance(found[0], DatasetSource)
+        return found if is_of_dataset else None  # type: ignore[return-value]
 
     @property
     def _table(self) -> pa.Table:

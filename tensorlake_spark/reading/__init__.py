@@ -1,5 +1,7 @@
-"""A selection of a tensor becomes an array. Begin with `read`: plan, read, decode, hold against the totals.
+"""A selection of a tensor becomes an array.
 
-`output` makes an array of what a caller gives for the result; `gaps` finds what no row covers. May import ``layouts``
-and ``delta``, which do not know each other, and what lies below them.
+Begin with `read`: plan, read, decode, hold against the totals.
+May import ``layouts`` and ``delta``, which do not know each other, and what lies below them.
+
+`output` makes an array of what a caller gives for the result; `gaps` finds what no row covers.
 """

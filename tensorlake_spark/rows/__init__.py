@@ -1,5 +1,8 @@
-"""The row of format version 1, which layouts fill and files hold. Begin with `row`.
+"""The row of format version 1, which layouts fill and files hold.
 
-`checksum` is its CRC, `row_digest` its SHA-256; `metadata` is the row that describes a whole tensor.
-layouts/FORMAT.md is the normative text. May import ``tensor``, ``indexing`` and ``errors``.
+Begin with `row`.
+May import ``tensor``, ``indexing`` and ``errors``.
+
+`checksum` is its CRC, `row_digest` its SHA-256; `metadata` is the row that describes a whole tensor. layouts/FORMAT.md
+is the normative text.
 """

@@ -1,9 +1,12 @@
-"""Spark: ``format("tensor")``, functions for plain Delta tables, ingestion. Begin with `source.data_source`.
+"""Spark: ``format("tensor")``, functions for plain Delta tables, ingestion.
+
+Begin with `source.data_source`.
+May import every room but ``jobs``.
 
 ``source`` is ``format("tensor")``; ``functions`` are for tables that Spark reads as plain Delta; ``frames`` reads and
 writes datasets; ``queries`` are SQL on tensors; ``ingest`` makes tensors from files; ``computing`` computes on stored
 tensors; ``session`` starts Spark on this machine; ``cluster`` is what all of them share. This is the only room that
-imports pyspark. It may import every room but ``jobs``.
+imports pyspark.
 """
 
 from importlib import import_module

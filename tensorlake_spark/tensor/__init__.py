@@ -1,5 +1,7 @@
-"""What a tensor is, in memory. Begin with `spec`: shape, dtype, layout.
+"""What a tensor is, in memory.
 
-`sparse` has `SparseTensor`, `labels` what stands for the indices of an axis. May import ``ops``, ``indexing`` and
-``errors``; knows neither files nor rows.
+Begin with `spec`: shape, dtype, layout.
+May import ``ops``, ``indexing`` and ``errors``; knows neither files nor rows.
+
+`sparse` has `SparseTensor`, `labels` what stands for the indices of an axis.
 """

@@ -399,7 +399,8 @@ def _check_finite(axis: str, values: Sequence[Any]) -> None:
     for value in values:
         if isinstance(value, float) and not math.isfinite(value):
             raise InvalidTensorError(
-                f"labels for axis {axis!r}: label {value!r} is not finite; give a finite number or a string such as 'nan'"
+                f"labels for axis {axis!r}: label {value!r} is not finite; give a finite number or a string such as "
+                "'nan'"
             )
 
 

@@ -1,7 +1,10 @@
-"""The same tensors in better files. Begin with `optimize`.
+"""The same tensors in better files.
+
+Begin with `optimize`.
+May import ``writing`` and what lies below it.
 
 Fewer files (`optimize`), another order (`zorder`), another layout (`convert`). What nobody needs any more goes:
-`vacuum`, `stale_uploads`. May import ``writing`` and what lies below it.
+`vacuum`, `stale_uploads`.
 """
 
 from typing import TYPE_CHECKING

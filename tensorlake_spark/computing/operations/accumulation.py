@@ -1,4 +1,4 @@
-"""A dense block goes straight into the state of an answer by a compiled loop, without an array of its own in between."""
+"""Compiled loops reduce a dense block straight into the state of an answer, without an array in between."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def has_loop(loop: str, block: Array, axes: Sequence[int], blank: State) -> bool
 def accumulate(
     loop: str, block: Array, axes: Sequence[int], state: State, kept: Place, *more: Any
 ) -> bool:
-    """Reduce a block that `has_loop` into the state of an answer; return whether it was done: not where lines are short.
+    """Reduce a block that `has_loop` into the state of an answer; False if it was not done, as lines are short.
 
     Parameters
     ----------

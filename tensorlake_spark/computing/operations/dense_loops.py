@@ -1,8 +1,8 @@
-"""Loops that reduce a dense block into a state in one pass, which numba compiles. `accumulation` says what they go over.
+"""Loops that numba compiles, to reduce a dense block into a state in one pass; `accumulation` calls them.
 
-An answer is a number of lines, each as long as `length`, at ``places`` in its flat state. The same lines of a flat block
-begin at ``lines``, and what is reduced into them is ``steps`` further on. `add_runs` and its like have one element of
-the answer for a line, and reduce the line itself. Every loop runs without the interpreter lock.
+An answer is a number of lines, each as long as `length`, at ``places`` in its flat state. The same lines of a flat
+block begin at ``lines``, and what is reduced into them is ``steps`` further on. `add_runs` and its like have one
+element of the answer for a line, and reduce the line itself. Every loop runs without the interpreter lock.
 
 Their other bodies, in NumPy, are in `reduction_kernels` and `index_searches`, and are the oracle of the tests.
 """

@@ -62,7 +62,7 @@ class Tiles:
 
 
 def unite(one: Tiles, other: Tiles, merger: Merger) -> Tiles:
-    """Return the tiles of both; those in one place become one. Tiles that take more memory than the answer become it."""
+    """Return the tiles of both, united where they overlap; those that need more memory than the answer become it."""
     if len(other.parts) > len(one.parts) or () in other.parts:
         one, other = other, one
     for key, (place, state) in other.parts.items():
@@ -90,7 +90,7 @@ def gathered(
     merger: Merger,
     reduce: Callable[[State, Place], bool],
 ) -> Tiles | None:
-    """Return tiles after a block was reduced straight into their state, None if it could not be; they are as before then.
+    """Return tiles after a block was reduced straight into their state; None, and they unchanged, if it could not be.
 
     Parameters
     ----------

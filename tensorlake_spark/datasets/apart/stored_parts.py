@@ -245,9 +245,9 @@ class StoredParts:
         ref = self._opened(tensor_id(self._names[name], sid), f"sample {sid} of column {name!r}")
         if ref.shape != tuple(tiled.shape) or ref.dtype.name != tiled.dtype:
             raise CorruptDataError(
-                f"sample {sid} of column {name!r} is {tiled.dtype} of shape {tiled.shape} by its row, and its tiles are "
-                f"{ref.dtype.name} of shape {ref.shape}; the table, or the lake in {TENSORS_FOLDER}, was changed by "
-                "others"
+                f"sample {sid} of column {name!r} is {tiled.dtype} of shape {tiled.shape} by its row, and its tiles "
+                f"are {ref.dtype.name} of shape {ref.shape}; the table, or the lake in {TENSORS_FOLDER}, was changed "
+                "by others"
             )
         with self._lock:
             while len(self._refs) >= _KEPT:

@@ -28,8 +28,9 @@ class FrameIndex:
 
     As bytes it is a header (``tlv1``, the number of the stream as uint16, of packets and of key packets as uint32, and
     one byte that is 1 where frames can only be counted from the beginning; little endian), and then, by zlib: the
-    times of the packets, and the numbers and places of the key packets, each as differences of int64 with all first bytes first, then all second ones; and one bit a packet, set where it shows no frame. A packet
-    takes about a tenth of a byte where frames come at even times, and one or two bytes where they do not.
+    times of the packets, and the numbers and places of the key packets, each as differences of int64 with all first
+    bytes first, then all second ones; and one bit a packet, set where it shows no frame. A packet takes about a tenth
+    of a byte where frames come at even times, and one or two bytes where they do not.
 
     Attributes
     ----------

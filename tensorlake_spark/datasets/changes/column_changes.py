@@ -296,7 +296,7 @@ def _changed_by_another(base: StoredSamples, name: str, operation: str) -> Concu
 
 
 def _kept_fields(schema: pa.Schema, before: pa.Schema) -> pa.Schema:
-    """Return a schema in which the fields that were there say what they said: others may have written more into them."""
+    """Return a schema whose old fields say what they said before: others may have written more into them."""
 
     def kept(field: pa.Field, old: pa.Field | None) -> pa.Field:
         if old is None or old.equals(field, check_metadata=True):

@@ -66,7 +66,7 @@ def sids_of(table: DatasetTable, chosen: Any) -> tuple[Array, bool]:
 
 
 def positions_past(key: Any, count: int, what: str) -> tuple[int | Array, int]:
-    """Return positions as `select_samples` does, where those past the end are of samples to come, and how many there are then.
+    """Return positions as `select_samples` does, also past the end, and how many samples there are then.
 
     Examples
     --------

@@ -220,8 +220,8 @@ def _check_free(storage: Storage) -> None:
         last = max((info.mtime_ns or 0) for info in storage.files_in("", recursive=True)) / 1e9
         if time.time() - last < _DEAD:
             raise InvalidOptionError(
-                f"there is a copy at {storage.uri} already that is not complete: another process is at work on it, or was "
-                f"killed; choose another place, delete it, or try again {_DEAD // 60} minutes after it was killed"
+                f"there is a copy at {storage.uri} already that is not complete: another process is at work on it, or "
+                f"was killed; choose another place, delete it, or try again {_DEAD // 60} minutes after it was killed"
             )
         discard_marked(storage, "")
         _delete_folders(storage)

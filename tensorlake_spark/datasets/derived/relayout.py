@@ -49,7 +49,8 @@ def relayout(
     def of_all(now: Array) -> Array:
         if len(now) != len(sids) or not np.isin(now, sids).all():
             raise ConcurrentWriteError(
-                f"another writer added or deleted samples of {storage.uri} meanwhile; nothing was committed, do it again"
+                f"another writer added or deleted samples of {storage.uri} meanwhile; nothing was committed, do it "
+                "again"
             )
         return sids
 

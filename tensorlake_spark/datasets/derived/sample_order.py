@@ -104,8 +104,8 @@ def _parsed(text: str) -> list[tuple[str, bool, bool]]:
         inner = one.this if isinstance(one, exp.Ordered) else one
         if not isinstance(inner, exp.Column):
             raise InvalidOptionError(
-                f"order={text!r:.80}: {inner.sql()!r:.60} is not a column; store it with add_column, or give the sids of "
-                "a query"
+                f"order={text!r:.80}: {inner.sql()!r:.60} is not a column; store it with add_column, or give the sids "
+                "of a query"
             )
         name = ".".join(part.name for part in inner.parts)
         # Where the text does not say it, the parser has put in what Spark does.

@@ -111,7 +111,7 @@ def _image(kind: Image, hf: Any) -> Any:
 
 
 def without_sounds(feature: Any, hf: Any) -> Any:
-    """Return a feature, or features, with structs in the place of sounds: the library takes their bytes only with PyTorch."""
+    """Return features with structs in place of sounds: the library takes bytes of sounds only with PyTorch."""
     if isinstance(feature, hf.Audio):
         return {"bytes": hf.Value("binary"), "path": hf.Value("string")}
     if isinstance(feature, dict):

@@ -83,7 +83,7 @@ class InterchangeMethods(DatasetTable):
     def _values(
         self, positions: np.ndarray[Any, Any], names: list[str], stack: bool = False
     ) -> dict[str, Any]:
-        """Return the values of columns of some samples, each a list, or with `stack` one array where its type stacks."""
+        """Return columns of some samples, each as a list, or with `stack` as one array if its type stacks."""
         if not len(self):
             return {name: [] for name in names}
         return read_values(self.parts, names, positions, stack)

@@ -92,7 +92,7 @@ def describe_links(
     first: int = 0,
     errors: str = "raise",
 ) -> Iterator[Any]:
-    """Look up many links at once, and yield what is found in their order: `LinkFacts`, None for None, a list for a list.
+    """Look up many links at once; yield `LinkFacts` in their order, None for None, and a list for a list.
 
     Parameters
     ----------

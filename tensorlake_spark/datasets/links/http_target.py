@@ -1,9 +1,9 @@
 """Links to web servers: one request for each, to an address that was checked.
 
 `http.client` of the standard library, and neither urllib nor fsspec. Both look up the host and connect in one step, so
-that what was checked need not be what is connected to; urllib follows proxies of the environment and redirects by itself;
-fsspec would need aiohttp. Here the addresses of a host are looked up once, those that are allowed are connected to by
-number, and every redirect begins anew. A proxy is not used.
+that what was checked need not be what is connected to; urllib follows proxies of the environment and redirects by
+itself; fsspec would need aiohttp. Here the addresses of a host are looked up once, those that are allowed are connected
+to by number, and every redirect begins anew. A proxy is not used.
 """
 
 from __future__ import annotations

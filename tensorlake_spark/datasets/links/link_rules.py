@@ -190,7 +190,8 @@ allow_http=['images.example.org'] if you trust it
         token = os.environ.get(name, "")
         if not re.fullmatch(r"[\x21-\x7e]+", token):
             raise InvalidOptionError(
-                f"the environment variable {name!r:.100}, which `tokens` names for {host}, is not set, or is not a token"
+                f"the environment variable {name!r:.100}, which `tokens` names for {host}, is not set, or is not a "
+                "token"
             )
         return token
 

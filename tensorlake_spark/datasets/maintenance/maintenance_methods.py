@@ -255,7 +255,8 @@ class MaintenanceMethods(DatasetTable, Tagging):
         SampleNotFoundError
             If no sample ever had a number in `sids`.
         UnsupportedFeatureError
-            If a file that has to be replaced has a deletion vector and lies in another store than S3; nothing is done then.
+            If a file that has to be replaced has a deletion vector and lies in another store than S3; nothing is done
+            then.
         CorruptDataError
             If a file that has to be replaced cannot be read; nothing is done then.
         ConcurrentWriteError

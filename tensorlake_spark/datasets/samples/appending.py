@@ -29,7 +29,7 @@ COUNTER = "dataset/sid"
 """The application transaction whose number is the next sid."""
 
 HELD_BYTES = 64 << 20
-"""An append that is not larger stays in memory until it has its numbers; a larger one reserves them, by a commit more."""
+"""A smaller append stays in memory until it has its numbers; a larger one reserves them by another commit."""
 
 RESERVED = 1 << 32
 """Numbers that an append of unknown length reserves; those it did not need go back, if nobody else came after."""
@@ -54,8 +54,8 @@ def next_sid(snapshot: Snapshot) -> int:
     most = int(numbers(snapshot.file_actions, f"max.{SID}", LEAST).max())
     if most >= _LAST:
         raise CorruptDataError(
-            f"{snapshot.storage.uri} has a row with {SID} {most}, which another writer added; numbers above {_LAST} are "
-            "not given: give it a smaller one by Delta's SQL"
+            f"{snapshot.storage.uri} has a row with {SID} {most}, which another writer added; numbers above {_LAST} "
+            "are not given: give it a smaller one by Delta's SQL"
         )
     return max(found, most + 1)
 

@@ -41,7 +41,8 @@ def padded(samples: Sequence[Array | None], fill: Any = 0) -> Array:
     if len(kinds) != 1:
         said = ", ".join(f"{dtype} with {ndim} axes" for ndim, dtype in sorted(kinds, key=str))
         raise InvalidSampleError(
-            f"samples are padded to one array if they have one dtype and rank; there are {said or 'none that are not null'}"
+            "samples are padded to one array if they have one dtype and rank; there are "
+            f"{said or 'none that are not null'}"
         )
     ((ndim, dtype),) = kinds
     shapes = np.array([(0,) * ndim if one is None else one.shape for one in arrays], np.int64)

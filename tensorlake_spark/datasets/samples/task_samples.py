@@ -1,4 +1,4 @@
-"""What one of many tasks writes of samples: files of the table, files of apart columns, and tiles. The driver commits them."""
+"""What one of many tasks writes: files of samples and of apart columns, and tiles. The driver commits them."""
 
 from __future__ import annotations
 

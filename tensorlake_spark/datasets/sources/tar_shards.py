@@ -52,8 +52,8 @@ _SOUNDS, _FILMS = ("flac", "wav", "mp3"), ("mp4", "mkv", "avi", "webm", "mov")
 class TarShards(SampleSource):
     """Samples in tar files, each next to each: members whose names are alike up to the first dot.
 
-    Options: ``schema`` (extension to type; else by the first samples), ``columns`` (extension to name), ``classes`` (names
-    for the numbers of ``cls``), ``image_format`` (converts images of other formats).
+    Options: ``schema`` (extension to type; else by the first samples), ``columns`` (extension to name), ``classes``
+    (names for the numbers of ``cls``), ``image_format`` (converts images of other formats).
     """
 
     kind: ClassVar[str] = "webdataset"

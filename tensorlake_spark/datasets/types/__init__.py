@@ -1,8 +1,10 @@
-"""What a column of a dataset may hold, and how it is written in Arrow. Begin with `base`, then `schema`.
+"""What a column of a dataset may hold, and how it is written in Arrow.
+
+Begin with `base`, then `schema`.
+May import ``layouts``, ``rows``, ``tensor`` and ``errors``.
 
 `scalars`, `texts`, `class_label`; `tensors` (`tensor_struct` writes them), `annotations`; ``media``; `nested`, `plain`.
-`guessing` finds a type for values, and `link_url` says what may be stored as a link. May import ``layouts``, ``rows``,
-``tensor`` and ``errors``.
+`guessing` finds a type for values, and `link_url` says what may be stored as a link.
 """
 
 from tensorlake_spark.datasets.types.annotations import BoundingBox, Keypoints, Polygon

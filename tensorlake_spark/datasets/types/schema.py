@@ -265,9 +265,9 @@ def check_columns(names: Iterable[str]) -> None:
     Examples
     --------
     >>> check_columns(["image", "training/boxes"])
-    >>> check_columns(["image", "Image"])
+    >>> check_columns(["cat", "Cat"])
     Traceback (most recent call last):
-    tensorlake_spark.errors.InvalidOptionError: columns 'image' and 'Image' differ only in case, which Spark does not see
+    tensorlake_spark.errors.InvalidOptionError: columns 'cat' and 'Cat' differ only in case, which Spark does not see
     """
     columns: dict[str, str] = {}
     groups: dict[str, str] = {}

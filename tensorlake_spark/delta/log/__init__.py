@@ -1,9 +1,12 @@
-"""The versions of a table. Begin with `snapshot`, which reads one; `commit` makes the next,
-without deltalake by `direct_commit`; `replay` follows the commits of others there.
+"""The versions of a table.
 
+Begin with `snapshot`, which reads one.
+May import ``delta.store``, never ``delta.files``.
+
+`commit` makes the next version, without deltalake by `direct_commit`; `replay` follows the commits of others there.
 What is in the log: `actions`, `live_files`, `deletion_vectors`, `properties`, `history`, `tags`. `time_travel` says
 which version is meant, `requirements` which tables are read; `creation` makes a table, `data_file` names its files,
-`remote_log` brings the log from an object store. May import ``delta.store``, never ``delta.files``.
+`remote_log` brings the log from an object store.
 """
 
 from typing import TYPE_CHECKING

@@ -202,7 +202,7 @@ class SampleFile:
         return sum(int(chunk.total_uncompressed_size) for chunk in chunks)
 
     def bytes_of(self, groups: Sequence[int], columns: Sequence[str]) -> int:
-        """Return the bytes of leaf columns in some row groups as they lie in the file; none of those that it has not."""
+        """Return the bytes of leaf columns in some row groups as they lie in the file; 0 for those that it has not."""
         places = [self._place[name] for name in columns if name in self._place]
         chunks = (self.metadata.row_group(g).column(p) for g in groups for p in places)
         return sum(int(chunk.total_compressed_size) for chunk in chunks)

@@ -26,7 +26,7 @@ from tensorlake_spark.threads import Behind
 Array = np.ndarray[Any, Any]
 
 SORTED = "samples-"
-"""What the names of our data files begin with. Their rows are in the order of their numbers; those of others need not be."""
+"""Names of our data files begin so. Their rows are in the order of their numbers; those of others may not be."""
 
 GROUP_ROWS = 1 << 16
 """A row group has no more rows, however small they are."""
@@ -44,7 +44,7 @@ _PAGE_BYTES = 1 << 20  # of these rows, and of a page, about
 _ONE_PAGE = 1 << 30  # as a size of pages, more than a row group has
 
 _LEAST_PAYLOAD = 4 << 10
-"""Bytes of a sample from which the footer has the lengths of payloads: where they are smaller, it would be too large."""
+"""From this size of a sample on, the footer has the lengths of payloads; for smaller ones it would be too large."""
 
 _UNEVEN = 1.25  # of the bytes of a row group, that it may have where all are of as many rows
 

@@ -44,7 +44,7 @@ def _payload_properties(schema: pa.Schema) -> dict[str, str]:
 def column_properties(
     configuration: Mapping[str, str], before: pa.Schema, after: pa.Schema
 ) -> dict[str, str]:
-    """Return the properties of a table whose columns change: those of its payloads are for the columns that it has then.
+    """Return the properties of a table whose columns change: those of payloads name the columns that it has then.
 
     Parameters
     ----------

@@ -1,8 +1,10 @@
-"""Where bytes lie. Begin with `storage`: a URI with its options.
+"""Where bytes lie.
+
+Begin with `storage`: a URI with its options.
+May import ``rows`` and what lies below it, nothing else of ``delta``.
 
 `parquet_output` writes a data file, and `payload_lengths` are those that its footer has. `mapped_files` keeps maps of
 files and `mapped_pages` gives them back, `checksummed_table` is a table in a small file. `store_options` and `timeouts`
 are what clients of a store take; `ranges` reads parts of objects; `staging` keeps the notes of a writer that is not
-done. `paths` guards what comes in, `redaction` what goes out. `s3_objects` is what only boto3 does. May import
-``rows`` and what lies below it, nothing else of ``delta``.
+done. `paths` guards what comes in, `redaction` what goes out. `s3_objects` is what only boto3 does.
 """

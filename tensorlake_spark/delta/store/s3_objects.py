@@ -18,8 +18,9 @@ _EXISTS = "PreconditionFailed"
 _PASSING = {"ConditionalRequestConflict", "OperationAborted", "RequestTimeout"}
 
 _COMMIT = (
-    "deltalake cannot make this commit, for it removes files with deletion vectors, or brings back former columns; on S3 "
-    "it needs boto3: pip install 'tensorlake-spark[s3]'; or use Spark: REORG TABLE ... APPLY (PURGE), or RESTORE TABLE"
+    "deltalake cannot make this commit, for it removes files with deletion vectors, or brings back former columns; on "
+    "S3 it needs boto3: pip install 'tensorlake-spark[s3]'; or use Spark: REORG TABLE ... APPLY (PURGE), or "
+    "RESTORE TABLE"
 )
 
 

@@ -1,7 +1,9 @@
-"""Values <-> bytes; knows no tensor and no row. Begin with `codec`.
+"""Values <-> bytes; knows no tensor and no row.
+
+Begin with `codec`.
+May import ``layouts.kernels``, ``kernel_switch`` and ``errors`` only.
 
 Dense blocks: `chain` has the codecs by name, `codec` applies one, `codec_choice` finds one. A step each: `decimals`,
 `deltas`, `lorenzo`, `zigzag`, `byte_planes`, `nibbles`, `bin_coding`; `pco` is a codec by itself. Sparse layouts:
-`buffers` and `integer_sequences`. `decompression` bounds the memory. May import ``layouts.kernels``, ``kernel_switch``
-and ``errors`` only.
+`buffers` and `integer_sequences`. `decompression` bounds the memory.
 """

@@ -26,7 +26,8 @@ def candidates(dtype: np.dtype[Any], ndim: int) -> tuple[tuple[str, float], ...]
 
     With each comes the share of the size that it must save over the best one before it. Undoing
     ``delta(-2)`` or ``zigzag`` takes a tenth of the time more, ``delta(-1)`` a fifth, and several times more
-    where words are bytes. ``nibbles`` takes a fifth more than ``shuffle``, ``lorenzo`` a third more, and ``bins`` twice as long.
+    where words are bytes. ``nibbles`` takes a fifth more than ``shuffle``, ``lorenzo`` a third more, and ``bins`` twice
+    as long.
 
     Examples
     --------

@@ -103,7 +103,8 @@ def put_plain(flat: Array, plain: Array, shuffled: bool, zigzag: bool, out: Arra
 
 @compiled_loop
 def put_lines(
-    flat: Array, plain: Array, shuffled: bool, zigzag: bool, columns: int, lines: Array, stop: int, out: Array, places: Array
+    flat: Array, plain: Array, shuffled: bool, zigzag: bool, columns: int,
+    lines: Array, stop: int, out: Array, places: Array,
 ) -> None:  # fmt: skip
     """Undo delta(-1) for some lines, each to `stop`."""
     for n in range(lines.size):

@@ -61,8 +61,8 @@ def pick(
     starts, stops, steps, strides : int64 arrays, shape (axes,)
         The ranges, and what a coordinate counts in a key.
     searched, above : int
-        An axis on which a box may pass its range, and how many bits of an offset are above its own: elements in the range
-        lie side by side where these bits are the same. -1 for no axis.
+        An axis on which a box may pass its range, and how many bits of an offset are above its own: elements in the
+        range lie side by side where these bits are the same. -1 for no axis.
     tested : int64 array
         The other axes on which a box may pass its range.
 

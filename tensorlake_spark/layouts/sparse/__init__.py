@@ -1,7 +1,9 @@
-"""What the sparse layouts share. Begin with `element_keys`: elements gathered from many rows.
+"""What the sparse layouts share.
 
-`element_runs` serves COO, CSR, CSC and CSF, `compressed_axes` CSR and CSC, `element_blocks` and `offsets` BSGS. May
-import ``layouts.layout``, ``layouts.verification`` and ``layouts.coding``, no layout.
+Begin with `element_keys`: elements gathered from many rows.
+May import ``layouts.layout``, ``layouts.verification`` and ``layouts.coding``, no layout.
+
+`element_runs` serves COO, CSR, CSC and CSF, `compressed_axes` CSR and CSC, `element_blocks` and `offsets` BSGS.
 """
 
 from typing import TYPE_CHECKING

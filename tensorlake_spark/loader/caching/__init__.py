@@ -1,5 +1,7 @@
-"""Byte ranges of remote files, kept on a local disk. Begin with `range_cache`.
+"""Byte ranges of remote files, kept on a local disk.
 
-`cache_folder` is what all processes share; `cache_option` reads what a user gives. May import ``byte_size``,
-``rows.checksum`` and ``errors``.
+Begin with `range_cache`.
+May import ``byte_size``, ``rows.checksum`` and ``errors``.
+
+`cache_folder` is what all processes share; `cache_option` reads what a user gives.
 """

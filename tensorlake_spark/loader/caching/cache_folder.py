@@ -49,8 +49,8 @@ class CacheFolder:
                 self._set_size(sum(size for _, size, _ in self._scanned()))
         except OSError as error:
             raise StorageError(
-                f"cache={str(self.path)!r} cannot be used: {error.strerror or error}; name a folder on a local disk that "
-                "this user may write, or leave cache out"
+                f"cache={str(self.path)!r} cannot be used: {error.strerror or error}; name a folder on a local disk "
+                "that this user may write, or leave cache out"
             ) from error
 
     def claim(self) -> None:
@@ -70,8 +70,8 @@ class CacheFolder:
             there = [name for name in os.listdir(self.path) if not name.startswith(".")]
             if there and not mark.exists():  # another process may have been here just now
                 raise InvalidOptionError(
-                    f"cache={str(self.path)!r} is a folder with {there[0]!r:.80} in it, and no cache; name a folder that is "
-                    "empty or does not exist"
+                    f"cache={str(self.path)!r} is a folder with {there[0]!r:.80} in it, and no cache; name a folder "
+                    "that is empty or does not exist"
                 )
             mark.write_text(_MARK_TEXT)
         for name in ("locks", "new", "ranges"):
@@ -89,13 +89,14 @@ class CacheFolder:
         facts, user = folder.stat(), os.geteuid()
         if facts.st_uid not in (user, 0):
             raise InvalidOptionError(
-                f"cache={str(self.path)!r}: the folder {str(folder)!r} belongs to user {facts.st_uid}, and this process is of "
-                f"user {user}; name a folder of your own, for its owner may change what is read"
+                f"cache={str(self.path)!r}: the folder {str(folder)!r} belongs to user {facts.st_uid}, and this "
+                f"process is of user {user}; name a folder of your own, for its owner may change what is read"
             )
         if facts.st_mode & 0o002:
             raise InvalidOptionError(
                 f"cache={str(self.path)!r}: everybody may write the folder {str(folder)!r}, whose mode is "
-                f"{facts.st_mode & 0o777:o}, and change what is read; take that from them (chmod o-w), or name a new folder in it"
+                f"{facts.st_mode & 0o777:o}, and change what is read; take that from them (chmod o-w), or name a new "
+                "folder in it"
             )
 
     def file(self, name: str) -> str:

@@ -204,7 +204,8 @@ class RangeCache:
         if first:
             is_full = error.errno in _FULL
             warnings.warn(
-                f"the cache {str(self._folder.path)!r} takes no more: {error.strerror or error}; reading goes on without it. "
+                f"the cache {str(self._folder.path)!r} takes no more: {error.strerror or error}; reading goes on "
+                "without it. "
                 + (
                     "Free space on its disk, or give it a smaller size"
                     if is_full

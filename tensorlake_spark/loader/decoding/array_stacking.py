@@ -56,7 +56,8 @@ def stacked(
         number = next(number for number, found in enumerate(sizes) if found != size)
         has = "no data" if sizes[number] < 0 else f"{sizes[number]} bytes"
         raise CorruptDataError(
-            f"value {number} of a column has {has}, which is not {kind} of shape {shape}; its table was changed by others"
+            f"value {number} of a column has {has}, which is not {kind} of shape {shape}; its table was changed by "
+            "others"
         )
     if crcs is not None:
         found = np.fromiter(map(crc32, payloads), np.int64, len(payloads))

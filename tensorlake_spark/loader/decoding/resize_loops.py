@@ -1,7 +1,7 @@
 """Loops that numba compiles to resize images of uint8: the same numbers as Pillow gives, one axis at a time.
 
-Pillow's rules: weights of a triangle around the middle of each new pixel, as whole numbers of 22 bits, and a sum that is
-rounded after each axis. The edges of the box are float32. Every loop runs without the interpreter lock.
+Pillow's rules: weights of a triangle around the middle of each new pixel, as whole numbers of 22 bits, and a sum that
+is rounded after each axis. The edges of the box are float32. Every loop runs without the interpreter lock.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ import threading
 BYTES_A_THREAD = 600
 """Encoded bytes of an image for each thread that gains.
 
-They are decoded in about 8 microseconds, and the interpreter's lock is held for 2 to 3 of these for each image. Measured
-on two cores with JPEG of 32 x 32 (880 bytes), two threads decode 0.87 of what one does; with 64 x 64 (1,700), 1.2 of it;
-with 128 x 128 (4,800), 1.9.
+They are decoded in about 8 microseconds, and the interpreter's lock is held for 2 to 3 of these for each image.
+Measured on two cores with JPEG of 32 x 32 (880 bytes), two threads decode 0.87 of what one does; with 64 x 64 (1,700),
+1.2 of it; with 128 x 128 (4,800), 1.9.
 """
 
 _MOST = 16  # from here on nobody waits

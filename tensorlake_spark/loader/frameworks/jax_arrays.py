@@ -19,9 +19,9 @@ class JaxBatches:
     """Batches of a loader as arrays of JAX: an iterable whose every pass is an epoch.
 
     Arrays go to the device while the caller works on the batch before. Without JAX's option ``jax_enable_x64`` numbers
-    of 64 bits become numbers of 32 bits, as everywhere in JAX. A `SparseTensor` becomes a ``BCOO`` array; batches have different
-    numbers of elements, so a function that is compiled for each may want ``collate="dense"``. What JAX has no dtype for,
-    such as texts, stays what it is.
+    of 64 bits become numbers of 32 bits, as everywhere in JAX. A `SparseTensor` becomes a ``BCOO`` array; batches have
+    different numbers of elements, so a function that is compiled for each may want ``collate="dense"``. What JAX has no
+    dtype for, such as texts, stays what it is.
 
     Parameters
     ----------

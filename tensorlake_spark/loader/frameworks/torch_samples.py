@@ -26,8 +26,8 @@ Array = np.ndarray[Any, Any]
 def torch_samples(batches: Batches, pin_memory: bool = False) -> Any:
     """Return a ``torch.utils.data.IterableDataset`` of the batches of a loader, as tensors.
 
-    It delivers whole batches, so a DataLoader gets ``batch_size=None``. Each batch is delivered once, in order, with any
-    number of workers; each pass is the next epoch. Arrays become tensors over the same memory; what PyTorch has no
+    It delivers whole batches, so a DataLoader gets ``batch_size=None``. Each batch is delivered once, in order, with
+    any number of workers; each pass is the next epoch. Arrays become tensors over the same memory; what PyTorch has no
     dtype for, such as texts and times, stays what it is. See `TorchSamples`.
 
     Parameters
@@ -104,7 +104,8 @@ class TorchBatches:
         if last is None:
             if batches is not None:
                 raise InvalidOptionError(
-                    f"state_dict(batches={batches}): there are no workers, so the loader itself counts; call state_dict()"
+                    f"state_dict(batches={batches}): there are no workers, so the loader itself counts; call "
+                    "state_dict()"
                 )
             return self._batches.state_dict()
         if batches is None:

@@ -222,8 +222,8 @@ class EpochOrder:
     def later(self, k: int, rank: int, world_size: int, tries: int) -> I64:
         """Return places in the sequence of samples that may stand in for those of a `share`, which cannot be read.
 
-        They are the next of the same split behind the batch, so that a rank reads no other blocks for them. Where the split
-        has no more, they are what comes next in the epoch, and after its end the samples at its beginning.
+        They are the next of the same split behind the batch, so that a rank reads no other blocks for them. Where the
+        split has no more, they are what comes next in the epoch, and after its end the samples at its beginning.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class EpochOrder:
         return np.where(past > 0, then % self.count, place + turn * step)
 
     def standing_in(self, k: int, rank: int, world_size: int, place: int, step: int) -> int:
-        """Return the position of the sample at one place that `later` names: of one sample of a share, the `step`-th."""
+        """Return the position of the sample that stands in, as the `step`-th, for one of a share; see `later`."""
         later = int(self.later(k, rank, world_size, step)[step - 1, place])
         return int(self.sequence(later, later + 1)[0])
 

@@ -224,8 +224,8 @@ class BatchMaking:
             for place, sample in enumerate(samples):
                 if not isinstance(sample, dict):
                     raise InvalidSampleError(
-                        f"the transform gave {type(sample).__name__} for {self._named(place, fetched)}; it has to return "
-                        "a dict by names"
+                        f"the transform gave {type(sample).__name__} for {self._named(place, fetched)}; it has to "
+                        "return a dict by names"
                     )
         if callable(self._collate):
             return _rows(columns) if samples is None else samples

@@ -60,8 +60,8 @@ class BatchThreads(Generic[Raw, Made]):
 
     Each thread takes what is late: a batch that was fetched is made if fewer threads than `makers` do so already,
     the lowest number first; otherwise another one is fetched. Memory is given to batches in the order of their
-    numbers, so that the one which is wanted next never waits for a later one. Threads beyond the makers wait for stores:
-    where nothing comes from a store, they rest.
+    numbers, so that the one which is wanted next never waits for a later one. Threads beyond the makers wait for
+    stores: where nothing comes from a store, they rest.
 
     Parameters
     ----------
@@ -93,7 +93,8 @@ class BatchThreads(Generic[Raw, Made]):
     --------
     >>> class Text(str):
     ...     nbytes, raw_nbytes, waited = 10, 0, False
-    >>> with BatchThreads(range(3), lambda k: Text(k), lambda k, text: text * 2, 2, 2, 100, 4, LoaderStats()) as batches:
+    >>> make = lambda k, text: text * 2
+    >>> with BatchThreads(range(3), lambda k: Text(k), make, 2, 2, 100, 4, LoaderStats()) as batches:
     ...     list(batches)
     ['00', '11', '22']
     """
@@ -168,7 +169,7 @@ class BatchThreads(Generic[Raw, Made]):
         return made
 
     def close(self) -> None:
-        """End the threads: nothing else begins, and what has begun is told to `stop` and waited for, a second at most."""
+        """End the threads: nothing begins any more, and what has begun is told to `stop`, and has a second to do so."""
         if (
             os.getpid() != self._pid
         ):  # forked since: the threads are not here, and one of them may have the lock

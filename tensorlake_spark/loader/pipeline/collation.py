@@ -112,14 +112,14 @@ def stacked(name: str, values: list[Any]) -> np.ndarray[Any, Any]:
         if value is None or first is None:
             raise UnlikeSample(
                 number if value is None else 0,
-                f"column {name!r} is null, so that the batch is no array; fill it by a transform, or leave the sample out "
-                'by where="... IS NOT NULL"',
+                f"column {name!r} is null, so that the batch is no array; fill it by a transform, or leave the sample "
+                'out by where="... IS NOT NULL"',
             )
         if value.shape != first.shape or value.dtype != first.dtype:
             raise UnlikeSample(
                 number,
-                f"column {name!r} is {value.dtype} of shape {value.shape}, and {first.dtype} of shape {first.shape} in the "
-                'first sample of the batch; give collate="pad", or a transform that makes them alike',
+                f"column {name!r} is {value.dtype} of shape {value.shape}, and {first.dtype} of shape {first.shape} in "
+                'the first sample of the batch; give collate="pad", or a transform that makes them alike',
             )
     return np.stack(values)
 
@@ -141,8 +141,8 @@ def columns_of(samples: list[dict[str, Any]]) -> dict[str, Values]:
         if sample.keys() != samples[0].keys():
             raise UnlikeSample(
                 number,
-                f"the transform gave it the names {list(sample)}, and {names} to the first sample of the batch; give all the "
-                "same",
+                f"the transform gave it the names {list(sample)}, and {names} to the first sample of the batch; give "
+                "all the same",
             )
     out: dict[str, Values] = {}
     for name in names:

@@ -39,8 +39,8 @@ from tensorlake_spark.loader.sources.loader_source import SampleSource, Told
 _EACH = 2  # batches that a process has: one is made, one is read
 _COPIES = 2  # of a batch while it is made: there, and in shared memory
 _GUARD = (
-    'a script that uses workers="processes" keeps its loop under `if __name__ == "__main__":`, for each process imports '
-    "the script"
+    'a script that uses workers="processes" keeps its loop under `if __name__ == "__main__":`, for each process '
+    "imports the script"
 )
 
 
@@ -115,15 +115,15 @@ def _pickled(setting: WorkerSetting) -> bytes:
             pickle.dumps(value)
         except Exception as error:
             raise InvalidOptionError(
-                f'{name}={value!r:.80} cannot be sent to another process ({error}); with workers="processes" give a function '
-                "that is defined at the top of a module"
+                f'{name}={value!r:.80} cannot be sent to another process ({error}); with workers="processes" give a '
+                "function that is defined at the top of a module"
             ) from error
     try:
         return pickle.dumps(setting)
     except Exception as error:
         raise InvalidOptionError(
-            f"{setting.source.what} cannot be sent to another process ({error}); define functions of a query at the top of a "
-            "module, materialize a view, or leave workers out"
+            f"{setting.source.what} cannot be sent to another process ({error}); define functions of a query at the "
+            "top of a module, materialize a view, or leave workers out"
         ) from error
 
 
@@ -303,8 +303,8 @@ class ProcessBatches:
 
     def _too_large(self, place: int, nbytes: int) -> InvalidOptionError:
         return InvalidOptionError(
-            f"memory= leaves {self._memory} bytes for batches, too few for one batch: batch {self._numbers[place]} needs {nbytes}; give "
-            "the loader more memory, or a smaller batch_size"
+            f"memory= leaves {self._memory} bytes for batches, too few for one batch: batch {self._numbers[place]} "
+            f"needs {nbytes}; give the loader more memory, or a smaller batch_size"
         )
 
     def _tell(self, worker: int, what: str, given: Any) -> None:

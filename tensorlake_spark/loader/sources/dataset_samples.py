@@ -30,9 +30,9 @@ from tensorlake_spark.loader.sources.sample_marks import SampleMarks
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 
 _KEPT = 5, 8
-"""The part of the memory for what was read of a remote dataset: the streams of a block shuffle come back to it. Blocks do
-not end where row groups do, so the row groups of a buffer have up to twice its bytes; all of them have to find room, or
-most are fetched again for each batch."""
+"""The part of the memory for what was read of a remote dataset: the streams of a block shuffle come back to it. Blocks
+do not end where row groups do, so the row groups of a buffer have up to twice its bytes; all of them have to find room,
+or most are fetched again for each batch."""
 
 _RESERVED = 0.7
 """That part, and what waits to be decoded."""

@@ -1,4 +1,4 @@
-"""Samples that were read part after part, because all that has to be held for them at once is more than there is room."""
+"""Samples that are read part by part, because there is no room for all that they need at once."""
 
 from __future__ import annotations
 

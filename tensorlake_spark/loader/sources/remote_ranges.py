@@ -1,4 +1,4 @@
-"""Ranges of files in an object store, kept in memory within a bound: each is asked for once, by however many threads."""
+"""Ranges of files in an object store, kept in bounded memory, and asked for once by however many threads."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ class TensorSamples:
         for name, blocks in self._blocks.items():
             if len(blocks) != len(self):
                 raise InvalidOptionError(
-                    f"tensor {name!r} has length {len(blocks)} along axis {axis}, and {self.names[0]!r} has {len(self)}; "
-                    "a sample is a slice of each, so give tensors of one length"
+                    f"tensor {name!r} has length {len(blocks)} along axis {axis}, and {self.names[0]!r} has "
+                    f"{len(self)}; a sample is a slice of each, so give tensors of one length"
                 )
 
     def __reduce__(self) -> Any:
@@ -170,8 +170,8 @@ def checked_axis(ref: TensorRef, axis: Any) -> int:
         found = ref.ndim
     if not -ref.ndim <= found < ref.ndim or isinstance(axis, bool):
         raise InvalidOptionError(
-            f"axis={axis!r:.80} is not an axis of tensor {ref.id!r}, which has {ref.ndim} axes; samples lie along an axis: give "
-            "one from 0 on"
+            f"axis={axis!r:.80} is not an axis of tensor {ref.id!r}, which has {ref.ndim} axes; samples lie along an "
+            "axis: give one from 0 on"
         )
     return found % ref.ndim
 

@@ -1,9 +1,9 @@
 """BLAS of sparse vectors and matrices, with the names, the order of arguments and the options of `scipy.linalg.blas`.
 
 Names have no letter for the dtype: it is NumPy's of the operands. Tensors cannot be changed, so what BLAS overwrites
-is returned. Options are 0 or 1 as in SciPy (``trans`` also 2, the conjugate transpose); booleans do as well. A result is
-sparse if all operands are, and dense otherwise. ``spmv`` and ``spmm`` are what sparse libraries call so: sparse times
-dense, not the symmetric packed matrices of BLAS. Begin with `gemv`.
+is returned. Options are 0 or 1 as in SciPy (``trans`` also 2, the conjugate transpose); booleans do as well. A result
+is sparse if all operands are, and dense otherwise. ``spmv`` and ``spmm`` are what sparse libraries call so: sparse
+times dense, not the symmetric packed matrices of BLAS. Begin with `gemv`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Where elements stand: other shapes, other orders, several tensors as one. Begin with `shaping`.
+"""Where elements stand: other shapes, other orders, several tensors as one.
 
-`joining` concatenates and chooses, `diagonals` takes parts of matrices. May import the
-modules of ``ops``, ``reducing``, ``indexing`` and ``errors``.
+Begin with `shaping`.
+May import the modules of ``ops``, ``reducing``, ``indexing`` and ``errors``.
+
+`joining` concatenates and chooses, `diagonals` takes parts of matrices.
 """

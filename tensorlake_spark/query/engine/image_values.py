@@ -19,7 +19,7 @@ _SIZES = ("height", "width", "channels")
 
 
 def image_batch(kind: Type, array: pa.Array, memory: BatchBuffers) -> np.ndarray[Any, Any] | None:
-    """Return the pixels of JPEGs of one size, an image a row; None of other columns, and where one is not as it is said.
+    """Return the pixels of JPEGs of one size, an image a row; None if the column, or one of its values, is not so.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The rows with the least, or the greatest, values of an expression: found block by block, without a sort of all rows."""
+"""The rows with the least or greatest values of an expression, found block by block without sorting all rows."""
 
 from __future__ import annotations
 

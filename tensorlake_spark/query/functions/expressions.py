@@ -381,7 +381,8 @@ def _like(node: Any, rows: _Rows) -> Values:
 
 def _refused(node: Any, rows: _Rows | None = None) -> Values:
     raise InvalidQueryError(
-        f"{text_of(node):.200}: it cannot stand inside an expression on tensors; what is computed over many rows stands alone"
+        f"{text_of(node):.200}: it cannot stand inside an expression on tensors; what is computed over many rows "
+        "stands alone"
     )
 
 

@@ -37,7 +37,8 @@ def with_class_numbers(
     --------
     >>> from tensorlake_spark.query.language.parsing import parse
     >>> tree = parse("SELECT k = 'dog', k IN ('cat', 2), n = 'dog' FROM t")
-    >>> made = [with_class_numbers("", one, lambda x: ["cat", "dog"] if x.name == "k" else None) for one in tree.selects]
+    >>> names = lambda column: ["cat", "dog"] if column.name == "k" else None
+    >>> made = [with_class_numbers("", one, names) for one in tree.selects]
     >>> [one.sql() for one in made]
     ['k = 1', 'k IN (0, 2)', "n = 'dog'"]
     """

@@ -25,7 +25,8 @@ class Arrange(exp.Expression):  # type: ignore[misc,unused-ignore]
 class SampleBy(exp.Expression):  # type: ignore[misc,unused-ignore]
     """``SAMPLE BY weight [REPLACE TRUE | FALSE]``: as many rows as LIMIT says, by chance, in proportion to a weight.
 
-    ``this`` is the weight, ``replace`` whether a row may come more than once (False if nothing is said; Deep Lake's default is True).
+    ``this`` is the weight, ``replace`` whether a row may come more than once (False if nothing is said; Deep Lake's
+    default is True).
     """
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "replace": False}

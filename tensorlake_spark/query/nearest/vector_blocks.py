@@ -147,7 +147,7 @@ class VectorBlock:
         return np.frombuffer(self._read(self._file, begin, end - begin), np.uint8), begin, step
 
     def _matrices(self, buffer: Array) -> Iterator[Array]:
-        """Yield the vectors as matrices: where they lie if the processor can, else copied to where they can be taken."""
+        """Yield the vectors as matrices: in place if the processor can take them there, else copied."""
         raw, begin, words = self._raw()
         step = 4 * words
         address = raw.__array_interface__["data"][0]

@@ -154,7 +154,8 @@ class Scope:
         if isinstance(found, Lazy):
             raise mistake(
                 self.sql, node,
-                f"{columns_name(node)!r} is a tensor of the query around this one, which a sub-query cannot compute with",
+                f"{columns_name(node)!r} is a tensor of the query around this one, which a sub-query cannot compute "
+                "with",
                 "join the tables",
             )  # fmt: skip
         if found is not None:

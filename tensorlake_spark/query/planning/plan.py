@@ -31,8 +31,8 @@ class Computed:
     condition : bool
         Whether it is true or false.
     form : str
-        What the column has of each value: `VALUE`, which is one a row; `DIGEST`, by which rows are compared; or `LENGTH`,
-        along the first axis, of what `shape` gives.
+        What the column has of each value: `VALUE`, which is one a row; `DIGEST`, by which rows are compared; or
+        `LENGTH`, along the first axis, of what `shape` gives.
     """
 
     name: str

@@ -95,7 +95,7 @@ class SelectText:
         return made
 
     def _subquery(self, node: Any) -> Any:
-        """Return a sub-query planned. One that is written twice has the same text: so DuckDB knows keys of GROUP BY again."""
+        """Return a sub-query planned; a repeated one has the same text, by which DuckDB recognises keys of GROUP BY."""
         key = len(self.scope.tables), isinstance(node.parent, exp.Exists), node
         if key not in self._planned:
             self._planned[key] = self._planned_query(node)
@@ -270,7 +270,7 @@ class SelectText:
                     )  # fmt: skip
 
     def _may_be_number(self, node: Any) -> bool:
-        """Whether only the values tell that a part of the text is one a row: an element of a tensor, a part of a UNION."""
+        """Whether only values tell if a text is one value a row: an element of a tensor, or a part of a UNION."""
         if isinstance(node, exp.Bracket):
             return True
         leaves = [self.scope.leaves.get(c.name) for c in node.find_all(exp.Column) if not c.table]

@@ -169,7 +169,7 @@ class DatasetSource:
             files = ", ".join(text(os.path.join(base, path)) for path in paths)
             if not marked:
                 counted = ", file_row_number=true" * any(nans)
-                yield f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false{counted}) AS p"  # nosec B608 # quoted
+                yield f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning=false{counted}) AS p"  # nosec B608
                 continue
             gone = f"{self.name}_gone_{number}"
             session.register(gone, _deleted(stored, base, paths))

@@ -41,7 +41,8 @@ def kept(view: View, owner: Dataset) -> SavedView:
         name = plan.names[inner]
         if not isinstance(source, DatasetSource) and source.version is None and not source._paths:
             raise InvalidOptionError(
-                f"the view reads {name!r}, which is only in memory; store it, as Parquet or in a dataset, and query that"
+                f"the view reads {name!r}, which is only in memory; store it, as Parquet or in a dataset, and query "
+                "that"
             )
         if name in sources and sources[name] != (source.uri, source.version):
             name = f"{name}@{source.version}"
@@ -126,8 +127,8 @@ def _said(name: str, value: Any) -> Any:
     array = np.asarray(value)
     if array.dtype.kind == "O" or array.nbytes > _MOST_BYTES:
         raise InvalidOptionError(
-            f"the parameter :{name} is {array.dtype} of {array.nbytes} bytes; at most {_MOST_BYTES} bytes of numbers or "
-            "texts are kept with a view: store it as a column, and join it"
+            f"the parameter :{name} is {array.dtype} of {array.nbytes} bytes; at most {_MOST_BYTES} bytes of numbers "
+            "or texts are kept with a view: store it as a column, and join it"
         )
     out = io.BytesIO()
     np.save(out, array, allow_pickle=False)

@@ -33,8 +33,8 @@ def loader_of_view(
 ) -> Loader:
     """Return a loader of the rows of a view; see `View.loader`.
 
-    Tensors of the view's dataset are read as a loader of the dataset reads them; what the query computes is computed for
-    each batch.
+    Tensors of the view's dataset are read as a loader of the dataset reads them; what the query computes is computed
+    for each batch.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def image_transforms(
     for name, one in rest.items():
         if not callable(one):
             raise InvalidOptionError(
-                f"transform={one!r:.80} is for stored images that are files, and column {name!r} of the view is computed, "
-                "or something else; give a function of its values"
+                f"transform={one!r:.80} is for stored images that are files, and column {name!r} of the view is "
+                "computed, or something else; give a function of its values"
             )
     return images, replace(options, transform=rest or None)

@@ -145,8 +145,8 @@ class SparkTensor(Computing, NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         raise UnsupportedFunctionError(
-            f"a tensor that Spark computes on does not become an array; read it: tl.open({self._of.snapshot.storage.uri!r})"
-            f"[{self.id!r}][...]"
+            "a tensor that Spark computes on does not become an array; read it: "
+            f"tl.open({self._of.snapshot.storage.uri!r})[{self.id!r}][...]"
         )
 
     @property

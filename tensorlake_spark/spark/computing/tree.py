@@ -157,8 +157,8 @@ def _row(place: int, found: Found) -> pa.RecordBatch:
     data = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
     if len(data) > _MOST_BYTES:
         raise InvalidTensorError(
-            f"a partial result takes {len(data)} bytes, and a row of Spark holds {_MOST_BYTES}: reduce more axes, compute "
-            "a slice at a time, or send what is computed element by element to the lake with into="
+            f"a partial result takes {len(data)} bytes, and a row of Spark holds {_MOST_BYTES}: reduce more axes, "
+            "compute a slice at a time, or send what is computed element by element to the lake with into="
         )
     return pa.RecordBatch.from_pydict({"place": [place], "partial": [data]})
 

@@ -1,8 +1,10 @@
-"""Datasets in Spark: from samples to DataFrames, and back. Begin with `sample_frame`, which reads them.
+"""Datasets in Spark: from samples to DataFrames, and back.
+
+Begin with `sample_frame`, which reads them.
+May import ``spark.source``, ``spark.cluster``, ``loader``, ``datasets``, ``columns`` and ``delta``.
 
 `spark_condition` translates conditions, and `sample_decoding` decodes on executors. `frame_writing` adds the rows of a
 DataFrame to a dataset: `frame_columns` matches the columns, and `partition_writing` is the work of a task.
 `image_functions` are functions on columns of images, in Python and SQL; `image_columns` computes them. `rank_loader`
-hands a dataset to processes that train. `feature_frame` writes a DataFrame as features. May import ``spark.source``,
-``spark.cluster``, ``loader``, ``datasets``, ``columns`` and ``delta``.
+hands a dataset to processes that train. `feature_frame` writes a DataFrame as features.
 """

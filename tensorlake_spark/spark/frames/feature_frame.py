@@ -1,8 +1,8 @@
-"""DataFrames as rows of features: executors put the rows aside, then encode them in parts, and no row comes to the driver.
+"""DataFrames as rows of features: executors put the rows aside, then encode them; none comes to the driver.
 
-A row's place in a table of features is known when the rows before it are counted. So a first job writes the rows as they
-come to files of Arrow in the table's folder, which no commit names, and counts them. A second one reads whole blocks of
-these and encodes them. The DataFrame is computed once, so it may be one that never gives the same rows again.
+A row's place in a table of features is known when the rows before it are counted. So a first job writes the rows as
+they come to files of Arrow in the table's folder, which no commit names, and counts them. A second one reads whole
+blocks of these and encodes them. The DataFrame is computed once, so it may be one that never gives the same rows again.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ def _typed(struct: t.StructType, prefix: str) -> Iterator[tuple[str, Type]]:
             yield name, SampleSchema.from_arrow(plain)["x"]
         elif {*field.dataType.names} & {"data", "shape", "dtype", "url"}:
             raise InvalidOptionError(
-                f"column {name!r} is {field.dataType.simpleString():.120}, which does not say of which type its samples "
-                "are; give the schema: a dict of names and types"
+                f"column {name!r} is {field.dataType.simpleString():.120}, which does not say of which type its "
+                "samples are; give the schema: a dict of names and types"
             )
         else:
             yield from _typed(field.dataType, f"{name}/")

@@ -182,7 +182,8 @@ def resized(image: Array, height: int, width: int, how: str) -> Array:
     """
     if image.ndim not in (2, 3) or 0 in image.shape or image.dtype.kind not in "biuf":
         raise InvalidTensorError(
-            f"{image.dtype} of shape {image.shape} is not an image, which is height x width [x channels] of real numbers"
+            f"{image.dtype} of shape {image.shape} is not an image, which is height x width [x channels] of real "
+            "numbers"
         )
     pillow, method = image_codecs.pillow(), HOW[how]
     if how == "nearest":  # numbers of classes stay what they are, of any dtype

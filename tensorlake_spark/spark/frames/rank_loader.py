@@ -121,7 +121,7 @@ def _said(name: str) -> int:
     text = os.environ.get(name)
     if text is None or not text.isdecimal():
         raise InvalidOptionError(
-            f"the environment variable {name} is {text!r:.40}, and not a number; run this by TorchDistributor or torchrun, "
-            "or give rank and world_size"
+            f"the environment variable {name} is {text!r:.40}, and not a number; run this by TorchDistributor or "
+            "torchrun, or give rank and world_size"
         )
     return int(text)

@@ -1,8 +1,10 @@
-"""Plain Delta tables of tensors in Spark. Begin with `sql_registration`, which makes the functions known to SQL.
+"""Plain Delta tables of tensors in Spark.
+
+Begin with `sql_registration`, which makes the functions known to SQL.
+May import ``spark.frames``, ``spark.source`` and ``spark.cluster``.
 
 Of rows: `row_functions`, `slice_predicate`, `decoding`, `encoding`, `read_tensor`, `collect_tensor`. Of tensors:
-`tensor_functions`, `udfs`, `arithmetic` on `tensor_stacks`, `aggregates`. Those of images are in ``spark.frames``. May
-import it, ``spark.source`` and ``spark.cluster``.
+`tensor_functions`, `udfs`, `arithmetic` on `tensor_stacks`, `aggregates`. Those of images are in ``spark.frames``.
 """
 
 from typing import TYPE_CHECKING

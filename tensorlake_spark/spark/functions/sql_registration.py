@@ -1,4 +1,4 @@
-"""What SQL knows of the functions: those of rows, of tensors, of the tensors of a group and of images, under their names.
+"""The functions of SQL, by name: of rows, of tensors, of the tensors of a group, and of images.
 
 The functions themselves are for Spark's columns::
 

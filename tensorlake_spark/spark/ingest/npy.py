@@ -42,7 +42,7 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
 
 
 class Ranges:
-    """The array of an ``.npy`` stream, read by ranges of its bytes; see `tensorlake_spark.spark.ingest.arrays.array_files.Stored`."""
+    """The array of an ``.npy`` stream, read by ranges of its bytes; a `Stored` of ``spark.ingest.arrays``."""
 
     def __init__(self, stream: IO[bytes]):
         self.shape, self.is_fortran, self.dtype = read_header(stream)

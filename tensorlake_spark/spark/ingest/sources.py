@@ -38,8 +38,8 @@ def expand(sources: Sequence[str], gone: list[Skipped] | None = None) -> list[st
     """Return the files that paths, globs, folders and lists name, in their order; those of each sorted.
 
     ``@list.txt`` stands for the sources in a file, one a line; blank lines and those that begin with ``#``
-    are left out. A ``file:`` URI is the path that it names; ``s3://`` (or ``s3a://``) an object. Files that are named and not there are added to
-    `gone` if that is given.
+    are left out. A ``file:`` URI is the path that it names; ``s3://`` (or ``s3a://``) an object. Files that are named
+    and not there are added to `gone` if that is given.
 
     Raises
     ------

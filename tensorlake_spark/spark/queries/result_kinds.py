@@ -129,8 +129,8 @@ def _computed(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kin
 
 
 def _is_sparks(node: Any) -> bool:
-    """Whether Spark does a part of the text over numbers of tensors: it joins conditions, so that those on scalars reach
-    the files, and knows the types of what a choice is made of."""
+    """Whether Spark does a part of the text over numbers of tensors: it joins conditions, so that those on scalars
+    reach the files, and knows the types of what a choice is made of."""
     return isinstance(node, (*_LOGIC, exp.Case, exp.If)) or function_name(node) in _GIVEN
 
 

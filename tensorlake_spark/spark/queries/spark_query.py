@@ -54,8 +54,8 @@ def query(
     storage_options : mapping, optional
         For the stores of all sources. What is missing is taken from the session's settings of S3A.
     **sources
-        Datasets, views, lakes (their catalogs), DataFrames of Spark or pandas, tables of pyarrow, and paths or URLs of datasets,
-        lakes, Delta tables or Parquet files.
+        Datasets, views, lakes (their catalogs), DataFrames of Spark or pandas, tables of pyarrow, and paths or URLs of
+        datasets, lakes, Delta tables or Parquet files.
 
     Raises
     ------

@@ -60,8 +60,8 @@ class SparkPrinter:
     table_of : callable
         Takes a table of the tree; returns what it has, and the name of its temporary view.
     function_of : callable
-        Takes an expression; the kind of its result, or `EQUAL` or `EQUALS` for a column as it is compared; the names of its
-        columns, in the order of the function's arguments; and whether the last argument is the sid of the row, for
+        Takes an expression; the kind of its result, or `EQUAL` or `EQUALS` for a column as it is compared; the names of
+        its columns, in the order of the function's arguments; and whether the last argument is the sid of the row, for
         messages. Returns the name of a function of Spark.
     """
 
@@ -151,7 +151,7 @@ class SparkPrinter:
         return Table({name: _after(kind) for name, kind in out.items()})
 
     def _compare(self, node: Any, table: Table) -> None:
-        """Let tensors of a query, which is rewritten, have the same bytes where they are equal: Spark compares bytes."""
+        """Give tensors of a query, which is rewritten, the same bytes where they are equal: Spark compares bytes."""
         kinds = {
             name: kind
             for name, kind in table.columns.items()
@@ -332,7 +332,7 @@ class SparkPrinter:
         return like_numpy(node)
 
     def _list(self, inner: Any, resolve: Any, scopes: list[Tables]) -> Any:
-        """Return what collects the values of a group: tensors in the order of their samples, as all lists of the group."""
+        """Return what collects a group: tensors in the order of their samples, as do all lists of that group."""
         is_tensor = kind_of(inner, resolve, self.parameters).name != SCALAR
         value = self._rewritten(inner, resolve, scopes)
         if not is_tensor:

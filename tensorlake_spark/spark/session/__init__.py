@@ -1,6 +1,9 @@
-"""A local Spark session with Delta and the settings of ``conf``. Begin with `session`.
+"""A local Spark session with Delta and the settings of ``conf``.
 
-`java` finds a Java that Spark runs on. May import every room of ``spark``.
+Begin with `session`.
+May import every room of ``spark``.
+
+`java` finds a Java that Spark runs on.
 """
 
 from tensorlake_spark.spark.session.session import CONF, default_settings, fetch, local_session

@@ -172,8 +172,8 @@ class WrittenRows(_RowsSoFar):
     def encode(self, encoding: PartEncoding) -> Iterator[Encoded]:
         """Take the parts of tasks that fit, and encode what is missing.
 
-        A part fits if it was made of the rows that are there now: a task that was tried twice may have two. If the table
-        has changed meanwhile, no part fits. A part is taken once, for a change that fails deletes it.
+        A part fits if it was made of the rows that are there now: a task that was tried twice may have two. If the
+        table has changed meanwhile, no part fits. A part is taken once, for a change that fails deletes it.
         """
         prints = [tensor.print for tensor in encoding.tensors]
         parts, self._parts = self._parts, {}

@@ -1,9 +1,12 @@
-"""`SparseTensor`, an array of which only some elements are stored. Begin with `array`.
+"""`SparseTensor`, an array of which only some elements are stored.
+
+Begin with `array`.
+May import ``spec``, ``ops`` and ``indexing``.
 
 `operator_methods` has operators and NumPy's ufuncs; `shape_methods`, `reduction_methods` and `product_methods` are its
 other methods. `array_functions` is the protocol of NumPy's functions, `array_namespace` that of the array API;
 `interchange` has what comes from other packages and goes to them. `builder` is a tensor that may change, by
-`builder_view`, `assigned` and `element_buffer`. May import ``spec``, ``ops`` and ``indexing``.
+`builder_view`, `assigned` and `element_buffer`.
 """
 
 from tensorlake_spark.tensor.sparse.array import SparseTensor, array_of, sparse_of

@@ -56,8 +56,8 @@ class ArrayFunctions(Elements):
         unknown = [name for name in kwargs if not _takes(compute, name)]
         if unknown:
             raise UnsupportedFunctionError(
-                f"np.{func.__name__} of a sparse tensor takes no {unknown[0]}=; np.{func.__name__}(x.todense(), ...) does, "
-                f"and takes {self.size * self.dtype.itemsize} bytes"
+                f"np.{func.__name__} of a sparse tensor takes no {unknown[0]}=; np.{func.__name__}(x.todense(), ...) "
+                f"does, and takes {self.size * self.dtype.itemsize} bytes"
             )
         return self._wrapped(compute(*args, **kwargs))
 

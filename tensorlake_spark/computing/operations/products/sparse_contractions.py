@@ -1,4 +1,4 @@
-"""Products with sparse tensors in memory, or with a sparse answer, summed over the axes that the answer does not have."""
+"""Products with sparse tensors in memory, or with a sparse answer, summed over the axes that it does not have."""
 
 from __future__ import annotations
 

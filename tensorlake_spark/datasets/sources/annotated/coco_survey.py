@@ -101,6 +101,7 @@ def _joints(known: tuple[str, ...], item: dict[str, Any], where: str) -> tuple[s
     found = tuple(map(str, names))
     if known and known != found:
         raise InvalidOptionError(
-            f"{where}: categories have different keypoints, {known!r:.100} and {found!r:.100}; one column holds one kind"
+            f"{where}: categories have different keypoints, {known!r:.100} and {found!r:.100}; one column holds one "
+            "kind"
         )
     return found

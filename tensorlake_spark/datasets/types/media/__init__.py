@@ -1,6 +1,8 @@
-"""Images, masks, video, sound and medical images, as the bytes of their files. Begin with `images`.
+"""Images, masks, video, sound and medical images, as the bytes of their files.
+
+Begin with `images`.
+May import ``datasets.types.tensors`` and what lies below it.
 
 `masks` and `recordings` are the others. `media_bytes` takes in what users give; `image_headers` looks at the first
-bytes of an image, `jpeg_headers` at those of many; `image_codecs` encodes and decodes it. May import
-``datasets.types.tensors`` and what lies below it.
+bytes of an image, `jpeg_headers` at those of many; `image_codecs` encodes and decodes it.
 """

@@ -184,9 +184,9 @@ class Image(Picture):
     """An image in each sample: the bytes of a file, or raw pixels.
 
     Bytes, paths and file objects of the format are stored as they are; their headers are checked
-    (`types.media.image_headers` lists the checks). Arrays and images of Pillow are encoded. An image is read as an array
-    of height x width x channels, or height x width if it has one channel. It is not turned by its EXIF orientation.
-    Palettes and CMYK become RGB, and the transparency of a palette is left out.
+    (`types.media.image_headers` lists the checks). Arrays and images of Pillow are encoded. An image is read as an
+    array of height x width x channels, or height x width if it has one channel. It is not turned by its EXIF
+    orientation. Palettes and CMYK become RGB, and the transparency of a palette is left out.
 
     Parameters
     ----------

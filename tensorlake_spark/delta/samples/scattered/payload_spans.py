@@ -1,4 +1,4 @@
-"""Where the payloads of a column lie in one file, learned row group by row group and looked up for many rows at once."""
+"""Where the payloads of a column lie in a file, learned by row group and looked up for many rows at once."""
 
 from __future__ import annotations
 

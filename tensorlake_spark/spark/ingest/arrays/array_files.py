@@ -1,8 +1,8 @@
 """Files that hold arrays, opened so that a part can be read without the rest.
 
-``.npy`` is memory-mapped, of S3 read by ranges, as ``.npz`` is; Zarr, HDF5 and NetCDF-4 are read chunk by chunk, a TIFF page by page;
-an image comes whole. Packages are imported when a file needs them: executors have to have
-those of the extra ``ingest``.
+``.npy`` is memory-mapped, of S3 read by ranges, as ``.npz`` is; Zarr, HDF5 and NetCDF-4 are read chunk by chunk, a TIFF
+page by page; an image comes whole. Packages are imported when a file needs them: executors have to have those of the
+extra ``ingest``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Only what lies in a file itself is read: HDF5 and TIFF can name other files, which a task would open with its rights."""
+"""Refuses links of HDF5 and TIFF to other files, which a task would open with its own rights."""
 
 from __future__ import annotations
 

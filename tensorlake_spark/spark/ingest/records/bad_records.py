@@ -77,7 +77,10 @@ def _is_too_long(number: Decimal, dtype: Any) -> bool:
 
 def too_early(name: str, column: str, rule: Rule) -> str:
     if rule.kind == "int" and not rule.is_labelled:
-        return f"is below {rule.start}: indices of .tns files count from {rule.start}, add {rule.start} if these count from 0"
+        return (
+            f"is below {rule.start}: indices of .tns files count from {rule.start}, add {rule.start} "
+            "if these count from 0"
+        )
     again = f"--axis {name}={column}"
     if rule.kind == "int":
         return (

@@ -1,4 +1,4 @@
-"""Files of matrices as cells: Matrix Market's by one task each, ``.npz`` files by parts; all some elements at a time."""
+"""Files of matrices as cells, some at a time: one task for each of Matrix Market, several for an ``.npz``."""
 
 from __future__ import annotations
 

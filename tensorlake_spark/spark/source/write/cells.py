@@ -117,8 +117,8 @@ class Cells(InputForm):
         if known is not None and known.kind not in ROUNDED:
             name, given = str(self.options.id), known.to_json()
             raise InvalidOptionError(
-                f"option quantize={given!r} needs arrays, and cells are written to a sparse layout, which rounds values one "
-                f"by one: give one of {', '.join(ROUNDED)}, or write tensor {name!r} without it and call "
+                f"option quantize={given!r} needs arrays, and cells are written to a sparse layout, which rounds "
+                f"values one by one: give one of {', '.join(ROUNDED)}, or write tensor {name!r} without it and call "
                 f"lake.convert({name!r}, layout='ftsf', quantize={given!r})"
             )
         block = write.block_shape

@@ -85,7 +85,7 @@ class FeatureWriter(DataSourceArrowWriter):
     def write_partition(
         self, at: int, iterator: Iterator[pa.RecordBatch], patience: float = _PATIENCE
     ) -> FeatureCommitMessage:
-        """Do the task of a partition, which waits for the one before it so many seconds, or as long as its own rows took."""
+        """Do the task of a partition; wait for the one before it so many seconds, or as long as its own rows took."""
         work, began = self.work, time.monotonic()
         relay = Relay(work.storage, work.mark)
         file = relay.file_of(at)
