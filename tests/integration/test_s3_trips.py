@@ -117,6 +117,22 @@ def test_cold_warm_and_renewed(s3, options, seen, url, kind, checkpoint):
     assert trips <= 4, "there is a newer version; its log, twice; the rows"
 
 
+def test_bytes_of_tiles_that_explain_tells_are_those_that_come(s3, options, seen, url):
+    rng = np.random.default_rng(0)
+    scans = [rng.integers(0, 256, (2000, 1500), np.uint8) for _ in range(2)]
+    schema = {"scan": tl.types.Tensor("uint8", (None, None))}
+    made = tl.dataset(url, schema, tile_bytes=64 << 10, storage_options=s3.options)
+    made.extend({"scan": scans})
+    forget()
+    ds = tl.dataset(url, create=False, storage_options=options)
+    view = ds.query("SELECT scan[1500:1600, :100] AS corner FROM dataset")
+    told = view.explain().selected_bytes  # for which footers are read
+    found, _, _, nbytes = seen(lambda: view["corner"])
+    assert np.array_equal(found, [scan[1500:1600, :100] for scan in scans])
+    assert told < scans[0].nbytes
+    assert abs(nbytes - told) <= 0.05 * told + (16 << 10)
+
+
 def test_many_files_are_asked_for_at_once(s3, options, seen, url):
     x = images(6)
     lake = tl.open(url, storage_options=s3.options)

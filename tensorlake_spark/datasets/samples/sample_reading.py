@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tensorlake_spark.datasets.types.nested import link_in
 from tensorlake_spark.datasets.types.schema import column_of
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.threads import beside
 
 Array = np.ndarray[Any, Any]
@@ -77,7 +78,12 @@ def _filled(around: pa.Array, path: Sequence[str], column: pa.Array) -> pa.Array
 
 
 def values_of(
-    parts: StoredParts, name: str, array: pa.Array, positions: Array, stack: bool = True
+    parts: StoredParts,
+    name: str,
+    array: pa.Array,
+    positions: Array,
+    stack: bool = True,
+    tiles: Callable[[TensorRef], Any] | None = None,
 ) -> Any:
     """Return the values of a stored column: one ndarray where the type stacks, else a list.
 
@@ -93,6 +99,8 @@ def values_of(
         Of the samples in `array`.
     stack : bool
         Whether it may be one ndarray.
+    tiles : callable, optional
+        Reads a large sample from the tensor with its tiles; all of it by default.
     """
     kind = parts.schema[name]
     if link_in(kind) is not None:
@@ -105,7 +113,8 @@ def values_of(
     places = [place for place, value in enumerate(values) if isinstance(value, Tiled)]
 
     def read(place: int) -> Any:
-        return parts.tensor(name, int(positions[place]), values[place])[...]
+        tensor = parts.tensor(name, int(positions[place]), values[place])
+        return tensor[...] if tiles is None else tiles(tensor)
 
     is_far = parts.stored.snapshot.remote is not None
     found = beside(read, places, "samples") if is_far else map(read, places)

@@ -25,7 +25,7 @@ from tensorlake_spark.query.engine.leaf_values import (
 from tensorlake_spark.query.engine.shape_values import shape_fields
 from tensorlake_spark.query.engine.value_digests import value_digests
 from tensorlake_spark.query.functions.expressions import evaluate, function_name
-from tensorlake_spark.query.functions.needed_parts import SHAPE, boxes_needed
+from tensorlake_spark.query.functions.needed_parts import SHAPE, Key, boxes_needed
 from tensorlake_spark.query.functions.row_values import RowError, gathered
 from tensorlake_spark.query.planning.plan import DIGEST, LENGTH, VALUE, Computed
 from tensorlake_spark.query.sources.source_columns import (
@@ -253,24 +253,31 @@ def batch_rows(lazies: list[Lazy], rows: int) -> int:
     """Return how many rows a batch has, so that their tensors take about `BATCH_BYTES`."""
     each = 1
     for lazy in lazies:
-        beside = shapes_alone(lazy)
-        for leaf in lazy.tensors():
-            each += 0 if leaf in beside else row_bytes(leaf)
+        for leaf, key in parts_needed(lazy):
+            each += 0 if is_beside(leaf, key) else row_bytes(leaf)
     return max(1, min(MOST_ROWS, BATCH_BYTES // each, max(64, rows)))
 
 
-def shapes_alone(lazy: Lazy) -> list[TensorLeaf]:
-    """Return the columns of which an expression needs only shapes and dtypes, where these are stored beside values."""
-    if isinstance(lazy.node, exp.Column):
-        return []
-    keys = boxes_needed([lazy.node])
-    return [
-        leaf
-        for name, leaf in lazy.leaves.items()
-        if keys.get(name) == SHAPE
-        and isinstance(leaf, TensorLeaf)
-        and shape_fields(leaf.source.dataset.parts, leaf.column)
-    ]
+def parts_needed(
+    lazy: Lazy, parameters: Mapping[str, Any] | None = None
+) -> list[tuple[TensorLeaf, Key | str | None]]:
+    """Return the columns of datasets that an expression reads, and for each what part, as `boxes_needed` says it."""
+    bare = isinstance(lazy.node, exp.Column)
+    keys = {} if bare else boxes_needed([lazy.node], parameters)
+    out: list[tuple[TensorLeaf, Key | str | None]] = []
+    for name, leaf in lazy.leaves.items():
+        if isinstance(leaf, TensorLeaf):
+            out.append((leaf, keys.get(name)))
+        elif isinstance(leaf, (CollectedLeaf, ItemLeaf)):
+            out += parts_needed(leaf.lazy, parameters)
+        elif isinstance(leaf, BranchLeaf):
+            out += [part for branch in leaf.branches for part in parts_needed(branch, parameters)]
+    return out
+
+
+def is_beside(leaf: TensorLeaf, key: Key | str | None) -> bool:
+    """Whether only shapes and dtypes of a column are needed, and these are stored beside its values."""
+    return key == SHAPE and bool(shape_fields(leaf.source.dataset.parts, leaf.column))
 
 
 def row_bytes(leaf: TensorLeaf) -> int:

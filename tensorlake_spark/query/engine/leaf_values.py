@@ -11,8 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
+from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+from tensorlake_spark.datasets.maintenance.value_check import tiled_samples
 from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
-from tensorlake_spark.datasets.types.base import Tiled, Type
+from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.query.engine.image_values import image_batch
 from tensorlake_spark.query.engine.shape_values import stand_ins
@@ -37,6 +40,40 @@ class ReadCounts:
         with self._lock:
             self.rows[key] = self.rows.get(key, 0) + rows
             self.bytes[key] = self.bytes.get(key, 0) + nbytes
+
+
+class TileReading:
+    """Reads what a key needs of large samples from their tiles, and counts the bytes of these.
+
+    Parameters
+    ----------
+    key : tuple, str or None
+        As `tensor_values` takes it.
+    """
+
+    def __init__(self, key: tuple[Any, ...] | str | None) -> None:
+        self._key = key if isinstance(key, tuple) else None
+        self._sizes: list[int] = []  # several threads add to it
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the row groups with the tiles that were needed so far."""
+        return sum(self._sizes)
+
+    def count(self, tensor: TensorRef) -> tuple[slice, ...] | None:
+        """Count what is needed of a sample, and return the box that it is; None for all of it."""
+        box = None if self._key is None else box_of(self._key, tensor.shape)
+        self._sizes.append(tensor.explain(... if box is None else box).n_bytes)
+        return box
+
+    def __call__(self, tensor: TensorRef) -> Any:
+        """Return a sample of which only the part was read: the rest takes no memory until it is written."""
+        box = self.count(tensor)
+        if box is None:
+            return tensor[...]
+        out = np.zeros(tensor.shape, tensor.dtype)
+        out[box] = np.asarray(tensor[box])
+        return out
 
 
 def tensor_values(
@@ -96,10 +133,13 @@ def _values(
         values, nbytes = known
     else:
         array = read_column(parts, leaf.column, ordered)
-        nbytes = payload_bytes(array)
         values = None if memory is None else image_batch(kind, array, memory)
+        tiles = TileReading(key)
         if values is None:
-            values = _decoded(leaf, kind, array, ordered, key if isinstance(key, tuple) else None)
+            # A stack would write all of the samples of which a part is read.
+            stack = not (isinstance(key, tuple) and _has_tiles(kind, array))
+            values = values_of(parts, leaf.column, array, ordered, stack, tiles)
+        nbytes = payload_bytes(array) + tiles.nbytes
     if counts is not None:
         counts.add(leaf.source_name, leaf.column, len(ordered), nbytes)
     if back is None:
@@ -107,30 +147,38 @@ def _values(
     return values[back] if isinstance(values, np.ndarray) else [values[n] for n in back.tolist()]
 
 
-def _decoded(
-    leaf: TensorLeaf, kind: Type, array: pa.Array, positions: Array, key: tuple[Any, ...] | None
-) -> Any:
-    parts = leaf.source.dataset.parts
-    tiled = key is not None and is_tileable(kind) and array.field("data").null_count
-    if not tiled:
-        return values_of(parts, leaf.column, array, positions)
-    values = kind.decode(array)
-    for place, value in enumerate(values):
-        if isinstance(value, Tiled):
-            values[place] = _part(
-                parts.tensor(leaf.column, int(positions[place]), value), value, key or ()
-            )
-    return values
+def _has_tiles(kind: Type, array: pa.Array) -> bool:
+    return is_tileable(kind) and bool(array.field("data").null_count)
 
 
-def _part(tensor: Any, tiled: Tiled, key: tuple[Any, ...]) -> Any:
-    """Return a large sample of which only a part was read: the rest takes no memory until it is written."""
-    box = box_of(key, tiled.shape)
-    if box is None:
-        return tensor[...]
-    out = np.zeros(tiled.shape, np.dtype(tiled.dtype))
-    out[box] = np.asarray(tensor[box])
-    return out
+def tile_bytes(
+    parts: StoredParts,
+    column: str,
+    array: pa.Array,
+    positions: Array,
+    keys: Sequence[tuple[Any, ...] | str | None],
+) -> int:
+    """Return the bytes of the tiles that a read of large samples needs, for each of some keys; none is read for it.
+
+    Parameters
+    ----------
+    parts : StoredParts
+        Of the dataset.
+    column : str
+        The column.
+    array : pyarrow.Array
+        As it is stored.
+    positions : int64 ndarray
+        Of the samples in `array`.
+    keys : sequence
+        Each as `tensor_values` takes it.
+    """
+    readings = [TileReading(key) for key in keys]
+    for row, said in tiled_samples(parts.schema[column], array):
+        tensor = parts.tensor(column, int(positions[row]), said)
+        for reading in readings:
+            reading.count(tensor)
+    return sum(reading.nbytes for reading in readings)
 
 
 def box_of(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[slice, ...] | None:

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from tensorlake_spark.datasets.samples.sample_reading import read_column
 from tensorlake_spark.indexing.read_plan import size_text
-from tensorlake_spark.query.engine.evaluation import shapes_alone
-from tensorlake_spark.query.engine.leaf_values import payload_bytes
+from tensorlake_spark.query.engine.evaluation import is_beside, parts_needed
+from tensorlake_spark.query.engine.leaf_values import payload_bytes, tile_bytes
 from tensorlake_spark.query.engine.running import PlanRun
 from tensorlake_spark.query.engine.shape_values import stand_ins
 from tensorlake_spark.query.functions.expressions import text_of
+from tensorlake_spark.query.functions.needed_parts import Key
 from tensorlake_spark.query.planning.plan import Plan
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
 from tensorlake_spark.query.sources.source_columns import Lazy, TensorLeaf
@@ -59,7 +60,7 @@ class TensorRead:
     name, column : str
         What the query calls the source, and the column.
     rows, bytes : int
-        Samples, and their bytes as they are stored.
+        Samples, and their bytes as they are stored; of large ones those of the tiles that are needed.
     """
 
     name: str
@@ -153,17 +154,17 @@ def report_of(plan: Plan, run: PlanRun, table: pa.Table) -> ReadReport:
         for (source, column), nbytes in sorted(counts.bytes.items())
     ]
     computed = [one.what for step in plan.steps for one in step.computed]
-    selected: dict[tuple[str, str, str], tuple[TensorLeaf, bool]] = {}
+    selected: dict[tuple[str, str, str], tuple[TensorLeaf, list[Key | str | None]]] = {}
     for name, output in plan.result.outputs.items():
         if isinstance(output, Lazy):
             if output.bare is None:
                 computed.append(f"{text_of(output.node)} AS {name}")
-            beside = shapes_alone(output)
-            for leaf in output.tensors():
-                key = (leaf.source_name, leaf.column, leaf.key[1])
-                known = selected.get(key)
-                selected[key] = leaf, leaf in beside and (known is None or known[1])
-    to_read = [_to_read(plan, leaf, table, alone) for leaf, alone in selected.values()]
+            for leaf, key in parts_needed(output, plan.parameters):
+                place = leaf.source_name, leaf.column, leaf.key[1]
+                keys = selected.setdefault(place, (leaf, []))[1]
+                if not (is_beside(leaf, key) or key in keys):
+                    keys.append(key)
+    to_read = [_to_read(plan, leaf, table, keys) for leaf, keys in selected.values()]
     return ReadReport(
         plan.text, tuple(run.statements), tuple(_scalars(plan)), tuple(computed), tuple(read),
         tuple(to_read),
@@ -199,7 +200,10 @@ def _scalars(plan: Plan) -> list[ScalarRead]:
     return out
 
 
-def _to_read(plan: Plan, leaf: TensorLeaf, table: pa.Table, shapes: bool) -> TensorRead:
+def _to_read(
+    plan: Plan, leaf: TensorLeaf, table: pa.Table, keys: list[Key | str | None]
+) -> TensorRead:
+    """Return what a read of a column takes: of large samples what each key needs; without keys only shapes."""
     column = (
         table.column(leaf.key[1]).combine_chunks() if leaf.key[1] in table.column_names else None
     )
@@ -212,12 +216,13 @@ def _to_read(plan: Plan, leaf: TensorLeaf, table: pa.Table, shapes: bool) -> Ten
         column = column.flatten()
     sids = np.unique(np.asarray(column.drop_null().to_numpy(zero_copy_only=False), np.int64))
     positions = leaf.source.stored.positions_of(sids)
-    nbytes = 0
+    parts, nbytes = leaf.source.dataset.parts, 0
     for start in range(0, len(positions), 4096):
         some = positions[start : start + 4096]
-        known = stand_ins(leaf.source.dataset.parts, leaf.column, some) if shapes else None
+        known = None if keys else stand_ins(parts, leaf.column, some)
         if known is not None:
             nbytes += known[1]
             continue
-        nbytes += payload_bytes(read_column(leaf.source.dataset.parts, leaf.column, some))
+        array = read_column(parts, leaf.column, some)
+        nbytes += payload_bytes(array) + tile_bytes(parts, leaf.column, array, some, keys)
     return TensorRead(name, leaf.column, len(positions), nbytes)

@@ -1,4 +1,7 @@
-"""Divisions of plain numbers in Spark SQL, by zero as NumPy has them: Spark would raise an error."""
+"""Divisions and floors of plain numbers in Spark SQL, as the other engine has them.
+
+By zero Spark would raise an error, and its ``floor`` of a float is a whole number: NaN is 0 then, and large ones are cut.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,15 @@ from tensorlake_spark.query.functions.tree_names import remainder_by_zero
 
 _NAN = '{"v":"NaN"}'
 
+_EXACT = exp.Literal.number(1 << 52)
+"""Floats beyond have no fraction."""
+
 
 def like_numpy(node: Any) -> Any:
-    """Return a division or a remainder that has NumPy's value by zero, any other node as it is.
+    """Return a division, a remainder or a floor that has the other engine's value, any other node as it is.
 
-    A quotient is inf or NaN by zero. A remainder is NaN if it is a float, and 0 if it is a whole number.
+    By zero it is NumPy's: a quotient is inf or NaN, a remainder NaN if it is a float, and 0 if it is a whole number.
+    Floors and ceilings are floats; those of decimals are decimals.
 
     Examples
     --------
@@ -25,7 +32,23 @@ def like_numpy(node: Any) -> Any:
     """
     if isinstance(node, exp.Div):
         return _quotient(node)
+    if isinstance(node, (exp.Ceil, exp.Floor)):
+        return _floor(node)
     return remainder_by_zero(node, _remainder)
+
+
+def _floor(node: Any) -> Any:
+    """Return a floor or a ceiling with the type that the other engine gives it.
+
+    A zero of that type is added. As in `_nan_or_zero`, only Spark knows it.
+    """
+    value = exp.paren(node.this)
+    kind = exp.Anonymous(this="typeof", expressions=[node.this.copy()])
+    is_decimal = exp.Like(this=kind, expression=exp.Literal.string("decimal%"))
+    exact = exp.Between(this=value.copy(), low=exp.Neg(this=_EXACT.copy()), high=_EXACT.copy())
+    rounded = exp.If(this=exp.or_(is_decimal, exact), true=node, false=value)
+    wanted = exp.If(this=is_decimal.copy(), true=kind.copy(), false=exp.Literal.string("double"))
+    return exp.paren(exp.Add(this=rounded, expression=_read('{"v":0}', wanted)))
 
 
 def _quotient(node: Any) -> Any:
@@ -52,10 +75,14 @@ def _nan_or_zero(node: Any, zero: Any) -> Any:
     as the type that it is told: as a whole number, NaN is null. Spark does this once, when it makes its plan.
     """
     kind = exp.Anonymous(this="typeof", expressions=[node.copy()])
+    return exp.Coalesce(this=_read(_NAN, kind), expressions=[zero])
+
+
+def _read(text: str, kind: Any) -> Any:
+    """Return the value ``v`` of a text in JSON, as a type that an expression names."""
     schema = exp.Anonymous(this="concat", expressions=[exp.Literal.string("v "), kind])
-    read = exp.Anonymous(this="from_json", expressions=[exp.Literal.string(_NAN), schema])
-    value = exp.Dot(this=read, expression=exp.to_identifier("v"))
-    return exp.Coalesce(this=value, expressions=[zero])
+    read = exp.Anonymous(this="from_json", expressions=[exp.Literal.string(text), schema])
+    return exp.Dot(this=read, expression=exp.to_identifier("v"))
 
 
 def _double(node: Any) -> Any:

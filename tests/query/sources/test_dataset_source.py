@@ -69,7 +69,7 @@ def test_apart_columns(tmp_path):
 
 def test_of_tiled_samples_only_the_tiles_are_read(tmp_path):
     rng = np.random.default_rng(0)
-    large = [rng.integers(0, 256, (600, 500), np.uint8) for _ in range(2)]
+    large = [rng.integers(0, 256, (2000, 1500), np.uint8) for _ in range(2)]
     small = rng.integers(0, 256, (20, 30), np.uint8)
     ds = tl.dataset(
         str(tmp_path / "ds"), {"scan": types.Tensor("uint8", (None, None))}, tile_bytes=64 << 10
@@ -78,11 +78,25 @@ def test_of_tiled_samples_only_the_tiles_are_read(tmp_path):
     view = ds.query(
         "SELECT scan[5:15, -20:] AS corner, scan[3, 4] AS one FROM dataset WHERE array_mean(scan[:10, :10]) > 0"
     )
+    report = view.explain()
     for row, scan in zip(view, [large[0], small, large[1]], strict=True):
         assert np.array_equal(row["corner"], scan[5:15, -20:])
         assert row["one"] == scan[3, 4]
     whole = ds.query("SELECT scan FROM dataset")
     assert np.array_equal(whole[2]["scan"], large[1])
+    lake = tl.open(f"{ds.uri}/_tensors")
+
+    def of_tiles(*keys):
+        plans = [lake[f"scan/{sid}"].explain(key) for sid in (0, 2) for key in keys]
+        return sum(plan.n_bytes for plan in plans)
+
+    rows = small.nbytes + 3 * 16  # the values that are no tiles, and the shapes of all
+    assert report.tensor_bytes == rows + of_tiles(np.s_[:10, :10])
+    assert report.selected_bytes == rows + of_tiles(np.s_[5:15, -20:], np.s_[3, 4])
+    assert whole.explain().selected_bytes == rows + of_tiles(...) > large[0].nbytes
+    assert report.tensor_bytes < large[0].nbytes
+    shapes = ds.query("SELECT shape(scan) AS s, scan[:0] AS nothing FROM dataset").explain()
+    assert shapes.selected_bytes == rows
 
 
 def test_an_empty_dataset_and_one_without_a_table(tmp_path):

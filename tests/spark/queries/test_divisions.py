@@ -1,7 +1,9 @@
 """Divisions of plain numbers as Spark SQL: the types of their values are Spark's, and by zero they are NumPy's."""
 
+import decimal
 import math
 
+import numpy as np
 import pytest
 
 from tensorlake_spark.query.language.parsing import parse
@@ -38,3 +40,24 @@ def test_zeros_below_whole_numbers_floats_and_decimals(spark):
     row = spark.sql(f"SELECT {items} FROM {given}").first()
     assert (row.a, row.b) == (math.inf, 0)
     assert math.isnan(row.c)
+
+
+def test_floors_of_floats_are_floats(spark):
+    given = [2.5, -2.5, math.nan, math.inf, -math.inf, 1e300, -(2.0**52) - 1, 2.0**51 + 0.5, None]
+    frame = spark.createDataFrame([(value,) for value in given], "w double")
+    frame = frame.selectExpr(f"{sql('floor(w)')} AS a", f"{sql('ceil(w)')} AS b")
+    rows = frame.selectExpr("a", "b", f"{sql('a % 0')} AS c", f"{sql('b % 0')} AS d").collect()
+    for row, value in zip(rows[:-1], given, strict=False):
+        wanted = np.floor(value), np.ceil(value), math.nan, math.nan
+        assert np.array_equal(tuple(row), wanted, equal_nan=True)
+    assert tuple(rows[-1]) == (None,) * 4
+
+
+def test_floors_of_whole_numbers_and_decimals_have_the_types_of_the_other_engine(spark):
+    texts = ["floor(i)", "floor(f)", "ceil(d)"]
+    items = ", ".join(f"{sql(text)} AS c{n}" for n, text in enumerate(texts))
+    large = "CAST('98765432109876543210.5' AS decimal(30, 1)) AS d"
+    frame = spark.sql(f"SELECT {items} FROM (SELECT 7L AS i, CAST(-0.5 AS float) AS f, {large})")
+    kinds = [kind.partition("(")[0] for _, kind in frame.dtypes]
+    assert kinds == ["double", "double", "decimal"]
+    assert tuple(frame.first()) == (7, -1, decimal.Decimal("98765432109876543211"))
