@@ -3,9 +3,12 @@
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import tensorlake_spark as tl
+from tensorlake_spark.loader.sources.loader_source import Told
 from tensorlake_spark.threads import THREADS
 
 FILES, ROWS = 6, 40
@@ -44,13 +47,53 @@ def test_processes_read_no_log_and_no_footer(ds, road, monkeypatch):
     assert max(asked.values()) <= THREADS
 
 
-def test_processes_read_no_log_of_apart_columns(ds, road, monkeypatch):
+def test_processes_read_row_groups_only_of_apart_columns(ds, road, monkeypatch):
+    """Each file of the samples and of the column is asked for one row group, and the one with a deleted row for numbers."""
     loader = ds.loader(40, workers="processes")
-    loader._source.parts.table_of("y")  # this process opens it, too, before others take the road
+    loader._source.facts(np.arange(len(ds)), Told())  # read before others take the road
     monkeypatch.setenv("AWS_ENDPOINT_URL", road.endpoint)
     with loader:
         for batch in loader:
             np.testing.assert_array_equal(batch["x"], -batch["y"])
-    asked = road.requests()
-    assert asked
+    asked = Counter(road.requests())
     assert not [line for line in asked if "_delta_log" in line]
+    assert len(asked) == 2 * FILES
+    assert max(asked.values()) <= THREADS
+
+
+def test_processes_are_told_where_samples_lie(s3, ds, road, monkeypatch):
+    """Others added the first samples last, so the numbers of all samples are read; but not by each process."""
+    first = pa.table(
+        {"sid": np.arange(-ROWS, 0), "x": ds.stored.rows([("x",)], np.arange(ROWS))["x"]}
+    )
+    write_deltalake(ds.uri, first, mode="append", schema_mode="merge", storage_options=s3.options)
+    mixed = tl.dataset(ds.uri)
+    assert not mixed.stored.is_sorted
+    loader = mixed.loader(40, columns=["x"], workers="processes")
+    loader._source.facts(np.arange(len(mixed)), Told())
+    monkeypatch.setenv("AWS_ENDPOINT_URL", road.endpoint)
+    with loader:
+        found = np.concatenate([batch["x"] for batch in loader])
+    asked = Counter(road.requests())
+    np.testing.assert_array_equal(found, mixed[:]["x"])
+    assert len(asked) == FILES + 1
+    assert max(asked.values()) <= THREADS
+
+
+def test_processes_read_rows_only_of_tensors(s3, road, monkeypatch):
+    """A batch has the slices of one file, and one process reads it."""
+    for name, value in s3.options.items():
+        monkeypatch.setenv(name, value)
+    lake = tl.open("s3://bucket/tensors-in-processes")
+    x = np.arange(FILES * ROWS * 5, dtype="f4").reshape(-1, 5)
+    for part in np.split(x, FILES):
+        lake.write("x", part, mode="append", block_shape=(ROWS // 4, 5))
+        lake.write("other", part[:1], mode="append")
+    loader = lake["x"].loader(ROWS, workers="processes")
+    loader._source.facts(np.arange(len(x)), Told())
+    monkeypatch.setenv("AWS_ENDPOINT_URL", road.endpoint)
+    with loader:
+        np.testing.assert_array_equal(np.concatenate([batch["x"] for batch in loader]), x)
+    asked = road.requests()
+    assert len(asked) == len({*asked}) == FILES
+    assert all(line.startswith("GET ") and line.endswith(".parquet") for line in asked)

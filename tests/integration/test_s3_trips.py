@@ -7,8 +7,9 @@ import uuid
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from places import TESTS
 from stored import forget
 
@@ -16,7 +17,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log import remote_log as mirror
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples import sample_values
+from tensorlake_spark.delta.samples import sample_files, sample_values
 from tensorlake_spark.delta.store import payload_lengths
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -173,6 +174,32 @@ def test_a_first_batch_asks_for_all_footers_at_once(s3, options, seen, url):
     assert batch["x"].tolist() == [*range(60)]
     assert trips <= 3, "whether there is a newer version; all footers; all row groups"
     assert len(asked) <= 1 + 2 * 6
+
+
+def test_footers_for_other_processes_come_at_once(s3, options, seen, url, monkeypatch):
+    """Also of more files than are kept."""
+    monkeypatch.setattr(sample_files, "KEPT_FILES", 3)
+    ds = tl.dataset(url, {"x": "int64"}, storage_options=s3.options)
+    for first in range(0, 60, 10):
+        ds.extend({"x": np.arange(first, first + 10)})
+    files = tl.dataset(url, storage_options=options, create=False).stored.files
+    found, trips, asked, _ = seen(lambda: files.opened(range(6)))
+    assert {number: footer.num_rows for number, footer in found.items()} == dict.fromkeys(
+        range(6), 10
+    )
+    assert (trips, len(asked)) == (1, 6)
+
+
+def test_numbers_of_samples_out_of_order_come_at_once(s3, options, seen, url):
+    ds = tl.dataset(url, {"x": "int64"}, storage_options=s3.options)
+    ds.extend({"x": np.arange(10)})
+    for first in range(-60, 0, 10):
+        rows = pa.table({"sid": np.arange(first, first + 10), "x": np.arange(first, first + 10)})
+        write_deltalake(url, rows, mode="append", storage_options=s3.options)
+    stored = tl.dataset(url, storage_options=options, create=False).stored
+    sids, trips, asked, _ = seen(lambda: stored.sids)
+    assert sids.tolist() == [*range(-60, 10)]
+    assert (trips, len(asked)) == (2, 2 * 6), "all footers; the numbers of all files but ours"
 
 
 def test_row_groups_beside_each_other_share_requests(s3, options, seen, url):

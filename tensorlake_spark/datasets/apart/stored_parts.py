@@ -26,7 +26,6 @@ from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.known_snapshot import known_snapshot
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.ranges import Remote
 from tensorlake_spark.errors import (
@@ -89,12 +88,8 @@ class StoredParts:
 
     def reading_by(self, make: Callable[[Remote], Remote]) -> StoredParts:
         """Return the same, with another way of reading data files in an object store; see `Snapshot.reading_by`."""
-        stored = StoredSamples(self.stored.snapshot.reading_by(make))
-        known = {
-            name: table and StoredSamples(table.snapshot.reading_by(make))
-            for name, table in self._known.items()
-        }
-        out = StoredParts(stored, self.schema, self.rules, known)
+        known = {name: table and table.reading_by(make) for name, table in self._known.items()}
+        out = StoredParts(self.stored.reading_by(make), self.schema, self.rules, known)
         out._make = make
         return out
 
@@ -102,15 +97,10 @@ class StoredParts:
         """Return the same for processes that read some columns: it pickles with what the logs of their tables say."""
         tables = {name: self.table_of(name) for name in names if self.is_apart(name)}
         return StoredParts(
-            StoredSamples(
-                known_snapshot(self.stored.snapshot, [name.replace("/", ".") for name in names])
-            ),
+            self.stored.known([name.replace("/", ".") for name in names]),
             self.schema,
             self.rules,
-            {
-                name: table and StoredSamples(known_snapshot(table.snapshot, table.schema.names))
-                for name, table in tables.items()
-            },
+            {name: table and table.known(table.schema.names) for name, table in tables.items()},
         )
 
     def is_apart(self, name: str) -> bool:

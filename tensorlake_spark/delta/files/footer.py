@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -336,16 +336,27 @@ def footer_of(
                 if remote is None
                 else _read(remote, storage, name)
             )
-        with _lock:
-            _cache[key] = footer
-            while len(_cache) > _KEEP:
-                _cache.popitem(last=False)
+        _keep(key, footer)
     if records is not None and footer.metadata.num_rows != records:
         raise CorruptDataError(
             f"data file {storage.file_uri(name)} has {footer.metadata.num_rows} rows, but the Delta log "
             f"says {records}: the file was changed after it was committed"
         )
     return footer
+
+
+def _keep(key: tuple[str, str], footer: Footer) -> None:
+    with _lock:
+        _cache[key] = footer
+        while len(_cache) > _KEEP:
+            _cache.popitem(last=False)
+
+
+def learn_footers(storage: Storage, footers: Mapping[str, pq.FileMetaData]) -> None:
+    """Keep footers of a table's files, by path, that another process has read."""
+    for name, metadata in footers.items():
+        with reading(storage, name):
+            _keep((storage.uri, name), Footer(metadata))
 
 
 def footer_at(snapshot: Snapshot, place: int) -> Footer:

@@ -78,7 +78,7 @@ def plan(
         wanted[ours] = selection.hits(lo[ours], hi[ours])
     axes = tuple(axis for axis, _, _ in selection.ranges())
     plans = []
-    for i, footer in _footers(snapshot, np.flatnonzero(wanted).tolist()):
+    for i, footer in footers(snapshot, np.flatnonzero(wanted).tolist()):
         if files.first_id[i] == files.last_id[i] == tensor_id and files.least_nnz[i] > 0:
             groups = np.ones(len(footer.rows), bool)
         else:
@@ -108,7 +108,7 @@ def plan(
     )
 
 
-def _footers(snapshot: Snapshot, places: list[int]) -> Iterator[tuple[int, Footer]]:
+def footers(snapshot: Snapshot, places: list[int]) -> Iterator[tuple[int, Footer]]:
     """Yield files with their footers; a store is asked for all footers at once."""
     read = partial(footer_at, snapshot)
     many = snapshot.remote is not None and len(places) > 1

@@ -10,10 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 
 _LONGEST_BOUND = 32  # characters of a text in the log: Delta's own limit
+_CUT = dt.timedelta(microseconds=999)  # others cut the times of their bounds to milliseconds
 _AT_ONCE = 1 << 14  # rows
 _AT_ONCE_BYTES = 4 << 20  # of texts, which would stay in memory
 
@@ -141,3 +143,42 @@ def leaf_of(rows: pa.Table, leaf: LeafColumn) -> pa.Array | pa.ChunkedArray:
             return pc.struct_field(found, list(leaf.parts[at:]))
         found = found.field(part)
     return found
+
+
+def guarantees_of(
+    actions: pa.Table, places: Sequence[int], leaves: Sequence[LeafColumn]
+) -> list[pads.Expression]:
+    """Return for each file what the log says of the values of some leaf columns.
+
+    Parameters
+    ----------
+    actions : pyarrow.Table
+        What the log says of all files.
+    places : sequence of int
+        Where it says it of each file.
+    leaves : sequence of LeafColumn
+        The columns.
+    """
+    out = [pads.scalar(True)] * len(places)
+    for leaf in leaves:
+        name = ".".join(leaf.parts)
+        if not leaf.is_bounded or f"min.{name}" not in actions.column_names:
+            continue
+        least, most = (
+            actions[f"{side}.{name}"].to_pylist()
+            if f"{side}.{name}" in actions.column_names
+            else [None] * actions.num_rows
+            for side in ("min", "max")
+        )
+        field = pc.field(*leaf.parts)
+        for number, at in enumerate(places):
+            if least[at] is None:
+                continue
+            bound = field >= pa.scalar(least[at], leaf.type)
+            if most[at] is not None:
+                most_here: Any = most[at]
+                if pa.types.is_timestamp(leaf.type):
+                    most_here += _CUT
+                bound &= field <= pa.scalar(most_here, leaf.type)
+            out[number] = out[number] & (bound | field.is_null())
+    return out

@@ -1,4 +1,4 @@
-"""A version of a table of samples for other processes: it goes to them with what is known, and they read no log."""
+"""A version of a table for other processes: it goes to them with what is known, and they read no log."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class KnownLog(Head):
 
 
 class KnownSnapshot(Snapshot):
-    """A table of samples at one version, which pickles with its log.
+    """A table at one version, which pickles with its log.
 
     Parameters
     ----------
@@ -85,7 +85,9 @@ class KnownSnapshot(Snapshot):
         return KnownSnapshot, self._given
 
 
-def known_snapshot(snapshot: Snapshot, columns: Sequence[str]) -> KnownSnapshot:
+def known_snapshot(
+    snapshot: Snapshot, columns: Sequence[str], files: Array | None = None
+) -> KnownSnapshot:
     """Return a version that goes to processes with what is known of it.
 
     Parameters
@@ -94,8 +96,12 @@ def known_snapshot(snapshot: Snapshot, columns: Sequence[str]) -> KnownSnapshot:
         The version.
     columns : sequence of str
         Columns whose bounds they get, with dots between the structs around one and its own name: a table may be wide.
+    files : bool ndarray, optional
+        Which of its files they get to know; all of them by default.
     """
     actions = snapshot.file_actions
+    if files is not None:
+        actions = actions.filter(pa.array(files))
     names = ["path", "size_bytes", "num_records"]
     for name in actions.column_names:
         side, _, column = name.partition(".")

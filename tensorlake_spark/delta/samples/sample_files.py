@@ -90,12 +90,18 @@ class SampleFiles(Sequence[SampleFile]):
         return files
 
     def opened(self, numbers: Sequence[int]) -> dict[int, pq.FileMetaData]:
-        """Return the footers of files by their numbers, without those that cannot be read."""
-        with suppress(TensorLakeError), reaching(self._snapshot.storage):  # who reads them says it
-            for start in range(0, len(numbers), AHEAD):
-                self.footers(numbers[start : start + AHEAD])
-            return {number: self[number].metadata for number in numbers}
-        return {number: self[number].metadata for number in numbers if self[number].is_opened}
+        """Return the footers of files by their numbers, all read at once; without those that cannot be read."""
+        files = {number: self[number] for number in numbers}  # held here: more than are kept
+        unread = [file for file in files.values() if not file.is_opened]
+        if len(unread) > 1:
+            list(io_threads().map(self._open, unread))
+        for file in unread[:1]:
+            self._open(file)
+        return {number: file.metadata for number, file in files.items() if file.is_opened}
+
+    def _open(self, file: SampleFile) -> None:
+        with suppress(TensorLakeError), reaching(self._snapshot.storage):  # who reads it says it
+            _ = file.metadata
 
     def learn(self, footers: Mapping[int, pq.FileMetaData]) -> None:
         """Know the footers of files, as `opened` returned them in another process."""

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from tensorlake_spark.delta.log.live_files import LEAST, MOST, numbers
 from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.bounds import guarantees_of
 from tensorlake_spark.delta.samples.column_assembly import assembled, pruned
+from tensorlake_spark.delta.samples.known_snapshot import known_snapshot
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
 from tensorlake_spark.delta.samples.sample_files import AHEAD, SampleFiles
 from tensorlake_spark.delta.samples.sample_numbers import SampleNumbers
 from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.delta.samples.sample_writer import SORTED
+from tensorlake_spark.delta.store.ranges import Remote
 from tensorlake_spark.delta.store.storage import reaching
 from tensorlake_spark.errors import CorruptDataError
 
 Array = np.ndarray[Any, Any]
 Parts = tuple[str, ...]
-
-_CUT = dt.timedelta(microseconds=999)  # others cut the times of their bounds to milliseconds
 
 
 class StoredSamples:
@@ -37,6 +36,8 @@ class StoredSamples:
     ----------
     snapshot : Snapshot
         The version.
+    sids : int64 ndarray, optional
+        The numbers of its samples, file by file, where they were read already.
 
     Attributes
     ----------
@@ -44,15 +45,35 @@ class StoredSamples:
         Its columns.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, sids: Array | None = None) -> None:
         self.snapshot = snapshot
+        self._given = snapshot, sids
+        if sids is not None:
+            self._stored_sids = sids
         self.schema: pa.Schema = snapshot.schema
         self.leaves = leaf_columns(self.schema)
         self._leaf = {leaf.parts: leaf for leaf in self.leaves}
         self._questions: dict[tuple[Parts, ...] | None, tuple[list[LeafColumn], pa.Schema]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoredSamples, (self.snapshot,)
+        return StoredSamples, self._given
+
+    @property
+    def _sids_read(self) -> Array | None:
+        """The number of every sample, file by file; None while they were not read."""
+        return self.__dict__.get("_stored_sids")
+
+    def reading_by(self, make: Callable[[Remote], Remote]) -> StoredSamples:
+        """Return the same, with another way of reading data files in an object store; see `Snapshot.reading_by`."""
+        return StoredSamples(self.snapshot.reading_by(make), self._sids_read)
+
+    def known(self, columns: Sequence[str]) -> StoredSamples:
+        """Return the same for processes that read some columns: it pickles with what they need to find samples.
+
+        That is what the log says, and the numbers of the samples where these do not lie in their order.
+        """
+        sids = None if self.is_sorted else self._stored_sids
+        return StoredSamples(known_snapshot(self.snapshot, columns), sids)
 
     @cached_property
     def _first_last(self) -> tuple[Array, Array]:
@@ -143,7 +164,14 @@ class StoredSamples:
         firsts, lasts = (bound[self._log_order] for bound in self._first_last)
         rows = self.snapshot.files.rows[self._log_order]
         return SampleNumbers(
-            self.snapshot, self.files, firsts, lasts, rows, self._kept, self._starts
+            self.snapshot,
+            self.files,
+            self.leaf((SID,)),
+            firsts,
+            lasts,
+            rows,
+            self._kept,
+            self._starts,
         )
 
     @cached_property
@@ -182,7 +210,7 @@ class StoredSamples:
 
     def sids_of(self, positions: Array) -> Array:
         """Return the numbers of some samples; only files that have them are looked at where these lie in order."""
-        if "_stored_sids" in self.__dict__ or not self.is_sorted:
+        if self._sids_read is not None or not self.is_sorted:
             return self.sids[positions]
         return self._numbers.at(positions)
 
@@ -190,7 +218,7 @@ class StoredSamples:
         """Return the positions of samples by their numbers, -1 where there is none."""
         if not len(self):
             return np.full(len(sids), -1, np.int64)
-        if "_stored_sids" not in self.__dict__ and self.is_sorted:
+        if self._sids_read is None and self.is_sorted:
             return self._numbers.places_of(sids)
         found = np.minimum(np.searchsorted(self.sids, sids), len(self) - 1)
         return np.where(self.sids[found] == sids, found, -1)
@@ -393,7 +421,8 @@ class StoredSamples:
         """
         format_, (filesystem, base) = pads.ParquetFileFormat(), self.snapshot.storage.place
         leaves = self.under(needed)
-        guarantees, without_nan = self._guarantees(leaves), self.without_nan(leaves)
+        guarantees = guarantees_of(self.snapshot.file_actions, self._log_order.tolist(), leaves)
+        without_nan = self.without_nan(leaves)
         for number, path in enumerate(self.files.paths):
             asked = where if ordered is None or not without_nan[number] else ordered
             fragment = format_.make_fragment(f"{base}/{path}", filesystem, guarantees[number])
@@ -416,31 +445,3 @@ class StoredSamples:
                 return np.zeros(len(self.files), bool)
             ours &= actions[name].is_valid().to_numpy()[places]
         return ours
-
-    def _guarantees(self, leaves: Sequence[LeafColumn]) -> list[pads.Expression]:
-        """Return for each file what the log says of the values of some leaf columns."""
-        actions = self.snapshot.file_actions
-        places = self._log_order.tolist()
-        out = [pads.scalar(True)] * len(self.files)
-        for leaf in leaves:
-            name = ".".join(leaf.parts)
-            if not leaf.is_bounded or f"min.{name}" not in actions.column_names:
-                continue
-            least, most = (
-                actions[f"{side}.{name}"].to_pylist()
-                if f"{side}.{name}" in actions.column_names
-                else [None] * actions.num_rows
-                for side in ("min", "max")
-            )
-            field = pc.field(*leaf.parts)
-            for number, at in enumerate(places):
-                if least[at] is None:
-                    continue
-                bound = field >= pa.scalar(least[at], leaf.type)
-                if most[at] is not None:
-                    most_here: Any = most[at]
-                    if pa.types.is_timestamp(leaf.type):
-                        most_here += _CUT
-                    bound &= field <= pa.scalar(most_here, leaf.type)
-                out[number] = out[number] & (bound | field.is_null())
-        return out

@@ -14,6 +14,9 @@ from tensorlake_spark.delta.store.storage import Storage
 _KEEP = 256 << 20
 """Bytes of files; their pages count as memory of the process."""
 
+_FILES = 64
+"""Files that stay mapped though their pages were given back; one that is deleted takes its room on the disk until then."""
+
 
 class MappedFiles:
     """Maps of data files of one table, those that were asked for last.
@@ -24,7 +27,9 @@ class MappedFiles:
     Parameters
     ----------
     most : int, optional
-        Bytes of files that stay mapped, 256 MiB by default.
+        Bytes of files whose pages may count as memory of the process, 256 MiB by default: the pages of those that
+        were read longest ago are given back. More files stay mapped. What was read may still point into their maps,
+        and only pages of a map that is known can be given back.
 
     Examples
     --------
@@ -60,9 +65,18 @@ class MappedFiles:
         if mapped is not None and mapped.size == found.st_size <= self._most:
             with self._lock:
                 self._maps[name] = stamp, mapped
-                while sum(buffer.size for _, buffer in self._maps.values()) > self._most:
-                    self._maps.popitem(last=False)
+                self._make_room()
         return mapped
+
+    def _make_room(self) -> None:
+        """Give back the pages of files beyond `most`, and forget those beyond the number that may stay."""
+        total = 0
+        for place, (name, (_, buffer)) in enumerate(reversed([*self._maps.items()])):
+            total += buffer.size
+            if total > self._most and place >= _FILES:
+                del self._maps[name]
+            elif total > self._most:
+                give_back_pages(buffer.address, buffer.size)
 
     def give_back(self) -> None:
         """Give back the pages of all maps: they stay mapped, and no longer count as memory of the process."""

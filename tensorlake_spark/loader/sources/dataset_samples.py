@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ from tensorlake_spark.delta.samples.scattered.scattered_rows import ScatteredRow
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.ranges import Remote
 from tensorlake_spark.delta.store.storage import reaching
+from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.loader.caching.cache_option import parse_cache
 from tensorlake_spark.loader.caching.range_cache import RangeCache
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
@@ -92,16 +94,19 @@ class DatasetSamples:
         known = self.parts.known(self.names)
         return DatasetSamples(known, self.names, self._transforms, memory, cache)
 
-    def facts(self, positions: Array, told: Told) -> dict[int, FileMetaData]:
-        stored = self.parts.stored
-        if (
-            not stored.is_sorted
-        ):  # where samples lie is known by all numbers, which are read with the footers
-            return {}
-        return stored.files.opened(told.new(np.unique(stored.locate(positions)[0]).tolist()))
+    def facts(self, positions: Array, told: Told) -> dict[str, dict[int, FileMetaData]]:
+        found = {}
+        with suppress(TensorLakeError):  # who reads the samples says it
+            for name, table, _, rows in self._lying(positions):
+                files = np.unique(table.locate(rows)[0]).tolist()
+                found[name] = table.files.opened(told.new(name, files))
+        return {name: footers for name, footers in found.items() if footers}
 
-    def learn(self, facts: dict[int, FileMetaData]) -> None:
-        self.parts.stored.files.learn(facts)
+    def learn(self, facts: dict[str, dict[int, FileMetaData]]) -> None:
+        for name, footers in facts.items():
+            table = self.parts.table_of(name) if name else self.parts.stored
+            if table is not None:
+                table.files.learn(footers)
 
     def __len__(self) -> int:
         return len(self.parts.stored)
@@ -179,20 +184,25 @@ class DatasetSamples:
 
     def _wanted(self, positions: Array) -> list[tuple[Remote, str, int, int]]:
         """Return the ranges of files that have columns of some samples."""
+        out: list[tuple[Remote, str, int, int]] = []
+        for _, table, columns, rows in self._lying(positions):
+            remote = table.snapshot.remote
+            if remote is not None:
+                out += [(remote, *one) for one in table.ranges(columns, rows)]
+        return out
+
+    def _lying(
+        self, positions: Array
+    ) -> Iterator[tuple[str, StoredSamples, list[tuple[str, ...]], Array]]:
+        """Yield where some samples lie: the name of an apart column, or none, its table, columns in it, and rows of it."""
         parts = self.parts
         inner = [parts_of(name) for name in self.names if not parts.is_apart(name)]
-        tables = [(parts.stored, parts.stored.ranges(inner, positions))]
+        yield "", parts.stored, inner, positions
         for name in self.names:
             table = parts.table_of(name) if parts.is_apart(name) else None
             if table is not None:
                 rows = parts.rows_of(name, positions)
-                tables.append((table, table.ranges([parts.path_of(name)], rows[rows >= 0])))
-        out: list[tuple[Remote, str, int, int]] = []
-        for table, found in tables:
-            remote = table.snapshot.remote
-            if remote is not None:
-                out += [(remote, *one) for one in found]
-        return out
+                yield name, table, [parts.path_of(name)], rows[rows >= 0]
 
     @property
     def reserved(self) -> float:

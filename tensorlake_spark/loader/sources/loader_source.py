@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from tensorlake_spark.loader.columns.values import Array, Values
 
 MOST_TOLD = 256
-"""Files of which a process is taken to know; it keeps the footers of more, see `sample_files.KEPT_FILES`."""
+"""Files of which a process is taken to know; it keeps the footers of more of each table, see `sample_files.KEPT_FILES`."""
 
 
 class Told:
@@ -18,19 +18,19 @@ class Told:
     Examples
     --------
     >>> told = Told()
-    >>> told.new([1, 2]), told.new([2, 3])
-    ([1, 2], [3])
+    >>> told.new("x", [1, 2]), told.new("x", [2, 3]), told.new("y", [2])
+    ([1, 2], [3], [2])
     """
 
     def __init__(self) -> None:
-        self._files: OrderedDict[int, None] = OrderedDict()
+        self._files: OrderedDict[tuple[str, int], None] = OrderedDict()
 
-    def new(self, numbers: Sequence[int]) -> list[int]:
-        """Return those of some files of which it does not know, and take it that it knows all of them now."""
-        new = [number for number in numbers if number not in self._files]
+    def new(self, table: str, numbers: Sequence[int]) -> list[int]:
+        """Return those of some files of a table of which it does not know, and take it that it knows all of them now."""
+        new = [number for number in numbers if (table, number) not in self._files]
         for number in numbers:
-            self._files[number] = None
-            self._files.move_to_end(number)
+            self._files[table, number] = None
+            self._files.move_to_end((table, number))
         while len(self._files) > MOST_TOLD:
             self._files.popitem(last=False)
         return new

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.delta.files.statistics import BOUNDED
+from tensorlake_spark.delta.samples.known_snapshot import known_snapshot
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.layouts import grid_of, stored_layout
 from tensorlake_spark.loader.columns.values import Array
@@ -61,6 +63,32 @@ class TensorBlocks:
     def cuts(self) -> Array:
         """Where blocks begin along the axis, and at the end its length."""
         return grid_of(self.ref._meta.spec).cuts(self.axis)
+
+    def known_ref(self) -> TensorRef:
+        """Return the tensor for other processes: of one in a store they read no log."""
+        snapshot = self.ref._snapshot
+        if snapshot.storage.is_local:
+            return self.ref
+        ours = snapshot.files.may_hold(self.ref.id)
+        return TensorRef(known_snapshot(snapshot, BOUNDED, ours), self.ref._meta, self.ref._verify)
+
+    def files_of(self, positions: Array) -> list[int]:
+        """Return the places in the version of the files that have slices at ascending positions, by the log."""
+        lo, hi = self._reach
+        found: list[int] = self._files[
+            np.searchsorted(positions, hi) > np.searchsorted(positions, lo)
+        ].tolist()
+        return found
+
+    @cached_property
+    def _files(self) -> Array:
+        return self.ref._snapshot.files.places_of(self.ref.id, data=True)
+
+    @cached_property
+    def _reach(self) -> tuple[Array, Array]:
+        """Where the slices in each of the files begin and end."""
+        lo, hi = self.ref._snapshot.files.boxes(self.ref.shape)
+        return lo[self._files, self.axis], hi[self._files, self.axis]
 
     @cached_property
     def sample_nbytes(self) -> int:

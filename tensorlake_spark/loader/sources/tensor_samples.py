@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from pyarrow.parquet import FileMetaData
 
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.delta.files.footer import learn_footers
+from tensorlake_spark.delta.files.scan import footers
+from tensorlake_spark.errors import InvalidOptionError, TensorLakeError
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.loader.caching.cache_option import parse_cache
 from tensorlake_spark.loader.caching.range_cache import RangeCache
@@ -107,14 +111,25 @@ class TensorSamples:
         return hashlib.blake2b(repr((parts, later)).encode(), digest_size=16).digest()
 
     def for_worker(self, workers: int) -> TensorSamples:
-        refs, axis, memory, cache = self._given
+        _, axis, memory, cache = self._given
+        refs = {name: blocks.known_ref() for name, blocks in self._blocks.items()}
         return TensorSamples(refs, axis, memory // workers, cache)
 
-    def facts(self, positions: Array, told: Told) -> None:
-        """Nothing: a process opens the tensors, and reads their few footers, itself."""
+    def facts(self, positions: Array, told: Told) -> dict[str, dict[str, FileMetaData]]:
+        found = {}
+        wanted = np.unique(positions)
+        with suppress(TensorLakeError):  # who reads the slices says it
+            for name, blocks in self._blocks.items():
+                new = told.new(name, blocks.files_of(wanted))
+                if new:
+                    snapshot = blocks.ref._snapshot
+                    read = footers(snapshot, new)
+                    found[name] = {snapshot.files.path[at]: one.metadata for at, one in read}
+        return found
 
-    def learn(self, facts: None) -> None:
-        """Do nothing."""
+    def learn(self, facts: dict[str, dict[str, FileMetaData]]) -> None:
+        for name, known in facts.items():
+            learn_footers(self._blocks[name].ref._snapshot.storage, known)
 
     def fetch(self, positions: Array) -> FetchedSlices:
         found = FetchedSlices(self._blocks, positions)

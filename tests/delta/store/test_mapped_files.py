@@ -1,9 +1,12 @@
 """Maps of data files are kept while the files are what was mapped."""
 
+import mmap
 import os
+from pathlib import Path
 
 import pytest
 
+from tensorlake_spark.delta.store import mapped_files
 from tensorlake_spark.delta.store.mapped_files import MappedFiles
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -41,13 +44,42 @@ def test_a_file_that_is_gone_is_an_error(storage, tmp_path):
         maps.map(storage, "a")
 
 
-def test_files_that_were_read_long_ago_are_let_go(storage):
+def test_files_that_were_read_long_ago_are_let_go(storage, monkeypatch):
+    monkeypatch.setattr(mapped_files, "_FILES", 1)
     maps = MappedFiles(150)
     first, second = maps.map(storage, "a"), maps.map(storage, "b")
     assert maps.map(storage, "b") is second
     assert maps.map(storage, "a") is not first
     maps = MappedFiles(50)
     assert maps.map(storage, "b") is not maps.map(storage, "b"), "too large to be kept"
+
+
+def test_files_stay_mapped_but_their_pages_do_not_count(storage, tmp_path):
+    """What was read may point into a map, so one that is forgotten would keep its pages."""
+    size = 64 * mmap.PAGESIZE
+    for name in "xyz":
+        (tmp_path / name).write_bytes(name.encode() * size)
+    maps = MappedFiles(size)
+    first = maps.map(storage, "x")
+    assert first.to_pybytes() == b"x" * size
+    assert resident(first) == size
+    last = maps.map(storage, "y")
+    assert resident(first) == 0
+    assert first.to_pybytes() == b"x" * size
+    assert maps.map(storage, "x") is first
+    assert maps.map(storage, "z") is not None
+    assert last.to_pybytes() == b"y" * size
+    maps.give_back()
+    assert resident(first) == resident(last) == 0
+
+
+def resident(buffer):
+    """Return the bytes of a map that count as memory of this process."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    _ = next(
+        line for line in lines if line.startswith(f"{buffer.address:x}-")
+    )  # the others are behind
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Rss:"))
 
 
 def test_pages_are_given_back_and_the_maps_stay(storage):
