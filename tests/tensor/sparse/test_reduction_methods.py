@@ -87,7 +87,7 @@ def test_an_index_is_along_one_axis():
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("axis", [None, 0, -1, 1, (), (0,)])
 def test_axes_of_a_scalar_are_numpys(name, axis):
-    x, array = tl.SparseTensor(np.zeros((0, 1)), [3.0], ()), np.array(3.0)
+    x, array = tl.SparseTensor(np.zeros((0, 1), int), [3.0], ()), np.array(3.0)
     check_like_numpy(
         lambda: getattr(x, name)(axis=axis), lambda: numpy_of(name)(array, axis=axis), kind="array"
     )
