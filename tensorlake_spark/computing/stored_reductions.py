@@ -257,9 +257,7 @@ class ReductionMethods(ABC):
 
         Elements are read for it, as zeros may be stored too. How many are stored, `nnz` says without reading.
         """
-        found = self._reduced("count_nonzero", axis, keepdims, into)
-        is_number = into is None and axis is None and not keepdims
-        return int(found) if is_number else found
+        return self._reduced("count_nonzero", axis, keepdims, into)
 
     def norm(
         self,

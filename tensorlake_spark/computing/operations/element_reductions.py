@@ -210,7 +210,8 @@ def cells_and_places(block: Elements, axes: Sequence[int]) -> tuple[Array, Array
     inner, length = math.prod(block.shape[axis + 1 :]), block.shape[axis]
     at = block.places // inner if inner > 1 else block.places
     if not axis:
-        return block.places - at * inner, at
+        cells = at * inner
+        return np.subtract(block.places, cells, out=cells), at
     cells = at // length
     line, at = at, at - cells * length
     if inner > 1:

@@ -224,13 +224,19 @@ class ElementSearch(AxesFold[Cells]):
                 self._ufunc.at(best, of, values)
             else:
                 loops.best(of, at, values, best, first, self.largest)
-        decided = better(best, np.zeros(1, self.dtype), self.largest)
+        decided = self._decided(best)
         if not decided.all():
             return self._sorted(cells[of], at, values)
         if loops is None:
             hit = np.flatnonzero(same(values, best[of]))
             np.minimum.at(first, of[hit], at[hit])
         return cells, first, best
+
+    def _decided(self, best: Array) -> Array:
+        """Return which values come before zero; NaN does."""
+        zero = np.zeros((), self.dtype)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(~(best <= zero if self.largest else best >= zero))
 
     def _sorted(self, cells: Array, at: Array, values: Array) -> tuple[Array, ...]:
         """Return what has to be known of elements in any order."""
@@ -256,7 +262,7 @@ class ElementSearch(AxesFold[Cells]):
         of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells)))
         with np.errstate(all="ignore"):
             best = self._ufunc.reduceat(values, starts)
-        decided = better(best, np.zeros(1, self.dtype), self.largest)
+        decided = self._decided(best)
         is_best = np.flatnonzero(same(values, best[of]))
         first = is_best[run_starts(of[is_best])]
         if decided.all():
@@ -281,7 +287,7 @@ class ElementSearch(AxesFold[Cells]):
         if not len(cells):
             return np.zeros(0, np.int64)
         zero = np.zeros(1, self.dtype)
-        if len(starts) == len(cells) and better(values, zero, self.largest).all():
+        if len(starts) == len(cells) and self._decided(values).all():
             return at
         counts = np.diff(starts, append=len(cells))
         best = self._ufunc.reduceat(values, starts)
@@ -291,7 +297,7 @@ class ElementSearch(AxesFold[Cells]):
         holes = np.minimum(np.minimum.reduceat(hole, starts), counts)
         is_best = np.where(same(values, np.repeat(best, counts)), at, np.iinfo(np.int64).max)
         first = np.minimum.reduceat(is_best, starts)
-        decided = better(best, zero, self.largest)
+        decided = self._decided(best)
         worse = better(np.broadcast_to(zero, best.shape), best, self.largest)
         has_hole = holes < self._total
         answer = np.where(worse & has_hole, holes, first)
