@@ -15,7 +15,7 @@ _KEEP = 256 << 20
 """Bytes of files; their pages count as memory of the process."""
 
 _FILES = 64
-"""Files that stay mapped though their pages were given back; one that is deleted takes its room on the disk until then."""
+"""Files that stay mapped though their pages were given back; a deleted one takes room on the disk until then."""
 
 
 class MappedFiles:

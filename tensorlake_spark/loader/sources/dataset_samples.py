@@ -194,7 +194,7 @@ class DatasetSamples:
     def _lying(
         self, positions: Array
     ) -> Iterator[tuple[str, StoredSamples, list[tuple[str, ...]], Array]]:
-        """Yield where some samples lie: the name of an apart column, or none, its table, columns in it, and rows of it."""
+        """Yield where some samples lie: an apart column's name, or none; its table, columns in it, and rows of it."""
         parts = self.parts
         inner = [parts_of(name) for name in self.names if not parts.is_apart(name)]
         yield "", parts.stored, inner, positions

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 from tensorlake_spark.loader.columns.values import Array, Values
 
 MOST_TOLD = 256
-"""Files of which a process is taken to know; it keeps the footers of more of each table, see `sample_files.KEPT_FILES`."""
+"""Files that a process is taken to know. It keeps more footers of each table: see `sample_files.KEPT_FILES`."""
 
 
 class Told:
-    """The files of which a process was told last.
+    """The files that a process was told of last.
 
     Examples
     --------
@@ -26,7 +26,7 @@ class Told:
         self._files: OrderedDict[tuple[str, int], None] = OrderedDict()
 
     def new(self, table: str, numbers: Sequence[int]) -> list[int]:
-        """Return those of some files of a table of which it does not know, and take it that it knows all of them now."""
+        """Return those files of a table that it does not know, and take it that it knows all of them now."""
         new = [number for number in numbers if (table, number) not in self._files]
         for number in numbers:
             self._files[table, number] = None

@@ -1,6 +1,6 @@
 """Divisions and floors of plain numbers in Spark SQL, as the other engine has them.
 
-By zero Spark would raise an error, and its ``floor`` of a float is a whole number: NaN is 0 then, and large ones are cut.
+By zero Spark would raise an error. Its ``floor`` of a float is a whole number: NaN becomes 0, and large ones are cut.
 """
 
 from __future__ import annotations
