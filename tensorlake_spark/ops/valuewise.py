@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import DenseResultError, InvalidOptionError
+from tensorlake_spark.errors import DenseResultError, InvalidOptionError, UnsupportedDtypeError
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.numpy_arguments import refuse_out
@@ -43,7 +43,7 @@ def clip(
     Raises
     ------
     DenseResultError
-        If zero lies out of the bounds, so that zeros would become something else.
+        If zero lies out of the bounds, or one is NaN, so that zeros would become something else.
 
     Examples
     --------
@@ -56,12 +56,12 @@ def clip(
         raise InvalidOptionError(f"clip of a sparse tensor has no option {next(iter(named))!r}")
     shape = np.broadcast_shapes(x.shape, *(np.shape(b) for b in (low, high) if b is not None))
     x = broadcast_to(x, shape)
-    for bound, beats in ((low, np.greater), (high, np.less)):
+    for bound, keeps in ((low, np.less_equal), (high, np.greater_equal)):
         inner = bound.values if isinstance(bound, Elements) else bound
-        if bound is not None and bool(np.any(beats(inner, np.zeros((), x.dtype)))):
+        if bound is not None and not np.all(keeps(inner, np.zeros((), x.dtype))):  # NaN does not
             raise DenseResultError(
-                f"clip with {'a lower bound above' if bound is low else 'an upper bound below'} zero makes zeros "
-                f"something else; np.clip(x.todense(), ...) takes {x.size * x.dtype.itemsize} bytes"
+                f"clip with {'a lower bound above' if bound is low else 'an upper bound below'} zero, or NaN, makes "
+                f"zeros something else; np.clip(x.todense(), ...) takes {x.size * x.dtype.itemsize} bytes"
             )
     bounds = [None if b is None else look_up(b, x.coords) for b in (low, high)]
     return mapped(x, lambda values: np.asarray(np.clip(values, bounds[0], bounds[1])))
@@ -136,14 +136,25 @@ def nan_to_num(
     return mapped(x, lambda values: np.nan_to_num(values, True, nan, posinf, neginf))
 
 
-def astype(x: Elements, dtype: Any, copy: bool = True, device: str | None = None) -> Elements:
+def astype(
+    x: Elements, dtype: Any, casting: Any = "unsafe", copy: bool = True, device: str | None = None
+) -> Elements:
     """Return the elements converted, as `numpy.astype`; what becomes zero goes.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        If `casting` does not allow it.
 
     Examples
     --------
     >>> astype(Elements._trusted(np.array([[0, 1]]), np.array([0.2, 7]), (2,)), int).values.tolist()
     [7]
     """
+    if not np.can_cast(x.dtype, dtype, casting):
+        raise UnsupportedDtypeError(
+            f"casting={casting!r} does not let {x.dtype} become {np.dtype(dtype)}; casting='unsafe' converts it"
+        )
     return mapped(x, lambda values: values.astype(dtype, copy=False))
 
 
@@ -154,5 +165,6 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.real: real,
     np.imag: imag,
     np.nan_to_num: nan_to_num,
+    np.astype: astype,
 }
 """Functions of NumPy, and what computes them."""

@@ -46,7 +46,9 @@ def test_clipped_values_are_numpys(data, case):
     check_like_numpy(lambda: np.clip(x, low, high), lambda: np.clip(dense, low, high))
 
 
-@pytest.mark.parametrize("bounds", [(1, None), (None, -1), (np.array([0, 0, 1]), 3)])
+@pytest.mark.parametrize(
+    "bounds", [(1, None), (None, -1), (np.array([0, 0, 1]), 3), (np.nan, 3), (None, np.nan)]
+)
 def test_bounds_without_zero_name_the_way_out(bounds):
     with pytest.raises(tl.DenseResultError, match=r"x\.todense\(\), \.\.\.\) takes 24 bytes"):
         np.clip(tl.SparseTensor([[1]], [2.0], (3,)), *bounds)
@@ -55,3 +57,16 @@ def test_bounds_without_zero_name_the_way_out(bounds):
 def test_what_cannot_be_stored_is_no_dtype():
     with pytest.raises(tl.UnsupportedDtypeError, match="object cannot be stored"):
         tl.SparseTensor([[1]], [2.0], (3,)).astype(object)
+
+
+@pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind", "unsafe"])
+def test_a_conversion_is_refused_where_numpy_refuses_it(casting):
+    x = tl.SparseTensor([[1]], [2.5], (3,))
+    for dtype in ("f8", ">f8", "f4", "c16", "i8"):
+        want = np.can_cast("f8", dtype, casting)
+        if want:
+            assert x.astype(dtype, casting=casting, copy=False).dtype == np.dtype(dtype)
+            continue
+        with pytest.raises(tl.UnsupportedDtypeError, match=r"does not let.*casting='unsafe'"):
+            x.astype(dtype, casting=casting)
+    assert np.astype(x, "i8").values.tolist() == [2]

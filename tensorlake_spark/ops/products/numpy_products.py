@@ -7,12 +7,13 @@ infinite one, where NumPy would give NaN; SciPy does the same.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import DenseResultError, InvalidTensorError
+from tensorlake_spark.errors import DenseResultError, InvalidKeyTypeError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements, canonical, nonzero
 from tensorlake_spark.ops.numpy_arguments import axes_of
@@ -179,7 +180,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     Raises
     ------
     AxisError
-        If there is no such axis.
+        If there is no such axis. InvalidKeyTypeError if the number of axes, or one of them, is not an integer.
     InvalidTensorError
         A ValueError: for axes that differ in length or number, or are given twice.
 
@@ -191,7 +192,13 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """
     a, b = operand(a), operand(b)
     if np.ndim(axes) == 0:
-        first, second = range(-int(axes), 0), range(int(axes))
+        try:
+            count = operator.index(axes)
+        except TypeError:
+            raise InvalidKeyTypeError(
+                f"axes of tensordot are a number of axes, or two sequences of them, not {axes!r}"
+            ) from None
+        first, second = range(-count, 0), range(count)
     else:
         first, second = axes
     of_a, of_b = _axes(first, a.ndim), _axes(second, b.ndim)

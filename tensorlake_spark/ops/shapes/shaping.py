@@ -23,7 +23,12 @@ from tensorlake_spark.indexing.coords import check_shape, sort_places
 from tensorlake_spark.ops import broadcasting
 from tensorlake_spark.ops.csr_matrix import cells_of, split_matrix
 from tensorlake_spark.ops.elements import Elements, elements_at, known_canonical, without_zeros
-from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of, is_axis_of_scalar
+from tensorlake_spark.ops.numpy_arguments import (
+    axes_of,
+    axes_to_reduce,
+    axis_of,
+    is_axis_of_scalar,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -182,7 +187,7 @@ def squeeze(x: Elements, axis: Any = None) -> Elements:
     if axis is None or is_axis_of_scalar(axis, x.ndim):
         gone = tuple(k for k, n in enumerate(x.shape) if n == 1)
     else:
-        gone = axes_of(axis, x.ndim)
+        gone = axes_to_reduce(axis, x.ndim)
     for k in gone:
         if x.shape[k] != 1:
             raise InvalidTensorError(f"axis {k} has length {x.shape[k]}; only a length of 1 can go")
@@ -209,10 +214,10 @@ def expand_dims(x: Elements, axis: Any) -> Elements:
     >>> expand_dims(Elements._trusted(np.array([[2]]), np.array([5]), (3,)), (0, -1)).shape
     (1, 3, 1)
     """
-    count = len(axis) if isinstance(axis, (tuple, list)) else 1
-    fresh = axes_of(axis, x.ndim + count)
-    old = iter(x.shape)
-    return reshape(x, tuple(1 if k in fresh else next(old) for k in range(x.ndim + count)))
+    given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    ndim = x.ndim + len(given)
+    fresh, old = axes_of(given, ndim), iter(x.shape)
+    return reshape(x, tuple(1 if k in fresh else next(old) for k in range(ndim)))
 
 
 def atleast(ndim: int, *tensors: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,6 +109,11 @@ class SparseTensor(
         if not self._shape:
             raise TypeError("len() of a sparse tensor without axes")
         return self._shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._shape:
+            raise TypeError("iteration over a sparse tensor without axes")
+        return (self[k] for k in range(self._shape[0]))
 
     def equals(self, other: Any) -> bool:
         """Return whether shape, dtype, stored elements and their bits are the same.

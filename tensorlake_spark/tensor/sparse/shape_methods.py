@@ -219,8 +219,22 @@ class ShapeMethods(Elements):
         """
         return self._like(diagonals.triu(self, k))
 
-    def astype(self, dtype: Any) -> Self:
+    def astype(self, dtype: Any, *, casting: Any = "unsafe", copy: bool = True) -> Self:
         """Return the tensor with its values converted; what becomes zero is not stored.
+
+        Parameters
+        ----------
+        dtype : dtype
+            What it becomes.
+        casting : {"no", "equiv", "safe", "same_kind", "unsafe"}
+            Which conversions are allowed, as in NumPy.
+        copy : bool
+            Of no effect: a tensor is never written to.
+
+        Raises
+        ------
+        UnsupportedDtypeError
+            If the lake does not store the dtype, or `casting` does not allow the conversion.
 
         Examples
         --------
@@ -230,7 +244,7 @@ class ShapeMethods(Elements):
         array([ 5, -7], dtype=int8)
         """
         dtype_name(np.dtype(dtype))
-        return self._like(valuewise.astype(self, dtype))
+        return self._like(valuewise.astype(self, dtype, casting))
 
     def round(self, decimals: int = 0) -> Self:
         """Return the elements rounded, half to even; what becomes zero is not stored.

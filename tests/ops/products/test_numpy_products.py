@@ -89,6 +89,7 @@ BAD = [
     (products.tensordot, np.tensordot, ((3, 4), (3, 4), ([0, 0], [0, 0]))),
     (products.tensordot, np.tensordot, ((3, 4), (3, 4), ([5], [0]))),
     (products.tensordot, np.tensordot, ((3, 4), (3, 4), 3)),
+    (products.tensordot, np.tensordot, ((3, 4), (4, 3), 1.0)),
 ]
 
 

@@ -79,5 +79,7 @@ def test_what_does_not_fit_says_so():
         np.concatenate([x, y])
     with pytest.raises(ValueError, match="have one shape"):
         np.stack([x, y])
+    with pytest.raises(TypeError, match="an axis is an integer, not None"):
+        np.stack([x, x], axis=None)
     with pytest.raises(TypeError, match="out="):
         np.concatenate([x, x], out=np.zeros(6))

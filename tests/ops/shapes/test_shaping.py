@@ -100,6 +100,14 @@ def test_shapes_that_do_not_fit_say_so():
         x.roll((1, 2), (0, 1, 0))
     with pytest.raises(ValueError, match="a matrix has two axes"):
         x.ravel().mT
+    for call, axis in (
+        (x.squeeze, [1]),
+        (x.squeeze, True),
+        (x.expand_dims, None),
+        (x.expand_dims, 1.0),
+    ):
+        with pytest.raises(TypeError, match="an axis is an integer"):
+            call(axis)
 
 
 def test_another_shape_shares_the_values():

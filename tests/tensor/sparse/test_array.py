@@ -227,6 +227,9 @@ def test_it_looks_like_an_array():
     assert "3 of 12 elements" in tensor._repr_html_()
     with pytest.raises(TypeError, match="len"):
         len(SparseTensor.from_dense(7))
+    with pytest.raises(TypeError, match="iteration"):
+        iter(SparseTensor.from_dense(7))
+    assert [row.todense().tolist() for row in tensor] == np.eye(4)[:3].tolist()
     assert np.array(tensor, "int8").tolist() == np.eye(4)[:3].tolist()
     with pytest.raises(ValueError, match="copy"):
         np.asarray(tensor, copy=False)
