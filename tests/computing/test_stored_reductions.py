@@ -62,6 +62,19 @@ def test_odd_axes_are_refused_as_numpy_does(shared, layout):
         scalar.nonzero()
 
 
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+def test_a_variance_is_as_exact_as_the_dtype_that_is_asked_for(shared, layout):
+    array = (np.arange(20).reshape(4, 5) * 0.37 - 1).astype("f4")
+    ref = put(shared, array, layout)
+    for name in ("var", "std"):
+        for axis in (None, 0):
+            got = dense(getattr(ref, name)(axis=axis, dtype="f8"))
+            np.testing.assert_allclose(got, getattr(np, name)(array, axis, "f8"), rtol=1e-13)
+            for dtype in ("i8", "?"):
+                with pytest.raises(tl.UnsupportedDtypeError, match=r"cut the mean.*floats"):
+                    getattr(ref, name)(axis=axis, dtype=dtype)
+
+
 def test_the_first_index_where_a_condition_holds(ref, array):
     for axis in (0, 1):
         holds = array > 0

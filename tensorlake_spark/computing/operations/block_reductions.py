@@ -33,7 +33,11 @@ from tensorlake_spark.computing.operations.tiles import (
     unite,
     whole,
 )
-from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
+from tensorlake_spark.errors import (
+    InvalidTensorError,
+    UnsupportedDtypeError,
+    UnsupportedFunctionError,
+)
 from tensorlake_spark.ops.numpy_arguments import axes_to_reduce, is_axis_of_scalar
 from tensorlake_spark.ops.reducing.reduction_mask import Mask
 
@@ -244,7 +248,12 @@ def _var(
     result = _dtype_of(np.std if is_root else np.var, of, **options)
     asked = options.get("dtype")
     mean = _dtype_of(np.mean, of) if asked is None else np.dtype(asked)
-    moments = Moments(_computed(mean, asked), result, ddof, is_root)
+    if mean.kind not in "fcm":
+        raise UnsupportedDtypeError(
+            f"a variance with dtype={mean} would cut the mean of each block to an integer; "
+            "leave dtype out or ask for floats, and convert the answer"
+        )
+    moments = Moments(_computed(mean, asked), result, ddof, is_root, asked is not None)
     if asked is not None or not holds_moments(of, count):
         return moments
     squares = square_of(np.zeros(0, of)).dtype

@@ -208,12 +208,15 @@ class Moments(Kernel):
         Taken from the number of elements.
     is_root : bool
         Whether the answer is the standard deviation.
+    is_asked : bool
+        Whether `computed` was asked for, so that blocks are computed with no less.
     """
 
     computed: np.dtype[Any]
     result: np.dtype[Any]
     ddof: float = 0
     is_root: bool = False
+    is_asked: bool = False
 
     @property
     def loop(self) -> str:
@@ -224,7 +227,8 @@ class Moments(Kernel):
         return np.zeros(0, self.computed).real.dtype
 
     def start(self, block: Array, axes: Axes, mask: Array | None = None) -> State:
-        dtype = np.result_type(block.dtype, "f4") if block.dtype.kind in "fc" else self.computed
+        least = self.computed if self.is_asked else "f4"
+        dtype = np.result_type(block.dtype, least) if block.dtype.kind in "fc" else self.computed
         where: Any = True if mask is None else np.broadcast_to(mask, block.shape)
         with np.errstate(all="ignore"):
             mean = np.asarray(
