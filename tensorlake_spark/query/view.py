@@ -13,7 +13,6 @@ from tensorlake_spark.datasets.samples.sample_selection import select_samples
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.guessing import guess
 from tensorlake_spark.errors import InvalidQueryError, UnknownLabelError, did_you_mean
-from tensorlake_spark.query.engine.evaluation import batch_rows
 from tensorlake_spark.query.engine.read_report import ReadReport, report_of
 from tensorlake_spark.query.planning.plan import Plan
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
@@ -187,11 +186,12 @@ class View:
         ]
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise InvalidQueryError(f"rows={rows!r:.40} is not a number of rows above 0")
-        step = rows or batch_rows(lazies, table.num_rows)
-        parts = (table.slice(start, step) for start in range(0, table.num_rows, step))
-        yield from self._state.run.evaluation.ahead(
-            lazies, parts, lambda some: self._values(some, names)
-        )
+        evaluation = self._state.run.evaluation
+        if rows is None:
+            parts = evaluation.batches(lazies, table)
+        else:
+            parts = (table.slice(start, rows) for start in range(0, table.num_rows, rows))
+        yield from evaluation.ahead(lazies, parts, lambda some: self._values(some, names))
 
     def _values(self, table: pa.Table, names: list[str]) -> dict[str, Any]:
         outputs = {name: self._plan.result.outputs[name] for name in self._checked(names)}

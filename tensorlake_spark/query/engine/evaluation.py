@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from tensorlake_spark.datasets.samples.sample_reading import BATCH_BYTES
-from tensorlake_spark.datasets.types.media.images import Picture
-from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.query.engine.leaf_values import (
@@ -22,10 +20,10 @@ from tensorlake_spark.query.engine.leaf_values import (
     stored_values,
     tensor_values,
 )
-from tensorlake_spark.query.engine.shape_values import shape_fields
+from tensorlake_spark.query.engine.row_batches import row_batches
 from tensorlake_spark.query.engine.value_digests import value_digests
 from tensorlake_spark.query.functions.expressions import evaluate, function_name
-from tensorlake_spark.query.functions.needed_parts import SHAPE, Key, boxes_needed
+from tensorlake_spark.query.functions.needed_parts import boxes_needed
 from tensorlake_spark.query.functions.row_values import RowError, gathered
 from tensorlake_spark.query.planning.plan import DIGEST, LENGTH, VALUE, Computed
 from tensorlake_spark.query.sources.source_columns import (
@@ -40,11 +38,6 @@ from tensorlake_spark.query.sources.source_columns import (
 from tensorlake_spark.threads import in_order
 
 Array = np.ndarray[Any, Any]
-
-MOST_ROWS = 1 << 16
-"""Rows of a batch, at most."""
-
-_LOOKED_AT = 16  # images, for their sizes
 
 _MEMORY = 8 * BATCH_BYTES  # of pixels, for a condition
 
@@ -129,10 +122,8 @@ class Evaluation:
     # ------------------------------------------------------------------ many rows
 
     def batches(self, lazies: list[Lazy], table: pa.Table) -> Iterator[pa.Table]:
-        """Yield the rows of a table in batches that take about `BATCH_BYTES`."""
-        step = batch_rows(lazies, table.num_rows)
-        for start in range(0, table.num_rows, step):
-            yield table.slice(start, step)
+        """Yield the rows of a table in batches of which tensors take about `BATCH_BYTES`."""
+        yield from row_batches(lazies, table, self.parameters)
 
     def each(
         self, lazies: list[Lazy], table: pa.Table, work: Callable[[pa.Table], Any]
@@ -247,70 +238,6 @@ def joined(parts: list[pa.Array], nulls: pa.DataType | None = None) -> pa.Chunke
     else:
         kind = kinds[0]
     return pa.chunked_array([part.cast(kind) for part in parts], kind)
-
-
-def batch_rows(lazies: list[Lazy], rows: int) -> int:
-    """Return how many rows a batch has, so that their tensors take about `BATCH_BYTES`."""
-    each = 1
-    for lazy in lazies:
-        for leaf, key in parts_needed(lazy):
-            each += 0 if is_beside(leaf, key) else row_bytes(leaf)
-    return max(1, min(MOST_ROWS, BATCH_BYTES // each, max(64, rows)))
-
-
-def parts_needed(
-    lazy: Lazy, parameters: Mapping[str, Any] | None = None
-) -> list[tuple[TensorLeaf, Key | str | None]]:
-    """Return the columns of datasets that an expression reads, and for each what part, as `boxes_needed` says it."""
-    bare = isinstance(lazy.node, exp.Column)
-    keys = {} if bare else boxes_needed([lazy.node], parameters)
-    out: list[tuple[TensorLeaf, Key | str | None]] = []
-    for name, leaf in lazy.leaves.items():
-        if isinstance(leaf, TensorLeaf):
-            out.append((leaf, keys.get(name)))
-        elif isinstance(leaf, (CollectedLeaf, ItemLeaf)):
-            out += parts_needed(leaf.lazy, parameters)
-        elif isinstance(leaf, BranchLeaf):
-            out += [part for branch in leaf.branches for part in parts_needed(branch, parameters)]
-    return out
-
-
-def is_beside(leaf: TensorLeaf, key: Key | str | None) -> bool:
-    """Whether only shapes and dtypes of a column are needed, and these are stored beside its values."""
-    return key == SHAPE and bool(shape_fields(leaf.source.dataset.parts, leaf.column))
-
-
-def row_bytes(leaf: TensorLeaf) -> int:
-    """Return about how many bytes a sample of a column has; of images those of their pixels."""
-    parts = leaf.source.dataset.parts
-    table, path = parts.stored, parts.path_of(leaf.column)
-    if isinstance(parts.schema[leaf.column], Picture) and table.under([(*path, "height")]):
-        # Memory that is used again is in a cache: so batches of images are not as long as their files are small.
-        return max(1, _pixel_bytes(table, path))
-    if parts.is_apart(leaf.column):
-        inner = parts.table_of(leaf.column)
-        if inner is None:
-            return 1
-        table = inner
-    leaves = table.under([path])
-    files = table.files[:2]
-    total = sum(file.size_of([x.path for x in leaves if file.has(x)]) for file in files)
-    return max(1, total // max(1, sum(int(file.starts[-1]) for file in files)))
-
-
-def _pixel_bytes(table: StoredSamples, path: tuple[str, ...]) -> int:
-    """Return about how many bytes the pixels of an image have, by some of the first."""
-    sizes = [(*path, name) for name in ("height", "width", "channels")]
-    some = table.rows(sizes, np.arange(min(len(table), _LOOKED_AT)))
-    found = some.column(path[0])
-    for part in path[1:]:
-        found = pc.struct_field(found, part)
-    each = [
-        pc.struct_field(found, name).fill_null(0).to_numpy()
-        for name in ("height", "width", "channels")
-    ]
-    pixels = np.prod(np.array(each, np.int64), axis=0)
-    return int(pixels[pixels > 0].mean()) if (pixels > 0).any() else 1
 
 
 def _waits(lazies: list[Lazy]) -> bool:

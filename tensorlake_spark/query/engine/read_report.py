@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from tensorlake_spark.datasets.samples.sample_reading import read_column
 from tensorlake_spark.indexing.read_plan import size_text
-from tensorlake_spark.query.engine.evaluation import is_beside, parts_needed
 from tensorlake_spark.query.engine.leaf_values import payload_bytes, tile_bytes
+from tensorlake_spark.query.engine.row_batches import is_beside, parts_needed
 from tensorlake_spark.query.engine.running import PlanRun
 from tensorlake_spark.query.engine.shape_values import stand_ins
 from tensorlake_spark.query.functions.expressions import text_of

@@ -16,7 +16,8 @@ from sqlglot import exp
 from tensorlake_spark.datasets.samples.sample_reading import read_column
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.query.engine.evaluation import Evaluation, batch_rows
+from tensorlake_spark.query.engine.evaluation import Evaluation
+from tensorlake_spark.query.engine.row_batches import row_batches
 from tensorlake_spark.query.functions.definitions import TensorFunction
 from tensorlake_spark.query.functions.registry import FUNCTIONS
 from tensorlake_spark.query.sources.source_columns import CollectedLeaf, Lazy, TensorLeaf
@@ -92,10 +93,11 @@ class ViewColumn:
             ]
             names = self.schema.names or ["__nothing"]
             table = pa.table(arrays or [columns[0]], names=names)
-            step = batch_rows([self.lazy], table.num_rows)
-            for start in range(0, table.num_rows, step):
-                for piece in self._pieces(table.slice(start, step), start):
+            start = 0
+            for some in row_batches([self.lazy], table, self.parameters):
+                for piece in self._pieces(some, start):
                     yield piece.cast(kind)
+                start += some.num_rows
 
     def _pieces(self, table: pa.Table, first: int) -> Iterator[pa.Array]:
         bare = self.lazy.bare

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 import tensorlake_spark as tl
 from tensorlake_spark import types
-from tensorlake_spark.query.engine import evaluation
+from tensorlake_spark.query.engine import row_batches
 from tensorlake_spark.query.engine.evaluation import Evaluation, joined, one_a_row
 from tensorlake_spark.query.planning.plan import Computed
 from tensorlake_spark.query.sources.source_columns import CollectedLeaf, ItemLeaf, Lazy, ScalarLeaf
@@ -18,7 +18,7 @@ def scalar(name):
 
 
 def test_batches_have_so_many_rows_as_memory_allows(shapes, monkeypatch):
-    monkeypatch.setattr(evaluation, "BATCH_BYTES", 64 << 10)
+    monkeypatch.setattr(row_batches, "BATCH_BYTES", 64 << 10)
     view = shapes.ds.query("SELECT images, labels FROM dataset WHERE array_mean(images) > 0")
     sizes = [len(batch["labels"]) for batch in view.batches()]
     assert sum(sizes) == 60
@@ -71,7 +71,7 @@ def test_batches_of_files_are_bounded_by_their_pixels(tmp_path, monkeypatch):
     ds = tl.dataset(str(tmp_path / "ds"), {"g/image": types.Image("png")})
     image = np.zeros((50, 40, 3), np.uint8)  # small as a file
     ds.extend({"g/image": [None, *[image] * 99]})
-    monkeypatch.setattr(evaluation, "BATCH_BYTES", 10 * image.nbytes)
+    monkeypatch.setattr(row_batches, "BATCH_BYTES", 10 * image.nbytes)
     view = ds.query("SELECT g.image FROM dataset")
     sizes = [len(next(iter(batch.values()))) for batch in view.batches()]
     assert set(sizes[:-1]) == {9}  # a byte a row is added
