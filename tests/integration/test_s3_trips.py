@@ -435,15 +435,17 @@ def test_parts_of_a_sample_are_fetched_side_by_side(mixed, s3, options, seen):
     for number in (7, 30, 31):
         found, trips, asked, _ = seen(lambda number=number: ds[number])
         assert right(found, number)
-        assert trips <= 2, "all at once, and for a link whether it is what it was"
-        assert len(asked) == 6, "photo, ragged, tiles, apart, and two for the link"
+        assert trips <= 1, "all at once"
+        assert len(asked) == 5, (
+            "photo, ragged, tiles, apart, and the link, whose answer says what it is"
+        )
     some = [50, 3, 51]
     found, trips, asked, _ = seen(lambda: ds[some])
     assert all(right({k: v[n] for k, v in found.items()}, some[n]) for n in range(3))
     assert trips <= 3, "as of one; for tiles, what the log says of each sample's"
     found, trips, asked, _ = seen(lambda: ds["link"][20])
     assert np.array_equal(found, columns["link"][20])
-    assert (trips, [one.method for one in asked]) == (2, ["HEAD", "GET"])
+    assert (trips, [one.method for one in asked]) == (1, ["GET"])
 
 
 def test_a_first_part_is_found_without_the_samples_log(mixed, options, seen):
