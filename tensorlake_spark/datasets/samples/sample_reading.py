@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,11 +60,24 @@ def read_table(
         field = parts.stored.schema.field(names[0])
         column = parts.column(names[0], positions, views)
         return pa.table([column], pa.schema([field.with_type(column.type)]))
-    table = parts.stored.rows([parts_of(name) for name in names], positions, views)
-    for name in names:
-        if parts.is_apart(name):
-            table = _put(table, parts_of(name), parts.column(name, positions, views))
+    apart = [name for name in names if parts.is_apart(name)]
+    table, *columns = _rows(parts, names, apart, positions, views)
+    for name, column in zip(apart, columns, strict=True):
+        table = _put(table, parts_of(name), column)
     return table
+
+
+def _rows(
+    parts: StoredParts, names: Sequence[str], apart: Sequence[str], positions: Array, views: bool
+) -> list[Any]:
+    """Return columns of the samples' table, and those that lie in tables of their own: in an object store side by side."""
+    jobs: list[Callable[[], Any]] = [
+        lambda: parts.stored.rows([parts_of(name) for name in names], positions, views)
+    ]
+    jobs += [partial(parts.column, name, positions, views) for name in apart]
+    if len(jobs) == 1 or parts.stored.snapshot.remote is None:
+        return [job() for job in jobs]
+    return beside(lambda job: job(), jobs, "samples")
 
 
 def _put(table: pa.Table, path: tuple[str, ...], column: pa.ChunkedArray) -> pa.Table:
