@@ -435,7 +435,7 @@ def test_parts_of_a_sample_are_fetched_side_by_side(mixed, s3, options, seen):
 
     found, trips, asked, _ = seen(lambda: ds[7])
     assert right(found, 7)
-    assert trips <= 8, "the row, which says that there are tiles; their log, their footer, and them"
+    assert trips <= 7, "the row, which says that there are tiles; their log, their footer, and them"
     assert len(asked) <= 29
     assert not any("/lake/_delta_log/" in one.path for one in asked), "it was read on opening"
     for number in (7, 30, 31):
@@ -456,7 +456,7 @@ def test_parts_of_a_sample_are_fetched_side_by_side(mixed, s3, options, seen):
 
 def test_a_first_part_is_found_without_the_samples_log(mixed, options, seen):
     url, columns = mixed
-    for name, most in (("apart", 4), ("tiled", 8), ("group/apart", 3)):
+    for name, most in (("apart", 4), ("tiled", 7), ("group/apart", 3), ("ragged", 2), ("photo", 2)):
         forget()
         ds = tl.dataset(url, storage_options=options)
         found, trips, asked, _ = seen(lambda ds=ds, name=name: ds[name][40])
