@@ -42,6 +42,7 @@ carries them from executors to the driver.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -194,6 +195,34 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     near = get_close_matches(str(name), list(known), n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+
+
+def check_text(text: str, what: str, kind: type[TensorLakeError] = InvalidOptionError) -> None:
+    """Raise an error if a text has half of a character, which no file, table or query engine takes.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    what : str
+        What it is, for the message.
+    kind : type
+        The class of the error.
+
+    Examples
+    --------
+    >>> check_text("grün", "tag")
+    >>> check_text("gr\\ud800n", "tag")
+    Traceback (most recent call last):
+    tensorlake_spark.errors.InvalidOptionError: tag 'gr\\ud800n' has half of a character, '\\ud800' at character 3; \
+write all of it, or leave it out
+    """
+    found = None if text.isascii() else re.search("[\ud800-\udfff]", text)
+    if found:
+        raise kind(
+            f"{what} {text!r:.200} has half of a character, {found[0]!r} at character {found.start() + 1}; "
+            "write all of it, or leave it out"
+        )
 
 
 def __getattr__(name: str) -> Any:

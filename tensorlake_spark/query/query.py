@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError, check_text
 from tensorlake_spark.query.planning.queries import plan_query
 from tensorlake_spark.query.view import View
 
@@ -61,6 +61,9 @@ def query(
     """
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InvalidOptionError(f"parameters={parameters!r:.80} is not a dict of names and values")
+    for name, value in (parameters or {}).items():
+        if isinstance(value, str):
+            check_text(value, f"parameter {name!r:.80},", InvalidQueryError)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidOptionError(f"seed={seed!r:.40} is not a number from 0")
     return View(plan_query(sql, sources, parameters, seed))

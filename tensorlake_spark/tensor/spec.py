@@ -15,6 +15,7 @@ from tensorlake_spark.errors import (
     InvalidTensorError,
     MissingDependencyError,
     UnsupportedDtypeError,
+    check_text,
 )
 from tensorlake_spark.indexing.predicate import STORED_AXES as STORED_AXES
 from tensorlake_spark.tensor.labels import Labels
@@ -32,7 +33,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 def check_id(tensor_id: str) -> str:
     """Return `tensor_id` if it may name a tensor, else raise.
 
-    An id has 1 to 512 characters, none of them a control character; ``/`` separates groups, and no
+    An id has 1 to 512 characters, none of them a control character or half of one; ``/`` separates groups, and no
     segment is empty, ``.`` or ``..``.
 
     Raises
@@ -53,6 +54,7 @@ def check_id(tensor_id: str) -> str:
         raise InvalidTensorError(f"a tensor id has 1 to 512 characters, this has {len(tensor_id)}")
     if _CONTROL.search(tensor_id):
         raise InvalidTensorError(f"tensor id {tensor_id!r} has a control character")
+    check_text(tensor_id, "tensor id", InvalidTensorError)
     for segment in tensor_id.split("/"):
         if segment in ("", ".", ".."):
             raise InvalidTensorError(

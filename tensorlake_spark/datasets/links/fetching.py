@@ -327,7 +327,7 @@ def _read(
     if link.kind == "file":
         return read_file(link, rules, start, stop, check)
     if link.kind == "s3":
-        return bytes(_s3().read_object(link, rules, start, stop, check))
+        return bytes(_s3().read_object(link, rules, start, stop, check, stored))
     return read_url(link, rules, start, stop, check, stored)
 
 

@@ -1,4 +1,4 @@
-"""Links to objects on S3, by pyarrow's client with the options of a lake."""
+"""Links to objects on S3: by boto3, which gives size and ETag with the bytes, or by pyarrow; with a lake's options."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from tensorlake_spark.datasets.links.link_facts import LinkFacts
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.link_url import LinkUrl
+from tensorlake_spark.delta.store.s3_objects import read_known
 from tensorlake_spark.delta.store.storage import Storage, refusal
 from tensorlake_spark.errors import MissingLinkError, TensorLakeError
 
@@ -32,13 +33,23 @@ def describe_object(link: LinkUrl, rules: LinkRules) -> LinkFacts:
 
 
 def read_object(
-    link: LinkUrl, rules: LinkRules, start: int, stop: int | None, check: Check
+    link: LinkUrl, rules: LinkRules, start: int, stop: int | None, check: Check, stored: LinkFacts
 ) -> bytes:
     """Return some bytes of an object, to its end without `stop`; `check` may refuse what it has become.
 
-    Two requests: pyarrow asks for size and ETag before it reads. An object that is replaced between the two by
-    another one of the same size is not noticed.
+    One request with boto3, if `stored` has size and ETag and the object still has them. Else two: pyarrow asks for
+    both before it reads, and an object that is replaced between the two by another one of the same size is not noticed.
     """
+    rules.check_bucket(link.bucket)
+    size, etag = stored.size, stored.etag
+    if rules.verify and size is not None and etag is not None:
+        end = size if stop is None else min(stop, size)
+        if start < end:
+            check(stored)  # that it is not too large, before it is read
+            storage = Storage(f"s3://{link.bucket}", rules.storage_options)
+            found = read_known(storage, link.key, start, end, size, etag)
+            if found is not None:
+                return found
     with _opened(link, rules) as file:
         facts = _facts(link, file)
         check(facts)

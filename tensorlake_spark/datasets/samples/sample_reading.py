@@ -58,11 +58,18 @@ def read_table(
     apart = [name for name in names if parts.is_apart(name)]
     # Rows have nothing of an apart column but the groups around it.
     in_rows = [parts_of(name) for name in names if name not in apart or "/" in name]
-    rows = parts.stored.rows(in_rows, positions, views) if in_rows else pa.table({})
+
+    def read(name: str | None) -> Any:
+        if name is not None:
+            return parts.column(name, positions, views)
+        return parts.stored.rows(in_rows, positions, views) if in_rows else pa.table({})
+
+    tasks = (None, *apart)
+    waits = apart and parts.stored.snapshot.remote is not None
+    rows, *others = beside(read, tasks, "samples") if waits else map(read, tasks)
     columns = dict(zip(rows.column_names, rows.columns, strict=True))
-    for name in apart:
+    for name, column in zip(apart, others, strict=True):
         top, *inner = parts_of(name)
-        column = parts.column(name, positions, views)
         columns[top] = _filled(whole(columns[top]), inner, whole(column)) if inner else column
     fields = [f.with_type(columns[f.name].type) for f in parts.stored.schema if f.name in columns]
     return pa.table([columns[field.name] for field in fields], pa.schema(fields))

@@ -30,7 +30,7 @@ from tensorlake_spark.datasets.samples.operands import (
 )
 from tensorlake_spark.datasets.samples.sample_selection import Beside, Parts, Where
 from tensorlake_spark.datasets.types.schema import SampleSchema
-from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.errors import InvalidOptionError, check_text, did_you_mean
 
 ALLOWED = (
     "columns and their fields, AND OR NOT, = <> < <= > >=, IN, BETWEEN, LIKE, IS [NOT] NULL, + - * / %, "
@@ -91,6 +91,7 @@ def parse_where(text: Any, schema: SampleSchema, table: pa.Schema) -> Where:
         raise InvalidOptionError(
             f"where={text!r:.80} is {type(text).__name__}; it is a text of SQL, such as \"label = 'cat'\""
         )
+    check_text(text, "where")
     _check_size(text)
     reader = _Reader(text, schema, table)
     try:

@@ -18,6 +18,7 @@ from tensorlake_spark.errors import (
     InvalidOptionError,
     InvalidSampleError,
     InvalidSampleTypeError,
+    check_text,
     did_you_mean,
 )
 
@@ -374,7 +375,7 @@ def check_names(names: Any, what: str = "names") -> tuple[str, ...]:
     Raises
     ------
     InvalidOptionError
-        If there are none, or one is empty, not a string, or there twice.
+        If there are none, or one is empty, not a string, there twice, or has half of a character.
     """
     checked = as_tuple(names, what)
     if not checked:  # no value would fit but null
@@ -382,6 +383,7 @@ def check_names(names: Any, what: str = "names") -> tuple[str, ...]:
     for name in checked:
         if not isinstance(name, str) or not name:
             raise InvalidOptionError(f"{what} has {name!r:.80}, which is not a name")
+        check_text(name, f"{what} has a name that cannot be stored:")
     if len({*checked}) < len(checked):
         twice = next(name for name in checked if checked.count(name) > 1)
         raise InvalidOptionError(f"{what} has {twice!r:.80} twice")

@@ -1,7 +1,8 @@
 """The log of a table in an object store, brought here in few round trips, for deltalake to read in a folder.
 
 deltalake asks for one thing after the other, and for some twice: a dozen round trips where there is a
-checkpoint. Here they are two: which the last checkpoint is, then it and the commits after it, all at once.
+checkpoint. Here they are two: which the last checkpoint is, then it and the commits after it, all at once. One of the
+first dozen versions is a single round trip: all commits up to it.
 """
 
 from __future__ import annotations
@@ -85,7 +86,14 @@ def bring(storage: Storage, version: int | None = None) -> Mirror | None:
         None where deltalake has to look for itself: there is no table or no such version, the checkpoint is of
         another kind or too large, or the log does not follow from it.
     """
-    (told,) = Remote(storage, {LAST_CHECKPOINT: ANY_SIZE}).beginnings([LAST_CHECKPOINT])
+    names = [LAST_CHECKPOINT]
+    if version is not None and version < _AHEAD:  # few commits are asked for in the same round trip
+        names += [commit_name(v) for v in range(version + 1)]
+    told, *commits = Remote(storage, dict.fromkeys(names, ANY_SIZE)).beginnings(names)
+    if version is not None and commits:
+        files = {name: data for name, data in zip(names[1:], commits) if data is not None}
+        if len(files) == len(commits):
+            return _opened(files, version, None)
     start = -1 if told is None else _checkpoint(told)
     if start is None:
         return None

@@ -20,6 +20,7 @@ from tensorlake_spark.errors import (
     InvalidOptionError,
     InvalidTensorError,
     UnsupportedFeatureError,
+    check_text,
     did_you_mean,
 )
 from tensorlake_spark.tensor.spec import check_id
@@ -94,6 +95,7 @@ def tag(storage: Storage, name: str, version: int | str | None, replace: bool) -
 
 def untag(storage: Storage, name: str) -> None:
     """Remove a tag; see `TensorLake.untag`."""
+    check_text(name, "tag")
     snapshot = Snapshot.open(storage, kind=None)
     snapshot.check_writable()
     if snapshot.transaction(TAG + name) in (None, _REMOVED):

@@ -10,7 +10,7 @@ from deltalake.exceptions import DeltaError
 
 from tensorlake_spark.delta.log.actions import all_transactions, commit_times
 from tensorlake_spark.delta.store.storage import Storage, listed, reaching
-from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.errors import InvalidOptionError, check_text, did_you_mean
 
 TAG = "tag/"
 """A tag is an application transaction of this name and its own; its number is the version."""
@@ -105,6 +105,7 @@ def _at(time: dt.datetime, newest: int, storage: Storage) -> int:
 
 
 def _tagged(table: DeltaTable, storage: Storage, name: str) -> int:
+    check_text(name, "the version, which is neither an integer nor a tag:")
     with reaching(storage):
         version = table.transaction_version(TAG + name)
     if version is None or version < 0:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.rows.row import INLINE, VIEW
+from tensorlake_spark.threads import beside
 
 Array = np.ndarray[Any, Any]
 
@@ -48,15 +49,26 @@ def assembled(
     groups = inverse = np.zeros(0, np.int64)  # small columns alone are kept of the whole file
     if any(leaf.is_payload for leaf in leaves) or not _is_kept(file, leaves):
         groups, inverse = _runs(file.groups_of(rows))
-    payloads: Payloads = {}
+    plain: list[tuple[LeafColumn, list[Any]]] = []
     others = []
     for leaf in leaves:
         chunks = [file.chunk(int(group), leaf) for group in groups] if leaf.is_payload else [None]
         if all(chunk is not None for chunk in chunks):
-            payloads[leaf.parts] = _payload(file, leaf, chunks, groups, inverse, rows)
+            plain.append((leaf, chunks))
         elif file.has(leaf):
             others.append(leaf)
-    small = _small(file, tuple(leaf.path for leaf in others), groups, inverse, rows)
+    paths = tuple(leaf.path for leaf in others)
+
+    def read_payloads() -> Payloads:
+        return {leaf.parts: _payload(file, leaf, c, groups, inverse, rows) for leaf, c in plain}
+
+    def read_small() -> pa.Table:
+        return _small(file, paths, groups, inverse, rows)
+
+    if plain and paths and file.is_far and not file.has_small(paths):
+        payloads, small = beside(lambda read: read(), (read_payloads, read_small), "samples")
+    else:
+        payloads, small = read_payloads(), read_small()
     columns = []
     for field in wanted:
         read = (

@@ -68,6 +68,12 @@ class SampleFile:
         return remote is not None and remote.is_kept
 
     @property
+    def is_far(self) -> bool:
+        """Whether each read of it waits for an object store."""
+        remote = self._snapshot.remote
+        return remote is not None and not remote.is_kept
+
+    @property
     def is_opened(self) -> bool:
         """Whether its footer was read."""
         return self._metadata is not None

@@ -1,10 +1,16 @@
-"""What only boto3 does with objects on S3 (extra ``s3``): it makes one unless it is there, and lists uploads."""
+"""What only boto3 does with objects on S3 (extra ``s3``).
+
+It makes one unless it is there, lists uploads, and reads one together with its size and ETag by one request.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,6 +18,7 @@ from tensorlake_spark.delta.store.paths import inside
 from tensorlake_spark.delta.store.storage import Storage, refusal, s3_arguments
 from tensorlake_spark.delta.store.timeouts import Timeouts
 from tensorlake_spark.errors import MissingDependencyError, StorageError
+from tensorlake_spark.threads import IO_THREADS
 
 _EXISTS = "PreconditionFailed"
 # Answers below 500 after which the same request may succeed.
@@ -91,6 +98,53 @@ def put_new(storage: Storage, name: str, data: bytes) -> bool:
     return True
 
 
+def read_known(
+    storage: Storage, key: str, start: int, stop: int, size: int, etag: str
+) -> bytes | None:
+    """Return some bytes of an object, if it still has the size and the ETag that are known of it: one request.
+
+    Parameters
+    ----------
+    storage : Storage
+        The bucket.
+    key : str
+        The object's.
+    start, stop : int
+        Which bytes, at least one.
+    size, etag
+        What is known of it.
+
+    Returns
+    -------
+    bytes or None
+        None without boto3, and for whatever is not as expected: others find out, and say, what it is.
+    """
+    if not has_client():
+        return None
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    bucket, _ = split(storage.uri)
+    span = {} if (start, stop) == (0, size) else {"Range": f"bytes={start}-{stop - 1}"}
+    with _quiet():
+        try:
+            client = _kept_client(os.getpid(), tuple(sorted(storage.options.items())))
+            answer = client.get_object(Bucket=bucket, Key=key, **span)
+            with closing(answer["Body"]) as body:
+                whole = f"bytes {start}-{stop - 1}/{size}" if span else None
+                is_it = answer.get("ETag") == etag and answer.get("ContentRange") == whole
+                if not is_it or answer.get("ContentLength") != stop - start:
+                    return None
+                return bytes(body.read())
+        except (BotoCoreError, ClientError, ValueError):
+            return None
+
+
+@lru_cache(maxsize=16)
+def _kept_client(process: int, options: tuple[tuple[str, str], ...]) -> Any:
+    """Return a client that stays, for the threads of a process: a forked child needs connections of its own."""
+    return _made(Storage("s3://any", dict(options)), tries=1)
+
+
 @contextmanager
 def s3_client(storage: Storage, missing: str, tries: int | None = None) -> Iterator[Any]:
     """Yield boto3's client, with the endpoint, the keys and the time-outs of a table's options.
@@ -110,10 +164,20 @@ def s3_client(storage: Storage, missing: str, tries: int | None = None) -> Itera
         For what the store, or its client, says.
     """
     check_client(missing)
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    with _quiet():
+        try:
+            with closing(_made(storage, tries)) as client:
+                yield client
+        except (BotoCoreError, ClientError) as error:
+            raise refusal(storage, error) from error
+
+
+def _made(storage: Storage, tries: int | None) -> Any:
     import boto3
     from botocore import UNSIGNED
     from botocore.config import Config
-    from botocore.exceptions import BotoCoreError, ClientError
 
     given = s3_arguments(storage.options)
     timeouts = Timeouts.of(storage.options)
@@ -121,6 +185,7 @@ def s3_client(storage: Storage, missing: str, tries: int | None = None) -> Itera
     virtual = given.get("force_virtual_addressing") or not endpoint
     proxy = given["proxy_options"]
     config = Config(
+        max_pool_connections=IO_THREADS,
         connect_timeout=timeouts.connect_timeout,
         read_timeout=timeouts.timeout,
         retries={"total_max_attempts": tries or timeouts.max_retries + 1, "mode": "standard"},
@@ -130,31 +195,34 @@ def s3_client(storage: Storage, missing: str, tries: int | None = None) -> Itera
         request_checksum_calculation="when_required",  # other stores than AWS do not all know them
         response_checksum_validation="when_required",
     )
-    with _quiet():
-        try:
-            with closing(
-                boto3.client(
-                    "s3",
-                    endpoint_url=f"{given['scheme']}://{endpoint}" if endpoint else None,
-                    region_name=given["region"] or "us-east-1",
-                    aws_access_key_id=given.get("access_key"),
-                    aws_secret_access_key=given.get("secret_key"),
-                    aws_session_token=given.get("session_token"),
-                    config=config,
-                )
-            ) as client:
-                yield client
-        except (BotoCoreError, ClientError) as error:
-            raise refusal(storage, error) from error
+    # A session of its own: that of the module is not for several threads.
+    return boto3.session.Session().client(
+        "s3",
+        endpoint_url=f"{given['scheme']}://{endpoint}" if endpoint else None,
+        region_name=given["region"] or "us-east-1",
+        aws_access_key_id=given.get("access_key"),
+        aws_secret_access_key=given.get("secret_key"),
+        aws_session_token=given.get("session_token"),
+        config=config,
+    )
+
+
+_quiet_lock = threading.Lock()
+_quiet_levels: list[int] = []
+"""The level of botocore's log before, once for each of those that want it quiet."""
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep botocore from logging its requests, whose headers have the key and the token."""
+    """Keep botocore from logging its requests, whose headers have the key and the token; for several threads, too."""
     log = logging.getLogger("botocore")
-    before = log.level
-    log.setLevel(max(logging.INFO, log.getEffectiveLevel()))
+    with _quiet_lock:
+        _quiet_levels.append(_quiet_levels[0] if _quiet_levels else log.level)
+        log.setLevel(max(logging.INFO, log.getEffectiveLevel()))
     try:
         yield
     finally:
-        log.setLevel(before)
+        with _quiet_lock:
+            before = _quiet_levels.pop()
+            if not _quiet_levels:
+                log.setLevel(before)

@@ -41,6 +41,7 @@ from tensorlake_spark.errors import (
     InvalidOptionError,
     StorageError,
     TensorLakeError,
+    check_text,
 )
 
 T = TypeVar("T")
@@ -88,6 +89,7 @@ class Storage:
         object.__setattr__(self, "uri", uri.rstrip("/") or "/")
         object.__setattr__(self, "options", as_text(self.options))
         self._check()
+        check_text(self.uri, "the place of the table")  # which is known to have no secret in it now
 
     def _check(self) -> None:
         """Raise InvalidOptionError for what deltalake would take for something else, or panic at."""

@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined,unused-ignore]
 
-from tensorlake_spark.errors import InvalidQueryError
+from tensorlake_spark.errors import InvalidQueryError, check_text
 from tensorlake_spark.query.functions.registry import FUNCTIONS
 from tensorlake_spark.query.language.clauses import Arrange, Expand, SampleBy, Ungroup
 from tensorlake_spark.query.language.dialect import CLAUSE_TOKENS, TensorDialect
@@ -67,6 +67,7 @@ def parse(sql: Any) -> Any:
     """
     if not isinstance(sql, str):
         raise InvalidQueryError(f"sql={sql!r:.80} is {type(sql).__name__}; a query is a text")
+    check_text(sql, "the query", InvalidQueryError)
     if len(sql) > MOST_CHARACTERS:
         raise InvalidQueryError(
             f"the query has {len(sql)} characters, at most {MOST_CHARACTERS} are taken; give long lists as parameters"

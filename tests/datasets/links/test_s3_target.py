@@ -8,6 +8,7 @@ from s3server import SECRET
 
 from tensorlake_spark.datasets.links.fetching import describe_link, fetch_link, read_link
 from tensorlake_spark.datasets.links.link_rules import LinkRules
+from tensorlake_spark.delta.store import s3_objects
 from tensorlake_spark.errors import (
     ChangedLinkError,
     ForbiddenLinkError,
@@ -29,8 +30,10 @@ def put(s3):
     return write
 
 
-@pytest.fixture
-def rules(s3):
+@pytest.fixture(params=["boto3", "pyarrow"])
+def rules(s3, request, monkeypatch):
+    if request.param == "pyarrow":
+        monkeypatch.setattr(s3_objects, "has_client", lambda: False)
     return LinkRules(storage_options=s3.options)
 
 
@@ -63,19 +66,49 @@ def test_changed_and_gone(put, rules, s3):
 
 
 def test_keys_of_the_environment_serve_too(put, s3_variables):
-    assert describe_link(put(b"data"), LinkRules()).size == 4
+    facts = describe_link(put(b"data"), LinkRules())
+    assert (facts.size, fetch_link(facts.url, 4, facts.etag, LinkRules())) == (4, b"data")
 
 
 def test_what_the_rules_refuse(put, s3):
     url = put(b"data")
     with pytest.raises(ForbiddenLinkError, match="allow_s3"):
         describe_link(url, LinkRules(storage_options=s3.options, allow_s3=["other"]))
+    facts = describe_link(url, LinkRules(storage_options=s3.options))
+    small = LinkRules(storage_options=s3.options, max_bytes=3)
+    closed = LinkRules(storage_options=s3.options, allow_s3=False)
     with pytest.raises(StorageError, match="max_bytes=3"):
-        describe_link(url, LinkRules(storage_options=s3.options, max_bytes=3))
+        describe_link(url, small)
+    with pytest.raises(StorageError, match="max_bytes=3"):
+        fetch_link(url, facts.size, facts.etag, small)
+    with pytest.raises(ForbiddenLinkError, match="allow_s3"):
+        fetch_link(url, facts.size, facts.etag, closed)
 
 
 def test_a_refusal_shows_no_secret(put, s3):
     wrong = {**s3.options, "AWS_SECRET_ACCESS_KEY": f"not-{SECRET}"}
-    with pytest.raises(StorageError) as caught:
-        describe_link(put(b"data"), LinkRules(storage_options=wrong))
-    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    url = put(b"data")
+    facts = describe_link(url, LinkRules(storage_options=s3.options))
+    for act in (
+        lambda rules: describe_link(url, rules),
+        lambda rules: fetch_link(url, facts.size, facts.etag, rules),
+    ):
+        with pytest.raises(StorageError) as caught:
+            act(LinkRules(storage_options=wrong))
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("verdict", ["", "refuse", "fail", "reset", "short", "trimmed", "drop"])
+def test_a_link_takes_one_request_and_more_where_that_goes_wrong(put, s3, road, verdict):
+    url = put(bytes(range(256)))
+    facts = describe_link(url, LinkRules(storage_options=s3.options))
+    rules = LinkRules(storage_options={**s3.options, "AWS_ENDPOINT_URL": road.endpoint})
+    if verdict:
+        road.fault(verdict, "^GET ", times=1)
+    road.requests()
+    assert fetch_link(url, facts.size, facts.etag, rules) == bytes(range(256))
+    asked = [one.split()[0] for one in road.requests()]
+    assert asked == ["GET"] + ["HEAD", "GET"] * bool(verdict)
+    road.requests()
+    assert read_link(url, facts.size, facts.etag, rules, 250, 300) == bytes(range(250, 256))
+    assert [one.split()[0] for one in road.requests()] == ["GET"]
