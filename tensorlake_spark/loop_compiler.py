@@ -1,8 +1,8 @@
 """Loops that numba compiles, and the files that keep what it compiled. Only modules of loops import this.
 
-numba trusts such a file: after one that a full disk or a crash damaged it raises, or runs what it finds, and the process
-dies. Here a file ends with a digest, and says which types its code is for, as processes that write at the same time may
-put one's code behind the other's types. What is not whole is compiled again, and replaced.
+numba trusts such a file: after one that a full disk or a crash damaged it raises, or runs what it finds, and the
+process dies. Here a file ends with a digest, and says which types its code is for, as processes that write at the same
+time may put one's code behind the other's types. What is not whole is compiled again, and replaced.
 """
 
 from __future__ import annotations
