@@ -150,8 +150,4 @@ def fail(error: Exception) -> None:
     global _off
     _off = True
     _ready.clear()
-    logger.warning(
-        "the compiled kernels are left out, and NumPy does their work: %s; if numba's cache is damaged, delete it "
-        "(NUMBA_CACHE_DIR, or __pycache__ beside the package)",
-        error,
-    )
+    logger.warning("the compiled kernels are left out, and NumPy does their work: %s", error)

@@ -79,8 +79,7 @@ def test_a_failure_is_a_warning_and_numpy_goes_on(monkeypatch, caplog):
         assert switch.compiled(DENSE, "rows", 4, False, nbytes=1) is None
         assert switch.compiled(DENSE, "rows", 4, False, nbytes=1) is None
     assert [r.getMessage() for r in caplog.records] == [
-        "the compiled kernels are left out, and NumPy does their work: Ran out of input; if numba's cache is "
-        "damaged, delete it (NUMBA_CACHE_DIR, or __pycache__ beside the package)"
+        "the compiled kernels are left out, and NumPy does their work: Ran out of input"
     ]
 
 
@@ -195,6 +194,7 @@ def test_a_broken_cache_is_a_warning_in_a_real_process(tmp_path):
         path.write_bytes(b"nothing of numba's")
     second = run("b")
     assert second.returncode == 0, second.stderr
-    assert "the compiled kernels are left out" in second.stderr or "(fast)" in second.stdout
+    assert "(fast)" in second.stdout
+    assert second.stderr.count("is damaged, so loops are compiled again") == 1
     assert (tl.open(tmp_path / "a")["x"][...] == tl.open(tmp_path / "b")["x"][...]).all()
     np.testing.assert_array_equal(tl.open(tmp_path / "a")["x"][0, :2], np.float32([0, 1]))

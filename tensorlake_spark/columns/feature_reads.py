@@ -247,9 +247,13 @@ def checked_names(names: Any) -> list[str]:
             f"{names!r:.100} is not a list of names of features; give one, such as [{names!r:.100}]"
         )
     found = [*names]
-    for name in found if {*map(type, found)} - {str} else ():
-        if not isinstance(name, str):
-            raise InvalidOptionError(f"{name!r:.100} is not a name of a feature, which is a string")
+    if {*map(type, found)} - {str}:
+        for name in found:
+            if not isinstance(name, str):
+                raise InvalidOptionError(
+                    f"{name!r:.100} is not a name of a feature, which is a string"
+                )
+        found = [*map(str, found)]  # NumPy's strings would show their type in messages
     check_once(found, "feature", InvalidOptionError)
     return found
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
+
+from tensorlake_spark.loop_compiler import compiled_loop
 
 Array = np.ndarray[Any, Any]
 Loop = TypeVar("Loop", bound=Callable[..., Any])
@@ -22,16 +23,9 @@ _BEYOND = 2**63 - 1
 """No place is so large."""
 
 
-def compiled_loop(loop: Loop, fastmath: Any = False) -> Loop:
-    """Return a loop that is compiled when it is called; `fastmath` says what may change in the sums of floats."""
-    compiled: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath=fastmath)(loop)
-    out: Loop = compiled
-    return out
-
-
 def _reordered(loop: Loop) -> Loop:
     """Return a compiled loop that may add floats in any order, and so by several accumulators."""
-    return compiled_loop(loop, {"reassoc"})
+    return compiled_loop(loop, fastmath={"reassoc"})
 
 
 def fixed(array: Array, dtype: Any = None) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -188,7 +189,9 @@ def _body_of(attrs: str) -> Any:
 _LABELS = ',"labels":{"'
 _LONG = 16 << 10  # characters from which on labels are worth a second look
 
-_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+_UNREADABLE = (
+    ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, struct.error,
+)  # fmt: skip
 
 
 _RESTORE = "restore its data file from a backup, or read an earlier version of the table"

@@ -132,12 +132,16 @@ def meta_digest(row: Mapping[str, Any]) -> bytes:
         said = {name: value for name, value in body.items() if name not in _TOTALS}
         attrs = json.dumps(said, sort_keys=True, separators=(",", ":"))
     parts = [_text(row[name]) for name in ("id", "layout", "dtype", "codec")]
-    for name in ("shape", "block_shape"):
-        sides: Sequence[int] | None = row[name]
-        parts.append(
-            _NULL if sides is None else struct.pack(f"<I{len(sides)}q", len(sides), *sides)
-        )
+    parts += [_sides(row[name]) for name in ("shape", "block_shape")]
     return node_digest(METADATA, [*parts, _text(attrs)])
+
+
+def _sides(sides: Sequence[int | None] | None) -> bytes:
+    if sides is None:
+        return _NULL
+    if None in sides:  # of a damaged file; whoever reads the row says so
+        return _text(str(sides))
+    return struct.pack(f"<I{len(sides)}q", len(sides), *sides)
 
 
 def keeps_order(row: Mapping[str, Any]) -> bool:

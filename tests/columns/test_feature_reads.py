@@ -66,6 +66,8 @@ def test_names_that_are_not_there(ctr):
         tl.UnknownLabelError, match="there is no feature 'scor' in 'ctr'; did you mean 'score'"
     ):
         ctr.read(["age", "scor"])
+    with pytest.raises(tl.UnknownLabelError, match="there is no feature 'scor' in"):
+        ctr.read(np.array(["age", "scor"]))
     for change in (ctr.drop, ctr.deprecate):
         with pytest.raises(KeyError, match="nor 1 others of these names; did you mean 'age'"):
             change(["agee", "price", "nothing"])

@@ -207,6 +207,10 @@ def test_what_cannot_be_held_is_named(lake):
     x[3, 4, 5] = 1e300
     with pytest.raises(InvalidTensorError, match=r"\(3, 4, 5\) is 1e\+300, too large for the scale"):  # fmt: skip
         lake.write("x", x, quantize="int8")
+    with pytest.raises(
+        InvalidTensorError, match=r"of bfloat16.*such as quantize={'relative': 0.01}"
+    ):
+        lake.write("x", x, quantize="bfloat16")
     assert "x" not in lake
 
 

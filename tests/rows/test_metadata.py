@@ -79,6 +79,13 @@ def test_what_somebody_made_up_is_not_believed_though_its_checksum_holds(change)
         read_meta(changed(meta_row(PLAIN, 0, TOTALS), change))
 
 
+@pytest.mark.parametrize("name", ["shape", "block_shape"])
+def test_sides_that_are_not_there_or_no_numbers_of_64_bits(name):
+    for sides in ([None, None], [4, None], [2**63, 1]):
+        with pytest.raises(tl.CorruptDataError, match="tensor 'x' is not readable"):
+            read_meta({**meta_row(PLAIN, 0, TOTALS), name: sides})
+
+
 @pytest.mark.parametrize("attrs", [None, "", "{", "[]", "{}", '{"format": "one"}'])
 def test_a_text_that_is_no_body(attrs):
     with pytest.raises(tl.CorruptDataError, match="is not readable"):

@@ -160,6 +160,11 @@ def test_damaged_metadata_has_a_digest_too(attrs):
     assert not keeps_order(row)
 
 
+@pytest.mark.parametrize("shape", [None, [None, None], [4, None]])
+def test_a_shape_without_some_sides_has_a_digest_too(shape):
+    assert meta_digest({**meta(), "shape": shape}) != meta_digest(meta())
+
+
 def test_the_order_of_rows_counts_where_the_last_holds():
     assert keeps_order(meta(params={"duplicates": "last"}))
     assert not keeps_order(meta(params={"duplicates": "sum"}))

@@ -9,23 +9,16 @@ Their other bodies, in NumPy, are in `reduction_kernels` and `index_searches`, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numba import njit
+
+from tensorlake_spark.loop_compiler import compiled_loop
 
 Array = np.ndarray[Any, Any]
-Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 _PART = 2048
 """Elements of a line that are done at a time, so that their states stay in the cache."""
-
-
-def _compiled(loop: Loop) -> Loop:
-    compiled: Any = njit(nogil=True, cache=True, error_model="numpy")(loop)
-    out: Loop = compiled
-    return out
 
 
 def warm(loop: str, char: str, states: str) -> None:
@@ -46,7 +39,7 @@ def warm(loop: str, char: str, states: str) -> None:
 _EXTRA: dict[str, tuple[Any, ...]] = {"best": (0, True)}
 
 
-@_compiled
+@compiled_loop
 def add(block: Array, lines: Array, steps: Array, length: int, places: Array, sums: Array) -> None:
     """Add lines to sums."""
     for n in range(lines.size):
@@ -60,7 +53,7 @@ def add(block: Array, lines: Array, steps: Array, length: int, places: Array, su
                     total[k] += total.dtype.type(row[k])
 
 
-@_compiled
+@compiled_loop
 def add_squares(
     block: Array, lines: Array, steps: Array, length: int, places: Array, squares: Array
 ) -> None:
@@ -77,7 +70,7 @@ def add_squares(
                     total[k] += value * value
 
 
-@_compiled
+@compiled_loop
 def add_moments(
     block: Array, lines: Array, steps: Array, length: int, places: Array, sums: Array, squares: Array
 ) -> None:  # fmt: skip
@@ -97,7 +90,7 @@ def add_moments(
                     square[k] += value * value
 
 
-@_compiled
+@compiled_loop
 def add_variance(
     block: Array, lines: Array, steps: Array, length: int, places: Array,
     counts: Array, means: Array, squares: Array,
@@ -141,7 +134,7 @@ def add_variance(
                 old[k] += many
 
 
-@_compiled
+@compiled_loop
 def best(
     block: Array, lines: Array, steps: Array, length: int, places: Array,
     values: Array, at_: Array, first: int, largest: bool,
@@ -176,7 +169,7 @@ def best(
                         place[k] = here if take else place[k]
 
 
-@_compiled
+@compiled_loop
 def add_runs(
     block: Array, lines: Array, steps: Array, length: int, places: Array, sums: Array
 ) -> None:
@@ -190,7 +183,7 @@ def add_runs(
         sums[places[n]] += sums.dtype.type(total)
 
 
-@_compiled
+@compiled_loop
 def add_squares_runs(
     block: Array, lines: Array, steps: Array, length: int, places: Array, squares: Array
 ) -> None:
@@ -205,7 +198,7 @@ def add_squares_runs(
         squares[places[n]] += square
 
 
-@_compiled
+@compiled_loop
 def add_moments_runs(
     block: Array, lines: Array, steps: Array, length: int, places: Array, sums: Array, squares: Array
 ) -> None:  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.layouts.kernels.loops import compiled_loop
+from tensorlake_spark.loop_compiler import compiled_loop
 
 Array = np.ndarray[Any, Any]
 

@@ -10,47 +10,14 @@ FORMAT.md says what the steps do. Their other bodies, in NumPy, are the oracle o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numba import njit
 
-from tensorlake_spark.kernel_switch import installed
 from tensorlake_spark.layouts.kernels.steps import BAND
+from tensorlake_spark.loop_compiler import compiled_loop
 
 Array = np.ndarray[Any, Any]
-Loop = TypeVar("Loop", bound=Callable[..., Any])
-
-
-def _without_scipy() -> None:
-    """Import numba's arrays without its look at SciPy's BLAS, a third of the time until a loop from the cache runs.
-
-    No loop here needs it. numba looks again where code asks for it.
-    """
-    from numba.np import linalg
-
-    look = linalg.ensure_blas
-    linalg.ensure_blas = lambda: None
-    try:
-        import_module("numba.np.arraymath")
-    finally:
-        linalg.ensure_blas = look
-
-
-if installed() and find_spec("scipy") is not None:
-    with suppress(ImportError, AttributeError):  # another numba may have it elsewhere
-        _without_scipy()
-
-
-def compiled_loop(loop: Loop) -> Loop:
-    """Have numba compile a loop when it is first called, and keep that on disk."""
-    compiled: Any = njit(nogil=True, cache=True, error_model="numpy")(loop)
-    out: Loop = compiled
-    return out
 
 
 @compiled_loop

@@ -69,3 +69,14 @@ def greatest(dtype: np.dtype[Any]) -> float:
     import ml_dtypes
 
     return float(ml_dtypes.finfo(dtype).max)
+
+
+def wider(dtype: np.dtype[Any]) -> str:
+    """Return a quantisation that has larger values than a float dtype has, as users write it.
+
+    Examples
+    --------
+    >>> wider(np.dtype("f2"))
+    "quantize='bfloat16'"
+    """
+    return "quantize={'relative': 0.01}" if dtype.name == "bfloat16" else "quantize='bfloat16'"

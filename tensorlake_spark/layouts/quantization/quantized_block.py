@@ -125,7 +125,7 @@ def _too_large(
     )
     return InvalidTensorError(
         f"tensor {tensor_id!r}: element {_index(place, lo)} is {value!s}, {why}; scale or clip the values, or take "
-        "another quantisation, such as quantize='bfloat16'"
+        f"another quantisation, such as {casts.wider(target)}"
     )
 
 

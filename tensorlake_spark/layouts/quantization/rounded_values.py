@@ -59,7 +59,7 @@ def rounded_for(spec: TensorSpec, values: Array, coords: Array) -> Array:
         )
         raise InvalidTensorError(
             f"tensor {spec.id!r}: element {index} is {value!s}, {why}; scale or clip the values, or take another "
-            "quantisation, such as quantize='bfloat16'"
+            f"quantisation, such as {casts.wider(dtype_of(kind))}"
         ) from None
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.ops.element_loops import compiled_loop, fixed
+from tensorlake_spark.loop_compiler import compiled_loop
+from tensorlake_spark.ops.element_loops import fixed
 
 Array = np.ndarray[Any, Any]
 

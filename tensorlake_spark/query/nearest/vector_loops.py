@@ -6,26 +6,27 @@ that suits the processor; `vector_scan` allows for that. The other body is NumPy
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
+
+from tensorlake_spark.loop_compiler import compiled_loop
 
 Array = np.ndarray[Any, Any]
 
 _WORDS = types.Array(types.float32, 1, "C", readonly=True, aligned=False)
 _VECTOR = types.Array(types.float32, 1, "C", readonly=True)
 _OUT = types.Array(types.float32, 1, "C")
-_OPTIONS: dict[str, Any] = {
-    "nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"},
-}  # fmt: skip
+_SUMS = {"reassoc", "contract"}  # in any order, by several accumulators
 
 
 def warm() -> None:
     """Have the loops compiled, or loaded from numba's cache: that is done with the module."""
 
 
-@njit([types.void(_WORDS, types.int64, _VECTOR, _OUT)], **_OPTIONS)  # type: ignore[untyped-decorator]
+@partial(compiled_loop, signatures=[types.void(_WORDS, types.int64, _VECTOR, _OUT)], fastmath=_SUMS)
 def products(words: Array, step: int, vector: Array, out: Array) -> None:
     """Write the product of each vector with one.
 
@@ -48,7 +49,9 @@ def products(words: Array, step: int, vector: Array, out: Array) -> None:
         out[row] = total
 
 
-@njit([types.void(_WORDS, types.int64, types.int64, _OUT)], **_OPTIONS)  # type: ignore[untyped-decorator]
+@partial(
+    compiled_loop, signatures=[types.void(_WORDS, types.int64, types.int64, _OUT)], fastmath=_SUMS
+)
 def squares(words: Array, step: int, size: int, out: Array) -> None:
     """Write the square of the length of each vector, of so many words."""
     for row in range(out.size):

@@ -155,6 +155,12 @@ def test_what_does_not_fit_is_named(lake):
     x[3, 4, 5] = np.inf
     with pytest.raises(InvalidTensorError, match=r"\(3, 4, 5\) is inf, which float8_e4m3fn does not"):  # fmt: skip
         lake.write("x", x, layout="bsgs", quantize="float8_e4m3fn")
+    x = x.astype("f8")
+    x[3, 4, 5] = 1e300
+    with pytest.raises(
+        InvalidTensorError, match=r"of bfloat16.*such as quantize={'relative': 0.01}"
+    ):
+        lake.write("x", x, layout="coo", quantize="bfloat16")
     assert "x" not in lake
     ref = lake.write("x", few(), layout="coo", quantize="float16")
     with pytest.raises(InvalidOptionError, match=r"native='float16' is not what is stored.*quantised as float16"):  # fmt: skip
