@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import pickle
+import pickle  # nosec B403 # what numba keeps is pickled; who may write there may change the code, too
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -104,7 +104,7 @@ class _File(_caching.IndexDataCacheFile):  # type: ignore[misc]
     def _load_index(self) -> dict[Any, str]:
         try:
             with open(self._index_path, "rb") as file:
-                if pickle.load(file) != self._version:
+                if pickle.load(file) != self._version:  # nosec B301
                     return {}
                 stamp, names = _whole(file.read())
         except FileNotFoundError:
@@ -123,7 +123,7 @@ def _whole(data: bytes) -> Any:
     kept, digest = data[:-_DIGEST], data[-_DIGEST:]
     if hashlib.sha256(kept).digest() != digest:
         raise ValueError(f"the SHA-256 of its {len(kept)} bytes is not what its end says")
-    return pickle.loads(kept)
+    return pickle.loads(kept)  # nosec B301
 
 
 class _Cache(_caching.FunctionCache):  # type: ignore[misc]
