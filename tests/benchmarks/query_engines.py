@@ -11,6 +11,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from loader_engines import BATCH, threaded
 from loader_media import touch
 
 AGAIN = 5
+TURNS = 4
 Given = dict[str, Any]
 Figures = dict[str, float]
 
@@ -291,7 +293,7 @@ def ours_parse(given: Given) -> Figures:
 
 
 def ours_views(given: Given) -> Figures:
-    """Load a view of random samples, materialise it, and load that; and the dataset itself, and its ingestion."""
+    """Load a view of random samples, materialise it in turns with ingesting as many, and load that; and the dataset."""
     import tensorlake_spark as tl
 
     ds = opened(given)
@@ -310,7 +312,8 @@ def ours_views(given: Given) -> Figures:
         "streamed": rate(view.loader(BATCH)),
     }
     samples = sample_media.load(sample_media.cached("photos", given["count"], Path(given["media"])))
-    for name in ("materialize", "ingest"):
+    times: dict[str, list[float]] = {"materialize": [], "ingest": []}
+    for turn, name in product(range(TURNS), times):
         place = f"{given['work']}/views-{name}"
         shutil.rmtree(place, ignore_errors=True)
         start = time.perf_counter()
@@ -325,12 +328,14 @@ def ours_views(given: Given) -> Figures:
             made.extend(
                 {"images": samples.images[: len(view)], "labels": samples.labels[: len(view)]}
             )
-        out[name] = len(view) / (time.perf_counter() - start)
+        if turn:  # whoever came first would pay for what both touch first: modules, memory
+            times[name].append(time.perf_counter() - start)
         found = tl.dataset(place, create=False)
         if len(found) != len(view):
             raise AssertionError(f"{len(found)} samples, not {len(view)}")
-        if name == "materialize":
-            out["materialized"] = rate(found.loader(BATCH, columns=["images", "labels"]))
+    out |= {name: len(view) / statistics.median(took) for name, took in times.items()}
+    found = tl.dataset(f"{given['work']}/views-materialize", create=False)
+    out["materialized"] = rate(found.loader(BATCH, columns=["images", "labels"]))
     return out
 
 
