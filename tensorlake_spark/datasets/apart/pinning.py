@@ -149,6 +149,8 @@ def _undo_tensors(inner: Storage, known: int, newest: Snapshot) -> Snapshot | No
     old = TensorLake(inner)
     old._pinned = base
     with TensorLake(inner).transaction((CHANGES, changes_in(newest) + 1)) as changes:
+        if changes.is_repeated:
+            return None
         for name in catalog.ids(base):
             if before[app_of(name)] != after[app_of(name)]:
                 changes.write(name, old[name], mode="overwrite", layout="ftsf")

@@ -130,6 +130,8 @@ class TileWriter:
             except TableNotFoundError:
                 batch = CHANGES, 1
         self._changes = self._stack.enter_context(TensorLake(inner).transaction(batch))
+        if self._changes.is_repeated:  # another writer was faster, and has this number
+            raise self._conflict()
         return self._changes
 
     def finish(self) -> list[Written]:

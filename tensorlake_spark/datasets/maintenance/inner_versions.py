@@ -62,7 +62,7 @@ def _tensors(inner: Snapshot, base: Snapshot) -> Written | None:
     before = TensorLake(inner.storage)
     before._pinned = inner
     with TensorLake(inner.storage).transaction((CHANGES, changes_in(base) + 1)) as changes:
-        for name in replaced:
+        for name in () if changes.is_repeated else replaced:
             changes.write(name, before[name], mode="overwrite", layout="ftsf")
     if changes.is_repeated or changes.version is None:
         raise ConcurrentWriteError(

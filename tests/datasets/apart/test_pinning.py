@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.datasets.apart import pinning
+from tensorlake_spark.datasets.apart import pinning, tile_writer
 from tensorlake_spark.datasets.apart.inner_tables import inner_tables
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.apart.pinning import Written, pins, settled
@@ -194,3 +194,20 @@ def test_a_table_without_changes_is_settled_as_it_is(ds):
     assert pins(Storage(ds.uri), newest(ds), [Written("_columns/x", at)]) == {
         "dataset/part/_columns/x": (at, at)
     }
+
+
+def test_an_update_that_another_one_overtakes_says_so_in_its_own_words(ds, monkeypatch):
+    looked = tile_writer.settled
+
+    def slow(*args):
+        found = looked(*args)
+        monkeypatch.setattr(tile_writer, "settled", looked)
+        tl.dataset(ds.uri).update([0], {"scan": [np.full(300, 7, "u1")]})
+        return found
+
+    monkeypatch.setattr(tile_writer, "settled", slow)
+    ds.append({"label": 3})  # a sample without tiles, which gets some
+    with pytest.raises(tl.ConcurrentWriteError, match="nothing of it is visible"):
+        ds.update([3], {"scan": [np.full(200, 5, "u1")]})
+    now = content(ds.uri)
+    assert (now[0][2], now[3][2]) == ([7, 7], None)

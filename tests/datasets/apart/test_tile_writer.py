@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.apart import tile_writer
 from tensorlake_spark.datasets.apart.inner_tables import inner_tables
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.apart.pinning import Written
@@ -100,3 +101,30 @@ def test_two_that_replace_tiles_at_once(storage):
     with pytest.raises(tl.ConcurrentWriteError):
         second.finish()
     assert lake(storage)["scan/0"][3] == 1
+
+
+@pytest.mark.parametrize("sid", [0, 1])
+def test_another_one_replaces_tiles_before_the_first_sample_is_written(
+    storage, monkeypatch, caplog, sid
+):
+    tl.dataset(storage.uri, {"scan": KIND})
+    first, second = (TileWriter(storage, 100, replaces=True) for _ in range(2))
+    looked = tile_writer.settled
+
+    def slow(*args):
+        found = looked(*args)
+        monkeypatch.setattr(tile_writer, "settled", looked)
+        first.take([np.full(200, 1, "u1")], KIND, "scan", [0], PLACE)
+        assert first.finish()
+        return found
+
+    start = TileWriter(storage, 100, replaces=True)
+    start.take([np.full(200, 9, "u1")], KIND, "scan", [0], PLACE)
+    start.finish()
+    monkeypatch.setattr(tile_writer, "settled", slow)
+    with pytest.raises(tl.ConcurrentWriteError, match="another writer changed large samples"):
+        second.take([np.full(200, 2, "u1")], KIND, "scan", [sid], PLACE)
+    second.abort()
+    assert list(lake(storage)) == ["scan/0"]
+    assert lake(storage)["scan/0"][3] == 1
+    assert not [said for said in caplog.records if said.levelname == "WARNING"]
