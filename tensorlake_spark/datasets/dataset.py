@@ -20,7 +20,7 @@ from tensorlake_spark.datasets.derived.lineage import is_unfinished
 from tensorlake_spark.datasets.interchange.hugging_face_files import is_hugging_face, with_files
 from tensorlake_spark.datasets.interchange.interchange_methods import InterchangeMethods
 from tensorlake_spark.datasets.links.link_rules import LinkRules, rules_of
-from tensorlake_spark.datasets.samples.appending import append, count_of
+from tensorlake_spark.datasets.samples.appending import append, check_batch, count_of
 from tensorlake_spark.datasets.samples.sample_input import (
     as_columns,
     batches_of,
@@ -44,7 +44,6 @@ from tensorlake_spark.errors import (
     SampleNotFoundError,
     TableNotFoundError,
 )
-from tensorlake_spark.writing.app_transaction import check_transaction
 
 _LOOKED_AT = 100  # samples from which the columns of a new dataset are guessed
 
@@ -110,7 +109,7 @@ def dataset(
     >>> ds["label"][:].tolist(), ds[1]
     ([1, 0], {'label': 0, 'size': 4})
     """
-    storage = Storage(uri, dict(storage_options or {}))
+    storage = Storage(uri, {} if storage_options is None else storage_options)
     wanted = None if schema is None else SampleSchema(schema)
     pinned = version is not None or timestamp is not None
     try:
@@ -262,7 +261,7 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         [3, 4, 0, 1]
         """
         self._check_writable()
-        check_transaction(transaction)
+        check_batch(transaction)
         schema = self.schema
         if self._stored is None:
             samples, schema = _with_schema(samples)

@@ -10,7 +10,7 @@ from tensorlake_spark.delta.log.commit import app_of, transaction_done
 from tensorlake_spark.delta.log.history import batches
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.time_travel import TAG
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, check_text
 
 _OURS = (app_of(""), TAG)
 _MOST = 1000  # commits that are looked at
@@ -37,6 +37,7 @@ def check_transaction(transaction: Any) -> None:
                 f"transaction={transaction!r} is not a pair of an application's name and the number of a batch, "
                 "such as ('nightly', 7)"
             )
+    check_text(name, "transaction: the name")
     if not name.strip() or name.startswith(_OURS):
         raise InvalidOptionError(
             f"the name {name!r} of who writes the batches is empty, or begins with 'tensor/', which counts the "

@@ -24,6 +24,10 @@ from tensorlake_spark.writing.app_transaction import check_transaction, is_repea
         (("nightly", -1), "number -1 of a batch of 'nightly' is not from 0"),
         (("nightly", 2**63), "is not from 0"),
         (("nightly", "7"), "not a pair"),
+        (
+            ("night\ud800ly", 7),
+            r"the name 'night\\ud800ly' has half of a character, .* at character 6",
+        ),
         ("nightly", "not a pair"),
     ],
 )

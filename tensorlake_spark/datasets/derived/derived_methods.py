@@ -162,7 +162,7 @@ class DerivedMethods(MaintenanceMethods):
         schema, fetched, anew = chosen_types(self.schema, columns, links, types, self.uri)
         origin, recoded = origins_of(base, self._rules, schema, fetched, anew, positions)
         chosen = Selection(schema, len(positions), [("dataset", origin, positions)], recoded)
-        options = self._storage.options if storage_options is None else dict(storage_options)
+        options = self._storage.options if storage_options is None else storage_options
         storage = Storage(uri, options)
         snapshot = copy_dataset(storage, chosen, self.tile_bytes, workers, row_group_bytes)
         return type(self)(storage, snapshot, rules=self._rules)

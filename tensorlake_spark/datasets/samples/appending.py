@@ -21,7 +21,13 @@ from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import ConcurrentWriteError, CorruptDataError, TensorLakeError
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    CorruptDataError,
+    InvalidOptionError,
+    TensorLakeError,
+)
+from tensorlake_spark.writing.app_transaction import check_transaction
 
 logger = logging.getLogger("tensorlake_spark")
 
@@ -37,6 +43,23 @@ RESERVED = 1 << 32
 ATTEMPTS = 60
 
 _LAST = 1 << 62
+
+
+def check_batch(transaction: Any) -> None:
+    """Raise InvalidOptionError unless it is None, or the name of an application and the number of a batch.
+
+    A dataset counts its own things under names that begin with ``dataset/``.
+
+    Examples
+    --------
+    >>> check_batch(("nightly", 7))
+    """
+    check_transaction(transaction)
+    if transaction is not None and transaction[0].startswith("dataset/"):
+        raise InvalidOptionError(
+            f"the name {transaction[0]!r:.200} of who writes the batches begins with 'dataset/', under which a dataset "
+            "counts its samples and parts; choose another name"
+        )
 
 
 def next_sid(snapshot: Snapshot) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tensorlake_spark.delta.store.timeouts import NAMES, Timeouts
-from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.errors import InvalidOptionError, check_text, did_you_mean
 
 ENDPOINT = (
     "aws_endpoint_url_s3", "aws_endpoint_url", "endpoint_url", "aws_endpoint", "endpoint",
@@ -75,7 +75,8 @@ def as_text(options: Mapping[str, Any]) -> dict[str, str]:
     Raises
     ------
     InvalidOptionError
-        If they are no mapping, or one is something else, such as None, which would become a word.
+        If they are no mapping, or one is something else, such as None, which would become a word, or has half of a
+        character.
     """
     if not isinstance(options, Mapping):
         raise InvalidOptionError(
@@ -87,6 +88,14 @@ def as_text(options: Mapping[str, Any]) -> dict[str, str]:
             raise InvalidOptionError(
                 f"the storage option {name} is of type {type(value).__name__}; give it as text, or leave it out"
             )
+        check_text(str(name), "the storage option")
+        try:
+            str(value).encode()
+        except UnicodeEncodeError as error:
+            raise InvalidOptionError(
+                f"the storage option {name} has half of a character at character {error.start + 1} of its value; "
+                "write all of it, or leave it out"
+            ) from None  # the error has the value, which may be a secret
     return {str(name): str(value) for name, value in options.items()}
 
 

@@ -48,9 +48,9 @@ def materialized(
                 f"the view has no column {name!r:.80}{did_you_mean(name, view.names)}"
             )
     base = _base(view)
-    options = dict(storage_options or {})
+    options = {} if storage_options is None else storage_options
     if storage_options is None and base is not None:
-        options = dict(base._storage.options)
+        options = base._storage.options
     storage = Storage(_place(uri, base), options)
     tables, kinds, fetched = _columns(view, types, links)
     origins = [_origin(view, leaf, columns, fetched) for leaf, columns in tables.values()]

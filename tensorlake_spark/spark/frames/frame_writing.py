@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark.datasets.apart.inner_tables import inner_storage
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
-from tensorlake_spark.datasets.samples.appending import commit_files, reserve
+from tensorlake_spark.datasets.samples.appending import check_batch, commit_files, reserve
 from tensorlake_spark.datasets.samples.task_samples import SampleFiles, inner_of
 from tensorlake_spark.datasets.types.nested import check_links
 from tensorlake_spark.datasets.types.schema import SampleSchema
@@ -140,7 +140,9 @@ def _transaction(app: str | None, version: int | None) -> tuple[str, int] | None
         raise InvalidOptionError(
             "txn_app_id and txn_version go together: the name of a writer, and the number of its batch"
         )
-    return app, int(version)
+    number = int(version) if hasattr(version, "__index__") else version
+    check_batch((app, number))
+    return app, number
 
 
 def _opened(

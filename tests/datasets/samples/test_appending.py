@@ -40,6 +40,14 @@ def test_a_batch_that_was_committed_before_changes_nothing(ds):
     assert len(ds) == 31
 
 
+@pytest.mark.parametrize("name", ["dataset/sid", "dataset/part/_tensors", "tag/x", "ha\ud800lf"])
+def test_a_batch_has_no_name_by_which_a_dataset_counts_itself(ds, name):
+    """A batch of the name of the counter was taken for one that is there, and its samples were lost."""
+    with pytest.raises(tl.InvalidOptionError, match=r"choose another name|half of a character"):
+        ds.extend([{"size": 1}], transaction=(name, 1))
+    assert (len(ds), ds.version) == (30, 1)
+
+
 TWO = """
 import sys, tensorlake_spark as tl
 ds = tl.dataset(sys.argv[1])

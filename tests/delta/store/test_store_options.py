@@ -96,6 +96,37 @@ def test_an_option_that_is_no_text_is_refused_and_not_printed(value):
     assert Storage("s3://b/x", {"max_retries": 3}).options == {"max_retries": "3"}
 
 
+def test_half_of_a_character_is_refused_and_no_value_is_printed(tmp_path):
+    for place in ("s3://bucket/lake", str(tmp_path / "lake")):
+        for door in (tl.open, tl.dataset):
+            with pytest.raises(
+                tl.InvalidOptionError,
+                match=r"option AWS_SECRET_ACCESS_KEY has half .* at character 9 of its value",
+            ) as caught:
+                door(place, storage_options={"AWS_SECRET_ACCESS_KEY": "a-secret\ud800"})
+            assert "a-secret" not in str(caught.value)
+            assert caught.value.__suppress_context__
+            with pytest.raises(
+                tl.InvalidOptionError, match=r"option 'AWS_\\udc00REGION' has half of a character"
+            ):
+                door(place, storage_options={"AWS_\udc00REGION": "eu-west-1"})
+
+
+def test_options_of_a_dataset_that_are_no_mapping_are_refused(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"x": "int32"})
+    ds.extend({"x": [1]})
+    for call in (
+        lambda: tl.dataset(tmp_path / "ds", storage_options="a-secret"),
+        lambda: ds.copy(tmp_path / "other", storage_options=["a-secret"]),
+        lambda: ds.query("SELECT x FROM dataset").materialize(
+            tmp_path / "other", storage_options="a-secret"
+        ),
+    ):
+        with pytest.raises(tl.InvalidOptionError, match="storage_options are of type") as caught:
+            call()
+        assert "a-secret" not in str(caught.value)
+
+
 def test_an_endpoint_without_scheme_is_refused():
     with pytest.raises(tl.InvalidOptionError, match="write http://localhost:9000 or https://"):
         Storage("s3://bucket/lake", {"aws_endpoint_url": "localhost:9000"})

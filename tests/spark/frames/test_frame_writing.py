@@ -153,6 +153,9 @@ def test_a_batch_is_written_once(spark, tmp_path):
     assert len(tl.dataset(uri)) == 6
     with pytest.raises(InvalidOptionError, match="go together"):
         write_samples(batch, uri, txn_app_id="photos")
+    for name, number in (("dataset/sid", 1), ("photos", "two"), ("", 3), ("photos", -1)):
+        with pytest.raises(InvalidOptionError, match=r"choose another|not a pair|not from 0"):
+            write_samples(batch, uri, txn_app_id=name, txn_version=number)
 
 
 def test_a_stream_that_repeats_a_batch_adds_nothing(spark, tmp_path):
