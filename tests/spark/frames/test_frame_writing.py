@@ -154,7 +154,9 @@ def test_a_batch_is_written_once(spark, tmp_path):
     with pytest.raises(InvalidOptionError, match="go together"):
         write_samples(batch, uri, txn_app_id="photos")
     for name, number in (("dataset/sid", 1), ("photos", "two"), ("", 3), ("photos", -1)):
-        with pytest.raises(InvalidOptionError, match=r"choose another|not a pair|not from 0"):
+        with pytest.raises(
+            InvalidOptionError, match=r"choose another|takes an integer|is not from 0"
+        ):
             write_samples(batch, uri, txn_app_id=name, txn_version=number)
 
 
