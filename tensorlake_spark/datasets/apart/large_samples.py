@@ -144,6 +144,15 @@ class LargeSample:
         kind.encode([Tiled(self.shape, self.dtype.name)], place.column, place.first + number)
         self[tuple(slice(0, 0) for _ in self.shape)]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array, as it is stored."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def check(self) -> None:
+        """Look at all elements; raises InvalidSampleError if one does not fit."""
+        self[tuple(slice(None) for _ in self.shape)]
+
     def release(self) -> None:
         """Let go of the data, which may be large: what has written them may wait for the garbage collector."""
         self._data = None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from tensorlake_spark.datasets.apart.apart_writer import ApartWriter
 from tensorlake_spark.datasets.apart.inner_tables import (
@@ -13,6 +16,7 @@ from tensorlake_spark.datasets.apart.inner_tables import (
     stored_name,
 )
 from tensorlake_spark.datasets.apart.large_samples import (
+    LargeSample,
     is_tileable,
     large_ones,
     opened,
@@ -25,6 +29,30 @@ from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
+
+
+@dataclass(slots=True)
+class SplitSamples:
+    """Samples whose values fit, and which have no numbers yet.
+
+    Attributes
+    ----------
+    left : dict
+        The columns of the samples' table.
+    large : dict
+        For a column its large samples by their places.
+    apart : dict
+        The columns that are kept apart, encoded.
+    """
+
+    left: dict[str, Any]
+    large: dict[str, dict[int, LargeSample]]
+    apart: dict[str, pa.Array]
+
+    def large_samples(self) -> Iterator[LargeSample]:
+        """Yield the large samples of all columns."""
+        for samples in self.large.values():
+            yield from samples.values()
 
 
 class PartsWriter:
@@ -122,39 +150,8 @@ class PartsWriter:
             for name, values in columns.items()
         )
 
-    def take(self, columns: Mapping[str, Any], sids: Sequence[int], first: int) -> dict[str, Any]:
-        """Write what does not lie in the samples' table, and return what is left for it.
-
-        Parameters
-        ----------
-        columns : mapping
-            `opened` columns: for each a value a sample.
-        sids : sequence of int
-            The numbers of the samples.
-        first : int
-            As for `opened`.
-
-        Raises
-        ------
-        InvalidSampleError
-            If a sample does not fit its column.
-        """
-        if not self._replaces:
-            for name in self._apart.keys() - columns.keys():
-                self.schema[name].encode([None] * len(sids), name, first)  # if it takes no null
-        left = {}
-        for name, values in columns.items():
-            kind, place = self.schema[name], Place(name, first)
-            if is_tileable(kind):
-                values = self._tiles.take(values, kind, self._names[name], sids, place)
-            if kind.apart:
-                self._apart[name].take(kind.encode(values, name, first), sids)
-            else:
-                left[name] = values
-        return left
-
-    def checked(self, columns: Mapping[str, Any], count: int, first: int) -> dict[str, Any]:
-        """Return what `take` would leave of new samples, and write nothing.
+    def split(self, columns: Mapping[str, Any], count: int, first: int) -> SplitSamples:
+        """Take what does not lie in the samples' table out of columns, and write nothing.
 
         Parameters
         ----------
@@ -170,16 +167,55 @@ class PartsWriter:
         InvalidSampleError
             If a sample does not fit its column.
         """
-        left = {}
-        for name in [*columns, *(self._apart.keys() - columns.keys())]:
-            kind, values = self.schema[name], columns.get(name, [None] * count)
+        out = SplitSamples({}, {}, {})
+        missing = set() if self._replaces else self._apart.keys() - columns.keys()
+        for name in sorted(missing):
+            self.schema[name].encode([None] * count, name, first)  # if it takes no null
+        for name, values in columns.items():
+            kind = self.schema[name]
             if is_tileable(kind):
-                values = self._tiles.checked(values, kind, Place(name, first))
+                values, out.large[name] = self._tiles.split(values, kind, Place(name, first))
             if kind.apart:
-                kind.encode(values, name, first)
+                out.apart[name] = kind.encode(values, name, first)
             else:
-                left[name] = values
-        return left
+                out.left[name] = values
+        return out
+
+    def write(self, samples: SplitSamples, sids: Sequence[int]) -> None:
+        """Write what `split` took out of columns.
+
+        Parameters
+        ----------
+        samples : SplitSamples
+            As it was returned.
+        sids : sequence of int
+            The numbers of the samples.
+
+        Raises
+        ------
+        InvalidSampleError
+            If an element of a large sample does not fit its column.
+        """
+        for name, large in samples.large.items():
+            self._tiles.write(large, self._names[name], sids)
+        for name, array in samples.apart.items():
+            self._apart[name].take(array, sids)
+
+    def take(self, columns: Mapping[str, Any], sids: Sequence[int], first: int) -> dict[str, Any]:
+        """Write what does not lie in the samples' table, and return what is left for it.
+
+        It is `split` and `write`, with numbers that are known before the samples are looked at.
+        """
+        found = self.split(columns, len(sids), first)
+        self.write(found, sids)
+        return found.left
+
+    def checked(self, columns: Mapping[str, Any], count: int, first: int) -> dict[str, Any]:
+        """Return what `take` would leave of samples, and write nothing; all elements are looked at."""
+        found = self.split(columns, count, first)
+        for sample in found.large_samples():
+            sample.check()
+        return found.left
 
     @property
     def tensors(self) -> list[str]:

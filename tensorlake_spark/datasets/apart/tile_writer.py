@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -57,8 +57,8 @@ class TileWriter:
         self._changes: Transaction | None = None
         self._base: Snapshot | None = None
 
-    def take(self, values: Any, kind: Type, name: str, sids: Sequence[int], place: Place) -> Any:
-        """Write the large samples of a column, and return the column with `Tiled` in their places.
+    def split(self, values: Any, kind: Type, place: Place) -> tuple[Any, dict[int, LargeSample]]:
+        """Return a column with `Tiled` in the places of its large samples, and these by their numbers.
 
         Parameters
         ----------
@@ -66,42 +66,48 @@ class TileWriter:
             Samples, as `large_samples.opened` returned them.
         kind : Type
             Of the column.
-        name : str
-            By which its parts are stored.
-        sids : sequence of int
-            The numbers of the samples.
         place : Place
             For messages.
-        """
-        large = large_ones(values, kind, self.tile_bytes)
-        if not large:
-            return values
-        left = kind.decode(values) if isinstance(values, pa.Array) else list(values)
-        for number, array in large.items():
-            sample = LargeSample(array, kind, number, place)
-            changes = self._changes or self._begun()
-            self.ids.append(tensor_id(name, int(sids[number])))
-            changes.write(self.ids[-1], sample, mode="overwrite", layout="ftsf")
-            sample.release()
-            left[number] = Tiled(sample.shape, sample.dtype.name)
-        return left
-
-    def checked(self, values: Any, kind: Type, place: Place) -> Any:
-        """Return what `take` would, and write nothing; all elements are looked at.
 
         Raises
         ------
         InvalidSampleError
-            If a large sample does not fit its column.
+            If the shape or the dtype of a large sample does not fit its column.
         """
-        large = large_ones(values, kind, self.tile_bytes)
-        if not large:
-            return values
+        found = large_ones(values, kind, self.tile_bytes)
+        if not found:
+            return values, {}
         left = kind.decode(values) if isinstance(values, pa.Array) else list(values)
-        for number, array in large.items():
-            sample = LargeSample(array, kind, number, place)
-            sample[tuple(slice(None) for _ in sample.shape)]
+        large = {number: LargeSample(array, kind, number, place) for number, array in found.items()}
+        for number, sample in large.items():
             left[number] = Tiled(sample.shape, sample.dtype.name)
+        return left, large
+
+    def write(self, large: Mapping[int, LargeSample], name: str, sids: Sequence[int]) -> None:
+        """Write the large samples of a column.
+
+        Parameters
+        ----------
+        large : mapping of int to LargeSample
+            As `split` returned them.
+        name : str
+            By which the column's parts are stored.
+        sids : sequence of int
+            The numbers of the samples.
+        """
+        for number, sample in large.items():
+            changes = self._changes or self._begun()
+            self.ids.append(tensor_id(name, int(sids[number])))
+            changes.write(self.ids[-1], sample, mode="overwrite", layout="ftsf")
+            sample.release()
+
+    def take(self, values: Any, kind: Type, name: str, sids: Sequence[int], place: Place) -> Any:
+        """Write the large samples of a column, and return the column with `Tiled` in their places.
+
+        The parameters are those of `split` and `write`.
+        """
+        left, large = self.split(values, kind, place)
+        self.write(large, name, sids)
         return left
 
     def copy(self, ref: TensorRef, name: str, sid: int) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
+from tensorlake_spark.datasets.apart.parts_writer import PartsWriter, SplitSamples
 from tensorlake_spark.datasets.apart.pinning import Written, pins
 from tensorlake_spark.datasets.samples.sample_encoding import encoded, numbered
 from tensorlake_spark.datasets.types.schema import SampleSchema
@@ -43,6 +44,8 @@ RESERVED = 1 << 32
 ATTEMPTS = 60
 
 _LAST = 1 << 62
+
+_Checked = tuple[SplitSamples, dict[str, pa.Array], int]
 
 
 def check_batch(transaction: Any) -> None:
@@ -160,6 +163,11 @@ def append(
                     storage, snapshot, schema, held, given, files, operation, transaction
                 )
             columns = given_columns = {}  # they may be large
+        checked = _checked(parts, schema, rest, given)
+        # What is wrong with the first samples is told before numbers are taken, which is a commit of its own.
+        waiting = _first_of(checked, writer.given_bytes)
+        if not (held or waiting):
+            return snapshot
         snapshot, reserved = reserve(storage, snapshot, RESERVED)
         if reserved != first:
             writer.abort()
@@ -168,17 +176,50 @@ def append(
         held.clear()
         stack.enter_context(parts)
         at = reserved + given
-        for columns in rest:
-            rows = count_of(columns)
-            left = parts.take(parts.opened(columns, given), range(at, at + rows), given)
-            arrays = encoded(left, schema, given, rows)
-            given += rows
+        for some, arrays, rows in chain(_taken(waiting), checked):
+            parts.write(some, range(at, at + rows))
             writer.add(numbered(arrays, schema, at))
             at += rows
-            del columns, left, arrays  # before the next batch is made
+            del some, arrays  # before the next batch is made
         files = writer.finish()
         ends = reserved + RESERVED, at
         return commit_files(storage, files, operation, parts.finish(), ends, transaction, schema)
+
+
+def _checked(
+    parts: PartsWriter, schema: SampleSchema, batches: Iterator[dict[str, Any]], given: int
+) -> Iterator[_Checked]:
+    """Yield batches of samples that fit their columns, with their rows and how many they are."""
+    for columns in batches:
+        rows = count_of(columns)
+        some = parts.split(parts.opened(columns, given), rows, given)
+        arrays = encoded(some.left, schema, given, rows)
+        given += rows
+        yield some, arrays, rows
+        del columns, some, arrays  # before the next batch is made
+
+
+def _first_of(batches: Iterator[_Checked], nbytes: int) -> deque[_Checked]:
+    """Take batches until they have `HELD_BYTES`, with some bytes before them.
+
+    Large samples that are no larger than that are looked at whole.
+    """
+    out: deque[_Checked] = deque()
+    for some, arrays, rows in batches:
+        out.append((some, arrays, rows))
+        nbytes += sum(array.nbytes for array in chain(arrays.values(), some.apart.values()))
+        for sample in some.large_samples():
+            nbytes += sample.nbytes
+            if sample.nbytes <= HELD_BYTES:
+                sample.check()
+        if nbytes > HELD_BYTES:
+            break
+    return out
+
+
+def _taken(batches: deque[_Checked]) -> Iterator[_Checked]:
+    while batches:
+        yield batches.popleft()
 
 
 def _writer(storage: Storage, schema: SampleSchema, snapshot: Snapshot) -> SampleWriter:

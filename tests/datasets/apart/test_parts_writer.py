@@ -34,6 +34,39 @@ def ds(tmp_path):
     return found
 
 
+def wrong(number):
+    """A value of each kind of column that does not fit, with a batch's worth of good ones before it."""
+    good = {key: [given()[key][0]] * number for key in COLUMNS}
+    bad = {
+        "label": "a",
+        "scan": np.zeros((40, 60, 71), "u2"),
+        "raw": np.full((120, 300, 3), 300),
+        "g/picture": b"no picture",
+    }
+    for name, value in bad.items():
+        last = {key: given()[key][1] for key in COLUMNS} | {name: value}
+        yield name, {key: [*good[key], last[key]] for key in COLUMNS}
+
+
+@pytest.mark.parametrize("number", [0, 1100])
+def test_samples_that_do_not_fit_commit_nothing(ds, number):
+    """They took numbers first, which left a commit in the history that said 'reserve sids'."""
+    before, files = ds.version, len(list(os.walk(ds.uri)))
+    for name, columns in wrong(number):
+        with pytest.raises(tl.InvalidSampleError, match=f"column '{name}', sample {number}"):
+            ds.extend(columns)
+        with pytest.raises(tl.InvalidSampleError, match=f"column '{name}', sample 0"):
+            ds.append({key: values[-1] for key, values in columns.items()})
+    with pytest.raises(ZeroDivisionError):
+        ds.extend(1 // 0 for _ in range(3))
+    ds.extend([])
+    ds.extend({"label": []})
+    assert tl.dataset(ds.uri).version == ds.version == before
+    assert len(list(os.walk(ds.uri))) == files
+    ds.append({key: values[0] for key, values in given().items()})
+    assert ds.sids[-1] == 4
+
+
 def tiled(ds, column):
     """The numbers of the samples of a column that have tiles."""
     lake = tl.open(f"{ds.uri}/_tensors")
