@@ -47,6 +47,7 @@ IMAGE = pa.struct(
 
 _ALIASES = {"jpg": "jpeg"}
 _DTYPES = {"jpeg": ("uint8",), "webp": ("uint8",), "png": ("uint8", "uint16")}
+_LONGEST = {"jpeg": 65_500, "webp": 16_383}  # pixels of a side that the encoders take
 _CHANNELS = {"jpeg": (1, 3), "webp": (3, 4), "png": (1, 2, 3, 4)}
 
 
@@ -264,6 +265,12 @@ class Image(Picture):
             raise place.wrong(
                 number, self.expected(), f"{channels} channels",
                 f"{self.format} has {' or '.join(map(str, allowed))}; convert it, or declare Image('raw')",
+            )  # fmt: skip
+        longest = _LONGEST.get(self.format)
+        if longest is not None and max(array.shape[:2]) > longest:
+            raise place.wrong(
+                number, f"at most {longest} pixels a side, which {self.format} can have", f"shape {array.shape}",
+                "make it smaller, or declare Image('png') or Image('raw')",
             )  # fmt: skip
         if array.ndim == 3 and channels == 1:
             array = array[..., 0]

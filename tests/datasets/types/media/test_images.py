@@ -214,3 +214,22 @@ def test_pixels_under_a_mask_of_numpy_are_no_values(form):
     pixels = np.ma.array(np.ones((4, 5, 3), np.uint8), mask=hidden)
     with pytest.raises(tl.InvalidSampleTypeError, match=r"sample 1: .*masked"):
         Image(form).encode([None, pixels], "image")
+
+
+@pytest.mark.parametrize(("form", "longest"), [("jpeg", 65_500), ("webp", 16_383)])
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_side_that_is_longer_than_the_format_can_have(form, longest, wide, capfd):
+    kind, right = Image(form), np.zeros((2, longest, 3), "u1")
+    wrong = np.zeros((2, longest + 1, 3), "u1")
+    if not wide:
+        right, wrong = right.swapaxes(0, 1), wrong.swapaxes(0, 1)
+    assert kind.decode(kind.encode([right], "image"))[0].shape == right.shape
+    for value in (wrong, PIL.Image.fromarray(wrong)):
+        with pytest.raises(
+            tl.InvalidSampleError,
+            match=f"sample 1: expected at most {longest} pixels a side, which {form} can have, got shape .*; "
+            r"make it smaller, or declare Image\('png'\)",
+        ):
+            kind.encode([right, value], "image")
+    assert Image("png").encode([wrong], "image")[0]["width"].as_py() == wrong.shape[1]
+    assert capfd.readouterr() == ("", "")
