@@ -102,8 +102,15 @@ class Column:
             raise InvalidKeyTypeError(
                 f"a sample of column {self.name!r} is {type(value).__name__}, which takes no {rest!r:.80}: {error}"
             ) from error
-        except IndexError as error:  # as the tiles of a large sample say it
-            raise InvalidKeyError(f"sample {position} of column {self.name!r}: {error}") from error
+        except (IndexError, OverflowError) as error:  # as the tiles of a large sample say it
+            # NumPy says of a number of more than 64 bits that it is none.
+            wholes = [int(k) for k in rest if isinstance(k, (int, np.integer))]
+            huge = next((k for k in wholes if abs(k) >= 1 << 63), None)
+            length = value.shape if hasattr(value, "shape") else f"({len(value)},)"
+            said = (
+                error if huge is None else f"index {huge} is out of bounds for its shape {length}"
+            )
+            raise InvalidKeyError(f"sample {position} of column {self.name!r}: {said}") from error
 
     def _value(self, position: Array) -> Any:
         """Return one sample's value; of a large one what is known of it."""

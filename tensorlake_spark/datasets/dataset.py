@@ -29,7 +29,7 @@ from tensorlake_spark.datasets.samples.sample_input import (
 )
 from tensorlake_spark.datasets.samples.sample_plan import SamplePlan, plan
 from tensorlake_spark.datasets.samples.sample_reading import read_table, runs_of
-from tensorlake_spark.datasets.samples.sample_selection import select_samples
+from tensorlake_spark.datasets.samples.sample_selection import select_samples, whole_numbers
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.scalars import Scalar
@@ -198,13 +198,13 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         InvalidKeyTypeError
             If the number is not an integer.
         """
-        if not isinstance(sid, (int, np.integer)):
+        if not isinstance(sid, (int, np.integer)) or isinstance(sid, bool):
             raise InvalidKeyTypeError(
                 f"sid={sid!r} is {type(sid).__name__}; a sid is a whole number, and ds.sids has them all"
             )
         position = -1
         if len(self):
-            position = int(self.stored.positions_of(np.array([sid], np.int64))[0])
+            position = int(self.stored.positions_of(whole_numbers([sid]))[0])
         if position < 0:
             raise SampleNotFoundError(
                 f"the dataset at {self.uri} has no sample with sid {sid} at version {self.version}; ds.sids has "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
-from tensorlake_spark.datasets.samples.sample_selection import select_samples
+from tensorlake_spark.datasets.samples.sample_selection import select_samples, whole_numbers
 from tensorlake_spark.errors import (
     InvalidKeyError,
     InvalidKeyTypeError,
@@ -41,28 +41,24 @@ def sids_of(table: DatasetTable, chosen: Any) -> tuple[Array, bool]:
     if isinstance(chosen, str):
         return table.sids[table.positions_where(chosen)], False
     is_one = isinstance(chosen, (int, np.integer)) and not isinstance(chosen, bool)
-    found = np.asarray([chosen] if is_one else chosen)
+    given = [chosen] if is_one else chosen
+    found = whole_numbers(given)
     if not found.size and found.ndim == 1:
         return np.zeros(0, np.int64), False
-    if found.ndim != 1 or found.dtype.kind not in "iu":
+    if found.ndim != 1 or found.dtype != np.int64:
         raise InvalidKeyTypeError(
             f"{chosen!r:.80} names no samples; give sids, as one number or several, or a condition such as "
             "\"label = 'cat'\""
         )
-    if found.dtype.kind == "u" and (found > np.iinfo(np.int64).max).any():
-        raise SampleNotFoundError(
-            f"the dataset at {table.uri} has no sample with sid {found.max()}"
-        )
-    sids = found.astype(np.int64)
-    missing = np.ones(len(sids), bool)
+    missing = np.ones(len(found), bool)
     if len(table):
-        missing = table.stored.positions_of(sids) < 0
+        missing = table.stored.positions_of(found) < 0
     if missing.any():
         raise SampleNotFoundError(
-            f"the dataset at {table.uri} has no sample with sid {sids[missing][0]} at version {table.version}; "
-            "ds.sids has them all"
+            f"the dataset at {table.uri} has no sample with sid {[*given][int(np.argmax(missing))]} at version "
+            f"{table.version}; ds.sids has them all"
         )
-    return sids, is_one
+    return found, is_one
 
 
 def positions_past(key: Any, count: int, what: str) -> tuple[int | Array, int]:
@@ -80,12 +76,12 @@ def positions_past(key: Any, count: int, what: str) -> tuple[int | Array, int]:
         if total > count and isinstance(key.start, (int, np.integer)) and key.start < 0:
             key = slice(max(0, int(key.start) + count), key.stop, key.step)
     elif not isinstance(key, (str, bytes, bool)) and key is not Ellipsis:
-        found = np.asarray(key)
-        if found.dtype.kind in "iu" and found.size and found.ndim <= 1:
+        found = whole_numbers(key)
+        if found.dtype == np.int64 and found.size and found.ndim <= 1:
             total = max(count, int(found.max()) + 1)
             if found.min() < -count:
                 select_samples(key, count, what)
-            key = np.where(found < 0, found + count, found)
+            key = found + count * (found < 0)
             key = int(key) if found.ndim == 0 else key
     if total - count > MOST_GROWN:
         raise InvalidKeyError(

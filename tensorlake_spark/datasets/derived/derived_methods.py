@@ -15,6 +15,7 @@ from tensorlake_spark.datasets.derived.dataset_copy import Selection, copy_datas
 from tensorlake_spark.datasets.derived.lineage import Lineage, lineage_of
 from tensorlake_spark.datasets.derived.lineage_check import check_lineage
 from tensorlake_spark.datasets.maintenance.maintenance_methods import MaintenanceMethods
+from tensorlake_spark.datasets.samples.sample_selection import whole_numbers
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError, SampleNotFoundError
 
@@ -168,15 +169,15 @@ class DerivedMethods(MaintenanceMethods):
         return type(self)(storage, snapshot, rules=self._rules)
 
     def _positions_of(self, samples: Any) -> Any:
-        sids = np.asarray(samples)
-        if sids.ndim != 1 or (len(sids) and sids.dtype.kind not in "iu"):
+        sids = whole_numbers(samples)
+        if sids.ndim != 1 or (len(sids) and sids.dtype != np.int64):
             raise InvalidOptionError(
                 f"samples is {sids.dtype} of shape {sids.shape}; it is a list of sids, or a condition"
             )
         positions = self.stored.positions_of(sids.astype(np.int64))
         if (positions < 0).any():
             raise SampleNotFoundError(
-                f"the dataset at {self.uri} has no sample with sid {sids[int(np.argmin(positions))]} at version "
+                f"the dataset at {self.uri} has no sample with sid {[*samples][int(np.argmin(positions))]} at version "
                 f"{self.version}; ds.sids has them all"
             )
         return positions

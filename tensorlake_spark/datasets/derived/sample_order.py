@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tensorlake_spark.datasets.samples.sample_reading import whole
+from tensorlake_spark.datasets.samples.sample_selection import whole_numbers
 from tensorlake_spark.datasets.samples.where import SampleConditions
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
@@ -40,8 +41,8 @@ def ordered_sids(stored: StoredSamples, order: Any) -> Array:
     """
     if isinstance(order, str):
         return _by_columns(stored, order)
-    found = np.asarray(order)
-    if found.ndim != 1 or (len(found) and found.dtype.kind not in "iu"):
+    found = whole_numbers(order)
+    if found.ndim != 1 or (len(found) and found.dtype != np.int64):
         raise InvalidOptionError(
             f"order is {found.dtype} of shape {found.shape}; it is a list of sids, each sample once, or a text such as "
             "'label, size DESC'"

@@ -12,6 +12,7 @@ from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, inner_s
 from tensorlake_spark.datasets.apart.pinning import Written, settled
 from tensorlake_spark.datasets.maintenance.sample_compaction import compact
 from tensorlake_spark.datasets.samples.appending import commit_files
+from tensorlake_spark.datasets.samples.sample_selection import whole_numbers
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
@@ -48,8 +49,8 @@ def optimize(storage: Storage, order: Any, file_bytes: int | None) -> Snapshot:
 
 
 def _checked(order: Any) -> Array:
-    found = np.asarray(order)
-    if found.ndim != 1 or (len(found) and found.dtype.kind not in "iu"):
+    found = whole_numbers(order)
+    if found.ndim != 1 or (len(found) and found.dtype != np.int64):
         raise InvalidOptionError(
             f"order is {found.dtype} of shape {found.shape}; it is a list of sids, each sample once"
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.samples.appending import next_sid
+from tensorlake_spark.datasets.samples.sample_selection import whole_numbers
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.actions import commit_name, read_actions
 from tensorlake_spark.delta.log.requirements import SAMPLES
@@ -52,19 +53,20 @@ def chosen(newest: Snapshot, sids: Any, where: str | None) -> Array:
         raise InvalidOptionError("give sids, or where, to say which samples are purged")
     if where is not None:
         return _where(newest, where)
-    found = np.atleast_1d(np.asarray(sids))
-    if found.ndim != 1 or found.dtype.kind not in "iu":
+    is_one = getattr(sids, "ndim", 1) == 0 or not hasattr(sids, "__len__")
+    given = [sids] if is_one else sids
+    found = whole_numbers(given)
+    if found.ndim != 1 or found.dtype != np.int64:
         raise InvalidOptionError(
             f"sids={sids!r:.80} are not sids; give whole numbers, as ds.sids has them"
         )
-    found = np.unique(found.astype(np.int64))
-    wrong = found[(found < 0) | (found >= next_sid(newest))]
-    if len(wrong):
+    wrong = (found < 0) | (found >= next_sid(newest))
+    if wrong.any():
         raise SampleNotFoundError(
-            f"the dataset at {newest.storage.uri} never had a sample with sid {int(wrong[0])}; the next one gets "
-            f"{next_sid(newest)}"
+            f"the dataset at {newest.storage.uri} never had a sample with sid {[*given][int(np.argmax(wrong))]}; the "
+            f"next one gets {next_sid(newest)}"
         )
-    return found
+    return np.unique(found)
 
 
 def _where(newest: Snapshot, where: str) -> Array:

@@ -63,13 +63,37 @@ def select_samples(key: Any, count: int, what: str) -> int | Array:
     return _several(key, count, what)
 
 
+def whole_numbers(values: Any) -> Array:
+    """Return numbers as an array: int64 where they are whole, and as NumPy has them where they are something else.
+
+    A number that no int64 holds becomes the nearest that one does: there is no sample of that number either.
+
+    Examples
+    --------
+    >>> whole_numbers([3, 2**70]), whole_numbers([0.5])
+    (array([                  3, 9223372036854775807]), array([0.5]))
+    """
+    try:
+        found = np.asarray(values)
+    except ValueError:  # lists of unequal length in a list
+        found = np.full(len(values), None, object)
+    bounds = np.iinfo(np.int64)
+    if found.dtype.kind in "Of" and found.ndim == 1:  # what is in a list need not fit into a dtype
+        given = [*values]
+        if all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in given):
+            found = np.array([min(max(int(v), bounds.min), bounds.max) for v in given], np.int64)
+    if found.dtype == np.uint64:
+        found = np.minimum(found, np.uint64(bounds.max))
+    return found.astype(np.int64) if found.dtype.kind in "iu" else found
+
+
 def _several(key: Any, count: int, what: str) -> Array:
     if isinstance(key, (str, bytes)) or not hasattr(key, "__len__"):
         raise InvalidKeyTypeError(
             f"{key!r:.80} does not choose samples of {what}; an int, a slice, a list or an array of ints, or a "
             "mask does"
         )
-    found = np.asarray(key)
+    found = whole_numbers(key)
     if found.dtype == bool and found.ndim == 1:
         if len(found) != count:
             raise InvalidKeyError(
@@ -78,16 +102,15 @@ def _several(key: Any, count: int, what: str) -> Array:
         return np.flatnonzero(found)
     if not found.size:
         return np.zeros(0, np.int64)
-    if found.ndim != 1 or found.dtype.kind not in "iu":
+    if found.ndim != 1 or found.dtype != np.int64:
         raise InvalidKeyTypeError(
             f"an array of dtype {found.dtype} and {found.ndim} axes does not choose samples of {what}; one axis of "
             "ints or bools does"
         )
-    positions = found.astype(np.int64)
-    wrong = (positions < -count) | (positions >= count)
+    wrong = (found < -count) | (found >= count)
     if wrong.any():
-        _inside(int(positions[wrong][0]), count, what)
-    return np.where(positions < 0, positions + count, positions)
+        _inside(int([*key][int(np.argmax(wrong))]), count, what)
+    return found + count * (found < 0)
 
 
 def _inside(position: int, count: int, what: str) -> int:
