@@ -22,7 +22,11 @@ from tensorlake_spark.datasets.types.nested import is_many
 from tensorlake_spark.datasets.types.tensors import ArrayType, Shape, check_float, converted
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 
-FORMS = ("xyxy", "xywh", "cxcywh")
+FORMS = {
+    "xyxy": "x1, y1, x2, y2",
+    "xywh": "x, y, width, height",
+    "cxcywh": "x and y of the centre, width, height",
+}
 
 _SLACK = 1e-5
 """By how much a normalized corner may lie outside: centres and sizes of six digits add up to that."""
@@ -38,6 +42,15 @@ class Geometry(ArrayType):
     def wrong(self, array: Array) -> tuple[Array, str, str]:
         """Return which rows are wrong, what was expected, and the remedy."""
         raise NotImplementedError
+
+    def sample(self) -> str:
+        """Return what a sample is, for messages."""
+        raise NotImplementedError
+
+    def _wrong_shape(self, number: int, shape: tuple[int, ...], place: Place) -> Exception:
+        wanted = self.fixed()[1]
+        remedy = f"a sample is {self.sample()}, also if it has one"
+        return place.wrong(number, f"shape {wanted} (None: any length)", f"shape {shape}", remedy)
 
     def check_all(self, arrays: list[Array], parts: list[Any] | None, place: Place) -> None:
         if not arrays:
@@ -93,6 +106,9 @@ class BoundingBox(Geometry):
 
     def fixed(self) -> tuple[str, Shape | None]:
         return self.dtype, (None, 4)
+
+    def sample(self) -> str:
+        return f"a list of boxes of four numbers each ({FORMS[self.form]})"
 
     def corners(self, boxes: Array) -> Array:
         """Return boxes of this form as two corners: x and y of the first, x and y of the second.
@@ -166,6 +182,9 @@ class Keypoints(Geometry):
     def fixed(self) -> tuple[str, Shape | None]:
         return self.dtype, (None, len(self.names), 3)
 
+    def sample(self) -> str:
+        return f"a list of objects, each with x, y and 0, 1 or 2 for {len(self.names)} points"
+
     def _part(self, value: Any, number: int, place: Place) -> Any:
         if isinstance(value, (list, np.ndarray)) and is_many(value) and len(value):
             array = converted(value, self.dtype, number, place, True)
@@ -179,6 +198,17 @@ class Keypoints(Geometry):
         bad: Array = np.asarray(~np.isfinite(array.astype(np.float64)).all(axis=-1))
         bad |= ~np.isin(array[:, 2].astype(np.float64), (0, 1, 2))
         return bad, "finite x and y, and 0, 1 or 2", "give 2 for points that are visible"
+
+
+def _remedy(shape: tuple[int, ...]) -> str:
+    """Return the remedy for what stands in the place of a polygon."""
+    if shape in ((), (2,)):  # a number or a corner: the polygon is not in a list
+        return "a sample is a list of polygons, also if it has one"
+    if len(shape) > 2 or (len(shape) == 2 and shape[1] != 2):
+        return "give x and y of each corner; a sample is a list of polygons"
+    if len(shape) == 1 and shape[0] % 2:
+        return "give x and y of each corner, one after the other"
+    return "leave out a polygon of fewer corners, or close what is a line by a third one"
 
 
 @dataclass(frozen=True, repr=False)
@@ -227,14 +257,16 @@ class Polygon(Type):
         return pa.ListArray.from_arrays(ends, rings, mask=missing)
 
     def _ring(self, value: Any, number: int, place: Place) -> Array:
-        array = converted(value, "float32", number, place, True)
+        given = array = converted(value, "float32", number, place, True)
         if array.ndim == 2 and array.shape[1] == 2:
             array = array.reshape(-1)
         if array.ndim != 1 or array.size % 2 or array.size < 6:
             raise place.wrong(
-                number, "polygons of shape (corners, 2) with at least 3 corners", f"shape {array.shape}",
-                "a sample is a list of polygons, also if it has one",
-            )  # fmt: skip
+                number,
+                "polygons of shape (corners, 2) with at least 3 corners",
+                f"shape {given.shape}",
+                _remedy(given.shape),
+            )
         if not np.isfinite(array).all():
             raise place.wrong(number, "finite numbers", "NaN or infinity")
         if self.normalized and ((array < -_SLACK) | (array > 1 + _SLACK)).any():

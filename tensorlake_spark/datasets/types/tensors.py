@@ -133,7 +133,9 @@ class ArrayType(Type):
         wanted = self.fixed()[1]
         remedy = ""
         if wanted is not None and len(shape) != len(wanted):
-            remedy = f"it has {len(shape)} axes, not {len(wanted)}"
+            remedy = (
+                f"it has {len(shape)} {'axis' if len(shape) == 1 else 'axes'}, not {len(wanted)}"
+            )
         return place.wrong(number, f"shape {wanted} (None: any length)", f"shape {shape}", remedy)
 
 

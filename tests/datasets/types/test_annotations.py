@@ -72,9 +72,31 @@ def test_centres_of_six_digits_are_not_outside():
     assert len(kind.encode([[[0.333333, 0.5, 0.666667, 1.0]]], "b")) == 1
 
 
-def test_one_box_needs_an_axis_more():
-    with pytest.raises(tl.InvalidSampleError, match="it has 1 axes, not 2"):
-        BoundingBox().encode([[1, 2, 3, 4]], "b")
+@pytest.mark.parametrize(
+    ("kind", "value", "remedy"),
+    [
+        (BoundingBox(), [1, 2, 3, 4], "list of boxes of four numbers each (x1, y1, x2, y2), also if it has one"),
+        (BoundingBox("xywh"), np.arange(4.0), "(x, y, width, height), also if it has one"),
+        (BoundingBox("cxcywh"), 5, "(x and y of the centre, width, height), also if it has one"),
+        (BoundingBox(), [[1, 2], [3, 4]], "(x1, y1, x2, y2)"),
+        (BoundingBox(), [[1, 2, 3, 4, 0.9]], "(x1, y1, x2, y2)"),
+        (Keypoints(["a", "b"]), [[1, 2, 2], [3, 4, 2]], "a list of objects, each with x, y and 0, 1 or 2 for 2 points"),
+        (Keypoints(["a", "b"]), [[[1, 2], [3, 4]]], "x, y and 0, 1 or 2 for 2 points, also if it has one"),
+        (Polygon(), [[1, 2], [3, 4], [5, 6]], "a sample is a list of polygons, also if it has one"),
+        (Polygon(), [1, 2, 3, 4, 5, 6], "a sample is a list of polygons, also if it has one"),
+        (Polygon(), [[[1, 2], [3, 4]]], "got shape (2, 2); leave out a polygon of fewer corners"),
+        (Polygon(), [[1, 2, 3, 4]], "got shape (4,); leave out a polygon of fewer corners"),
+        (Polygon(), [[]], "leave out a polygon of fewer corners"),
+        (Polygon(), [[1, 2, 3, 4, 5, 6, 7]], "give x and y of each corner, one after the other"),
+        (Polygon(), [[[1, 2, 0], [3, 4, 0], [5, 6, 0]]], "give x and y of each corner; a sample"),
+        (Polygon(), [[[[1, 2], [3, 4], [5, 6]]]], "give x and y of each corner; a sample"),
+    ],
+)  # fmt: skip
+def test_the_remedy_fits_what_is_given(kind, value, remedy):
+    with pytest.raises(tl.InvalidSampleError) as error:
+        kind.encode([None, value], "b")
+    assert "column 'b', sample 1: expected " in str(error.value)
+    assert remedy in str(error.value)
 
 
 def test_keypoints_come_back_also_from_rows_of_coco():

@@ -104,7 +104,7 @@ def test_fixed_size_lists_of_arrow_are_taken():
     ("kind", "value", "says"),
     [
         (Tensor("float32", (None, 3)), np.zeros((2, 4), "f4"), "expected shape (None, 3) (None: any length), got shape (2, 4)"),
-        (Tensor("float32", (None, 3)), np.zeros(3, "f4"), "it has 1 axes, not 2"),
+        (Tensor("float32", (None, 3)), np.zeros(3, "f4"), "it has 1 axis, not 2"),
         (Tensor("float32"), np.zeros(3), "expected dtype float32, got float64 of shape (3,); cast it with astype"),
         (Tensor("int8"), [300], "dtype int8"),
         (Tensor("int8"), [1.5], "dtype int8"),
