@@ -64,6 +64,18 @@ def test_bad_samples_are_an_error_or_left_out(job, photos, tmp_path):
     assert "cat/1.png" in done.json["bad"][0]
 
 
+def test_a_truncated_image_is_named_by_its_file(job, photos, tmp_path):
+    whole = (photos / "cat/1.png").read_bytes()
+    (photos / "cat/1.png").write_bytes(whole[:-20])
+    failed = job("--dataset", tmp_path / "ds", photos)
+    assert (failed.code, failed.json["status"]) == (2, "failed")
+    assert "photos/cat/1.png: expected " in failed.err
+    assert "truncated" in failed.err
+    done = job("--dataset", tmp_path / "ds", "--skip-bad", photos)
+    assert (done.code, done.json["samples"], done.json["left_out"]) == (0, 5, 1)
+    assert "photos/cat/1.png: expected " in done.json["bad"][0]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

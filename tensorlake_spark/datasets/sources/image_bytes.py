@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.datasets.types.base import Place
+from tensorlake_spark.datasets.types.media.images import Image
 from tensorlake_spark.errors import (
     InvalidOptionError,
     InvalidSampleError,
@@ -96,16 +98,28 @@ def column_format(formats: Iterable[str], wanted: str | None, where: str) -> str
     )
 
 
-def image_value(data: bytes, wanted: str, where: str, convert: bool = False) -> Any:
-    """Return bytes of the wanted format as they are, and others as an array, if they are to be converted.
+def image_value(data: bytes, kind: Image, where: str, convert: bool = False) -> Any:
+    """Return the bytes of an image as a column takes them, and as they are if they have its format.
+
+    Parameters
+    ----------
+    data : bytes
+        Of a file.
+    kind : Image
+        Of the column.
+    where : str
+        For messages: the file, so that a bad one is found.
+    convert : bool
+        Whether an image of another format is converted.
 
     Raises
     ------
     InvalidSampleError
-        If the bytes are no image, have another format, or more than 2**30 pixels.
+        If the bytes are no image, have another format, break off, or more than 2**30 pixels.
     """
-    found = format_of(data)
+    found, wanted, place = format_of(data), kind.format, _File(where)
     if found == wanted:
+        kind.check_file(data, 0, place)
         return data
     if found is None:
         raise InvalidSampleError(
@@ -116,7 +130,21 @@ def image_value(data: bytes, wanted: str, where: str, convert: bool = False) -> 
             f"{where}: the image is {found}, and the column takes {wanted}; give image_format={wanted!r} to have "
             "other formats converted"
         )
-    return pixels_of(data, where)
+    pixels = pixels_of(data, where)
+    return pixels if wanted == "raw" else kind.encoded(pixels, 0, place)
+
+
+class _File(Place):
+    """The place of an image that is a file."""
+
+    def _error(
+        self, kind: Any, number: int, expected: str, got: Any, remedy: str, cause: Any
+    ) -> InvalidSampleError:
+        error: InvalidSampleError = kind(
+            f"{self.column}: expected {expected}, got {got}{f'; {remedy}' if remedy else ''}"
+        )
+        error.__cause__ = cause
+        return error
 
 
 def pixels_of(data: bytes, where: str) -> np.ndarray:
@@ -128,18 +156,19 @@ def pixels_of(data: bytes, where: str) -> np.ndarray:
         If it cannot be decoded, or has more than 2**30 pixels by its header.
     """
     try:
-        from PIL import Image, ImageOps
+        import PIL.Image
+        import PIL.ImageOps
     except ImportError as error:
         raise MissingDependencyError("images need Pillow: pip install pillow") from error
-    bound = Image.MAX_IMAGE_PIXELS
-    Image.MAX_IMAGE_PIXELS = None  # the header is compared with our own bound
+    bound = PIL.Image.MAX_IMAGE_PIXELS
+    PIL.Image.MAX_IMAGE_PIXELS = None  # the header is compared with our own bound
     try:
-        with Image.open(io.BytesIO(data), formats=_PILLOW) as image:
+        with PIL.Image.open(io.BytesIO(data), formats=_PILLOW) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise InvalidSampleError(
                     f"{where}: an image of {image.width} x {image.height} pixels, more than {MAX_PIXELS}"
                 )
-            upright = ImageOps.exif_transpose(image)
+            upright = PIL.ImageOps.exif_transpose(image)
             if upright.mode in ("P", "PA"):
                 upright = upright.convert("RGBA" if "transparency" in upright.info else "RGB")
             elif upright.mode in ("CMYK", "YCbCr", "LAB", "HSV"):
@@ -152,4 +181,4 @@ def pixels_of(data: bytes, where: str) -> np.ndarray:
     except Exception as error:  # Pillow raises many kinds for bytes that are not what they claim
         raise InvalidSampleError(f"{where}: the image cannot be decoded: {error}") from error
     finally:
-        Image.MAX_IMAGE_PIXELS = bound
+        PIL.Image.MAX_IMAGE_PIXELS = bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from tensorlake_spark.datasets.sources.folder import Folder
@@ -80,6 +80,11 @@ class ImageFolder(SampleSource):
             folder, schema, split, has_splits, image_format, wanted is not None, tuple(classes)
         )
 
+    @cached_property
+    def image_kind(self) -> Image:
+        """The type of the images."""
+        return Image(self.image_format)
+
     def pieces(self) -> list[Piece]:
         names = _images(self.folder)
         if self.split is not None:
@@ -93,7 +98,7 @@ class ImageFolder(SampleSource):
     def _sample(self, name: str) -> Sample:
         data = self.folder.read(name)
         where = self.folder.at(name)
-        sample: Sample = {"image": image_value(data, self.image_format, where, self.convert)}
+        sample: Sample = {"image": image_value(data, self.image_kind, where, self.convert)}
         parts = name.split("/")
         if "split" in self.schema:
             sample["split"] = parts[0]

@@ -117,7 +117,7 @@ class TarShards(SampleSource):
     def _value(self, extension: str, data: bytes, kind: Type, where: str) -> Any:
         where = f"{where}, .{extension}"
         if isinstance(kind, Image):
-            return image_value(data, kind.format, where, self.image_format is not None)
+            return image_value(data, kind, where, self.image_format is not None)
         if isinstance(kind, (Audio, Video)):
             return data
         if isinstance(kind, Tensor):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import tensorlake_spark as tl
 from tensorlake_spark.datasets.sources import image_bytes
 from tensorlake_spark.datasets.sources.image_bytes import (
     column_format,
@@ -29,9 +30,37 @@ def test_formats_and_pixels_are_those_of_pillow(make_picture, form):
 def test_other_formats_are_converted_only_if_that_is_wanted(make_picture):
     data = make_picture(0, "BMP")
     with pytest.raises(InvalidSampleError, match="the image is bmp, and the column takes png"):
-        image_value(data, "png", "x")
-    np.testing.assert_array_equal(image_value(data, "png", "x", convert=True), pixels_of(data, "x"))
-    assert image_value(data, "bmp", "x") is data
+        image_value(data, tl.types.Image("png"), "x")
+    made = image_value(data, tl.types.Image("png"), "x", convert=True)
+    assert format_of(made) == "png"
+    np.testing.assert_array_equal(pixels_of(made, "x"), pixels_of(data, "x"))
+    raw = image_value(data, tl.types.Image("raw"), "x", convert=True)
+    np.testing.assert_array_equal(raw, pixels_of(data, "x"))
+    assert image_value(made, tl.types.Image("png"), "x") is made
+
+
+def test_an_image_that_does_not_fit_is_named_by_its_file(make_picture, monkeypatch):
+    for form in ("jpeg", "png", "webp"):
+        data = make_picture(1, form.upper())
+        with pytest.raises(
+            InvalidSampleError, match=r"^a/1\.x: expected .*truncated.*; read the file again"
+        ):
+            image_value(data[:-20], tl.types.Image(form), "a/1.x")
+    clear = io.BytesIO()
+    Image.new("RGBA", (3, 2)).save(clear, "PNG")
+    with pytest.raises(
+        InvalidSampleError, match=r"^a/1\.png: expected .*got 4 channels; jpeg has 1 or 3"
+    ):
+        image_value(clear.getvalue(), tl.types.Image("jpeg"), "a/1.png", convert=True)
+    with pytest.raises(
+        InvalidSampleError, match=r"^a/1\.png: expected .*got a png with 4 channels"
+    ):
+        image_value(clear.getvalue(), tl.types.Image("png", channels=3), "a/1.png")
+    monkeypatch.setenv("TENSORLAKE_MAX_PIXELS", "5")
+    with pytest.raises(
+        InvalidSampleError, match=r"^a/1\.png: expected at most 5 pixels, got 2 x 3; if you trust"
+    ):
+        image_value(clear.getvalue(), tl.types.Image("png"), "a/1.png")
 
 
 def test_an_image_stands_upright():
@@ -63,7 +92,7 @@ def test_bombs_and_junk_are_refused(make_picture, monkeypatch):
     with pytest.raises(InvalidSampleError, match="cannot be decoded"):
         pixels_of(make_picture(0, "PNG")[:60], "x")
     with pytest.raises(InvalidSampleError, match="not an image of a known format"):
-        image_value(b"%!PS-Adobe", "png", "x", convert=True)
+        image_value(b"%!PS-Adobe", tl.types.Image("png"), "x", convert=True)
     monkeypatch.setattr(image_bytes, "MAX_PIXELS", 29)
     with pytest.raises(InvalidSampleError, match="6 x 5 pixels, more than 29"):
         pixels_of(make_picture(), "x")

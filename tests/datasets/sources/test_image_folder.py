@@ -67,7 +67,8 @@ def test_formats_that_differ_need_a_word_and_are_converted_without_loss(
     first, second = read_all(source_of(tmp_path, image_format="png"))
     assert first["image"] == files["a/1.png"]
     np.testing.assert_array_equal(
-        second["image"], np.asarray(Image.open(io.BytesIO(files["a/2.bmp"])))
+        np.asarray(Image.open(io.BytesIO(second["image"]))),
+        np.asarray(Image.open(io.BytesIO(files["a/2.bmp"]))),
     )
 
 

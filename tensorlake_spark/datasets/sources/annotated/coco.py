@@ -98,6 +98,11 @@ class Coco(SampleSource):
         """What the annotations say of all images."""
         return survey(self.folder, self.annotations)
 
+    @cached_property
+    def image_kind(self) -> Image:
+        """The type of the images."""
+        return Image(self.image_format)
+
     def pieces(self) -> list[Piece]:
         records = self.survey.images
         made = []
@@ -137,7 +142,7 @@ class Coco(SampleSource):
         where = f"{self.folder.at(self.annotations[0])}, image {key!r:.40}"
         inner = self.folder.check_inside(f"{self.images}{name}", where)
         data = self.folder.read(inner)
-        value = image_value(data, self.image_format, self.folder.at(inner), self.convert)
+        value = image_value(data, self.image_kind, self.folder.at(inner), self.convert)
         sample: Sample = {"image": value, "image_id": key, "file_name": name}
         objects = [one for one in found if "category_id" in one]
         try:

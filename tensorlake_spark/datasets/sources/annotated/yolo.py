@@ -94,6 +94,11 @@ class Yolo(SampleSource):
         layout = layout_of(Folder(self.folder.uri, self.folder.options, self.named))
         return tuple(image for image in layout.images if self.split in (None, image[0]))
 
+    @cached_property
+    def image_kind(self) -> Image:
+        """The type of the images."""
+        return Image(self.image_format)
+
     def pieces(self) -> list[Piece]:
         groups = [(one, tuple(name for name in one[1:] if name)) for one in self.entries]
         return file_pieces(self.folder, groups, self.split or "images")
@@ -105,7 +110,7 @@ class Yolo(SampleSource):
     def _sample(self, split: str, image: str, label: str | None) -> Sample:
         data = self.folder.read(image)
         where = self.folder.at(image)
-        sample: Sample = {"image": image_value(data, self.image_format, where, self.convert)}
+        sample: Sample = {"image": image_value(data, self.image_kind, where, self.convert)}
         numbers: list[int] = []
         shapes: list[np.ndarray] = []
         if label is not None:

@@ -120,7 +120,7 @@ class HuggingFaceParquet(SampleSource):
             data = self._media(found, where)
             if data is None or isinstance(kind, Audio):
                 return data
-            return image_value(data, kind.format, where, self.convert)
+            return image_value(data, kind, where, self.convert)
         if isinstance(kind, ClassLabel) and found == -1:
             return None
         return found

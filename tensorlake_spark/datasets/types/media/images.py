@@ -74,6 +74,23 @@ class Picture(Type):
     def check_kind(self, channels: int, dtype: str) -> None:
         """Raise HeaderError if a file of so many channels and of a dtype is not what this column takes."""
 
+    def check_file(self, data: bytes, number: int, place: Place) -> None:
+        """Raise InvalidSampleError if bytes are not a file that this column takes."""
+        try:
+            height, width, *kind = self.header(data)
+            self.check_kind(*kind)
+        except HeaderError as error:
+            remedy = _remedy(str(error))
+            raise place.wrong(number, self.expected(), f"{error}", remedy, error) from error
+        if height * width > media_bytes.pixel_bound():
+            raise self._too_large(number, (height, width), place)
+
+    def _too_large(self, number: int, size: tuple[int, int], place: Place) -> Exception:
+        return place.wrong(
+            number, f"at most {media_bytes.pixel_bound()} pixels", f"{size[0]} x {size[1]}",
+            f"if you trust it, set {media_bytes.MAX_PIXELS} to more, on executors too",
+        )  # fmt: skip
+
     def encoded(self, value: Any, number: int, place: Place) -> bytes:
         """Return the bytes of what is no file: an array, or an image of Pillow."""
         raise NotImplementedError
@@ -120,15 +137,14 @@ class Picture(Type):
             for kind in kinds:
                 self.check_kind(*kind)
         except HeaderError:
-            raise self._culprit(files, place) from None
+            for number, file in enumerate(files):
+                self.check_file(file, number, place)
+            raise
         pixels = sizes[0].astype(np.int64) * sizes[1]
         bound = media_bytes.pixel_bound()
         if len(files) and int(pixels.max()) > bound:
             number = int(pixels.argmax())
-            raise place.wrong(
-                number, f"at most {bound} pixels", f"{sizes[0, number]} x {sizes[1, number]}",
-                f"if you trust it, set {media_bytes.MAX_PIXELS} to more, on executors too",
-            )  # fmt: skip
+            raise self._too_large(number, (sizes[0, number], sizes[1, number]), place)
         columns = {
             "data": data,
             "format": pa.repeat(pa.scalar(self.file_format(), pa.string()), len(files)),
@@ -157,14 +173,6 @@ class Picture(Type):
         sizes = np.array([fact[:3] for fact in facts], np.int32).reshape(-1, 3).T
         dtypes = [fact[3] for fact in facts]
         return np.ascontiguousarray(sizes), dtypes, {fact[2:] for fact in facts}
-
-    def _culprit(self, files: list[Any], place: Place) -> Exception:
-        for number, data in enumerate(files):
-            try:
-                self.check_kind(*self.header(data)[2:])
-            except HeaderError as error:
-                return place.wrong(number, self.expected(), f"{error}", _remedy(str(error)), error)
-        raise AssertionError("one of the files is wrong")
 
     def decode(self, array: pa.Array, native: bool = False) -> list[Any]:
         media = Media(array)
