@@ -28,7 +28,7 @@ class Layout:
 
 
 def layout_of(folder: Folder) -> Layout:
-    """Return what a folder has.
+    """Return what a folder has, or what a named ``data.yaml`` or file of classes belongs to.
 
     Raises
     ------
@@ -41,14 +41,16 @@ def layout_of(folder: Folder) -> Layout:
         found = _yaml(whole, name)
         if "names" in found:
             return _of_yaml(whole, name, found)
-    for name in whole.sizes:
+    # Of files that are named one has to say that they are YOLO's, and not what lies beside them.
+    for name in folder.sizes:
         if name.rpartition("/")[2] in _CLASSES:
             lines = whole.read(name).decode("utf-8", "replace").splitlines()
             classes = tuple(line.strip() for line in lines if line.strip())
             images = _images(whole, "", "images")
             if any(label for _, _, label in images):
                 return Layout(classes, tuple(images))
-    raise NotThisKind(f"no data.yaml with names, and no {_CLASSES[0]} with labels")
+    said = "; name the folder, and not some files of it" if folder.named else ""
+    raise NotThisKind(f"no data.yaml with names, and no {_CLASSES[0]} with labels{said}")
 
 
 def _of_yaml(folder: Folder, name: str, found: dict[str, Any]) -> Layout:

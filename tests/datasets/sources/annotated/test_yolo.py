@@ -1,6 +1,8 @@
 """YOLO data sets, in the layouts that tools write."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tensorlake_spark.datasets.sources.annotated.yolo import parse_line
@@ -153,3 +155,24 @@ def test_a_list_that_leads_out_is_not_read(made):
         InvalidOptionError, match=r"lists '/etc/passwd\.png', which is not inside of"
     ):
         source_of(made, "yolo")
+
+
+def test_a_table_or_some_images_beside_a_file_of_classes_are_not_yolo(tmp_path, make_picture):
+    fill(
+        tmp_path,
+        {
+            "classes.txt": "a\nb\n",
+            "1.png": make_picture(),
+            "1.txt": "1 .5 .5 .5 .5",
+            "links.csv": "url,caption\nhttps://a/b.jpg,x\n",
+        },
+    )
+    pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "t.parquet")
+    kinds = {
+        "links.csv": "urls", "*.csv": "urls", "t.parquet": "huggingface", "*.parquet": "huggingface",
+        "*.png": "imagefolder", "1.png": "imagefolder", "classes.txt": "yolo", "": "yolo",
+    }  # fmt: skip
+    for name, kind in kinds.items():
+        assert source_of(f"{tmp_path}/{name}").kind == kind
+    with pytest.raises(InvalidOptionError, match="name the folder, and not some files of it"):
+        source_of(tmp_path / "links.csv", "yolo")
