@@ -17,7 +17,7 @@ from tensorlake_spark.threads import THREADS
 if TYPE_CHECKING:
     from tensorlake_spark.delta.files.runner import Run
 
-_SHARE_BYTES = (8 << 20, 128 << 20)  # a share has no less, if there is as much, and not much more
+_SHARE_BYTES = (16 << 20, 128 << 20)  # a share has no less, if there is as much, and not much more
 
 
 def run_of(workers: Any) -> Run:
@@ -53,7 +53,7 @@ def share_bytes(nbytes: int, workers: Any) -> int:
     Examples
     --------
     >>> share_bytes(1 << 30, 8) >> 20, share_bytes(1 << 20, 8) >> 20
-    (64, 8)
+    (64, 16)
     """
     least, most = _SHARE_BYTES
     at_once = workers if isinstance(workers, int) else THREADS

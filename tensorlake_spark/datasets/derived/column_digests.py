@@ -19,6 +19,7 @@ from tensorlake_spark.datasets.types.base import field_of, is_valid
 BLOCK = 256
 """Rows of a block."""
 
+Array = np.ndarray[Any, Any]
 _Path = tuple[int, ...]
 
 
@@ -43,13 +44,20 @@ class RowDigest:
     def add(self, columns: Mapping[str, pa.Array]) -> None:
         """Add rows: columns of equal length, as they are stored."""
         count = len(next(iter(columns.values()), ()))
-        start = 0
-        while start < count:
-            taken = min(BLOCK - self._rows, count - start)
-            for name, array in columns.items():
-                for path, data in _buffers(array.slice(start, taken), ()):
-                    self._open.setdefault((name, path), hashlib.sha256()).update(data)
-            start += taken
+        if not count:
+            return
+        ends = np.unique([0, *range(BLOCK - self._rows, count, BLOCK), count])
+        parts = [
+            ((name, path), data, marks.tolist())
+            for name, array in columns.items()
+            for path, data, marks in _buffers(array, ends, ())
+        ]
+        for number, taken in enumerate(np.diff(ends).tolist()):
+            for key, data, marks in parts:
+                hasher = self._open.get(key)
+                if hasher is None:
+                    hasher = self._open[key] = hashlib.sha256()
+                hasher.update(data[marks[number] : marks[number + 1]])
             self._rows += taken
             if self._rows == BLOCK:
                 self._close()
@@ -96,51 +104,79 @@ def whole_digest(columns: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _buffers(array: pa.Array, path: _Path) -> Iterator[tuple[_Path, Any]]:
-    """Yield what makes the values of an array, each with its place: whether they are there, lengths, elements."""
+def _buffers(array: pa.Array, ends: Array, path: _Path) -> Iterator[tuple[_Path, Any, Array]]:
+    """Yield what makes the values of an array, each with its place: whether they are there, lengths, elements.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        The values.
+    ends : int64 ndarray
+        Where the values of each block begin, and where those of the last one end.
+    path : tuple of int
+        Of the array in its column.
+
+    Yields
+    ------
+    (tuple of int, buffer, int64 ndarray)
+        The place, the bytes of all blocks, and where in these those of each block begin, as in `ends`.
+    """
     kind = array.type
-    yield (*path, 0), is_valid(array).tobytes()
+    valid = is_valid(array)
+    yield (*path, 0), memoryview(valid.tobytes()), ends
     if pa.types.is_struct(kind):
         for number, field in enumerate(kind):
-            yield from _buffers(field_of(array, field.name), (*path, 1, number))
+            yield from _buffers(field_of(array, field.name), ends, (*path, 1, number))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield (*path, 1), _lengths(pc.list_value_length(array))
-        yield from _buffers(array.flatten(), (*path, 2))
+        lengths = _lengths(pc.list_value_length(array))
+        yield (*path, 1), memoryview(lengths.tobytes()), ends * lengths.itemsize
+        yield from _buffers(array.flatten(), _sums(lengths)[ends], (*path, 2))
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
-        yield (*path, 1), _lengths(pc.binary_length(array))
-        there = array.drop_null() if array.null_count else array
-        yield (*path, 2), _bytes(there)
+        lengths = _lengths(pc.binary_length(array))
+        yield (*path, 1), memoryview(lengths.tobytes()), ends * lengths.itemsize
+        marks, data = _sums(lengths)[ends], _bytes(array)
+        # Nulls have no bytes, as a rule; then none need be copied to leave these out.
+        yield (*path, 2), data if len(data) == marks[-1] else _bytes(array.drop_null()), marks
     else:
         there = array.drop_null() if array.null_count else array
-        yield (*path, 1), _elements(there)
+        yield (*path, 1), *_elements(there, _sums(valid)[ends])
 
 
-def _lengths(lengths: pa.Array) -> bytes:
+def _sums(sizes: Array) -> Array:
+    """Return what comes before each of some sizes, and all of them after the last."""
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def _lengths(lengths: pa.Array) -> Array:
     found = lengths.fill_null(0).to_numpy(zero_copy_only=False)
-    return bytes(np.asarray(found).astype("<i8").tobytes())
+    return np.asarray(found).astype("<i8")
 
 
-def _bytes(array: pa.Array) -> Any:
+def _bytes(array: pa.Array) -> memoryview:
     """Return the bytes of all texts of an array, one after the other."""
     _, offsets, data = array.buffers()
     if data is None or not len(array):
-        return b""
+        return memoryview(b"")
     marks = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
     return memoryview(data)[int(marks[0]) : int(marks[-1])]
 
 
-def _elements(array: pa.Array) -> Any:
-    """Return the elements of an array without nulls: those of a fixed width as they lie, others by their texts."""
+def _elements(array: pa.Array, ends: Array) -> tuple[memoryview, Array]:
+    """Return the elements of an array without nulls: those of a fixed width as they lie, others by their texts.
+
+    The second is where those of each block begin, as in `_buffers`.
+    """
     try:
         width = array.type.bit_width
     except ValueError:
         width = 0
     if pa.types.is_boolean(array.type):
-        return np.asarray(array.to_numpy(zero_copy_only=False)).tobytes()
+        return memoryview(np.asarray(array.to_numpy(zero_copy_only=False)).tobytes()), ends
     if not width or width % 8 or pa.types.is_fixed_size_list(array.type):
-        return "".join(f"{value!r}\n" for value in array.to_pylist()).encode()
+        texts = [f"{value!r}\n".encode() for value in array.to_pylist()]
+        return memoryview(b"".join(texts)), _sums(np.array([*map(len, texts)], np.int64))[ends]
     data = array.buffers()[1]
     if data is None or not len(array):
-        return b""
+        return memoryview(b""), ends * 0
     start = array.offset * width // 8
-    return memoryview(data)[start : start + len(array) * width // 8]
+    return memoryview(data)[start : start + len(array) * width // 8], ends * (width // 8)

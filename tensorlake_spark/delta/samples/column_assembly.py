@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -136,13 +137,28 @@ def _small(
     return table.take(places)
 
 
+def _by_group(count: int, inverse: Array) -> list[Array | slice]:
+    """Return for each of `count` row groups the places of its rows; `inverse` says which group each row is in.
+
+    Examples
+    --------
+    >>> _by_group(2, np.array([0, 0, 1])), _by_group(2, np.array([1, 0, 1]))
+    ([slice(0, 2, None), slice(2, 3, None)], [array([1]), array([0, 2])])
+    """
+    if (np.diff(inverse) >= 0).all():
+        ends = np.searchsorted(inverse, np.arange(count + 1)).tolist()
+        return [slice(a, b) for a, b in pairwise(ends)]
+    order = np.argsort(inverse, kind="stable")
+    return [*np.split(order, np.searchsorted(inverse[order], np.arange(1, count)))]
+
+
 def _are_null(
-    file: SampleFile, leaf: LeafColumn, groups: Array, inverse: Array, rows: Array
+    file: SampleFile, leaf: LeafColumn, groups: Array, places: Sequence[Array | slice], rows: Array
 ) -> bool:
     """Whether payloads of rows are known to have no bytes, so that none need be read."""
-    for number, group in enumerate(groups.tolist()):
+    for group, here in zip(groups.tolist(), places, strict=True):
         known = file.known_spans(group, leaf)
-        if known is None or (known[1][rows[inverse == number] - int(file.starts[group])] > 0).any():
+        if known is None or (known[1][rows[here] - int(file.starts[group])] > 0).any():
             return False
     return True
 
@@ -157,42 +173,50 @@ def _payload(
 ) -> tuple[pa.Array, Array]:
     """Return payloads of rows as views into the file, and the definition level of each."""
     few = file.few(leaf, chunks, groups, rows)
+    places = _by_group(len(groups), inverse)
     if few is not None:
         lengths = np.array([len(value) for value in few], np.int64)
         starts, levels = np.cumsum(lengths) - lengths, np.full(len(rows), leaf.depth, np.int8)
-        regions, inverse = [pa.py_buffer(b"".join(few))], np.zeros(len(rows), np.int64)
+        regions, places = [pa.py_buffer(b"".join(few))], [slice(None)]
     else:
-        regions = [] if _are_null(file, leaf, groups, inverse, rows) else file.regions(chunks)
+        regions = [] if _are_null(file, leaf, groups, places, rows) else file.regions(chunks)
         starts, lengths = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         levels = np.zeros(len(rows), np.int8)
         for number, (group, chunk) in enumerate(zip(groups.tolist(), chunks, strict=True)):
-            here = slice(None) if len(groups) == 1 else inverse == number
-            places = rows[here] - int(file.starts[group])
+            here = places[number]
+            at = rows[here] - int(file.starts[group])
             found = file.known_spans(group, leaf) if not regions else None
             found = found or file.spans(group, leaf, chunk, regions[number])
-            starts[here], lengths[here], levels[here] = (part[places] for part in found)
+            starts[here], lengths[here], levels[here] = (part[at] for part in found)
     views = np.zeros(len(rows), VIEW)
     valid = lengths >= 0
     views["length"] = np.where(valid, lengths, 0)
-    for number, region in enumerate(regions):
-        data = np.frombuffer(region, np.uint8)
-        here = np.flatnonzero((lengths > INLINE) & (inverse == number))
-        if len(here):
-            heads = data[starts[here, None] + np.arange(4)]
-            words = np.zeros(len(here), VIEW)
-            words["length"] = lengths[here]
-            words.view(np.uint8).reshape(-1, 16)[:, 4:8] = heads
-            words["buffer"], words["offset"] = number, starts[here]
-            views[here] = words
-        raw = views.view(np.uint8).reshape(-1, 16)
-        for place in np.flatnonzero((lengths > 0) & (lengths <= INLINE) & (inverse == number)):
-            start, length = starts[place], lengths[place]
-            raw[place, 4 : 4 + length] = data[start : start + length]
+    for number, (region, here) in enumerate(zip(regions, places)):
+        views[here] = _views(
+            np.frombuffer(region, np.uint8), starts[here], views["length"][here], number
+        )
     bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     array = pa.Array.from_buffers(
         pa.binary_view(), len(rows), [bitmap, pa.py_buffer(views), *regions]
     )
     return array, levels
+
+
+def _views(data: Array, starts: Array, lengths: Array, number: int) -> Array:
+    """Return the views of payloads in one buffer, which has this number; short ones are in their view."""
+    out = np.zeros(len(starts), VIEW)
+    out["length"] = lengths
+    raw = out.view(np.uint8).reshape(-1, 16)
+    is_long = lengths > INLINE
+    long = slice(None) if is_long.all() else np.flatnonzero(is_long)
+    raw[long, 4:8] = data[starts[long, None] + np.arange(4)]
+    out["buffer"][long], out["offset"][long] = number, starts[long]
+    if isinstance(long, slice):
+        return out
+    for length in np.unique(lengths[~is_long]).tolist():  # at most INLINE
+        some = np.flatnonzero(lengths == length)
+        raw[some, 4 : 4 + length] = data[starts[some, None] + np.arange(length)]
+    return out
 
 
 def _column(

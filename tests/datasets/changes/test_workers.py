@@ -39,7 +39,7 @@ def test_an_error_of_a_task_is_raised():
 
 def test_shares_are_not_small_and_each_worker_gets_several():
     assert share_bytes(100 << 20, 2) == 25 << 20
-    assert share_bytes(1 << 20, 2) == 8 << 20
+    assert share_bytes(1 << 20, 2) == 16 << 20
     assert share_bytes(1 << 40, 2) == 128 << 20
     assert share_bytes(64 << 20, None) <= 16 << 20
 
