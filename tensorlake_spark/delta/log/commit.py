@@ -327,6 +327,11 @@ def _commit_once(snapshot: Snapshot, change: Change) -> bool:
         return False
     # deltalake changes columns in other ways only with the whole table; it then removes the files itself.
     anew = change.schema is not None
+    if (
+        change.schema is not None
+        and direct_commit.asked_protocol(snapshot, change.schema) is not None
+    ):
+        direct_commit.allow_times(snapshot.table)
     removes = () if anew else change.removes
     actions = [RemoveAction(path, change.data_change, now) for path in removes]
     snapshot.table.create_write_transaction(
@@ -387,11 +392,11 @@ def _said(
     txns = [
         {"appId": txn.app_id, "version": txn.version, "lastUpdated": now} for txn in transactions
     ]
-    described = (
-        []
-        if change.schema is None
-        else [{"metaData": snapshot.described(change.schema, change.properties)}]
-    )
+    described = []
+    if change.schema is not None:
+        protocol = direct_commit.asked_protocol(snapshot, change.schema)
+        described += [] if protocol is None else [{"protocol": protocol}]
+        described.append({"metaData": snapshot.described(change.schema, change.properties)})
     return [
         {"commitInfo": info},
         *described,

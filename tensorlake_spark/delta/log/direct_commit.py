@@ -14,10 +14,11 @@ import logging
 import os
 import time
 import uuid
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, Schema, TableFeatures
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from tensorlake_spark.delta.log.actions import LOG, commit_name
@@ -36,6 +37,18 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 _CLEANUPS = 8
 
 _LEGACY_WRITER = 2  # of tables without features
+
+_NTZ = "timestampNtz"
+
+_READER, _WRITER = 3, 7
+"""The versions from which a protocol lists its features."""
+
+_IMPLIED = {
+    2: ("appendOnly", "invariants"),
+    3: ("checkConstraints",),
+    4: ("changeDataFeed", "generatedColumns"),
+}
+"""The features that a writer's version stands for, and the lower ones."""
 
 _LOCK = ("aws_s3_locking_provider",)
 
@@ -106,6 +119,53 @@ def put_commit(storage: Storage, version: int, actions: list[dict[str, Any]]) ->
         with suppress(OSError):
             os.unlink(unfinished)
     return True
+
+
+def asked_protocol(snapshot: Snapshot, schema: Schema) -> dict[str, Any] | None:
+    """Return the protocol that a table needs for its new columns, None if the one that it has will do.
+
+    Delta refuses to read a table with a ``timestamp_ntz`` whose protocol does not say so.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The table before.
+    schema : deltalake.Schema
+        Its columns after.
+    """
+    if _NTZ in snapshot.writer_features or "timestamp_ntz" not in {*_types(schema)}:
+        return None
+    version = snapshot.writer_version
+    implied = {
+        name for least, names in _IMPLIED.items() if least <= version < _WRITER for name in names
+    }
+    return {
+        "minReaderVersion": _READER,
+        "minWriterVersion": _WRITER,
+        "readerFeatures": sorted({*snapshot.reader_features, _NTZ}),
+        "writerFeatures": sorted({*snapshot.writer_features, *implied, _NTZ}),
+    }
+
+
+def allow_times(table: DeltaTable) -> None:
+    """Commit by deltalake that a table may have times without a zone; it does not with other columns."""
+    table.alter.add_feature(
+        TableFeatures.TimestampWithoutTimezone,
+        allow_protocol_versions_increase=True,
+        commit_properties=CommitProperties(max_commit_retries=0),
+    )
+
+
+def _types(schema: Schema) -> Iterator[str]:
+    """Yield the names of the types of all columns, also inside others."""
+    waiting = [json.loads(schema.to_json())]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            waiting += [field["type"] for field in one.get("fields", ())]
+            waiting += [one[key] for key in ("elementType", "keyType", "valueType") if key in one]
 
 
 def expire(storage: Storage, kept: dt.timedelta, dry_run: bool) -> list[str]:

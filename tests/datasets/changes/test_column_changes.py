@@ -1,5 +1,6 @@
 """Columns added, dropped and renamed: one commit each, on a disk and in an object store, and what others see."""
 
+import datetime as dt
 import json
 from pathlib import Path
 
@@ -31,6 +32,22 @@ def ds(tmp_path):
 def lines(ds):
     text = Path(ds.uri, commit_name(ds.version)).read_text()
     return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("filled_in", [False, True])
+@pytest.mark.parametrize("name", ["wall", "training/wall"])
+def test_a_time_without_a_zone_may_come_later(place, name, filled_in):
+    """Delta has a feature for it: a table whose protocol does not name it can no longer be read."""
+    ds = filled(place)
+    times = [dt.datetime(2020, 1, day) for day in range(1, 11)]
+    ds.add_column(name, "timestamp_ntz", times if filled_in else None)
+    again = tl.dataset(place, create=False)
+    assert again[name][:].tolist() == times if filled_in else again[name][:] == [None] * 10
+    again.extend({"size": [10], name: times[:1]})
+    again.delete([0])
+    assert tl.dataset(place, create=False)[name][[9]].tolist() == times[:1]
+    assert again.check().ok
 
 
 @pytest.mark.both_stores

@@ -8,8 +8,9 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, TableFeatures
+from deltalake import DeltaTable, Schema, TableFeatures
 from deltalake.exceptions import CommitFailedError
 
 import tensorlake_spark as tl
@@ -18,6 +19,7 @@ from tensorlake_spark.delta.log.actions import LOG, added_removed, commit_name
 from tensorlake_spark.delta.log.commit import app_of
 from tensorlake_spark.delta.log.replay import Replayed
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
 
 pytestmark = pytest.mark.local_disk
@@ -234,3 +236,61 @@ def test_old_commits_are_dropped_as_the_table_says(lake):
     left = sorted(int(p.stem) for p in Path(lake.uri, LOG).glob("0*.json"))
     assert left[0] > 0
     assert len(list(tl.open(lake.uri))) == 22
+
+
+SID = pa.field("sid", pa.int64(), nullable=False)
+WALL = pa.timestamp("us")
+INSIDE = {
+    "a column": WALL,
+    "a struct": pa.struct([("n", pa.int32()), ("when", WALL)]),
+    "a list": pa.list_(WALL),
+    "a list of structs": pa.list_(pa.struct([("when", WALL)])),
+    "a map": pa.map_(pa.string(), WALL),
+}
+
+
+def with_column(kind):
+    return Schema.from_arrow(pa.schema([SID, pa.field("x", kind)]))
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return Storage(str(tmp_path / "t"))
+
+
+@pytest.mark.parametrize("where", INSIDE)
+def test_times_without_a_zone_ask_for_a_feature(storage, where):
+    create_samples_table(storage, pa.schema([SID]))
+    asked = direct_commit.asked_protocol(
+        Snapshot.newest(storage, "samples"), with_column(INSIDE[where])
+    )
+    assert asked == {
+        "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["timestampNtz"],
+        "writerFeatures": ["appendOnly", "invariants", "timestampNtz"],
+    }  # fmt: skip
+
+
+def test_other_columns_ask_for_nothing(storage):
+    create_samples_table(storage, pa.schema([SID]))
+    named = Schema.from_arrow(
+        pa.schema([SID, pa.field("timestamp_ntz", pa.timestamp("us", "UTC"))])
+    )
+    assert direct_commit.asked_protocol(Snapshot.newest(storage, "samples"), named) is None
+
+
+def test_a_table_that_has_the_feature_is_not_asked_again(storage):
+    create_samples_table(storage, pa.schema([SID, pa.field("x", WALL)]))
+    assert (
+        direct_commit.asked_protocol(Snapshot.newest(storage, "samples"), with_column(WALL)) is None
+    )
+
+
+def test_features_that_a_version_stands_for_stay(storage):
+    create_samples_table(storage, pa.schema([SID]), {"delta.enableChangeDataFeed": "true"})
+    table = DeltaTable(storage.uri)
+    assert table.protocol().min_writer_version == 4
+    asked = direct_commit.asked_protocol(Snapshot(storage, table, "samples"), with_column(WALL))
+    assert asked is not None
+    assert asked["writerFeatures"] == [
+        "appendOnly", "changeDataFeed", "checkConstraints", "generatedColumns", "invariants", "timestampNtz",
+    ]  # fmt: skip
