@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.audit.check_tensor import Problem, Stock, check_tensor
+from tensorlake_spark.audit.check_tensor import DESCRIBED, Problem, Stock, check_tensor
 from tensorlake_spark.audit.digest import Digest
 from tensorlake_spark.audit.digest_difference import check_digest, differences
 from tensorlake_spark.audit.hashing import leaves_of_rows
@@ -33,8 +33,8 @@ from tensorlake_spark.delta.store import staging
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts.coding.chain import UPGRADE
 
-NOTICES = ("orphan", "source", "staging")
-"""Kinds of findings that are no errors: other writers may be at work."""
+NOTICES = (DESCRIBED, "orphan", "source", "staging")
+"""Kinds of findings that are no errors: other writers may be at work, or nothing is read by what is wrong."""
 
 _SHOWN = 10  # findings of one kind in one place
 _REORG = "it has a deletion vector: REORG TABLE ... APPLY (PURGE) of Spark writes it anew"
@@ -49,8 +49,8 @@ class Finding:
     kind : str
         Of a file ``missing``, ``file`` (it cannot be read), ``size``, ``records``, ``statistics``; ``row``;
         of a tensor ``metadata``, ``seq``, ``order``, ``totals``, ``overlap``, ``duplicate``, ``gap``; the notices
-        ``orphan`` and ``staging``; ``digest``, what differs from a digest. Of a dataset ``value``, ``sid``, ``pin``,
-        ``apart``, ``tiles`` and ``lineage``, and the notice ``source``, see `Dataset.check`.
+        ``described``, ``orphan`` and ``staging``; ``digest``, what differs from a digest. Of a dataset ``value``,
+        ``sid``, ``pin``, ``apart``, ``tiles`` and ``lineage``, and the notice ``source``, see `Dataset.check`.
     place : str
         The file, or the tensor and the box.
     text : str
@@ -268,14 +268,17 @@ class _Verdict:
                 out.append(Finding("row", place, text))
         for tensor_id, problems in self.problems.items():
             stock = self.stocks[tensor_id]
+            kinds = {problem.kind for problem in problems} - {DESCRIBED}
             counted = (
                 repair
-                and bool(problems)
-                and all(problem.kind in _COUNTED for problem in problems)
+                and bool(kinds)
+                and kinds <= _COUNTED
                 and self.is_sound(tensor_id)
                 and count_anew(self.snapshot, stock)
             )
-            out += [Finding(p.kind, p.place, p.text, counted) for p in problems]
+            out += [
+                Finding(p.kind, p.place, p.text, counted and p.kind in _COUNTED) for p in problems
+            ]
         return out
 
     def _is_mendable(self, look: _Look) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.audit.inventory import Description, Part
+from tensorlake_spark.audit.inventory import Description, Part, Sides
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import Box, cells_along, select
@@ -20,10 +21,17 @@ from tensorlake_spark.layouts.verification import box_text
 from tensorlake_spark.reading.gaps import uncovered
 from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
-from tensorlake_spark.rows.row import Totals
+from tensorlake_spark.rows.row import Totals, block_of
 from tensorlake_spark.tensor.spec import dtype_name
 
 Array = np.ndarray[Any, Any]
+
+DESCRIBED = "described"
+"""Kind of a row whose ``shape`` or ``block_shape`` is not what its tensor's metadata say: nothing is read by these."""
+
+# Tasks that do not know how long a tensor gets write a length that none has.
+_OPEN_END = 1 << 40  # of that axis
+_OPEN_SIZE = 1 << 61  # or elements of the whole, where the other axes are long
 
 _AT_ONCE = 1 << 22  # elements that are decoded together to look for duplicates
 _SHOWN = 5  # findings of one kind in a tensor
@@ -89,6 +97,9 @@ def check_tensor(snapshot: Snapshot, tensor_id: str, stock: Stock, is_sound: boo
         return [Problem("metadata", where, f"the metadata row that holds is damaged; {_EARLIER}")]
     problems = [Problem(kind, where, text) for kind, text in _places(stock, meta)]
     problems += [Problem("row", where, text) for text in _strangers(stock, meta)]
+    problems += [
+        Problem(DESCRIBED, f"{where}, {row}", text) for row, text in _described(stock, meta)
+    ]
     have, want = stock.totals, meta.totals
     if have != want:
         text = (
@@ -155,6 +166,41 @@ def _strangers(stock: Stock, meta: Meta) -> Iterator[str]:
                 f"{len(outside)} rows in {part.path} lie outside of shape {spec.shape}, such as "
                 f"{box_text(part.lo[i], part.hi[i])}"
             )
+
+
+def _described(stock: Stock, meta: Meta) -> Iterator[tuple[str, str]]:
+    """Yield rows whose columns say a shape that the tensor never had, or other blocks than it has."""
+    spec = meta.spec
+    want = block_of(spec)
+    for part in stock.parts:
+        if part.lo.shape[1] != spec.ndim:
+            continue  # a stranger
+        for (shape, block), rows in part.said.items():
+            if block == want and _may_have_been(shape, spec.shape):
+                continue
+            for i in rows:
+                row = f"row {part.seq[i]}, box {box_text(part.lo[i], part.hi[i])}"
+                yield (
+                    row,
+                    f"its columns say shape {_sides(shape)} and block_shape {_sides(block)}, the metadata of the "
+                    f"tensor say {_sides(spec.shape)} and {_sides(want)} ({part.path}); no checksum covers these "
+                    f"columns and our reads do not need them; {_EARLIER}",
+                )
+
+
+def _may_have_been(said: Sides, shape: Sequence[int]) -> bool:
+    """Whether a row may say a shape of its tensor: that of now, a smaller one before it grew, or an open end."""
+    sides = [-1 if side is None else side for side in said or ()]
+    if min(sides, default=0) < 0:
+        return False
+    return (
+        all(side <= n or side >= _OPEN_END for side, n in zip(sides, shape, strict=True))
+        or math.prod(sides) > _OPEN_SIZE
+    )
+
+
+def _sides(sides: Sides) -> str:
+    return "null" if sides is None else str(list(sides))
 
 
 def _duplicates(

@@ -24,6 +24,9 @@ from tensorlake_spark.tensor.spec import STORED_AXES, dtype_of
 Array = np.ndarray[Any, Any]
 _HEADS = ("layout", "params", "dtype", "codec")
 
+Sides = tuple[int | None, ...] | None
+"""What a row says of a shape, as it stands in the column."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowFault:
@@ -49,6 +52,8 @@ class Part:
         Their boxes.
     seq, nnz, nbytes : int64 ndarray, shape (rows,)
         Their places, stored elements and bytes of payload.
+    said : dict of (shape, block shape) to list of int
+        What their columns ``shape`` and ``block_shape`` say, and which rows say so. No checksum covers these columns.
     """
 
     path: str
@@ -59,6 +64,7 @@ class Part:
     seq: Array
     nnz: Array
     nbytes: Array
+    said: dict[tuple[Sides, Sides], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,17 @@ def _check_rows(
                 text = f"the row says that it stores {nnz[i]} of the {cells[i]} elements of its box"
         if text:
             wrong.append((f"row {seq[i]}, box {box_text(lo[i], hi[i])}", text))
-    return Part(path, layout, dtype, lo, hi, seq, nnz, nbytes), wrong
+    return Part(path, layout, dtype, lo, hi, seq, nnz, nbytes, _said(rows)), wrong
+
+
+def _said(rows: pa.RecordBatch) -> dict[tuple[Sides, Sides], list[int]]:
+    """Return which rows have which values in the columns that describe the tensor."""
+    out: dict[tuple[Sides, Sides], list[int]] = {}
+    columns = (rows.column(name).to_pylist() for name in ("shape", "block_shape"))
+    for i, both in enumerate(zip(*columns, strict=True)):
+        shape, block = (None if sides is None else tuple(sides) for sides in both)
+        out.setdefault((shape, block), []).append(i)
+    return out
 
 
 def _boxes(rows: pa.RecordBatch, ndim: int) -> tuple[Array, Array, dict[int, str]]:

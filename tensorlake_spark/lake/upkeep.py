@@ -226,6 +226,8 @@ class Upkeep(Table):
           statistics that are too wide or missing, and so does the check.
         - Tensors: totals, places in the storage order, rows without a metadata row. Boxes of dense rows do not
           overlap. A sparse tensor does not store an element twice, unless it says how to combine them.
+        - Descriptions: what the columns ``shape`` and ``block_shape`` of a row say of its tensor. No checksum and
+          no digest covers them, and no read needs them, so a ``described`` row is a notice, not an error.
         - Orphans: files that no version names, and notes of ingestions. They are notices, not errors, because
           other writers may be at work.
 

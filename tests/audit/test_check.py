@@ -340,11 +340,11 @@ def test_a_hole_smaller_than_a_chunk_is_a_gap_where_rows_are_missing(lake, x):
     spec = replace(meta.spec, block_shape=(8, 100))  # the grid becomes coarser than the rows
     coarse = meta_batch([spec], [meta.seq + 1], [meta.totals])
     append_plain(lake, pa.Table.from_batches([coarse]))
-    assert lake.check().findings == (), "a chunk without a row is full of the fill value"
+    assert kinds(lake.check()) == ["described"], "a chunk without a row is full of the fill value"
     deltalake.DeltaTable(lake.uri).delete("id = 'x' and lo.d0 = 12")
     forget()
     report = lake.check()
-    assert kinds(report) == ["gap", "totals"]
+    assert kinds(report) == ["described", "gap", "totals"]
     assert "tensor 'x', box [12:16, 0:100]" in {f.place for f in report.findings}
 
 
@@ -556,3 +556,77 @@ def test_spark_made_rows_deletion_vectors_and_files_pass(spark, full, x):
     )
     frame.write.format("tensor").option("id", "slab").mode("append").save(uri)
     assert full.check().findings == ()
+
+
+def describe_otherwise(lake, row, **columns):
+    """Change what one data row says of its tensor, around the package; no checksum covers these columns."""
+    path = only_file(lake)
+    table = pq.read_table(path)
+    for name, sides in columns.items():
+        values = table[name].to_pylist()
+        values[row] = sides
+        table = with_column(table, name, values)
+    pq.write_table(table, path, row_group_size=1)
+    log = Path(lake.uri, "_delta_log", f"{lake.version:020}.json")
+    text = log.read_text()
+    size = json.loads(next(x for x in text.splitlines() if '"add"' in x))["add"]["size"]
+    log.write_text(text.replace(f'"size":{size}', f'"size":{path.stat().st_size}'))
+    forget()
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"shape": [65, 100]}, "shape [65, 100] and block_shape [8, 100]"),  # more than there is
+        ({"shape": [64, None]}, "shape [64, None] and block_shape [8, 100]"),
+        ({"shape": [-1, 100]}, "shape [-1, 100] and block_shape [8, 100]"),
+        ({"block_shape": [9, 100]}, "shape [64, 100] and block_shape [9, 100]"),
+        ({"block_shape": [8]}, "shape [64, 100] and block_shape [8]"),
+        ({"block_shape": None}, "shape [64, 100] and block_shape null"),
+    ],
+)
+def test_a_row_that_describes_its_tensor_otherwise_is_a_notice(full, x, columns, said):
+    digest = full.digest()
+    describe_otherwise(full, 2, **columns)
+    report = tl.open(full.uri).check(digest=digest)
+    (found,) = report.findings
+    assert (found.kind, found.is_notice, report.ok) == ("described", True, True)
+    assert found.place == "tensor 'x', row 2, box [16:24, 0:100]"
+    assert (
+        f"its columns say {said}, the metadata of the tensor say [64, 100] and [8, 100]"
+        in found.text
+    )
+    assert "no error" in str(report)
+    assert "notice [described] tensor 'x', row 2" in str(report)
+    np.testing.assert_array_equal(tl.open(full.uri)["x"][...], x)
+
+
+@pytest.mark.local_disk
+def test_rows_of_a_tensor_that_has_grown_say_what_it_was(lake, x):
+    lake.write("x", iter([x[:5], x[5:12]]), block_shape=(8, 100))
+    lake.write("x", x[:12], mode="append")
+    lake.write("x", np.ones((24, 30), "i4"), mode="append", axis=1)
+    assert len(set(map(tuple, stored(lake, "x")["shape"].to_pylist()))) > 1
+    assert lake.check().findings == ()
+
+
+@pytest.mark.local_disk
+def test_rows_of_tasks_that_did_not_know_the_length_say_an_open_end(full):
+    describe_otherwise(full, 2, shape=[1 << 40, 100])
+    assert tl.open(full.uri).check().findings == ()
+
+
+@pytest.mark.local_disk
+def test_a_notice_of_a_row_does_not_keep_totals_from_being_counted(full):
+    describe_otherwise(full, 2, block_shape=[9, 100])
+    deltalake.DeltaTable(full.uri).delete("id = 'x' AND lo.d0 = 48")
+    forget()
+    report = tl.open(full.uri).check(repair=True)
+    assert {f.kind: f.repaired for f in report.findings} == {
+        "totals": True,
+        "gap": True,
+        "described": False,
+    }
+    assert report.ok
+    assert kinds(tl.open(full.uri).check()) == ["described"]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import deltalake
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from places import ROOT
 from quick import BRIEF
@@ -181,3 +183,26 @@ def test_upkeep_by_spark_submit(lake, x, table, tmp_path):
     x[2] = 0
     np.testing.assert_array_equal(tl.open(lake.uri)["x"][...], x)
     assert list(tl.open(lake.uri)) == ["x"]
+
+
+def test_a_notice_is_told_and_is_no_failure(lake, table, run_job):
+    (path,) = (
+        p for p in Path(lake.uri).glob("*.parquet") if pq.read_table(p)["id"][0].as_py() == "x"
+    )
+    size, rows = path.stat().st_size, pq.read_table(path)
+    at = rows.schema.get_field_index("shape")
+    shapes = [[9, 400] if i == 1 else shape for i, shape in enumerate(rows["shape"].to_pylist())]
+    pq.write_table(
+        rows.set_column(at, rows.schema.field(at), pa.array(shapes, rows.schema.field(at).type)),
+        path,
+    )
+    log = Path(lake.uri, "_delta_log", f"{1:020}.json")
+    log.write_text(log.read_text().replace(f'"size":{size}', f'"size":{path.stat().st_size}'))
+    forget()
+    done = run_job(check, *table)
+    assert (done.code, done.json["status"]) == (0, "good")
+    (found,) = done.json["findings"]
+    assert (found["kind"], found["repaired"]) == ("described", False)
+    assert found["place"] == "tensor 'x', row 1, box [1:2, 0:400]"
+    assert "columns say shape [9, 400]" in found["text"]
+    assert "notice [described] tensor 'x', row 1, box [1:2, 0:400]: its columns say" in done.out
