@@ -121,8 +121,9 @@ class Changes(ABC):
         quantize : str or mapping, optional
             Store floats in fewer bits; a read still gives the dtype of `data`. ``"float16"``, ``"bfloat16"``,
             ``"float8_e4m3fn"`` and ``"float8_e5m2"`` are casts. ``"int8"`` has a scale for each row of the last
-            axis. ``{"error": 1e-3}`` keeps every element within this bound, ``{"relative": 1e-3}`` within this share
-            of its own size. ``"split"`` loses nothing: the upper half of float32 can be read alone. An append
+            axis: an element is off by half of it at most, and by the rounding to the dtype of `data` on top.
+            ``{"error": 1e-3}`` keeps every element within this bound, ``{"relative": 1e-3}`` within this share of its
+            own size. ``"split"`` loses nothing: the upper half of float32 can be read alone. An append
             keeps what the tensor has. docs/layouts.md tells more.
 
         Raises
