@@ -7,7 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tensorlake_spark.datasets.sources.source_kinds import source_of
+from tensorlake_spark.datasets.sources.source_kinds import check_kind, source_of
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.jobs import job_progress
@@ -53,9 +54,12 @@ def ingest_dataset(
             "names with braces"
         )
     options = {name: _value(text) for name, text in _pairs(args.source_option)}
+    stored = storage_options(args)
+    check_kind(args.kind or "auto")
+    Storage(args.dataset, stored)
+    job_progress.check(args.progress)
     used = session or job_session(local_session)
     try:
-        stored = storage_options(args)
         with (
             quiet_tasks(used, not args.debug),
             job_progress.telling("ingest.py", used, args.progress),

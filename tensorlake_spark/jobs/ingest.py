@@ -14,6 +14,7 @@ import sys
 import time
 from typing import Any
 
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.jobs import job_progress
@@ -27,6 +28,7 @@ from tensorlake_spark.spark.ingest.ingestion import job_session, run
 from tensorlake_spark.spark.ingest.outcome import PLANNED, REPEATED, Outcome
 from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
 from tensorlake_spark.spark.session import local_session
+from tensorlake_spark.tensor.spec import check_id
 
 _NOTES = """
 A SOURCE is a file, a glob or a folder, on this machine or on S3 (s3://). @LIST.txt names a file with one source per
@@ -285,39 +287,38 @@ def ingest(args: argparse.Namespace, session: Any) -> Outcome:
     stored = storage_options(args)
     how = "each" if args.each else "stack" if args.stack else None
     chosen = {name: getattr(args, key) for name, key in _OPTIONS.items()}
+    options = IngestOptions(
+        how=how if args.concat is None else "concat",
+        axis=args.concat or 0,
+        mode=args.mode,
+        channels_first=args.channels_first,
+        cells=CellOptions(
+            axis=tuple(args.axis),
+            value=args.value,
+            column=tuple(args.column),
+            where=args.where,
+            delimiter=args.delimiter,
+            timezone=args.timezone,
+            source_version=args.source_version,
+        ),
+        options={k: str(v) for k, v in chosen.items() if v is not None},
+        storage_options=stored,
+        dry_run=args.dry_run,
+        resume=args.resume,
+        skip_bad=args.skip_bad,
+        compact_after=args.compact_after,
+    )
+    check_id(args.id)
+    Storage(args.table, stored)
+    job_progress.check(args.progress)
+    # Spark takes half a minute to start: whatever can be said without it has been said.
     used = session or job_session(local_session)
     try:
         with (
             quiet_tasks(used, not args.debug),
             job_progress.telling("ingest.py", used, args.progress),
         ):
-            return run(
-                used,
-                args.table,
-                args.id,
-                sources,
-                IngestOptions(
-                    how=how if args.concat is None else "concat",
-                    axis=args.concat or 0,
-                    mode=args.mode,
-                    channels_first=args.channels_first,
-                    cells=CellOptions(
-                        axis=tuple(args.axis),
-                        value=args.value,
-                        column=tuple(args.column),
-                        where=args.where,
-                        delimiter=args.delimiter,
-                        timezone=args.timezone,
-                        source_version=args.source_version,
-                    ),
-                    options={k: str(v) for k, v in chosen.items() if v is not None},
-                    storage_options=stored,
-                    dry_run=args.dry_run,
-                    resume=args.resume,
-                    skip_bad=args.skip_bad,
-                    compact_after=args.compact_after,
-                ),
-            )
+            return run(used, args.table, args.id, sources, options)
     finally:
         if session is None:
             used.stop()

@@ -42,7 +42,13 @@ from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.upkeep.convert import convert
 from tensorlake_spark.upkeep.optimize import optimize
 from tensorlake_spark.writing.lake_source import StoredSource
-from tensorlake_spark.writing.options import WriteOptions, choose_layout, integers, new_spec
+from tensorlake_spark.writing.options import (
+    WriteOptions,
+    check_names,
+    choose_layout,
+    integers,
+    new_spec,
+)
 
 _NOTES = """
 The table is a lake or a dataset. For a dataset, the job merges small files of samples, apart columns and tiles, and
@@ -109,6 +115,7 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         if args.zorder is not None and beside:
             name = beside[0].replace("_", "-")
             raise InvalidOptionError(f"--zorder goes without --{name}; give it to a run before it")
+        _check_anew(args)
         snapshot = table_of(args)
         if snapshot.kind == SAMPLES:
             refuse(args, _OF_LAKES, "lakes, and this table is a dataset")
@@ -132,6 +139,17 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         return _tell(args, converted, skipped, report)
 
     return carry_out("optimize.py", work, arguments)
+
+
+def _check_anew(args: argparse.Namespace) -> None:
+    """Raise InvalidOptionError for a value that no tensor can have, before a table is opened or Spark starts."""
+    block = None if args.rechunk is None else integers(args.rechunk, "--rechunk")
+    check_names(
+        WriteOptions(
+            args.layout or "auto", block, codec=args.recode or "auto", quantize=args.quantize
+        )
+    )
+    job_progress.check(args.progress)
 
 
 def _optimize_dataset(snapshot: Snapshot, args: argparse.Namespace) -> dict[str, Any]:

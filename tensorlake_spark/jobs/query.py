@@ -27,6 +27,7 @@ from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFou
 from tensorlake_spark.jobs import job_progress
 from tensorlake_spark.jobs.command import EXIT_CODES, carry_out, defaults_of, table_parser
 from tensorlake_spark.jobs.config import parse
+from tensorlake_spark.query.language.parsing import parse as parse_query
 from tensorlake_spark.query.query import query
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_submit
 from tensorlake_spark.tensor.spec import dtype_of
@@ -127,6 +128,9 @@ def _by_spark(
     from tensorlake_spark.spark.session import local_session
 
     sources: dict[str, Any] = dict(places)
+    parse_query(text)  # Spark takes half a minute to start: a mistake is told before
+    if args.output is not None and not args.dry_run and not args.output.endswith(_FILES):
+        _check_new(_place(args.output), options)
     used = session or job_session(local_session)
     try:
         with job_progress.telling("query.py", used, args.progress), plain_errors():
@@ -145,7 +149,6 @@ def _by_spark(
                 _write(table, args.output)
                 return _stored(args, table.num_rows, frame.columns)
             place = _place(args.output)
-            _check_new(place, options)
             write_samples(frame, place, storage_options=options)
             count = len(dataset(place, None, options))
             print(f"{count} samples are in {place}")

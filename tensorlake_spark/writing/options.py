@@ -290,6 +290,24 @@ def named_codec(layout: Layout, name: str) -> str:
     )
 
 
+def check_names(options: WriteOptions) -> None:
+    """Raise InvalidOptionError if the layout or the codec is none that there is; no tensor is looked at.
+
+    Examples
+    --------
+    >>> check_names(WriteOptions(layout="auto", codec="shuffle+zstd"))
+    """
+    layout = layout_of(
+        "ftsf" if options.layout == "auto" else options.layout
+    )  # which has all codecs
+    if options.codec not in BY_TRYING:
+        named_codec(layout, options.codec)
+    if options.block_shape is not None and min(checked_block(options.block_shape), default=1) < 1:
+        raise InvalidOptionError(
+            f"block shape {tuple(options.block_shape)} has a length below 1; give one of at least 1 for every axis"
+        )
+
+
 def check_codec_dtype(codec: str, dtype: np.dtype[Any], owner: str) -> None:
     """Raise an error, before anything is encoded, if a codec cannot code elements of a dtype here.
 

@@ -76,14 +76,19 @@ def source_of(
     >>> [sample["label"] for piece in source.pieces() for sample in source.samples(piece)]
     ['cat', 'dog']
     """
+    check_kind(kind)
     folder = folder_of(path, storage_options)
     if kind != "auto":
-        if kind not in KINDS:
-            raise InvalidOptionError(
-                f"kind={kind!r} is not a kind of source{did_you_mean(kind, KINDS)}; there are auto, {', '.join(KINDS)}"
-            )
         return KINDS[kind].of(folder, **options)
     return KINDS[_kind_of(folder)[0]].of(folder, **options)
+
+
+def check_kind(kind: str) -> None:
+    """Raise InvalidOptionError if there is no such kind of source."""
+    if kind not in ("auto", *KINDS):
+        raise InvalidOptionError(
+            f"kind={kind!r} is not a kind of source{did_you_mean(kind, KINDS)}; there are auto, {', '.join(KINDS)}"
+        )
 
 
 def found_at(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.spark.ingest.records.cell_options import CellOptions
 from tensorlake_spark.spark.ingest.sources import has_channels
-from tensorlake_spark.spark.source.source_options import transaction_of
+from tensorlake_spark.spark.source.source_options import check_values, transaction_of
 
 HOW = ("stack", "concat", "each")
 MODES = ("error", "overwrite", "append")
@@ -81,6 +81,8 @@ class IngestOptions:
             raise InvalidOptionError(
                 f"--compact-after {self.compact_after}: 2 files are the least to bring together"
             )
+
+        check_values(self.options)
 
     @property
     def batch(self) -> tuple[str, int] | None:

@@ -16,7 +16,7 @@ from tensorlake_spark.spark.cluster.s3a import completed
 from tensorlake_spark.spark.source.task_notes import Resumption
 from tensorlake_spark.tensor.spec import check_id, dtype_of
 from tensorlake_spark.writing.app_transaction import check_transaction
-from tensorlake_spark.writing.options import DENSE_FROM, WriteOptions, integers
+from tensorlake_spark.writing.options import DENSE_FROM, WriteOptions, check_names, integers
 
 VIEWS = ("blocks", "cells", "catalog", "features")
 STORAGE_PREFIX = "storage."
@@ -247,6 +247,17 @@ class SparkWriteOptions:
             ),
             is_features="view" in given,
         )
+
+
+def check_values(options: Mapping[str, str]) -> None:
+    """Raise an error for an option of a write that no tensor can have; no table and no tensor is looked at.
+
+    Parameters
+    ----------
+    options : mapping
+        Options of ``format("tensor")`` without the path.
+    """
+    check_names(SparkWriteOptions.parse({"path": "/", **options}).write)
 
 
 def _check_view(given: Mapping[str, str]) -> None:

@@ -58,6 +58,16 @@ class CellOptions:
     timezone: str = "UTC"
     source_version: int | None = None
 
+    def __post_init__(self) -> None:
+        """Raise InvalidOptionError for an axis or a column that is none, whatever the table has."""
+        names = [parse_axis(text)[0] for text in self.axis]
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise InvalidOptionError(f"--axis {repeated[0]} is given twice")
+        for text in self.column:
+            if not all(part.strip() for part in text.partition("=")):
+                raise InvalidOptionError(f"--column {text!r} is not NAME=EXPRESSION")
+
 
 def table_records(
     session: SparkSession,
@@ -81,8 +91,6 @@ def table_records(
     for text in choices.column:
         name, _, expression = text.partition("=")
         name = name.strip()
-        if not name or not expression.strip():
-            raise InvalidOptionError(f"--column {text!r} is not NAME=EXPRESSION")
         with _sql(f"--column {text!r}", records):
             frame = records.frame.withColumn(name, f.expr(expression))
         absent = {k: v for k, v in records.absent.items() if k != name}
@@ -94,9 +102,6 @@ def table_records(
         records = replace(records, frame=frame)
     parsed = [parse_axis(text) for text in choices.axis]
     names = [name for name, _, _ in parsed]
-    repeated = [name for name in names if names.count(name) > 1]
-    if repeated:
-        raise InvalidOptionError(f"--axis {repeated[0]} is given twice")
     if old is not None and old.spec.axes is not None and tuple(names) != old.spec.axes:
         raise InvalidOptionError(
             f"tensor {old.spec.id!r} has the axes {', '.join(old.spec.axes)}, and --axis names "
