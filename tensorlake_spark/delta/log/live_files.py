@@ -381,7 +381,7 @@ def numbers(actions: pa.Table | dict[str, list[Any]], name: str, unknown: int) -
         return np.full(actions.num_rows, unknown, np.int64)
     column = actions[name]
     if column.null_count:
-        column = column.fill_null(unknown)
+        column = column.cast(pa.int64()).fill_null(unknown)
     return np.asarray(column.to_numpy(), np.int64)
 
 

@@ -4,5 +4,5 @@ Begin with `source_opening`: it makes a `dataset_source` or a `table_source` of 
 May import the rooms of datasets, lakes and Delta.
 
 `source_columns` are the columns of a source, `duckdb_tables` prepares a source for DuckDB, and `row_groups` finds the
-row groups that a query may need.
+files and row groups that a query may need.
 """

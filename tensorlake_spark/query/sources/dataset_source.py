@@ -17,7 +17,7 @@ from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.query.sources.duckdb_tables import Session, duckdb_type, quoted
-from tensorlake_spark.query.sources.row_groups import Span, needed_groups, spans
+from tensorlake_spark.query.sources.row_groups import Span, needed_files, needed_groups, spans
 from tensorlake_spark.query.sources.source_columns import (
     Lazy,
     Named,
@@ -28,6 +28,9 @@ from tensorlake_spark.query.sources.source_columns import (
 )
 
 SID = "sid"
+
+_MOST_VALUES, _MOST_BYTES, _MOST_FILES = 1 << 19, 8 << 20, 64
+"""Columns with no more are read once, and given to DuckDB as a table: it would take longer to open their files."""
 
 
 class DatasetSource:
@@ -121,10 +124,21 @@ class DatasetSource:
         if stored is None:
             columns = ", ".join(f"NULL::{self._duck(name)} AS {quoted(name)}" for name in wanted)
             session.make_view(self.name, f"SELECT {columns} LIMIT 0")
-        elif stored.snapshot.storage.is_local:
-            session.make_view(self.name, " UNION ALL ".join(self._parts(stored, session, wanted)))
+        elif not stored.snapshot.storage.is_local:
+            session.register(self.name, self._table(stored, wanted, self.groups(stored)))
+        elif self._is_small(stored, wanted):
+            session.register(self.name, self._table(stored, wanted, None))
         else:
-            session.register(self.name, self._table(stored, wanted))
+            session.make_view(self.name, " UNION ALL ".join(self._parts(stored, session, wanted)))
+
+    def _is_small(self, stored: StoredSamples, wanted: list[str]) -> bool:
+        """Whether columns are so small that DuckDB gets them as a table."""
+        rows = int(stored.snapshot.files.rows.sum())  # with those that are deleted
+        if rows * len(wanted) > _MOST_VALUES or len(stored.files) > _MOST_FILES:
+            return False
+        leaves = stored.under([self._path(name) for name in wanted])
+        sizes = (file.size_of([x.path for x in leaves if file.has(x)]) for file in stored.files)
+        return sum(sizes) <= _MOST_BYTES
 
     def files(self) -> list[str]:
         """Return the files that DuckDB may read."""
@@ -145,7 +159,8 @@ class DatasetSource:
 
     def _parts(self, stored: StoredSamples, session: Session, wanted: list[str]) -> Iterator[str]:
         """Yield a SELECT for each run of files that have the same columns: those that were added later are null."""
-        if not len(stored.files):
+        numbers = needed_files(stored, self.uses)
+        if not numbers:
             columns = ", ".join(f"NULL::{self._duck(name)} AS {quoted(name)}" for name in wanted)
             yield f"SELECT {columns} LIMIT 0"
             return
@@ -153,8 +168,8 @@ class DatasetSource:
         runs: list[tuple[tuple[bool, ...], bool, tuple[bool, ...], list[str]]] = []
         needed = {name: stored.under([self._path(name)]) for name in wanted}
         known = {name: stored.without_nan(leaves) for name, leaves in needed.items()}
-        for number, path in enumerate(stored.files.paths):
-            file = stored.files[number]
+        for number in numbers:
+            file, path = stored.files[number], stored.files.paths[number]
             here = tuple(all(file.has(leaf) for leaf in needed[name]) for name in wanted)
             nans = tuple(not known[name][number] and self._is_floating(name) for name in wanted)
             marked = stored.is_marked(number)
@@ -190,10 +205,11 @@ class DatasetSource:
             return f"CASE WHEN p.file_row_number < 0 THEN 'nan'::{self._duck(name)} ELSE {path} END"
         return f"({path} IS NULL)" if name.endswith("?") else path
 
-    def _table(self, stored: StoredSamples, wanted: list[str]) -> pa.Table:
-        """Return what is used of a table in an object store, of the row groups that are needed."""
+    def _table(
+        self, stored: StoredSamples, wanted: list[str], needed: dict[int, list[int]] | None
+    ) -> pa.Table:
+        """Return what is used of the samples, of the row groups that are needed; of all where None."""
         paths = [self._path(name) for name in wanted]
-        needed = self.groups(stored)
         positions = np.arange(len(stored)) if needed is None else _positions(stored, needed)
         found = stored.rows(paths, positions)
         columns = [_column_at(found, path) for path in paths]

@@ -1,4 +1,4 @@
-"""Which row groups a query may need: those that its conditions on stored columns do not rule out by their bounds.
+"""Which files and row groups a query may need: those that its conditions on stored columns do not rule out by bounds.
 
 What is kept is never less than what the conditions are true of, however DuckDB compares: numbers with a point are given
 some room, and types that are compared by rules of their own rule out nothing.
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from tensorlake_spark.delta.log.live_files import LEAST, MOST, numbers
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 
 Parts = tuple[str, ...]
@@ -198,3 +199,39 @@ def needed_groups(
         for number, groups in stored.near(loose, [span.path for span in use], ordered):
             out.setdefault(number, set()).update(groups)
     return {number: sorted(groups) for number, groups in sorted(out.items())}
+
+
+def needed_files(stored: StoredSamples, uses: Sequence[Sequence[Span]]) -> list[int]:
+    """Return the numbers of the files that some SELECT may need by the log's bounds of whole numbers.
+
+    No file is opened for it.
+
+    Parameters
+    ----------
+    stored : StoredSamples
+        The version.
+    uses : sequence of sequence of Span
+        As for `needed_groups`.
+    """
+    actions, every = stored.snapshot.file_actions, range(len(stored.files))
+    if not uses or not all(uses):
+        return [*every]
+    needed = np.zeros(len(every), bool)
+    for use in uses:
+        kept = np.ones(len(every), bool)
+        for span in use:
+            if pa.types.is_integer(span.kind):
+                name = ".".join(span.path)
+                kept &= numbers(actions, f"min.{name}", LEAST) <= (
+                    MOST if span.most is None else span.most
+                )
+                kept &= numbers(actions, f"max.{name}", MOST) >= (
+                    LEAST if span.least is None else span.least
+                )
+        needed |= kept
+    paths = {
+        path
+        for path, is_needed in zip(stored.snapshot.files.path, needed, strict=True)
+        if is_needed
+    }
+    return [number for number in every if stored.files.paths[number] in paths]

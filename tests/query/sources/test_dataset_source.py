@@ -1,10 +1,14 @@
 """Datasets as sources: whatever lies where, the rows are right."""
 
+import datetime as dt
+import decimal
+
 import numpy as np
 import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark import types
+from tensorlake_spark.query.sources import dataset_source
 from tensorlake_spark.query.sources.dataset_source import DatasetSource, pinned
 
 
@@ -35,6 +39,81 @@ def test_columns_that_were_added_are_null_in_old_files(grown):
     assert grown.query("SELECT count(more) AS a, count(late) AS b, count(x) AS c FROM dataset")[
         0
     ] == {"a": 2, "b": 2, "c": 6}
+
+
+EVERY = {
+    "b": ("bool", [True, None, False]),
+    "i": ("int8", [-128, None, 127]),
+    "j": ("int64", [-(2**63), None, 2**63 - 1]),
+    "u": ("uint64", [0, None, 2**64 - 1]),
+    "f": ("float32", [float("nan"), None, -0.5]),
+    "d": ("float64", [float("inf"), None, float("nan")]),
+    "s": ("string", ["", None, "\u00fc"]),
+    "y": ("bytes", [b"", None, b"\0x"]),
+    "day": ("date", [dt.date(1, 1, 1), None, dt.date(9999, 12, 31)]),
+    "t": ("timestamp", [dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc), None, None]),
+    "w": ("timestamp_ntz", [dt.datetime(2020, 1, 1, 1, 2, 3, 4), None, None]),
+    "m": ("decimal(38, 18)", [decimal.Decimal("1.5"), None, decimal.Decimal("-2")]),
+}
+
+
+@pytest.fixture
+def every(tmp_path):
+    """Scalars of every kind, some of them added later, with samples that were deleted and changed."""
+    first = {name: kind for name, (kind, _) in EVERY.items() if name < "m"}
+    ds = tl.dataset(str(tmp_path / "ds"), {**first, "x": types.Tensor("int8", (None,))})
+    ds.extend({**{name: EVERY[name][1] * 3 for name in first}, "x": [[1], None, []] * 3})
+    for name in EVERY.keys() - first.keys():
+        ds.add_column(name, EVERY[name][0])
+    ds.extend(
+        {**{name: values * 3 for name, (_, values) in EVERY.items()}, "x": [[1], None, []] * 3}
+    )
+    ds.delete([4, 12, 13])
+    ds.update([5], {"i": 7})
+    ds.rechunk("i DESC")
+    return ds
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * EXCEPT (x) FROM dataset",
+        "SELECT x IS NULL AS none, shape(x) AS s FROM dataset",
+        *(f"SELECT sid, {name} FROM dataset ORDER BY {name} DESC, sid" for name in EVERY),
+        *(f"SELECT min({name}) AS a, max({name}) AS b, count({name}) AS n FROM dataset" for name in EVERY),
+        *(f"SELECT DISTINCT {name} FROM dataset ORDER BY {name}" for name in EVERY),
+        "SELECT sid FROM dataset WHERE f > 0 OR isnan(d)",
+        "SELECT sum(i) AS s, avg(j) AS m, sum(u) AS t, sum(m) AS d FROM dataset",
+        "SELECT a.sid AS l, b.sid AS r FROM dataset a LEFT JOIN dataset b ON a.s = b.s AND a.sid < 3 ORDER BY l, r",
+        "SELECT sid, lag(i) OVER (PARTITION BY s ORDER BY sid) AS p FROM dataset ORDER BY sid",
+        "SELECT sid, i FROM dataset VERSION 1 EXCEPT SELECT sid, i FROM dataset",
+    ],
+)  # fmt: skip
+def test_small_columns_are_read_at_once_and_give_the_same_answer(every, monkeypatch, sql):
+    source = DatasetSource("s", every)
+    assert source._is_small(source.stored, ["sid"])
+    small = every.query(sql).to_arrow()
+    monkeypatch.setattr(dataset_source, "_MOST_VALUES", 0)
+    assert not source._is_small(source.stored, ["sid"])
+    large = every.query(sql).to_arrow()
+    assert small.schema == large.schema
+    assert repr(small.to_pydict()) == repr(large.to_pydict())
+
+
+@pytest.mark.parametrize("bound", ["_MOST_VALUES", "_MOST_BYTES", "_MOST_FILES"])
+def test_columns_beyond_any_bound_are_left_to_duckdb(grown, monkeypatch, bound):
+    source = DatasetSource("s", grown)
+    wanted = ["n", "g/tag", "sid"]
+    assert source._is_small(source.stored, wanted)
+    files = len(source.stored.files)
+    rows = int(source.stored.snapshot.files.rows.sum())
+    nbytes = sum(
+        file.size_of([x.path for x in source.leaves(source.stored) if file.has(x)])
+        for file in source.stored.files
+    )
+    least = {"_MOST_VALUES": rows * 3, "_MOST_BYTES": nbytes, "_MOST_FILES": files}[bound]
+    monkeypatch.setattr(dataset_source, bound, least - 1)
+    assert not source._is_small(source.stored, wanted)
 
 
 def test_tensors_that_were_added_are_null_in_old_samples(grown):

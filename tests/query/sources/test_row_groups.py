@@ -1,5 +1,7 @@
 """Row groups that conditions rule out: never one with a row that is wanted."""
 
+import os
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,6 +9,8 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark import types
 from tensorlake_spark.query.planning.queries import plan_query
+from tensorlake_spark.query.sources import dataset_source
+from tensorlake_spark.query.sources.row_groups import needed_files
 
 COUNT = 400
 
@@ -47,7 +51,8 @@ def source_of(ds, sql, **parameters):
 def rows_of(ds, sql, **parameters):
     """The sids that are read of a table in an object store."""
     source = source_of(ds, sql, **parameters)
-    return source._table(source.stored, ["sid"]).column("sid").to_pylist()
+    needed = source.groups(source.stored)
+    return source._table(source.stored, ["sid"], needed).column("sid").to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -128,3 +133,73 @@ def test_generated_conditions(ds):
             parts.append(f"{name} {rng.choice(['=', '<', '<=', '>', '>='])} {given}")
         sql = f"SELECT n FROM dataset WHERE {' AND '.join(parts)}"
         assert set(ds.query(sql).sids.tolist()) <= set(rows_of(ds, sql)), sql
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Files in which numbers grow; the bounds of the last but one are not known, and the last has none."""
+    made = tl.dataset(
+        str(tmp_path / "ds"), {"n": "int32", "m": "int64", "g/k": "int32", "f": "float32"}
+    )
+    for part in range(5):
+        at = np.arange(10 * part, 10 * part + 10)
+        made.extend({"n": at, "m": -at, "g/k": [None] * 10 if part == 3 else at, "f": at})
+    made.extend({"n": [None] * 3, "m": [None] * 3, "g/k": [None] * 3, "f": [None] * 3})
+    made.delete([11])
+    return made
+
+
+def files_of(ds, sql, **parameters):
+    source = source_of(ds, sql, **parameters)
+    return needed_files(source.stored, source.uses)
+
+
+@pytest.mark.parametrize(
+    ("condition", "files"),
+    [
+        ("n = 17", [1, 5]), ("n BETWEEN 18 AND 21", [1, 2, 5]), ("n > 40", [4, 5]), ("n >= 40.5", [4, 5]),
+        ("n < 9", [0, 5]), ("n <= 10", [0, 1, 5]), ("n IN (3, 44)", [0, 1, 2, 3, 4, 5]), ("n IN (3, 4)", [0, 5]),
+        ("n > 12 AND m > -15", [1, 5]), ("n = 17 AND m = 3", [5]), ("g.k = 33", [3, 5]), ("n = 999", [5]),
+        ("f = 17", [0, 1, 2, 3, 4, 5]), ("n = 17 OR n = 3", [0, 1, 2, 3, 4, 5]), ("n + 0 = 17", [0, 1, 2, 3, 4, 5]),
+        ("n = :k", [4, 5]),
+    ],
+)  # fmt: skip
+def test_files_are_ruled_out_by_the_bounds_of_the_log(parts, condition, files, monkeypatch):
+    sql = f"SELECT sid, n FROM dataset WHERE {condition}"
+    given = {"k": 42} if ":k" in condition else {}
+    assert files_of(parts, sql, **given) == files
+    small = parts.query(sql, parameters=given).to_arrow()
+    monkeypatch.setattr(dataset_source, "_MOST_VALUES", 0)
+    assert parts.query(sql, parameters=given).to_arrow().equals(small)
+
+
+def test_files_of_several_selects(parts):
+    both = "SELECT n FROM dataset WHERE n = 3 UNION ALL SELECT n FROM dataset WHERE n = 44"
+    assert files_of(parts, both) == [0, 4, 5]
+    whole = "SELECT n FROM dataset WHERE n = 3 UNION ALL SELECT n FROM dataset"
+    assert files_of(parts, whole) == [*range(6)]
+
+
+def test_files_that_are_ruled_out_are_not_opened(parts, monkeypatch):
+    monkeypatch.setattr(dataset_source, "_MOST_VALUES", 0)
+    ds = tl.dataset(parts.uri, create=False)
+    assert ds.query("SELECT sid, n, f FROM dataset WHERE n = 17").sids.tolist() == [17]
+    opened = [file.is_opened for file in ds.stored.files]
+    assert opened == [False, True, False, False, False, True]
+    os.remove(f"{parts.uri}/{ds.stored.files.paths[0]}")
+    again = tl.dataset(parts.uri, create=False)
+    assert again.query("SELECT n FROM dataset WHERE n BETWEEN 15 AND 25")["n"].tolist() == [
+        *range(15, 26)
+    ]
+
+
+def test_no_file_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset_source, "_MOST_VALUES", 0)
+    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32", "s": "string"})
+    ds.extend({"n": [1, 2], "s": ["a", "b"]})
+    found = ds.query("SELECT n, s FROM dataset WHERE n > 5").to_arrow()
+    assert (found.num_rows, [str(kind) for kind in found.schema.types]) == (0, ["int32", "string"])
+    assert ds.query("SELECT count(*) AS c, sum(n) AS t FROM dataset WHERE n > 5")[0] == {
+        "c": 0,
+        "t": None,
+    }
