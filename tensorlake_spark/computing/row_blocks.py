@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,6 +40,7 @@ def fold_rows(
     spec: TensorSpec,
     selection: Selection,
     out: Partial | None = None,
+    of_file: AbstractContextManager[None] | None = None,
 ) -> tuple[Partial | None, Totals]:
     """Return the partial of a batch of rows, and what was decoded of it.
 
@@ -54,22 +56,29 @@ def fold_rows(
         What is asked for; an index array in it has rank 1.
     out : optional
         The partial of rows before these, which goes into the one that is returned, and may be changed for it.
+    of_file : context manager, optional
+        Entered whenever rows are decoded, and left before the fold gets them: errors of the fold are not the file's.
 
     Raises
     ------
     CorruptDataError
         If a row is not what was written.
     """
+    decoding = nullcontext() if of_file is None else of_file
     if stored_layout(spec).is_sparse:
         blocks: Iterator[tuple[Place, Any, Totals]]
         blocks = element_blocks(batch, spec, selection, fold.in_order)
     else:
         blocks = dense_blocks(batch, spec, selection)
     totals = Totals()
-    for where, block, found in blocks:
+    while True:
+        with decoding:
+            decoded = next(blocks, None)
+        if decoded is None:
+            return out, totals
+        where, block, found = decoded
         totals += found
         out = fold.add(out, where, block)
-    return out, totals
 
 
 def dense_blocks(

@@ -14,6 +14,7 @@ from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.regions import element_regions
 from tensorlake_spark.computing.row_blocks import fill_blocks, fold_rows, whole_place
 from tensorlake_spark.delta.files import scan
+from tensorlake_spark.delta.files.footer import reading
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import stored_layout
 from tensorlake_spark.ops.elements import Elements
@@ -108,11 +109,11 @@ def _from_rows(fold: Fold[Any], stored: Stored, carried: list[Any]) -> Iterator[
 
     one_by_one = _is_spread(fold, stored)
 
-    def visit(batches: Iterator[pa.RecordBatch]) -> tuple[Any, Totals]:
+    def visit(batches: Iterator[pa.RecordBatch], of_file: reading) -> tuple[Any, Totals]:
         out: Any = carried.pop() if one_by_one and carried else None
         totals = Totals()
         for batch in batches:
-            out, found = fold_rows(fold, batch, spec, selection, out)
+            out, found = fold_rows(fold, batch, spec, selection, out, of_file)
             totals += found
         if one_by_one and out is not None:
             carried.append(out)

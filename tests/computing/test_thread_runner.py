@@ -5,6 +5,7 @@ import sys
 import textwrap
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from computed import LAYOUTS, array_of, dense, equal, put
 
@@ -77,6 +78,33 @@ def test_lost_rows_are_an_error_as_in_a_read(lake, layout, monkeypatch):
     monkeypatch.setattr(scan, "read_piece", loses)
     with pytest.raises(CorruptDataError, match="rows were lost"):
         ref.sum()
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+def test_an_error_of_what_is_computed_is_not_one_of_the_file(lake, layout):
+    ref = put(lake, array_of("f8", (9, 8), 1), layout)
+
+    def broken(values):
+        return values > (0 if len(values) == 1 else None)
+
+    with pytest.raises(TypeError, match="NoneType") as error:
+        ref.first_index(broken, axis=0)
+    assert not isinstance(error.value, OSError)
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+def test_rows_that_cannot_be_decoded_are_damage_of_a_file(lake, layout, monkeypatch):
+    ref = put(lake, array_of("f8", (9, 8), 1), layout)
+    read_piece = scan.read_piece
+
+    def spoils(*args):
+        for batch in read_piece(*args):
+            at = batch.schema.get_field_index("values")
+            yield batch.set_column(at, "values", pa.array([b"?"] * batch.num_rows, pa.binary()))
+
+    monkeypatch.setattr(scan, "read_piece", spoils)
+    with pytest.raises(CorruptDataError, match=r"data file .*parquet"):
+        ref.sum(axis=0)
 
 
 def test_a_selection_of_single_elements_is_one_block(lake):
@@ -182,7 +210,7 @@ def test_pieces_of_one_file_become_one_partial(lake, monkeypatch):
     done = []
     plan = scan.plan(stored.snapshot, "x", stored.plain)
     visited = scan.each_piece(
-        stored.snapshot, plan, ("lo", "hi", "nnz"), lambda b: len([*b]), done.append, 1 << 30
+        stored.snapshot, plan, ("lo", "hi", "nnz"), lambda b, _: len([*b]), done.append, 1 << 30
     )
     assert sum(visited) >= len(done) > scan.THREADS
     assert sum(done) > array.nbytes

@@ -302,8 +302,9 @@ def read(
         If a file or a row is not what was written; names the file.
     """
 
-    def each(batches: Iterator[pa.RecordBatch]) -> list[Any]:
-        return [visit(batch) for batch in batches]
+    def each(batches: Iterator[pa.RecordBatch], of_file: reading) -> list[Any]:
+        with of_file:
+            return [visit(batch) for batch in batches]
 
     found = each_piece(snapshot, read_plan, columns, each, progress)
     return [result for results in found for result in results]
@@ -313,7 +314,7 @@ def each_piece(
     snapshot: Snapshot,
     read_plan: ReadPlan,
     columns: Sequence[str],
-    visit: Callable[[Iterator[pa.RecordBatch]], Result],
+    visit: Callable[[Iterator[pa.RecordBatch], reading], Result],
     progress: Callable[[int], None] | None = None,
     job_bytes: int = JOB_BYTES,
     gives_back: bool = False,
@@ -327,7 +328,8 @@ def each_piece(
     Parameters
     ----------
     snapshot, read_plan, columns, visit, progress
-        As for `read`; `visit` takes the batches of a piece.
+        As for `read`; `visit` takes the batches of a piece, and a context for what it decodes: errors in it become
+        those of a damaged file. What it computes with that belongs outside, where errors stay what they are.
     job_bytes : int
         Of a piece, about, where the table is in a file system: of fewer pieces come fewer results. A batch is
         small all the same.
@@ -355,8 +357,7 @@ def each_piece(
                 progress(piece.nbytes)
 
     def work(some: Sequence[ScanPiece], data: pa.Buffer | Part | None) -> Result:
-        with reading(storage, some[0].path):
-            return visit(batches(some, data))
+        return visit(batches(some, data), reading(storage, some[0].path))
 
     if snapshot.remote is not None:
         yield from _fetched(snapshot, read_plan, names, keeps, work, one_by_one)

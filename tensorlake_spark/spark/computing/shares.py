@@ -70,8 +70,8 @@ class RowShare:
         for piece in self.pieces:
             keep = self.keeps.get(piece.path)
             for batch in scan.read_piece(self.storage, piece, self.spec.id, columns, keep):
-                with reading(self.storage, piece.path):
-                    both = fold_rows(fold, batch, self.spec, self.selection, out)
+                of_file = reading(self.storage, piece.path)
+                both = fold_rows(fold, batch, self.spec, self.selection, out, of_file)
                 out, totals = both[0], totals + both[1]
         for box in self.fills:
             out = fold.add(out, *fill_blocks(self.spec, self.selection, box.lo, box.hi))
