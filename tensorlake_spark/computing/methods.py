@@ -13,6 +13,7 @@ from tensorlake_spark.computing.operations.products import contractions, labelle
 from tensorlake_spark.computing.operations.products.labelled_products import Product
 from tensorlake_spark.computing.stored_reductions import ReductionMethods, check_into
 from tensorlake_spark.errors import UnsupportedFunctionError
+from tensorlake_spark.ops.numpy_arguments import power_ufunc
 from tensorlake_spark.ops.products.einsum import arguments
 from tensorlake_spark.tensor.sparse import SparseTensor
 
@@ -123,6 +124,10 @@ class Computing(ReductionMethods):
         if into is None:
             return self._gathered(mapped)
         return self._written(into, mapped, "bsgs" if mapped.is_sparse else "ftsf")
+
+    def __pow__(self, exponent: Any) -> Any:
+        ufunc = power_ufunc(self._stored.dtype, exponent)
+        return super().__pow__(exponent) if ufunc is None else ufunc(self)  # type: ignore[misc]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if ufunc is np.matmul and method == "__call__" and not options:

@@ -18,6 +18,20 @@ from tensorlake_spark.errors import (
 )
 
 
+def power_ufunc(dtype: np.dtype[Any], exponent: Any) -> np.ufunc | None:
+    """Return what ``**`` is of an array with an exponent, where it is not `numpy.power`; None where it is.
+
+    Examples
+    --------
+    >>> power_ufunc(np.dtype("?"), 2), power_ufunc(np.dtype("f4"), 0.5), power_ufunc(np.dtype("i8"), 3)
+    (<ufunc 'square'>, <ufunc 'sqrt'>, None)
+    """
+    kinds = {int: "biufc", float: "fc"}.get(type(exponent), "")
+    if dtype.kind not in kinds:
+        return None
+    return np.square if exponent == 2 else np.sqrt if exponent == 0.5 else None
+
+
 def axis_of(axis: Any, ndim: int) -> int:
     """Return an axis counted from the front.
 

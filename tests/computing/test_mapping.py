@@ -4,14 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from computed import array_of, arrays, equal, keys, put
+from computed import array_of, arrays, dense, equal, keys, put
 from examples import times
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.computing import regions
 from tensorlake_spark.computing.mapping import Mapped
-from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
+from tensorlake_spark.errors import DenseResultError, InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.writing import source
 
@@ -86,3 +86,21 @@ def test_a_wrong_number_of_operands_is_told(lake, ufunc, others, says):
     ref = lake.write("x", np.arange(6.0))
     with pytest.raises(UnsupportedFunctionError, match=says):
         ref.map(ufunc, *others)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f2", "f4", "c8"])
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 2.0, 0.5])
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_powers_have_the_dtype_of_numpys_operator(lake, dtype, exponent, layout):
+    array = array_of(dtype, (5, 4), 3)
+    ref = put(lake, array, layout)
+    if exponent == 0 and layout == "bsgs":
+        with pytest.raises(DenseResultError):
+            ref**exponent
+        return
+    wanted = array**exponent
+    for x in (ref, ref.view):
+        found = dense(x**exponent)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-3 if dtype == "f2" else 1e-6)

@@ -10,7 +10,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.ops import elementwise
 from tensorlake_spark.ops.elements import Elements
-from tensorlake_spark.ops.numpy_arguments import refused_dtypes
+from tensorlake_spark.ops.numpy_arguments import power_ufunc, refused_dtypes
 from tensorlake_spark.tensor.sparse.array_functions import ArrayFunctions
 from tensorlake_spark.tensor.sparse.interchange import Interchange
 
@@ -79,18 +79,8 @@ class Arithmetic(Interchange, ArrayFunctions):
     __invert__ = _alone(np.invert)
 
     def __pow__(self, other: Any) -> Any:
-        # As for arrays, whose operator is not np.power for these either.
-        if type(other) in (int, float) and self.dtype.kind in (
-            "fc" if type(other) is float else "biufc"
-        ):
-            if other == 2:
-                return self._power_as(np.square)
-            if other == 0.5:
-                return self._power_as(np.sqrt)
-        return self._power(other)
-
-    def _power_as(self, ufunc: np.ufunc) -> Any:
-        return self.__array_ufunc__(ufunc, "__call__", self)
+        ufunc = power_ufunc(self.dtype, other)
+        return self._power(other) if ufunc is None else ufunc(self)
 
     def __bool__(self) -> bool:
         return bool(self._only("the truth of", InvalidTensorError))
