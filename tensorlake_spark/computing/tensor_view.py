@@ -12,6 +12,7 @@ from tensorlake_spark.computing.methods import Computing
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.indexing import ReadPlan
 from tensorlake_spark.layouts import AnySelection
+from tensorlake_spark.reading.conversions import Conversions
 from tensorlake_spark.writing.source import Source
 
 
@@ -28,7 +29,7 @@ class Owner(Protocol):
     def _written(self, tensor_id: str, source: Source, layout: str) -> Any: ...
 
 
-class TensorView(Computing, NDArrayOperatorsMixin):
+class TensorView(Conversions, Computing, NDArrayOperatorsMixin):
     """A part of a stored tensor. It reads nothing before you index it or compute with it.
 
     ``view[key]`` reads, ``view[key] = values`` writes to the lake, and ``view.view[key]`` is a part of it. Operators,
@@ -98,14 +99,6 @@ class TensorView(Computing, NDArrayOperatorsMixin):
         """Return what reading the view, or computing with all of it, reads and skips. Print it to see it."""
         return self._stored.plan()
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of a view without axes")
-        return self.shape[0]
-
-    def __bool__(self) -> bool:
-        return bool(np.asarray(self))
-
     def __getitem__(self, key: Any) -> Any:
         return self._owner._read(compose(self._selection, key))
 
@@ -114,12 +107,6 @@ class TensorView(Computing, NDArrayOperatorsMixin):
             compose(self._selection, key),
             np.asarray(values) if isinstance(values, TensorView) else values,
         )
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        if copy is False:
-            raise ValueError("a view of a stored tensor cannot become an array without a copy")
-        out = np.asarray(self._owner._read(self._selection))
-        return out if dtype is None else out.astype(dtype, copy=False)
 
     @property
     def _stored(self) -> Stored:

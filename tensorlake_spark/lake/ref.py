@@ -19,7 +19,6 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import (
     InvalidKeyError,
     InvalidOptionError,
-    InvalidTensorError,
     UnknownLabelError,
     did_you_mean,
 )
@@ -41,6 +40,7 @@ from tensorlake_spark.lake.tensor_extensions import DoorMethods
 from tensorlake_spark.layouts import AnySelection, grid_of, stored_layout
 from tensorlake_spark.layouts.quantization.kinds import Quantization, quantization_in
 from tensorlake_spark.layouts.quantization.native_blocks import native_dtype
+from tensorlake_spark.reading.conversions import Conversions
 from tensorlake_spark.reading.output import array_over
 from tensorlake_spark.reading.read import native_columns, read, read_native
 from tensorlake_spark.rows.metadata import Meta
@@ -52,7 +52,7 @@ from tensorlake_spark.writing.source import Source
 from tensorlake_spark.writing.sparse_assignment import assign_elements
 
 
-class TensorRef(DoorMethods, Computing, NDArrayOperatorsMixin):
+class TensorRef(DoorMethods, Conversions, Computing, NDArrayOperatorsMixin):
     """A tensor of a lake at one version. It reads nothing before you index it.
 
     Indexing is NumPy's: integers, slices with steps of either sign, Ellipsis, newaxis, integer arrays that
@@ -172,22 +172,11 @@ class TensorRef(DoorMethods, Computing, NDArrayOperatorsMixin):
         """Version of the table that this reference shows."""
         return self._snapshot.version
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise InvalidTensorError(f"tensor {self.id!r} has no axis, and so no length")
-        return self.shape[0]
-
     def __getitem__(self, key: Any) -> Any:
         return self._read(select(key, self.shape))
 
     def __setitem__(self, key: Any, values: Any) -> None:
         self._assign(select(key, self.shape), values)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        if copy is False:
-            raise ValueError("a tensor of a lake cannot become an array without a copy")
-        out = np.asarray(self[...])
-        return out if dtype is None else out.astype(dtype, copy=False)
 
     @property
     def view(self) -> Composer:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensorlake_spark as tl
-from tensorlake_spark.errors import ConcurrentWriteError, InvalidKeyError
+from tensorlake_spark.errors import ConcurrentWriteError, InvalidKeyError, InvalidTensorError
 
 
 @given(st.data(), arrays(), st.sampled_from(LAYOUTS))
@@ -67,7 +67,7 @@ def test_what_is_known_without_reading(lake):
     assert (ref.view.nnz, ref.view[...].nnz, ref.view[1:].nnz, ref.view[:0].nnz) == (2, 2, None, 0)
     assert repr(ref.view[1:]) == "TensorView('x', shape=(8,), dtype=int64, version=1)"
     assert len(ref.view[1:]) == 8
-    with pytest.raises(TypeError, match="without axes"):
+    with pytest.raises(TypeError, match="has no axis"):
         len(ref.view[1])
 
 
@@ -85,5 +85,5 @@ def test_the_truth_of_a_view_is_numpys(lake):
     view = lake.write("x", np.array([1, 0])).view
     assert view[0]
     assert not view[1]
-    with pytest.raises(ValueError, match="ambiguous"):
+    with pytest.raises(InvalidTensorError, match=r"ambiguous.*2 elements"):
         bool(view)
