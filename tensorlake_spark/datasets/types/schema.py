@@ -13,6 +13,7 @@ import pyarrow as pa
 from tensorlake_spark.datasets.types.base import Type, as_type, field_of
 from tensorlake_spark.datasets.types.guessing import guess
 from tensorlake_spark.datasets.types.plain import type_of_arrow
+from tensorlake_spark.delta.samples.leaf_columns import leaf_columns
 from tensorlake_spark.errors import FormatError, InvalidOptionError, did_you_mean
 
 KEY = b"tensorlake.type"
@@ -70,6 +71,8 @@ class SampleSchema(Mapping[str, Type]):
                 self._types[name] = as_type(given)
             except InvalidOptionError as error:
                 raise InvalidOptionError(f"column {name!r}: {error}") from error
+        if any("." in name for name in names):
+            _check_paths(self._whole)
 
     # ------------------------------------------------------------------ a mapping
 
@@ -295,6 +298,19 @@ def check_columns(names: Iterable[str]) -> None:
             raise InvalidOptionError(
                 f"{name!r} is a column, and {groups[folded]!r} a group; give one another name"
             )
+
+
+def _check_paths(schema: pa.Schema) -> None:
+    """Raise InvalidOptionError if Parquet or the log could take one column for a part of another."""
+    seen: dict[str, tuple[str, ...]] = {}
+    for leaf in leaf_columns(schema):
+        for path in {".".join(leaf.parts), leaf.path}:
+            other = seen.setdefault(path.casefold(), leaf.parts)
+            if other != leaf.parts:
+                raise InvalidOptionError(
+                    f"{'/'.join(other)!r} and {'/'.join(leaf.parts)!r} both have the path {path!r} in Parquet; give "
+                    "their columns names without '.'"
+                )
 
 
 def _check_name(name: Any) -> None:

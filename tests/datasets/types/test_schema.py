@@ -86,6 +86,26 @@ def test_names_are_checked(names, says):
     assert says in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["image.height", "Image.Height", "image.data"])
+def test_a_name_that_parquet_takes_for_a_part_of_another_column_is_refused(name):
+    columns = {"image": tl.types.Image("png"), name: "int64"}
+    with pytest.raises(tl.InvalidOptionError, match="both have the path"):
+        SampleSchema(columns)
+    fields = [
+        field for one in columns for field in SampleSchema({one: columns[one]}).to_arrow(False)
+    ]
+    with pytest.raises(tl.FormatError, match=f"{name!r} both have the path"):
+        SampleSchema.from_arrow(pa.schema(fields))
+    with pytest.raises(tl.InvalidOptionError, match="both have the path"):
+        SampleSchema({"group": columns})
+
+
+def test_other_names_with_a_point_are_names():
+    names = ["price", "price.usd", "group/a.b", "group/a"]
+    assert [*SampleSchema([(name, "int8") for name in names])] == names
+    assert SampleSchema({"box": tl.types.Tensor("float32", (None, 4)), "box.x": "int32"})["box.x"]
+
+
 def test_a_type_that_is_none_is_named_with_its_column():
     with pytest.raises(tl.InvalidOptionError, match="column 'a/b': 'flaot32' is not a type"):
         SampleSchema({"a": {"b": "flaot32"}})
