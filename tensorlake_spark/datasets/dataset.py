@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -362,21 +362,6 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
             If there is no such column.
         """
         return self._names(columns, sid=True)
-
-    def _names(self, columns: Sequence[str] | None, sid: bool = False) -> list[str]:
-        if columns is None:
-            return list(self.schema)
-        if isinstance(columns, str):
-            raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
-        if not isinstance(columns, Iterable):
-            raise InvalidOptionError(f"columns={columns!r:.80} is not a list of names")
-        found = [*columns]
-        for name in found:
-            if not isinstance(name, str):
-                raise InvalidOptionError(f"columns has {name!r:.80} in it, which is not a name")
-            if not (sid and name == SID):
-                self.type_of(name)
-        return found
 
 
 def _series(values: Any, kind: Type, index: Any) -> Any:

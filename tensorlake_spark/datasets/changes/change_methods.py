@@ -88,11 +88,12 @@ class ChangeMethods(DatasetTable):
             self._check_column(name)
         sids, is_one = sids_of(self, samples)
         only_once(sids, "update")
+        first = int(sids[0]) if is_one else 0
         given = {
-            name: self._with_targets(name, self.type_of(name), value, is_one)
+            name: self._with_targets(name, self.type_of(name), value, is_one, first)
             for name, value in values.items()
         }
-        self._show_update(sids, given, None if is_one else len(sids), "update")
+        self._show_update(sids, given, None if is_one else len(sids), "update", first)
         return len(sids)
 
     def delete(self, samples: Any) -> int:
@@ -273,13 +274,13 @@ class ChangeMethods(DatasetTable):
                 )
             )
 
-    def _with_targets(self, name: str, kind: Type, value: Any, is_one: bool) -> Any:
+    def _with_targets(self, name: str, kind: Type, value: Any, is_one: bool, first: int = 0) -> Any:
         """Return values for a column, or with `is_one` that of one sample; links are looked up."""
         if link_in(kind) is None:
             return value
         if not is_one and is_many(value, kind):
-            return self._looked_up(name, kind, value)
-        return self._looked_up(name, kind, [value])[0]
+            return self._looked_up(name, kind, value, first)
+        return self._looked_up(name, kind, [value], first)[0]
 
     def _assign(self, name: str, key: Any, value: Any) -> None:
         """Give samples at some positions other values in a column, as NumPy assigns to an axis."""
@@ -295,7 +296,9 @@ class ChangeMethods(DatasetTable):
             chosen, total = positions_past(key, count, what)
         is_one = isinstance(chosen, int)
         positions = np.array([chosen], np.int64) if isinstance(chosen, int) else chosen
-        value = self._with_targets(name, kind, value, is_one)
+        # A slice gives values to samples side by side, which a message names by their places.
+        first = int(positions[0]) if len(positions) and (np.diff(positions) == 1).all() else 0
+        value = self._with_targets(name, kind, value, is_one, first)
         # Where a position is there twice the last value stays, as in NumPy.
         last = dict(zip(positions.tolist(), range(len(positions)), strict=True))
         if total == count:
@@ -305,9 +308,10 @@ class ChangeMethods(DatasetTable):
             elif len(last) < len(positions):
                 positions = np.array([*last])
             sids = self.sids[positions]
-            self._show_update(sids, {name: value}, None if is_one else len(sids), "assignment")
+            given = None if is_one else len(sids)
+            self._show_update(sids, {name: value}, given, "assignment", first)
             return
-        new = new_values(value, kind, name, None if is_one else len(positions))
+        new = new_values(value, kind, name, None if is_one else len(positions), first)
         there = [position for position in last if position < count]
         places = np.array([last.get(k, -1) for k in [*there, *range(count, total)]], np.int64)
         new = spread(new, kind, name, places)
@@ -329,12 +333,17 @@ class ChangeMethods(DatasetTable):
         return sample_changes.update(base, sids, left, grown, "assignment", written, first)
 
     def _show_update(
-        self, sids: Any, values: Mapping[str, Any], count: int | None, operation: str
+        self,
+        sids: Any,
+        values: Mapping[str, Any],
+        count: int | None,
+        operation: str,
+        first: int = 0,
     ) -> None:
         """Write and commit values of samples that are there; tiles and apart columns first."""
         base = self.stored
         with self._parts_writer() as parts:
-            new = written_values(parts, values, sids, count)
+            new = written_values(parts, values, sids, count, first)
             written = parts.finish() if len(sids) else []
         if len(sids):
             self._show(sample_changes.update(base, sids, new, operation=operation, written=written))

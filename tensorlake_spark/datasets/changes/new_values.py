@@ -67,7 +67,7 @@ def is_many(value: Any, kind: Type) -> bool:
     return False
 
 
-def new_values(value: Any, kind: Type, column: str, count: int | None) -> NewValues:
+def new_values(value: Any, kind: Type, column: str, count: int | None, first: int = 0) -> NewValues:
     """Return values that a user gave, checked.
 
     Parameters
@@ -80,6 +80,8 @@ def new_values(value: Any, kind: Type, column: str, count: int | None) -> NewVal
         Its name, for messages.
     count : int, or None
         How many samples there are; None for one that was chosen by its number, whose value it is.
+    first : int
+        The number of the first sample, for messages.
 
     Raises
     ------
@@ -87,13 +89,13 @@ def new_values(value: Any, kind: Type, column: str, count: int | None) -> NewVal
         If there are fewer or more values than samples, or one does not fit.
     """
     if count is None or not is_many(value, kind):
-        return NewValues(kind.encode([value], column), True)
+        return NewValues(kind.encode([value], column, first), True)
     if len(value) != count:
         raise InvalidSampleError(
             f"column {column!r} has {len(value)} values for {count} samples; give one for each, or one value that is "
             "no list for all of them"
         )
-    return NewValues(kind.encode(as_given(value), column), False)
+    return NewValues(kind.encode(as_given(value), column, first), False)
 
 
 def as_given(values: Any) -> Any:
@@ -132,7 +134,11 @@ def spread(new: NewValues, kind: Type, column: str, places: Array) -> NewValues:
 
 
 def written_values(
-    parts: PartsWriter, values: Mapping[str, Any], sids: Array, count: int | None
+    parts: PartsWriter,
+    values: Mapping[str, Any],
+    sids: Array,
+    count: int | None,
+    first: int = 0,
 ) -> dict[str, NewValues]:
     """Return checked values, of which those that lie in inner tables are written: an apart column has none left.
 
@@ -146,23 +152,25 @@ def written_values(
         The samples.
     count : int, or None
         How many there are; None for one that was chosen by its number.
+    first : int
+        The number of the first one, for messages.
     """
     out = {}
     for name, value in values.items():
         kind = parts.schema[name]
         if not (kind.apart or is_tileable(kind)):
-            out[name] = new_values(value, kind, name, count)
+            out[name] = new_values(value, kind, name, count, first)
             continue
         many = count is not None and is_many(value, kind)
         if many and len(value) != count:
-            new_values(value, kind, name, count)  # raises
-        opened = parts.opened({name: as_given(value) if many else [value]}, 0)
+            new_values(value, kind, name, count, first)  # raises
+        opened = parts.opened({name: as_given(value) if many else [value]}, first)
         if not (kind.apart or parts.has_large(opened)):
-            out[name] = NewValues(kind.encode(opened[name], name), not many)
+            out[name] = NewValues(kind.encode(opened[name], name, first), not many)
             continue
         if not many:
             opened = {name: [*opened[name]] * len(sids)}
-        left = parts.take(opened, sids.tolist(), 0)
+        left = parts.take(opened, sids.tolist(), first)
         if name in left:
-            out[name] = NewValues(kind.encode(left[name], name), False)
+            out[name] = NewValues(kind.encode(left[name], name, first), False)
     return out

@@ -21,7 +21,13 @@ from tensorlake_spark.delta.log import tags
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.time_travel import TAG
 from tensorlake_spark.delta.store.storage import Storage, reaching
-from tensorlake_spark.errors import CorruptDataError, InvalidOptionError, did_you_mean
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    InvalidOptionError,
+    InvalidTensorError,
+    did_you_mean,
+)
+from tensorlake_spark.tensor.spec import check_id
 
 Array = np.ndarray[Any, Any]
 
@@ -31,6 +37,7 @@ FOLDER = "_views"
 _PLAIN = re.compile(r"[\w-]")
 _ENCODED = re.compile(r"~([0-9a-f]+)~")
 _SUFFIX = ".arrow"
+_LONGEST = 255  # of the name of a file on common file systems
 _SAID = b"tensorlake.view"
 
 
@@ -161,9 +168,10 @@ def check_name(name: Any) -> str:
     if not isinstance(name, str):
         raise InvalidOptionError(f"the name of a view is a text, not {name!r:.80}")
     try:
-        tags.check_tag(f"view/{name}")
-    except InvalidOptionError as error:
-        raise InvalidOptionError(str(error).replace("tag ", "view ", 1)) from None
+        check_id(name)
+    except InvalidTensorError as error:
+        raise InvalidOptionError(str(error).replace("tensor id", "view", 1)) from None
+    tags.check_tag(f"view/{name}")
     return name
 
 
@@ -188,6 +196,12 @@ def _path(name: str) -> str:
 
 
 def _find(storage: Storage, name: str) -> SavedView | None:
+    length = len(_path(name)) - len(FOLDER) - 1
+    if storage.is_local and length > _LONGEST:
+        raise InvalidOptionError(
+            f"view {name!r:.40} would be a file whose name has {length} characters, and {_LONGEST} is the most; "
+            "choose a shorter name (a character that is no letter of A to Z, digit or - takes several)"
+        )
     with reaching(storage):
         data = storage.find_whole(_path(name))
     if data is None:

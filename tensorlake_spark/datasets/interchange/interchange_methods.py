@@ -55,7 +55,7 @@ class InterchangeMethods(DatasetTable):
         MissingDependencyError
             If the library is not installed.
         """
-        names = list(self.schema) if columns is None else list(columns)
+        names = self._names(columns)
         schema = {name: self.type_of(name) for name in names}
         hf, features = hugging_face(), to_features(schema)
         stored = without_sounds(features, hf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.nested import check_links, link_in
 from tensorlake_spark.datasets.types.schema import SampleSchema
-from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
@@ -143,6 +144,23 @@ class DatasetTable:
                 f"{', '.join(self._schema)}"
             )
         return self._schema[name]
+
+    def _names(self, columns: Sequence[str] | None, sid: bool = False) -> list[str]:
+        if columns is None:
+            return list(self.schema)
+        if isinstance(columns, str):
+            raise InvalidOptionError(
+                f"columns={columns!r:.80} is one text; give a list of names, such as [{columns!r:.80}]"
+            )
+        if not isinstance(columns, Iterable):
+            raise InvalidOptionError(f"columns={columns!r:.80} is not a list of names")
+        found = [*columns]
+        for name in found:
+            if not isinstance(name, str):
+                raise InvalidOptionError(f"columns has {name!r:.80} in it, which is not a name")
+            if not (sid and name == SID):
+                self.type_of(name)
+        return found
 
     def _looked_up(self, name: str, kind: Type, values: Any, first: int = 0) -> Any:
         """Return values that a user gave for a column: links with what is known of their targets."""

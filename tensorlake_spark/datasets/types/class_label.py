@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.datasets.types.base import Array, Place, Type, check_names, shown
 from tensorlake_spark.datasets.types.scalars import Scalar
-from tensorlake_spark.errors import CorruptDataError, did_you_mean
+from tensorlake_spark.errors import CorruptDataError, InvalidSampleError, did_you_mean
 
 _INT = Scalar("int32")
 
@@ -81,12 +81,16 @@ class ClassLabel(Type):
                 if isinstance(value, str) and value not in numbers:
                     raise self._unknown(i, value, place)
             values = [numbers[v] if isinstance(v, str) else v for v in values]
-        return self._checked(_INT._from_list(values, place), place)
+        return self._checked(
+            _INT._from_list(values, _ClassPlace(place, len(self.names) - 1)), place
+        )
 
     def _from_array(self, values: Array, place: Place) -> pa.Array:
         if values.dtype.kind in "UT":
             return self._from_arrow(pa.array(values.tolist(), pa.string()), place)
-        return self._checked(_INT._from_array(values, place), place)
+        return self._checked(
+            _INT._from_array(values, _ClassPlace(place, len(self.names) - 1)), place
+        )
 
     def _from_arrow(self, values: pa.Array, place: Place) -> pa.Array:
         if pa.types.is_dictionary(values.type):
@@ -98,7 +102,9 @@ class ClassLabel(Type):
                 number = pc.index(wrong, True).as_py()
                 raise self._unknown(number, values[number].as_py(), place)
             return found
-        return self._checked(_INT._from_arrow(values, place), place)
+        return self._checked(
+            _INT._from_arrow(values, _ClassPlace(place, len(self.names) - 1)), place
+        )
 
     def _checked(self, numbers: pa.Array, place: Place) -> pa.Array:
         wrong = pc.or_(pc.less(numbers, 0), pc.greater_equal(numbers, len(self.names)))
@@ -119,6 +125,25 @@ class ClassLabel(Type):
             f"{name!r:.80}",
             near or "add it to the names",
         )
+
+
+class _ClassPlace(Place):
+    """The place of numbers of classes."""
+
+    _inside: Place
+    _last: int
+
+    def __init__(self, place: Place, last: int) -> None:
+        super().__init__(place.column, place.first)
+        object.__setattr__(self, "_inside", place)
+        object.__setattr__(self, "_last", last)
+
+    def _error(
+        self, kind: Any, number: int, expected: str, got: Any, remedy: str, cause: Any
+    ) -> InvalidSampleError:
+        expected = f"the name of a class, or its number as an integer, 0 to {self._last}"
+        remedy = "give None where there is no class"
+        return self._inside._error(kind, number, expected, got, remedy, cause)
 
 
 def _natural(number: Any) -> int:

@@ -449,3 +449,26 @@ def test_apart_columns_and_tiles_are_updated(parted, jpegs):
     assert ds["photo"][:] == [None] * 4
     ds.add_column("more", tl.types.Image("jpeg", apart=True), jpegs[:4])
     assert ds["more"].encoded(2) == jpegs[2]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_value_that_does_not_fit_is_named_by_its_sample(tmp_path, apart):
+    """The first of those that were given was called sample 0, whichever it was for."""
+    label = tl.types.ClassLabel(["cat", "dog"], apart=apart)
+    found = tl.dataset(
+        tmp_path / "ds", {"label": label, "x": tl.types.Tensor("int8", (None,), apart=apart)}
+    )
+    found.extend({"label": ["cat"] * 9, "x": [[1]] * 9})
+    found.delete([0])
+    bad = {"label": ("cat", "dgo", "did you mean 'dog'"), "x": ([2], [[1]], "it has 2 axes, not 1")}
+    for name, (good, wrong, said) in bad.items():
+        column = found[name]
+        for number, key, value in ((5, 5, wrong), (7, -1, wrong), (4, slice(3, 5), [good, wrong])):
+            with pytest.raises(tl.InvalidSampleError, match=f"'{name}', sample {number}: .*{said}"):
+                column[key] = value
+        with pytest.raises(tl.InvalidSampleError, match=f"'{name}', sample 6: .*{said}"):
+            found.update(6, {name: wrong})
+        found.strict = False
+        with pytest.raises(tl.InvalidSampleError, match=f"'{name}', sample 9: .*{said}"):
+            column[9] = wrong
+        found.strict = True

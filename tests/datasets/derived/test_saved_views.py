@@ -125,3 +125,22 @@ def test_on_s3(s3):
     assert ds.views["all"].sids.tolist() == [0, 1, 2]
     ds.delete_view("all")
     assert ds.views == {}
+
+
+def test_a_name_that_may_not_be_is_told_as_it_was_given(made, kept):
+    """The error spoke of a tag of the name of the view, with a folder before it."""
+    wrong = {
+        "": "a view has 1 to 512 characters, this has 0",
+        "../x": "view '../x' has the segment '..'",
+        "a\0b": r"view 'a\\x00b' has a control character",
+        "a\ud800": r"view 'a\\ud800' has half of a character, '\\ud800' at character 2",
+        "x"
+        * 300: "would be a file whose name has 306 characters, and 255 is the most; choose a shorter name",
+    }
+    save(made, "ü" * 60, kept)
+    for name, said in wrong.items():
+        for change in (lambda name: save(made, name, kept), made.ds.view, made.ds.delete_view):
+            with pytest.raises(InvalidOptionError, match=said) as error:
+                change(name)
+            assert "view/" not in str(error.value)
+    assert [*made.ds.views] == ["ü" * 60]

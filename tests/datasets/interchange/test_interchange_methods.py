@@ -35,6 +35,15 @@ def ds(tmp_path, jpegs):
     return found
 
 
+@pytest.mark.parametrize("columns", ["caption", 5, ["caption", 5]])
+def test_columns_that_are_no_list_of_names(ds, columns):
+    for door in (ds.to_hf, ds.to_pandas, ds.to_arrow):
+        with pytest.raises(
+            tl.InvalidOptionError, match=r"such as \['caption'\]|not a list of|not a name"
+        ):
+            door(columns)
+
+
 def test_hugging_face(ds, tmp_path):
     found = ds.to_hf(cache_dir=str(tmp_path / "cache"))
     assert len(found) == 30

@@ -41,13 +41,38 @@ def test_arrays_are_taken_and_stacked():
         ),
         ([0, 3], "sample 11: expected the number of a class, 0 to 2, got 3"),
         (np.array([0, -1]), "sample 11: expected the number of a class, 0 to 2, got -1"),
-        ([0, 1.5], "sample 11: expected int32"),
+        *(
+            (
+                wrong,
+                f"sample 11: expected the name of a class, or its number as an integer, 0 to 2, got {got}",
+            )
+            for wrong, got in (
+                ([0, 2.0], "2.0 (float)"),
+                ([0, True], "True (bool)"),
+                ([0, b"cat"], "3 bytes"),
+                ([0, 1 << 40], "1099511627776"),
+                ([0, ["cat"]], "list"),
+                ([0, np.nan], "nan (float)"),
+            )
+        ),
     ],
 )
 def test_what_is_no_class_is_refused(given, says):
     with pytest.raises(tl.InvalidSampleError) as error:
         LABEL.encode(given, "label", first=10)
     assert says in str(error.value)
+
+
+def test_numbers_in_lists_are_told_as_those_of_the_sample():
+    kind = tl.types.Sequence(LABEL)
+    with pytest.raises(
+        tl.InvalidSampleError, match=r"sample 12: item 1: expected the name of a class, .*got 1.5"
+    ):
+        kind.encode([[0], None, [1, 1.5]], "labels", first=10)
+    with pytest.raises(
+        tl.InvalidSampleError, match="expected the name of a class, or its number as an integer"
+    ):
+        LABEL.encode(np.array([1.0, 2.0]), "label")
 
 
 def test_numbers_become_names():

@@ -273,6 +273,27 @@ def _is_coco(folder: Folder, name: str) -> bool:
     )
 
 
+def _said_images(folder: Folder, said: Any) -> str:
+    """Return the folder that a user gave for the images, as `_images` does."""
+    if not isinstance(said, str):
+        raise InvalidOptionError(f"images={said!r:.100} is not the name of a folder")
+    name = f"{said.rstrip('/') or said or '.'}/".removeprefix(f"{folder.uri}/") or "."
+    try:
+        inner = folder.check_inside(name, "images=").strip("/")
+    except InvalidSampleError as error:
+        raise InvalidOptionError(
+            f"images={said!r:.300} lies outside of {folder.uri}, and nothing outside of it is read; name a folder in "
+            "it, or make the folder around both the source"
+        ) from error
+    start = "" if inner in ("", ".") else f"{inner}/"
+    if not any(one.startswith(start) and suffix_format(one) for one in folder.sizes):
+        raise InvalidOptionError(
+            f"images={said!r:.300}: there is no image in {folder.at(start) if start else folder.uri}; name the folder "
+            "as seen from the source"
+        )
+    return start
+
+
 def _above(folder: Folder) -> Folder:
     return Folder(folder.uri.rpartition("/")[0] or "/", folder.options)
 
@@ -280,11 +301,10 @@ def _above(folder: Folder) -> Folder:
 def _images(folder: Folder, annotations: str, seen: Survey, said: str | None) -> str:
     """Return the folder of the images, with a slash at its end unless it is the source's own."""
     if said is not None:
-        inner = folder.check_inside(said, "images=").strip("/")
-        return f"{inner}/" if inner else ""
+        return _said_images(folder, said)
     place, _, base = annotations.rpartition("/")
     split = base.removesuffix(".json").rpartition("_")[2]
-    here = [place, "", "images", split, f"images/{split}", f"{place}/images"]
+    here = [place, "", "images", split, f"images/{split}", f"{place}/images".lstrip("/")]
     first = seen.images[0][1]
     tried = dict.fromkeys(f"{one}/" if one else "" for one in here)
     for one in tried:

@@ -157,6 +157,38 @@ def test_a_name_that_leads_out_of_the_folder_is_not_read(made, read_all, tmp_pat
         read_all(source)
 
 
+def test_the_folder_of_the_images_by_its_name_or_its_whole_path(made, read_all, tmp_path):
+    made()
+    there = tmp_path / "pictures"
+    (tmp_path / "val").rename(there)
+    with pytest.raises(
+        InvalidOptionError, match=r"'7.jpg', which is in none of .*; name its folder by images="
+    ):
+        source_of(tmp_path, "coco")
+    for said in ("pictures", "./pictures/", str(there), f"{there}/"):
+        assert len(read_all(source_of(tmp_path, "coco", images=said))) == 2
+    for said in ("/tmp", "../pictures", f"{tmp_path}x/pictures"):
+        with pytest.raises(
+            InvalidOptionError, match=r"images='.*' lies outside of .*; name a folder in it"
+        ):
+            source_of(tmp_path, "coco", images=said)
+    for said in ("annotations", "picturs"):
+        with pytest.raises(
+            InvalidOptionError, match=f"images='{said}': there is no image in .*/{said}/"
+        ):
+            source_of(tmp_path, "coco", images=said)
+    for said in (5, ["pictures"]):
+        with pytest.raises(InvalidOptionError, match="is not the name of a folder"):
+            source_of(tmp_path, "coco", images=said)
+    (tmp_path / "annotations/instances_val.json").rename(tmp_path / "all.json")
+    with pytest.raises(InvalidOptionError, match=r"'7.jpg', which is in none of '\.'"):
+        source_of(tmp_path, "coco")
+    for path in there.iterdir():
+        path.rename(tmp_path / path.name)
+    for said in ("", ".", str(tmp_path)):
+        assert len(read_all(source_of(tmp_path, "coco", images=said))) == 2
+
+
 def test_an_image_that_is_not_there(made, read_all):
     folder = made()
     (folder / "val/3.jpg").unlink()
