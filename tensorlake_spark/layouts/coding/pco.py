@@ -30,15 +30,14 @@ def installed() -> bool:
     return True
 
 
-def _pcodec() -> Any:
+def _pcodec() -> tuple[Any, Any]:
     try:
-        import pcodec
-        import pcodec.standalone
+        from pcodec import ChunkConfig, standalone  # in 1.0 `pcodec.standalone` is no attribute
     except ImportError as error:
         raise MissingDependencyError(
             "codec 'pco' needs the package pcodec; install it with: pip install 'tensorlake-spark[codecs]'"
         ) from error
-    return pcodec
+    return ChunkConfig, standalone
 
 
 def number_of(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
@@ -93,10 +92,10 @@ def encode(array: Array) -> bytes:
         If the package is not installed.
     """
     number = check_dtype(array.dtype)
-    pcodec = _pcodec()
-    config = pcodec.ChunkConfig(enable_8_bit=True)
+    settings, standalone = _pcodec()
+    config = settings(enable_8_bit=True)
     flat = np.ascontiguousarray(array).reshape(-1).view(number)
-    return _COUNT.pack(flat.size) + bytes(pcodec.standalone.simple_compress(flat, config))
+    return _COUNT.pack(flat.size) + bytes(standalone.simple_compress(flat, config))
 
 
 def check(payload: Any, size: int) -> None:
@@ -121,11 +120,11 @@ def decode_to(payload: Any, out: Array) -> None:
     number = number_of(out.dtype)
     if number is None:
         raise CorruptDataError(f"codec 'pco' has no form for dtype {out.dtype}")
-    pcodec = _pcodec()
+    _, standalone = _pcodec()
     flat = out.reshape(-1).view(number)
     body = bytes(memoryview(payload).cast("B")[_COUNT.size :])
     try:
-        progress = pcodec.standalone.simple_decompress_into(body, flat)
+        progress = standalone.simple_decompress_into(body, flat)
     except BaseException as error:
         # What Rust calls a panic is no Exception to Python.
         if isinstance(error, Exception) or type(error).__name__ == "PanicException":

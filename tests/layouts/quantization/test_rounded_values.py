@@ -150,7 +150,7 @@ def test_special_values_come_back(lake):
 def test_what_does_not_fit_is_named(lake):
     x = few()
     x[3, 4, 5] = 1e6
-    with pytest.raises(InvalidTensorError, match=r"tensor 'x': element \(3, 4, 5\) is 1e\+06, beyond the greatest value of float16"):  # fmt: skip
+    with pytest.raises(InvalidTensorError, match=r"tensor 'x': element \(3, 4, 5\) is (1e\+06|1000000\.0), beyond the greatest value of float16"):  # fmt: skip
         lake.write("x", x, layout="csf", quantize="float16")
     x[3, 4, 5] = np.inf
     with pytest.raises(InvalidTensorError, match=r"\(3, 4, 5\) is inf, which float8_e4m3fn does not"):  # fmt: skip

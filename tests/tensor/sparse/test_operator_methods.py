@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from examples import times
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sparse_operands import DTYPES, arrays, check_same, hold, one, outcome, sparse_of, zero
@@ -59,6 +59,9 @@ def test_an_operator_of_two_tensors(function, data, dtypes, shapes):
 def test_an_operator_of_a_tensor_and_a_scalar(function, data, dtype, shape, scalar):
     # A zero-dimensional array of NumPy's is a scalar; here it stays a tensor.
     x = data.draw(arrays(shape or (1,), dtype))
+    # NumPy 2.0 squares bools as they are where the exponent is 2.0, and not where it is any other number of its kind.
+    is_squared = function is operator.pow and x.dtype == bool and np.all(scalar == 2.0)
+    assume(not is_squared or (x**scalar).dtype == np.power(x, scalar).dtype)
     hold(function, [x, scalar], [sparse_of(x), scalar], [zero(x), scalar])
     hold(function, [scalar, x], [scalar, sparse_of(x)], [scalar, zero(x)])
 
