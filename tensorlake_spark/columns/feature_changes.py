@@ -168,6 +168,8 @@ class FeatureChange:
         if not len(columns):
             self._delete(group.dtype)
             return
+        assert self.found is not None  # nosec B101 # for mypy
+        self.found.check_chunks()
         names = [group.names[k] for k in columns.tolist()]
         kept = {*names}
         meanings = {name: text for name, text in group.meanings.items() if name in kept}
@@ -331,7 +333,8 @@ def check_rows(found: FeatureSet, rows: int) -> None:
 
 
 def check_new(found: FeatureSet, names: Collection[str]) -> None:
-    """Raise InvalidTensorError if a table has one of some features already."""
+    """Raise an error if a table has one of some features already, or its tensors take none."""
+    found.check_chunks()
     taken = {*found.every_name}.intersection(names)
     if taken:
         name = min(taken)
@@ -364,7 +367,10 @@ def fitted(table: pa.Table, found: FeatureSet) -> pa.Table:
     ------
     InvalidTensorError
         If a feature is missing, one is not in the table, or the type of one is another.
+    InvalidOptionError
+        If a tensor of the table has another layout than features are written in.
     """
+    found.check_chunks()
     want = found.types
     have = {*table.column_names}
     new = [name for name in table.column_names if name not in want]

@@ -18,16 +18,25 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.columns.feature_types import DTYPES, type_of
-from tensorlake_spark.errors import CorruptDataError, UnknownLabelError, did_you_mean
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    InvalidOptionError,
+    UnknownLabelError,
+    did_you_mean,
+)
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.labels import Listed
+from tensorlake_spark.writing.options import FEATURES
 
 Array = np.ndarray[Any, Any]
 
-MARK = "tensorlake.features"
+MARK = FEATURES
 """The attribute by which a tensor is known as part of a table of features."""
 
 AXES = ("row", "feature")
+
+LAYOUT = "ftsf"
+"""Layout of the tensors."""
 
 BLOCK = (4096, 16)
 """Rows and features of a block: a feature is few blocks of many rows, and a block has little of others."""
@@ -244,6 +253,18 @@ class FeatureSet:
     def next_place(self) -> int:
         """The place of the next feature that is added."""
         return 1 + max(first + n - 1 for group in self.groups.values() for first, n in group.runs)
+
+    def check_chunks(self) -> None:
+        """Raise InvalidOptionError if a tensor has another layout than features are written in; reads take any."""
+        for group in self.groups.values():
+            for meta in (group.meta, group.nulls):
+                if meta is not None and meta.spec.layout != LAYOUT:
+                    name = meta.spec.id
+                    raise InvalidOptionError(
+                        f"tensor {name!r} of the features {self.table!r} has layout {meta.spec.layout!r}, and features "
+                        f"are changed in layout {LAYOUT!r} alone; call lake.convert({name!r}, layout={LAYOUT!r}, "
+                        f"block_shape={BLOCK}) first"
+                    )
 
     def pick(self, names: Sequence[str]) -> list[Pick]:
         """Return where features are, by their names; each of these is there once.

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tensorlake_spark.columns.feature_types import type_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.indexing import select_simple
+from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
 
@@ -113,6 +114,9 @@ def values_of(
     selection = select_simple(
         (rows, slice(first, first + count) if adjoin else columns), meta.spec.shape
     )
+    if layout_of(meta.spec.layout).is_sparse:  # somebody converted the tensor
+        found = read(snapshot, meta, selection, verify)
+        return np.ascontiguousarray(found.todense().T)
     store: Array = np.empty(selection.storage_shape[::-1], meta.spec.dtype)
     read(snapshot, meta, selection, verify, store.T)
     return np.ascontiguousarray(store[:, ::-1]) if 0 in selection.flips else store

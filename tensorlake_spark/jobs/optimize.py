@@ -256,7 +256,8 @@ def _wanted(
     spec = meta.spec
     block = None if args.rechunk is None else integers(args.rechunk, "--rechunk")
     known = quantization_in(spec)
-    options = WriteOptions(quantize=known if args.quantize is None else args.quantize)
+    quantize = known if args.quantize is None else args.quantize
+    options = WriteOptions(quantize=quantize, attrs=dict(spec.attrs))
     layout = _layout(snapshot, meta, options) if args.layout == "auto" else args.layout
     stays = agrees(known, options.quantization)
     codec = args.recode if stays or args.recode is not None else "auto"

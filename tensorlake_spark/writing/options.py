@@ -36,6 +36,9 @@ from tensorlake_spark.writing.source import Source, native_dtype
 
 logger = logging.getLogger("tensorlake_spark")
 
+FEATURES = "tensorlake.features"
+"""The attribute by which a tensor is known as part of a table of features, which are stored as chunks."""
+
 DENSE_FROM = 0.1
 """Share of non-zeros from which ``layout="auto"`` stores chunks (Delta Tensor, section IV-B)."""
 
@@ -127,6 +130,8 @@ def auto_layout(
     """
     if options.chunk_rank is not None:
         return "ftsf", "chunk_rank is an option of dense chunks"
+    if FEATURES in options.attrs:
+        return "ftsf", "features are chunks"
     known = options.quantization
     if known is not None and not (by_elements and known.kind in ROUNDED):
         return "ftsf", "quantize stores chunks in fewer bits than it does elements"
