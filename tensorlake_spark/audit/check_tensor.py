@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -22,7 +22,8 @@ from tensorlake_spark.reading.gaps import uncovered
 from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals, block_of
-from tensorlake_spark.tensor.spec import dtype_name
+from tensorlake_spark.tensor.spec import TensorSpec, dtype_name
+from tensorlake_spark.writing.options import FEATURES
 
 Array = np.ndarray[Any, Any]
 
@@ -176,7 +177,7 @@ def _described(stock: Stock, meta: Meta) -> Iterator[tuple[str, str]]:
         if part.lo.shape[1] != spec.ndim:
             continue  # a stranger
         for (shape, block), rows in part.said.items():
-            if block == want and _may_have_been(shape, spec.shape):
+            if block == want and _may_have_been(shape, spec):
                 continue
             for i in rows:
                 row = f"row {part.seq[i]}, box {box_text(part.lo[i], part.hi[i])}"
@@ -188,15 +189,17 @@ def _described(stock: Stock, meta: Meta) -> Iterator[tuple[str, str]]:
                 )
 
 
-def _may_have_been(said: Sides, shape: Sequence[int]) -> bool:
-    """Whether a row may say a shape of its tensor: that of now, a smaller one before it grew, or an open end."""
+def _may_have_been(said: Sides, spec: TensorSpec) -> bool:
+    """Whether a row may say a shape of its tensor: that of now, a smaller one before it grew, or an open end.
+
+    Features can be dropped, so their tensors may have had more of them.
+    """
     sides = [-1 if side is None else side for side in said or ()]
     if min(sides, default=0) < 0:
         return False
-    return (
-        all(side <= n or side >= _OPEN_END for side, n in zip(sides, shape, strict=True))
-        or math.prod(sides) > _OPEN_SIZE
-    )
+    fixed = 1 if FEATURES in spec.attrs else spec.ndim
+    pairs = zip(sides[:fixed], spec.shape[:fixed], strict=True)
+    return math.prod(sides) > _OPEN_SIZE or all(side <= n or side >= _OPEN_END for side, n in pairs)
 
 
 def _sides(sides: Sides) -> str:

@@ -630,3 +630,12 @@ def test_a_notice_of_a_row_does_not_keep_totals_from_being_counted(full):
     }
     assert report.ok
     assert kinds(tl.open(full.uri).check()) == ["described"]
+
+
+@pytest.mark.local_disk
+def test_rows_of_features_that_were_dropped_since_say_what_there_was(lake):
+    columns = {f"f{k}": np.arange(9.0) + k for k in range(20)}
+    features = lake.features("w").write(pa.table(columns))
+    features.drop(["f18", "f19"]).drop(["f17"])
+    assert max(shape[1] for shape in stored(lake, "w/float64")["shape"].to_pylist()) == 20
+    assert lake.check().findings == ()
