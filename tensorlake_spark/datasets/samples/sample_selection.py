@@ -110,7 +110,7 @@ def _several(key: Any, count: int, what: str) -> Array:
     wrong = (found < -count) | (found >= count)
     if wrong.any():
         _inside(int([*key][int(np.argmax(wrong))]), count, what)
-    return found + count * (found < 0)
+    return np.asarray(found + count * (found < 0))
 
 
 def _inside(position: int, count: int, what: str) -> int:

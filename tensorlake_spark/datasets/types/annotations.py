@@ -99,7 +99,7 @@ class BoundingBox(Geometry):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_one_of(self.form, FORMS, "form")
+        check_one_of(self.form, [*FORMS], "form")
         if not isinstance(self.normalized, bool):
             raise InvalidOptionError(f"normalized={self.normalized!r:.80} is not True or False")
         object.__setattr__(self, "dtype", check_float(self.dtype))

@@ -77,8 +77,8 @@ class Picture(Type):
     def check_file(self, data: bytes, number: int, place: Place) -> None:
         """Raise InvalidSampleError if bytes are not a file that this column takes."""
         try:
-            height, width, *kind = self.header(data)
-            self.check_kind(*kind)
+            height, width, channels, dtype = self.header(data)
+            self.check_kind(channels, dtype)
         except HeaderError as error:
             remedy = _remedy(str(error))
             raise place.wrong(number, self.expected(), f"{error}", remedy, error) from error
