@@ -22,9 +22,10 @@ from tensorlake_spark.datasets.interchange.interchange_methods import Interchang
 from tensorlake_spark.datasets.links.link_rules import LinkRules, rules_of
 from tensorlake_spark.datasets.samples.appending import append, check_batch, count_of
 from tensorlake_spark.datasets.samples.sample_input import (
+    as_column,
     as_columns,
     batches_of,
-    check_plain,
+    check_samples,
     file_columns,
 )
 from tensorlake_spark.datasets.samples.sample_plan import SamplePlan, plan
@@ -265,6 +266,8 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         schema = self.schema
         if self._stored is None:
             samples, schema = _with_schema(samples)
+            if not schema:  # no sample, so that nothing tells the columns: the next ones may
+                return
         samples = with_files(samples, schema)
         snapshot = self._created(schema)
         given = batches_of(samples, list(schema), file_columns(schema))
@@ -379,7 +382,7 @@ def _series(values: Any, kind: Type, index: Any) -> Any:
 
 def _with_schema(samples: Any) -> tuple[Any, SampleSchema]:
     """Return samples, of which the first were looked at, and a schema that fits those."""
-    check_plain(samples)
+    check_samples(samples)
     if is_hugging_face(samples):  # it may be gone through again
         return samples, SampleSchema.infer(list(islice(with_files(samples, None), _LOOKED_AT)))
     samples = as_columns(samples)
@@ -388,10 +391,15 @@ def _with_schema(samples: Any) -> tuple[Any, SampleSchema]:
         batches = chain([first], samples)
         return pa.RecordBatchReader.from_batches(samples.schema, batches), _with_schema(first)[1]
     if isinstance(samples, Mapping):
-        return samples, SampleSchema.infer({k: _first(v) for k, v in samples.items()})
+        return samples, SampleSchema.infer({k: _first(as_column(k, v)) for k, v in samples.items()})
     rest = iter(samples)
     first = list(islice(rest, _LOOKED_AT))
-    return chain(first, rest), SampleSchema.infer(first)
+    schema = SampleSchema.infer(first)
+    if first and not schema:
+        raise InvalidOptionError(
+            "the first samples have no values to tell the columns by; give schema="
+        )
+    return chain(first, rest), schema
 
 
 def _first(values: Any) -> list[Any]:

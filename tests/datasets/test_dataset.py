@@ -1,5 +1,6 @@
 """Datasets through their door: what is given comes back, NumPy's rules, and mistakes."""
 
+import os
 import subprocess
 import sys
 
@@ -279,3 +280,42 @@ def test_rules_of_links_of_another_kind(tmp_path, links):
         tl.dataset(tmp_path / "ds", {"a": "int64"}, links=links)
     with pytest.raises(tl.InvalidOptionError, match="links and allow_http both set"):
         tl.dataset(tmp_path / "ds", {"a": "int64"}, links=tl.LinkRules(), allow_http=["a.example"])
+
+
+@pytest.mark.parametrize(
+    "empty", [[], {}, iter([]), pd.DataFrame(), pa.table({})], ids=lambda e: type(e).__name__
+)
+def test_no_samples_make_no_dataset_without_columns(tmp_path, empty):
+    """It was made with no columns, so that no later sample had one."""
+    ds = tl.dataset(tmp_path / "ds")
+    ds.extend(empty)
+    assert (ds.version, os.path.exists(tmp_path / "ds")) == (None, False)
+    ds.extend({"a": [1, 2]})
+    assert ds["a"][:].tolist() == [1, 2]
+
+
+def test_what_has_no_samples_is_told_with_and_without_a_schema(tmp_path):
+    for number, schema in enumerate((None, {"a": "int8"})):
+        ds = tl.dataset(tmp_path / str(number), schema)
+        for given in (5, None, "ab", b"ab", tmp_path, object()):
+            with pytest.raises(
+                tl.InvalidSampleTypeError, match="samples are a mapping of columns, a list or"
+            ):
+                ds.extend(given)
+        with pytest.raises(
+            tl.InvalidSampleTypeError, match="column 'a' is int; a column has one value a sample"
+        ):
+            ds.extend({"a": 1})
+    ds = tl.dataset(tmp_path / "none")
+    with pytest.raises(
+        tl.InvalidOptionError, match="no values to tell the columns by; give schema="
+    ):
+        ds.extend([{}, {}])
+    with pytest.raises(
+        tl.UnknownLabelError, match="has no column 'a'; it has none yet: extend it first"
+    ):
+        ds["a"]
+    for schema in ([], (), 5, "a"):
+        with pytest.raises(tl.InvalidOptionError, match="give a dict of names and types"):
+            tl.dataset(tmp_path / "none", schema)
+    assert not os.path.exists(tmp_path / "none")

@@ -58,6 +58,9 @@ class InterchangeMethods(DatasetTable):
         names = self._names(columns)
         schema = {name: self.type_of(name) for name in names}
         hf, features = hugging_face(), to_features(schema)
+        self.stored  # noqa: B018 # raises
+        if not len(self):  # of which the library makes no dataset by a generator
+            return hf.Dataset.from_dict({name: [] for name in features}, features)
         stored = without_sounds(features, hf)
         made = hf.Dataset.from_generator(
             _samples_for_hf,

@@ -140,8 +140,12 @@ class DatasetTable:
         """Return the type of a column; raises UnknownLabelError, a KeyError, if there is none."""
         if name not in self._schema:
             raise UnknownLabelError(
-                f"the dataset at {self.uri} has no column {name!r}{did_you_mean(name, self._schema)}; its columns are "
-                f"{', '.join(self._schema)}"
+                f"the dataset at {self.uri} has no column {name!r}{did_you_mean(name, self._schema)}; "
+                + (
+                    f"its columns are {', '.join(self._schema)}"
+                    if self._schema
+                    else "it has none yet: extend it first"
+                )
             )
         return self._schema[name]
 

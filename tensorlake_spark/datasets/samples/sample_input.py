@@ -62,14 +62,14 @@ def batches_of(
     InvalidSampleTypeError
         If it is none of these.
     """
-    check_plain(samples)
+    check_samples(samples)
     samples = as_columns(samples)
     if isinstance(samples, pa.RecordBatchReader):
         for batch in samples:
             yield from batches_of(batch, names, files)
         return
     if isinstance(samples, Mapping):
-        columns = {n: _as_column(n, column) for n, column in flat(samples, names).items()}
+        columns = {n: as_column(n, column) for n, column in flat(samples, names).items()}
         counts = {name: len(column) for name, column in columns.items()}
         if len(set(counts.values())) > 1:
             said = ", ".join(f"{name!r} has {count}" for name, count in counts.items())
@@ -78,11 +78,6 @@ def batches_of(
             )
         yield from _slices(columns, next(iter(counts.values()), 0), files)
         return
-    if isinstance(samples, (str, bytes)) or not isinstance(samples, Iterable):
-        raise InvalidSampleTypeError(
-            f"samples are a mapping of columns, a list or an iterator of mappings, a pyarrow.Table or a "
-            f"pandas.DataFrame, not {type(samples).__name__}"
-        )
     yield from _gathered(samples, names, files)
 
 
@@ -138,12 +133,18 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def check_plain(samples: Any) -> None:
-    """Raise InvalidSampleTypeError for a DataFrame of Spark, whose rows are with executors."""
+def check_samples(samples: Any) -> None:
+    """Raise InvalidSampleTypeError for what has no samples; for a DataFrame of Spark too, whose rows are elsewhere."""
     if type(samples).__module__.startswith("pyspark."):
         raise InvalidSampleTypeError(
             "samples are a DataFrame of Spark, which executors add to a dataset: call "
             "tensorlake_spark.spark.write_samples(df, uri), or give df.toPandas() if it is small"
+        )
+    known = isinstance(samples, Iterable) or hasattr(samples, "__arrow_c_stream__")
+    if isinstance(samples, (str, bytes)) or not known:
+        raise InvalidSampleTypeError(
+            f"samples are a mapping of columns, a list or an iterator of mappings, a pyarrow.Table or a "
+            f"pandas.DataFrame, not {type(samples).__name__}"
         )
 
 
@@ -178,8 +179,8 @@ def _leaves(
             )
 
 
-def _as_column(name: str, column: Any) -> Any:
-    """Return a column that has a length and takes slices of places."""
+def as_column(name: str, column: Any) -> Any:
+    """Return a column that has a length and takes slices of places; raises InvalidSampleTypeError for one value."""
     if isinstance(column, (pd.Series, pd.Index)):  # a slice of it may be one of its labels
         return _of_series(column)
     is_one = (

@@ -53,6 +53,8 @@ class SampleSchema(Mapping[str, Type]):
 
     def __init__(self, columns: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         try:
+            if not isinstance(columns, Mapping) and not columns:
+                raise TypeError
             pairs = [
                 (name, kind)
                 for name, kind in (columns.items() if isinstance(columns, Mapping) else columns)

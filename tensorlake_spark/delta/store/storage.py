@@ -70,6 +70,8 @@ class Storage:
     def __post_init__(self) -> None:
         try:
             uri = os.fspath(self.uri)
+            if isinstance(uri, bytes):
+                raise TypeError
         except TypeError:
             raise InvalidOptionError(
                 f"the place of the table is {self.uri!r} ({type(self.uri).__name__}); name a folder, or a URL such as "
@@ -79,6 +81,12 @@ class Storage:
             # It would be the folder of the process; a variable of a script that is not set is more likely.
             raise InvalidOptionError(
                 "the place of the table is an empty text; name a folder, or a URL such as s3://bucket/lake"
+            )
+        one = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)", uri)
+        if one and one[1].lower() != "file":
+            # It would be a folder of that name in the folder of the process.
+            raise InvalidOptionError(
+                f"the place of the table begins with {one[0]}, which has one slash where a URL has two; write {one[1]}://"
             )
         if uri.startswith("file:/"):  # file:///folder, or file:/folder as Hadoop prints it
             uri = unquote(re.sub(r"^file:(//[^/]*)?", "", uri))

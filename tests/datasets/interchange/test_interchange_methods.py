@@ -130,3 +130,16 @@ def test_padded(ds):
     found = ds["g/x"].padded(slice(0, 4), fill=-1)
     assert found.shape == (4, 3, 2)
     assert found[1, :, 0].tolist() == [1, -1, -1]
+
+
+def test_hugging_face_of_no_samples(tmp_path):
+    with pytest.raises(tl.TableNotFoundError, match="has no samples yet"):
+        tl.dataset(tmp_path / "none").to_hf()
+    columns = {
+        "image": tl.types.Image("png"),
+        "g/x": "int32",
+        "label": tl.types.ClassLabel(["a", "b"]),
+    }
+    found = tl.dataset(tmp_path / "ds", columns).to_hf()
+    assert (found.num_rows, [*found.features]) == (0, ["image", "g", "label"])
+    assert found.features["label"].names == ["a", "b"]

@@ -3,6 +3,7 @@
 import pyarrow.fs as pafs
 import pytest
 
+import tensorlake_spark as tl
 from tensorlake_spark.delta.store.storage import Storage
 
 
@@ -21,3 +22,24 @@ def test_google_and_azure_pass_through(uri, client, path, options):
     assert (storage.uri, storage.is_local) == (uri, False)
     assert options.items() <= storage.log_options.items()
     assert "timeout" in storage.log_options
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3:/bucket/lake", "gs:/bucket/lake", "hdfs:/lake", "http:/host/lake"]
+)
+def test_a_url_with_one_slash_is_no_folder(uri, tmp_path, monkeypatch):
+    """A folder of the name ``s3:`` was made in the folder of the process, and the data written there."""
+    monkeypatch.chdir(tmp_path)
+    scheme = uri.partition(":")[0]
+    for door in (tl.open, tl.dataset):
+        with pytest.raises(
+            tl.InvalidOptionError, match=f"has one slash where a URL has two; write {scheme}://"
+        ):
+            door(uri)
+    for door in (tl.open, tl.dataset):
+        with pytest.raises(
+            tl.InvalidOptionError, match=r"the place of the table is b'lake' \(bytes\)"
+        ):
+            door(b"lake")
+    assert Storage("file:/a/lake").uri == "/a/lake"
+    assert not [*tmp_path.iterdir()]
