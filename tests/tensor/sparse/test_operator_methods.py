@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 import scipy.sparse
 from examples import times
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sparse_operands import DTYPES, arrays, check_same, hold, one, outcome, sparse_of, zero
 
 import tensorlake_spark as tl
 
+# The operator of NumPy 2.0 gives another dtype where the exponent is 2.0 than where it is any other of its kind.
+POWER = operator.pow if (np.zeros(1, bool) ** 2.0).dtype == np.float64 else np.power
 BINARY = [
-    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, POWER,
     operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift,
     operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, divmod,
 ]  # fmt: skip
@@ -59,9 +61,6 @@ def test_an_operator_of_two_tensors(function, data, dtypes, shapes):
 def test_an_operator_of_a_tensor_and_a_scalar(function, data, dtype, shape, scalar):
     # A zero-dimensional array of NumPy's is a scalar; here it stays a tensor.
     x = data.draw(arrays(shape or (1,), dtype))
-    # NumPy 2.0 squares bools as they are where the exponent is 2.0, and not where it is any other number of its kind.
-    is_squared = function is operator.pow and x.dtype == bool and np.all(scalar == 2.0)
-    assume(not is_squared or (x**scalar).dtype == np.power(x, scalar).dtype)
     hold(function, [x, scalar], [sparse_of(x), scalar], [zero(x), scalar])
     hold(function, [scalar, x], [scalar, sparse_of(x)], [scalar, zero(x)])
 
