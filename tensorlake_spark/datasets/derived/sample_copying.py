@@ -283,14 +283,15 @@ def _abort(writers: Sequence[TileWriter | ApartWriter], kind: Any, *_: object) -
 
 
 def shares(count: int, positions: Sequence[Array], rows: int) -> list[Share]:
-    """Return rows in shares of about so many, which begin where a block of digests does.
+    """Return rows in equal shares of about so many, which begin where a block of digests does.
 
     Examples
     --------
-    >>> [(one.start, one.stop) for one in shares(600, [], 300)]
-    [(0, 512), (512, 600)]
+    >>> [(one.start, one.stop) for one in shares(1500, [], 600)]
+    [(0, 768), (768, 1500)]
     """
-    step = max(1, -(-rows // BLOCK)) * BLOCK
+    each = -(-count // max(1, round(count / max(1, rows))))
+    step = max(1, -(-each // BLOCK)) * BLOCK
     return [
         Share(a, min(count, a + step), tuple(one[a : a + step] for one in positions))
         for a in range(0, count, step)

@@ -20,6 +20,12 @@ def test_shares_have_every_row_once_and_begin_at_a_block(count, rows):
     assert [s.start for s in found[1:]] == [s.stop for s in found[:-1]]
 
 
+def test_shares_are_alike():
+    sizes = [one.stop - one.start for one in shares(2004, [], 1040)]
+    assert sizes == [1024, 980]
+    assert [one.stop - one.start for one in shares(1100, [], 1040)] == [1100]
+
+
 def test_what_travels_to_executors(made, tmp_path):
     origin = Origin(made.ds.stored.snapshot, {"label": "label"}, LinkRules())
     assert origin.row_bytes() > 0  # opened
