@@ -16,7 +16,8 @@ Array = np.ndarray[Any, Any]
 
 _LOOPS = "tensorlake_spark.computing.operations.dense_loops"
 _SHORT = 64  # below so many elements a line costs more than they do
-_RUNS = ("add", "add_squares", "add_moments")
+_RUNS = {"add": 2, "add_squares": 2, "add_moments": 2, "best": 8}
+"""Loops that have another one where the last axis is reduced, and the widest integers that it takes."""
 
 
 class _Lines(NamedTuple):
@@ -75,11 +76,11 @@ def accumulate(
 
 
 def _name(loop: str, block: Array, axes: Sequence[int]) -> str:
-    """Return the name of the loop: another one, of short integers, where the last axis is reduced; empty for none."""
+    """Return the name of the loop: another one, of integers, where the last axis is reduced; empty for none."""
     if axes[-1] != block.ndim - 1:
         return loop
-    is_short = block.dtype.kind in "iub" and block.dtype.itemsize <= 2
-    return f"{loop}_runs" if loop in _RUNS and is_short else ""
+    widest = _RUNS.get(loop, 0)
+    return f"{loop}_runs" if block.dtype.kind in "iub" and block.dtype.itemsize <= widest else ""
 
 
 def _loops(name: str, block: Array, state: State, nbytes: int) -> Any:

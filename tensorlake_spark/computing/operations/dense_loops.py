@@ -20,6 +20,9 @@ Array = np.ndarray[Any, Any]
 _PART = 2048
 """Elements of a line that are done at a time, so that their states stay in the cache."""
 
+_LOOK = 64
+"""Elements that are looked through at once."""
+
 
 def warm(loop: str, char: str, states: str) -> None:
     """Have a loop compiled, or loaded from numba's cache, by a block of one element.
@@ -36,7 +39,7 @@ def warm(loop: str, char: str, states: str) -> None:
     globals()[loop](np.zeros(1, char), one, one, 1, one, *found, *_EXTRA.get(loop, ()))
 
 
-_EXTRA: dict[str, tuple[Any, ...]] = {"best": (0, True)}
+_EXTRA: dict[str, tuple[Any, ...]] = {"best": (0, True), "best_runs": (0, True)}
 
 
 @compiled_loop
@@ -213,3 +216,41 @@ def add_moments_runs(
                 square += value * value
         sums[places[n]] += total
         squares[places[n]] += square
+
+
+@compiled_loop
+def best_runs(
+    block: Array, lines: Array, steps: Array, length: int, places: Array,
+    values: Array, at_: Array, first: int, largest: bool,
+) -> None:  # fmt: skip
+    """Take the best element of each line, of integers, if it is better than what there is, or as good and before it.
+
+    The first element is number `first`.
+    """
+    for n in range(lines.size):
+        for r in range(steps.size):
+            row = block[lines[n] + steps[r] : lines[n] + steps[r] + length]
+            best_ = row[0]
+            if largest:
+                for k in range(length):
+                    best_ = max(best_, row[k])
+            else:
+                for k in range(length):
+                    best_ = min(best_, row[k])
+            old = values[places[n]]
+            if (best_ < old) if largest else (best_ > old):
+                continue
+            k = 0
+            while k + _LOOK <= length:
+                count = 0
+                for j in range(_LOOK):
+                    count += row[k + j] == best_
+                if count:
+                    break
+                k += _LOOK
+            while row[k] != best_:
+                k += 1
+            place = at_.dtype.type(first + steps[r] + k)
+            if best_ != old or place < at_[places[n]]:
+                values[places[n]] = best_
+                at_[places[n]] = place

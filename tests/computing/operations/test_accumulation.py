@@ -59,7 +59,10 @@ def test_what_has_no_loop(fast, monkeypatch):
     assert not has_loop("add", plain, (), sums)
     assert not has_loop("add", plain, (1,), sums)  # NumPy adds floats in pairs
     assert has_loop("add", plain.astype("i2"), (1,), sums)
-    assert not has_loop("best", plain.astype("i2"), (1,), (np.zeros(0, "i2"), np.zeros(0, "u1")))
+    assert has_loop("best", plain.astype("i8"), (1,), (np.zeros(0, "i8"), np.zeros(0, "u1")))
+    assert not has_loop(
+        "best", plain, (1,), (np.zeros(0), np.zeros(0, "u1"))
+    )  # NaN is the best of all
     monkeypatch.setenv(kernel_switch.SWITCH, "numpy")
     assert not has_loop("add", plain, (0,), sums)
 
