@@ -27,7 +27,7 @@ from tensorlake_spark.loader.pipeline.collation import (
     columns_of,
 )
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
-from tensorlake_spark.loader.pipeline.unread_sample import unread_error
+from tensorlake_spark.loader.pipeline.unread_sample import gone_file, unread_error
 from tensorlake_spark.loader.sources.loader_source import FetchedSamples, SampleSource
 from tensorlake_spark.tensor.sparse import SparseTensor
 
@@ -183,7 +183,8 @@ class BatchMaking:
                 return found
             except _READ_ERRORS as error:
                 # An option that does not fit a sample, such as a crop that is too large, is no fault of the sample.
-                is_wrong = isinstance(error, InvalidOptionError)
+                # Nor is a file that a vacuum deleted: it had many others, for which few would stand in again and again.
+                is_wrong = isinstance(error, InvalidOptionError) or gone_file(error) is not None
                 if not self._skips or is_wrong or step == MOST_TRIES:
                     named = self._source.described(position)
                     raise unread_error(named, error, self._skips) from error

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from tensorlake_spark.errors import (
+    ChangedLinkError,
     CorruptDataError,
     InvalidOptionError,
     MissingDataError,
     TensorLakeError,
 )
+
+_GONE = " is gone; a vacuum deleted it, or somebody did: open a newer version of the dataset"
 
 
 def unread_error(sample: str, error: Exception, skips: bool) -> Exception:
@@ -27,11 +32,11 @@ def unread_error(sample: str, error: Exception, skips: bool) -> Exception:
     >>> unread_error("sample 7", ValueError("no JPEG"), skips=False)
     CorruptDataError('sample 7: no JPEG; on_error="skip" takes another sample in its place')
     """
-    kind, said = public_kind(error), " ".join(str(error).split())
-    if kind is not MissingDataError and is_gone(error):
+    kind, said, gone = public_kind(error), " ".join(str(error).split()), gone_file(error)
+    if gone is not None and kind is not MissingDataError:
         kind = MissingDataError
-        said = "the file is gone; a vacuum deleted it, or somebody did: open a newer version of the dataset"
-    if kind is InvalidOptionError:  # it says what to change
+        said = f"the file {gone}".rstrip() + _GONE
+    if kind in (InvalidOptionError, MissingDataError):  # it says what to change
         return kind(f"{sample}: {said}")
     remedy = (
         "those that were tried in its place cannot be read either: check the dataset by check()"
@@ -47,10 +52,19 @@ def public_kind(error: BaseException) -> type[Exception]:
     return next(known, CorruptDataError)  # type: ignore[arg-type]
 
 
-def is_gone(error: BaseException | None) -> bool:
-    """Return whether an error came of a file that is not there."""
-    while error is not None:
+def gone_file(error: BaseException | None) -> str | None:
+    """Return the file of the table that is not there, if an error came of one; "" where nothing names it.
+
+    Examples
+    --------
+    >>> gone_file(FileNotFoundError(2, "No such file or directory", "/lake/part-0.parquet"))
+    '/lake/part-0.parquet'
+    """
+    while error is not None and not isinstance(
+        error, ChangedLinkError
+    ):  # a link is no file of the table
         if isinstance(error, FileNotFoundError):
-            return True
+            quoted = re.search(r"'([^']+)'", str(error))  # Arrow says it in its message alone
+            return str(error.filename or (quoted[1] if quoted else ""))
         error = error.__cause__
-    return False
+    return None

@@ -1,10 +1,13 @@
 """One batch: transforms, collate functions, and samples that cannot be read."""
 
 import functools
+import re
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import tensorlake_spark as tl
 
@@ -296,6 +299,53 @@ def test_a_file_that_vanished_after_it_was_read_is_named_too(tmp_path, digits):
     path.unlink()
     with pytest.raises(tl.MissingDataError, match=r"sample 0 of .* open a newer version"):
         list(ds.loader(3))
+
+
+@pytest.mark.parametrize("kind", ["plain", "apart", "tiled"])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("workers", [2, "processes"])
+def test_a_vacuum_during_an_epoch_ends_it_with_the_file_that_is_gone(
+    tmp_path, kind, on_error, workers
+):
+    """What is delivered before is right; others never stand in for a whole file."""
+    x = tl.types.Tensor("float32", (None, 40), apart=kind == "apart")
+    bound = {"tile_bytes": 2000} if kind == "tiled" else {}
+    ds = tl.dataset(tmp_path, {"x": x, "label": "int64"}, **bound)
+    for first in range(0, 60, 10):
+        labels = np.arange(first, first + 10)
+        ds.extend({"x": [np.full((20, 40), n, "f4") for n in labels], "label": labels})
+    loader = tl.dataset(tmp_path).loader(3, workers=workers, prefetch=2, on_error=on_error)
+    taken = []
+    with loader, pytest.raises(tl.MissingDataError) as caught:
+        for batch in loader:
+            taken += batch["label"].tolist()
+            assert all((one == n).all() for one, n in zip(batch["x"], batch["label"], strict=True))
+            if len(taken) == 3:
+                ds.delete(np.arange(60))
+                ds.optimize()
+                ds.vacuum(0)
+    assert taken == list(range(len(taken)))
+    said = str(caught.value)
+    (file,) = {Path(one) for one in re.findall(r"[^ ]+\.parquet", said.split(": ", 1)[1])}
+    assert file.is_relative_to(tmp_path)
+    assert not file.exists()
+    assert re.search(r"open a (newer version|version that does not need it)", said)
+    assert "\n" not in said
+    assert "on_error" not in said
+
+
+def test_a_link_to_a_file_that_is_gone_is_no_matter_of_a_vacuum(tmp_path):
+    for n in range(6):
+        Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(tmp_path / f"{n}.png")
+    ds = tl.dataset(tmp_path / "ds", {"image": tl.types.Link(tl.types.Image("png"))})
+    ds.extend({"image": [str(tmp_path / f"{n}.png") for n in range(6)]})
+    (tmp_path / "2.png").unlink()
+    with pytest.raises(tl.MissingLinkError, match=r"sample 2 of .*2\.png.*on_error=") as caught:
+        list(ds.loader(3))
+    assert "vacuum" not in str(caught.value)
+    skipping = ds.loader(3, ["sid", "image"], on_error="skip")
+    assert [batch["sid"].tolist() for batch in skipping] == [[0, 1, 5], [3, 4, 5]]
+    assert skipping.stats()["skipped"] == 1
 
 
 @pytest.mark.parametrize("by_column", [False, True])

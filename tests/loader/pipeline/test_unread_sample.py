@@ -2,8 +2,14 @@
 
 import pytest
 
-from tensorlake_spark.errors import CorruptDataError, MissingDataError, StorageError
-from tensorlake_spark.loader.pipeline.unread_sample import is_gone, public_kind, unread_error
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    InvalidOptionError,
+    MissingDataError,
+    MissingLinkError,
+    StorageError,
+)
+from tensorlake_spark.loader.pipeline.unread_sample import gone_file, public_kind, unread_error
 
 
 class Private(MissingDataError):
@@ -21,6 +27,7 @@ def caused(error, cause):
         (ValueError("x"), CorruptDataError),
         (OSError("x"), CorruptDataError),
         (StorageError("x"), StorageError),
+        (InvalidOptionError("x"), InvalidOptionError),
         (Private("x"), MissingDataError),
     ],
 )
@@ -28,7 +35,9 @@ def test_users_know_the_kind(error, kind):
     assert public_kind(error) is kind
     found = unread_error("sample 7", error, skips=False)
     assert type(found) is kind
-    assert str(found).startswith("sample 7: x; on_error=")
+    says_what_to_do = kind in (InvalidOptionError, MissingDataError)
+    assert str(found).startswith("sample 7: x" if says_what_to_do else "sample 7: x; on_error=")
+    assert str(found).endswith("x") is says_what_to_do
 
 
 def test_it_is_one_line():
@@ -37,14 +46,35 @@ def test_it_is_one_line():
     assert "\n" not in said
 
 
-def test_a_file_that_is_gone_is_said_to_be_gone():
-    error = caused(StorageError("refused"), caused(OSError("x"), FileNotFoundError("y")))
-    assert is_gone(error)
-    assert not is_gone(StorageError("refused"))
-    found = unread_error("sample 7", error, skips=False)
+@pytest.mark.parametrize(
+    ("cause", "says"),
+    [
+        (
+            FileNotFoundError(2, "no such file", "/x/part-1.parquet"),
+            "the file /x/part-1.parquet is",
+        ),
+        (FileNotFoundError(2, "cannot open '/x/part-1.parquet'."), "the file /x/part-1.parquet is"),
+        (FileNotFoundError("y"), "the file is gone"),
+    ],
+)
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_file_that_is_gone_is_named_and_nothing_else_helps(cause, says, skips):
+    error = caused(StorageError("refused"), caused(OSError("x"), cause))
+    assert gone_file(StorageError("refused")) is None
+    found = unread_error("sample 7", error, skips)
     assert type(found) is MissingDataError
-    assert "the file is gone" in str(found)
-    assert "open a newer version" in str(found)
+    assert says in str(found)
+    assert str(found).endswith("open a newer version of the dataset")
+
+
+def test_a_link_to_nothing_is_no_file_of_the_table():
+    error = caused(
+        MissingLinkError("/x/5.png is gone"), FileNotFoundError(2, "no file", "/x/5.png")
+    )
+    assert gone_file(error) is None
+    found = unread_error("sample 7", error, skips=False)
+    assert type(found) is MissingLinkError
+    assert str(found).startswith("sample 7: /x/5.png is gone; on_error=")
 
 
 def test_when_others_were_tried_too():
