@@ -334,6 +334,19 @@ def test_a_vacuum_during_an_epoch_ends_it_with_the_file_that_is_gone(
     assert "on_error" not in said
 
 
+def test_others_never_stand_in_for_a_file_that_is_gone(tmp_path):
+    """They would come again and again, in the place of a whole part of the dataset."""
+    ds = tl.dataset(tmp_path, {"x": tl.types.Tensor("float32", (None,)), "label": "int64"})
+    for first in range(0, 60, 10):
+        labels = np.arange(first, first + 10)
+        ds.extend({"x": [np.full(3, n, "f4") for n in labels], "label": labels})
+    (tmp_path / ds.stored.files.paths[1]).unlink()
+    loader = tl.dataset(tmp_path).loader(5, shuffle="global", on_error="skip")
+    with pytest.raises(tl.MissingDataError, match=r"sample 1\d of .*gone.*newer version"):
+        list(loader)
+    assert loader.stats()["skipped"] == 0
+
+
 def test_a_link_to_a_file_that_is_gone_is_no_matter_of_a_vacuum(tmp_path):
     for n in range(6):
         Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(tmp_path / f"{n}.png")
