@@ -185,7 +185,8 @@ class Changes(ABC):
             As for `write`.
         quantize : str or mapping, optional
             As for `write`. By default the tensor keeps what it has; ``"none"`` stores the values as they are read.
-            The scales of ``"int8"`` belong to blocks: with other blocks values are rounded once more. Elements with
+            The scales of ``"int8"`` belong to blocks: with other blocks values are rounded once more. With
+            ``{"error": e}``, a chunk that was stored without loss is rounded if other blocks make that worth it. Elements with
             ``{"error": e}`` stay as they are when they become chunks, and the bound of these is the greatest power of
             two up to e. Chunks with ``{"error": e}``, where e is no power of two, become sparse only with ``"none"``.
 
