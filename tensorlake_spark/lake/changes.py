@@ -186,9 +186,10 @@ class Changes(ABC):
         quantize : str or mapping, optional
             As for `write`. By default the tensor keeps what it has; ``"none"`` stores the values as they are read.
             The scales of ``"int8"`` belong to blocks: with other blocks values are rounded once more. With
-            ``{"error": e}``, a chunk that was stored without loss is rounded if other blocks make that worth it. Elements with
-            ``{"error": e}`` stay as they are when they become chunks, and the bound of these is the greatest power of
-            two up to e. Chunks with ``{"error": e}``, where e is no power of two, become sparse only with ``"none"``.
+            ``{"error": e}``, a chunk that was stored without loss is rounded if other blocks make that worth it.
+            Elements with ``{"error": e}`` stay as they are when they become chunks, and the bound of these is the
+            greatest power of two up to e. Chunks with ``{"error": e}``, where e is no power of two, become sparse
+            only with ``"none"``.
 
         Raises
         ------
