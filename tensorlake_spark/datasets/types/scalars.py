@@ -201,6 +201,9 @@ class Scalar(Type):
                     pa.array([value], wide)
                 except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
                     remedy = "round it, or declare more digits" if self.family == "decimal" else ""
+                    if isinstance(error, UnicodeEncodeError):
+                        at = error.start + 1
+                        remedy = f"it has half of a character at character {at}; write all of it, or leave it out"
                     raise place.wrong(
                         number, self._expected(), shown(value), remedy, error
                     ) from error

@@ -397,7 +397,8 @@ def converted(value: Any, dtype: str, number: int, place: Place, lenient: bool) 
     wanted = dtype_of(dtype)
     try:
         if isinstance(value, (str, bytes, bytearray, dict, set)):
-            raise TypeError(f"{type(value).__name__} is not an array")
+            path = "; give an array, or the path of a .npy" if isinstance(value, str) else ""
+            raise TypeError(f"{type(value).__name__} is not an array{path}")
         if isinstance(value, pa.Scalar):  # NumPy would take the bytes of a text for numbers
             value = value.as_py()
         check_unmasked(value)
@@ -416,6 +417,10 @@ def converted(value: Any, dtype: str, number: int, place: Place, lenient: bool) 
         remedy = (
             "cast it with astype, or declare its dtype" if array.dtype.kind in "biufcmM" else ""
         )
+        if isinstance(value, (list, tuple, int)) and array.dtype.kind in "iu" and array.size:
+            raise place.wrong(
+                number, f"dtype {dtype}", f"numbers from {array.min()} to {array.max()}", "declare a wider dtype",
+            )  # fmt: skip
         raise place.wrong_type(number, f"dtype {dtype}", shown(array), remedy)
     return out
 

@@ -271,3 +271,14 @@ def test_scalars_of_arrow_are_what_they_hold():
 def test_complex_numbers_are_refused_without_a_warning():
     with pytest.raises(tl.InvalidSampleTypeError, match="complex128"):
         Embedding(2).encode([np.array([1j, 2])], "x")
+
+
+def test_lists_beyond_a_dtype_are_not_told_to_cast_which_would_change_them():
+    for given in ([1, 300], (1, 300), [[-129]]):
+        with pytest.raises(
+            tl.InvalidSampleError,
+            match=r"expected dtype int8, got numbers from .*; declare a wider dtype",
+        ):
+            Tensor("int8").encode([given], "x")
+    with pytest.raises(tl.InvalidSampleTypeError, match=r"give an array, or the path of a \.npy"):
+        Tensor("int8").encode(["a.npz"], "x")

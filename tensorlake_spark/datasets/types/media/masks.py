@@ -144,7 +144,10 @@ class SegmentMask(Mask):
         bound = np.iinfo(self.dtype).max
         if least < 0 or most > bound:
             raise place.wrong(
-                number, f"numbers from 0 to {bound}", f"{least} to {most}", "declare dtype='uint16'"
+                number,
+                f"numbers from 0 to {bound}",
+                f"{least} to {most}",
+                _out_of_range(least, self.dtype),
             )
         if self.names is not None:
             rest = array[array != self.ignore] if self.ignore is not None else array
@@ -157,3 +160,10 @@ class SegmentMask(Mask):
 
     def decoded(self, data: bytes) -> Array:
         return image_codecs.indices_of(data).astype(self.dtype, copy=False)
+
+
+def _out_of_range(least: int, dtype: str) -> str:
+    """Return the remedy for numbers of classes that a dtype does not hold."""
+    if least < 0:
+        return "give what is no class a number from 0 on, and name it by ignore="
+    return "declare dtype='uint16'" if dtype == "uint8" else "number the classes from 0 on"

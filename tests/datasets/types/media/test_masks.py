@@ -105,3 +105,16 @@ def test_pixels_under_a_mask_of_numpy_are_no_values(kind):
         kind.encode([None, pixels], "mask")
     whole = np.ma.array(YES.astype(np.uint8), mask=False)
     assert np.array_equal(kind.decode(kind.encode([whole], "mask"))[0], YES)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "remedy"),
+    [
+        (-1, "uint8", "a number from 0 on, and name it by ignore="),
+        (256, "uint8", "declare dtype='uint16'"),
+        (1 << 16, "uint16", "number the classes from 0 on"),
+    ],
+)
+def test_the_remedy_fits_numbers_of_classes_out_of_range(value, dtype, remedy):
+    with pytest.raises(tl.InvalidSampleError, match=f"expected numbers from 0 to .*; .*{remedy}"):
+        tl.types.SegmentMask(dtype=dtype).encode([np.full((2, 3), value)], "mask")
