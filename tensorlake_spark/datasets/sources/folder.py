@@ -18,7 +18,7 @@ import pyarrow.fs as pafs
 
 from tensorlake_spark.delta.store.paths import inside
 from tensorlake_spark.delta.store.storage import Storage, is_refusal, reaching
-from tensorlake_spark.errors import FormatError, InvalidOptionError, InvalidSampleError
+from tensorlake_spark.errors import FormatError, InvalidOptionError, InvalidSampleError, check_text
 
 MAX_BYTES = "TENSORLAKE_MAX_BYTES"
 """Names the bytes that one value of a sample may have, 2 GiB - 1 by default, which is what Parquet can hold."""
@@ -95,6 +95,7 @@ class Folder:
         InvalidSampleError
             If it could.
         """
+        check_text(name, f"{said_by} names a file that cannot be:", InvalidSampleError)
         try:
             return inside(re.sub(r"^(\./+)+", "", name.replace("\\", "/")))
         except FormatError as error:

@@ -140,6 +140,8 @@ class _File(Place):
     def _error(
         self, kind: Any, number: int, expected: str, got: Any, remedy: str, cause: Any
     ) -> InvalidSampleError:
+        if f"{got}".endswith(" channels"):
+            remedy = "give image_format='png', which has 1 to 4 channels"
         error: InvalidSampleError = kind(
             f"{self.column}: expected {expected}, got {got}{f'; {remedy}' if remedy else ''}"
         )

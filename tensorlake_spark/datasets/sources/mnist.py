@@ -20,6 +20,7 @@ from tensorlake_spark.datasets.sources.sample_source import (
     Sample,
     SampleSource,
     check_options,
+    list_option,
 )
 from tensorlake_spark.datasets.types import ClassLabel, Image
 from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
@@ -57,7 +58,7 @@ class Mnist(SampleSource):
                     f"{folder.uri} has no split {split!r}; it has {', '.join(splits)}"
                 )
             pairs = [pair for pair in pairs if pair[0] == split]
-        classes = options.get("classes")
+        classes: Any = list_option("classes", options.get("classes"))
         if classes is None:
             most = max(_most_label(folder, labels) for _, _, labels in pairs)
             classes = map(str, range(max(most + 1, 10)))
@@ -74,6 +75,13 @@ class Mnist(SampleSource):
         for _, images, labels in self.pairs:
             with self.folder.open_unpacked(images) as stream:
                 count, height, width = idx_header(stream, self.folder.at(images))[1]
+            with self.folder.open_unpacked(labels) as stream:
+                known = idx_header(stream, self.folder.at(labels))[1][0]
+            if known != count:  # the labels would be those of other images
+                raise InvalidSampleError(
+                    f"{self.folder.at(labels)} has {known} labels, and {images} beside it {count} images; they do not "
+                    "belong together, or one of them is damaged"
+                )
             mark = self.folder.mark((images, labels))
             for first in range(0, count, _SAMPLES):
                 last = min(first + _SAMPLES, count)

@@ -197,3 +197,44 @@ def check_options(kind: str, options: Mapping[str, Any], known: Sequence[str]) -
                 f"a source of kind {kind!r} has no option {name!r}{did_you_mean(name, known)}; "
                 f"it has {', '.join(known) or 'none'}"
             )
+
+
+def list_option(name: str, value: Any) -> list[str] | None:
+    """Return an option that is a list of names; raises InvalidOptionError if it is something else.
+
+    Examples
+    --------
+    >>> list_option("classes", ("cat", "dog"))
+    ['cat', 'dog']
+    """
+    if value is None:
+        return None
+    found = [*value] if isinstance(value, (list, tuple)) else [None]
+    if not all(isinstance(one, str) for one in found):
+        raise InvalidOptionError(
+            f"{name}={value!r:.100} is no list of names; give one, such as ['a', 'b']"
+        )
+    return found
+
+
+def mapping_option(name: str, value: Any) -> Mapping[str, Any] | None:
+    """Return an option that is a mapping of names; raises InvalidOptionError if it is something else.
+
+    Examples
+    --------
+    >>> mapping_option("columns", {"jpg": "image"})
+    {'jpg': 'image'}
+    """
+    if value is not None and not (
+        isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+    ):
+        raise InvalidOptionError(
+            f"{name}={value!r:.100} is no mapping of names; give one, such as {{'a': 'b'}}"
+        )
+    return value
+
+
+def columns_option(value: Any) -> Mapping[str, str] | Sequence[str] | None:
+    """Return the columns that are kept, or the new names of some; raises InvalidOptionError if it is neither."""
+    is_mapping = isinstance(value, Mapping)
+    return mapping_option("columns", value) if is_mapping else list_option("columns", value)

@@ -24,6 +24,8 @@ from tensorlake_spark.datasets.sources.sample_source import (
     Sample,
     SampleSource,
     check_options,
+    list_option,
+    mapping_option,
 )
 from tensorlake_spark.datasets.sources.tar_members import members
 from tensorlake_spark.datasets.types import (
@@ -70,18 +72,22 @@ class TarShards(SampleSource):
     def of(cls, folder: Folder, **options: Any) -> TarShards:
         check_options(cls.kind, options, ("schema", "columns", "classes", "image_format"))
         shards, wanted = _shards(folder), options.get("image_format")
-        given: Mapping[str, Any] | None = options.get("schema")
+        given: Mapping[str, Any] | None = mapping_option("schema", options.get("schema"))
         if given is not None:
             types = {_ALIKE.get(name, name): as_type(kind) for name, kind in given.items()}
         else:
             types = _types(folder, shards[0], wanted)
-            if options.get("classes") is not None:
+            classes = list_option("classes", options.get("classes"))
+            if classes is not None:
                 if "cls" not in types:
                     raise InvalidOptionError(
                         f"classes are given, and {folder.at(shards[0])} has no .cls"
                     )
-                types["cls"] = ClassLabel(tuple(options["classes"]))
-        said = {_ALIKE.get(name, name): to for name, to in (options.get("columns") or {}).items()}
+                types["cls"] = ClassLabel(tuple(classes))
+        said = {
+            _ALIKE.get(name, name): to
+            for name, to in (mapping_option("columns", options.get("columns")) or {}).items()
+        }
         unknown = sorted(said.keys() - types.keys())
         if unknown:
             raise InvalidOptionError(

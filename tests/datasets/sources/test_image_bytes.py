@@ -49,7 +49,7 @@ def test_an_image_that_does_not_fit_is_named_by_its_file(make_picture, monkeypat
     clear = io.BytesIO()
     Image.new("RGBA", (3, 2)).save(clear, "PNG")
     with pytest.raises(
-        InvalidSampleError, match=r"^a/1\.png: expected .*got 4 channels; jpeg has 1 or 3"
+        InvalidSampleError, match=r"^a/1\.png: expected .*got 4 channels; give image_format='png'"
     ):
         image_value(clear.getvalue(), tl.types.Image("jpeg"), "a/1.png", convert=True)
     with pytest.raises(

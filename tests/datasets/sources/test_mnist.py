@@ -62,7 +62,7 @@ def test_a_file_that_breaks_off_is_told_and_loses_only_what_is_missing(made, rea
 
 
 def test_a_header_of_impossible_size_takes_no_memory(made, read_all):
-    head = struct.pack(">BBBB3I", 0, 0, 8, 3, 1, 1 << 31, 1 << 31)
+    head = struct.pack(">BBBB3I", 0, 0, 8, 3, 5, 1 << 31, 1 << 31)
     (made[0] / "train-images-idx3-ubyte").write_bytes(head)
     with pytest.raises(InvalidSampleError, match="too many for one value"):
         read_all(source_of(made[0], split="train"))
@@ -93,3 +93,13 @@ def test_what_is_no_idx_file_is_told(made, junk):
     (made[0] / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(junk))
     with pytest.raises(InvalidSampleError, match=r"not an idx file|breaks off"):
         source_of(made[0], "mnist")
+
+
+def test_more_labels_than_images_are_those_of_others(made, read_all):
+    """Labels were read in order, and the last ones left over, though each may belong to another image."""
+    labels = np.zeros(6, np.uint8)
+    (made[0] / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(labels)))
+    with pytest.raises(
+        InvalidSampleError, match=r"labels-idx1-ubyte.gz has 6 labels, and .* 5 images; they do not"
+    ):
+        source_of(made[0]).pieces()

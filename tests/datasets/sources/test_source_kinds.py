@@ -1,5 +1,10 @@
 """Which kind lies at a path."""
 
+import io
+import tarfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tensorlake_spark.datasets.sources.source_kinds import KINDS, found_at, source_of
@@ -38,3 +43,30 @@ def test_what_lies_there_and_is_wrong_is_not_taken_for_images(tmp_path, make_pic
     (tmp_path / "data.yaml").write_text("train: images\nnames: [a, b]\nnc: 3")
     with pytest.raises(InvalidOptionError, match="nc is 3, and there are 2 names"):
         source_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "value", "says"),
+    [
+        ("webdataset", "classes", "ab", "is no list of names; give one, such as"),
+        ("webdataset", "classes", 5, "is no list of names"),
+        ("webdataset", "classes", [1, 2], "is no list of names"),
+        ("webdataset", "schema", "int8", "is no mapping of names; give one, such as"),
+        ("webdataset", "columns", "cls", "is no mapping of names"),
+        ("huggingface", "columns", "label", "is no list of names"),
+        ("huggingface", "columns", 5, "is no list of names"),
+        ("urls", "columns", "url", "is no list of names"),
+        ("urls", "delimiter", ";;", "is not one character"),
+        ("urls", "delimiter", 5, "is not one character"),
+    ],
+)
+def test_an_option_of_another_kind_is_told(tmp_path, kind, option, value, says):
+    """A text was taken for its letters, and others were errors of Python."""
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        member = tarfile.TarInfo("1.cls")
+        member.size = 1
+        tar.addfile(member, io.BytesIO(b"0"))
+    (tmp_path / "a.csv").write_text("url,label\n/a.jpg,1\n")
+    pq.write_table(pa.table({"label": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(InvalidOptionError, match=f"{option}=.*{says}"):
+        source_of(tmp_path, kind, **{option: value})

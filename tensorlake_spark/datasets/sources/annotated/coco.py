@@ -25,6 +25,7 @@ from tensorlake_spark.datasets.sources.sample_source import (
     Sample,
     SampleSource,
     check_options,
+    list_option,
 )
 from tensorlake_spark.datasets.types import (
     BinaryMask,
@@ -42,6 +43,8 @@ from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
 _IMAGES = 4096  # of a piece: each reads the annotations from front to back once
 _MASK_BYTES = 1 << 31  # of all masks of an image
 _LOOK = 32  # files that may be annotations
+_MOST = 3e38  # a number of 32 bits
+_BOXES = BoundingBox("xywh")
 _REGIONS = ("masks", "polygons", "none")
 
 
@@ -159,7 +162,10 @@ class Coco(SampleSource):
             sample["label"] = [_number(numbers, one["category_id"]) for one in objects]
             sample["crowd"] = [bool(one.get("iscrowd", 0)) for one in objects]
         if "boxes" in self.schema:
-            sample["boxes"] = _table([one.get("bbox") for one in objects], 4, "bbox")
+            sample["boxes"] = rows = _table([one.get("bbox") for one in objects], 4, "bbox")
+            bad, expected, _ = _BOXES.wrong(rows)
+            if bad.any():
+                raise InvalidSampleError(f"bbox {rows[bad][0].tolist()} where {expected} belong")
         if "keypoints" in self.schema:
             none = [0] * (3 * self.joints)
             rows = _table([one.get("keypoints") or none for one in objects], len(none), "keypoints")
@@ -202,7 +208,7 @@ def _table(rows: Sequence[Any], length: int, what: str) -> np.ndarray:
         if not (
             isinstance(row, list)
             and len(row) == length
-            and all(type(one) in (int, float) for one in row)
+            and all(type(one) in (int, float) and abs(one) <= _MOST for one in row if one == one)
         ):
             raise InvalidSampleError(f"{what} is a list of {length} numbers, not {row!r:.80}")
     return np.asarray(rows, np.float32).reshape(len(rows), length)
@@ -220,7 +226,13 @@ def _schema(seen: Survey, regions: str, image_format: str, where: str) -> dict[s
             raise InvalidOptionError(
                 f"{where} has no categories, and annotations have a category_id"
             )
-        schema["label"] = SequenceOf(ClassLabel(tuple(name for _, name in seen.categories)))
+        names = [name for _, name in seen.categories]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidOptionError(
+                f"{where}: two categories have the name {twice!r:.60}; rename one of them"
+            )
+        schema["label"] = SequenceOf(ClassLabel(tuple(names)))
         schema["crowd"] = SequenceOf(as_type(bool))
     if "bbox" in seen.fields:
         schema["boxes"] = BoundingBox("xywh")
@@ -238,7 +250,7 @@ def _schema(seen: Survey, regions: str, image_format: str, where: str) -> dict[s
 def _annotations(folder: Folder, said: Any) -> list[str]:
     """Return the names of the JSON files."""
     if said is not None:
-        names = [said] if isinstance(said, str) else list(said)
+        names = [said] if isinstance(said, str) else list_option("annotations", said) or []
         for name in names:
             if name not in folder.sizes:
                 raise InvalidOptionError(f"{folder.at(name)}: there is no such file of annotations")

@@ -29,6 +29,7 @@ from tensorlake_spark.datasets.types import BoundingBox, ClassLabel, Image, Poly
 from tensorlake_spark.datasets.types import Sequence as SequenceOf
 from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
 
+_SLACK = 1e-5  # by which a corner may lie outside, as in columns of boxes
 _LOOK = 64  # files of labels that tell whether there are polygons
 
 
@@ -170,7 +171,15 @@ def parse_line(line: str, classes: int, where: str) -> tuple[int, np.ndarray]:
         raise InvalidSampleError(
             f"{where}: {line!r:.100} has coordinates outside of 0 to 1; they are shares of width and height"
         )
-    return int(number), values if len(values) == 4 else values.reshape(-1, 2)
+    if len(values) != 4:
+        return int(number), values.reshape(-1, 2)
+    corners = np.concatenate([values[:2] - values[2:] / 2, values[:2] + values[2:] / 2])
+    if (corners < -_SLACK).any() or (corners > 1 + _SLACK).any():
+        raise InvalidSampleError(
+            f"{where}: {line!r:.100} is a box that leaves the image, with corners at {corners.round(4).tolist()}; clip "
+            "it to 0 ... 1"
+        )
+    return int(number), values
 
 
 def box_around(points: np.ndarray) -> np.ndarray:

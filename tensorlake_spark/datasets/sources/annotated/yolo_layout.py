@@ -66,7 +66,15 @@ def _of_yaml(folder: Folder, name: str, found: dict[str, Any]) -> Layout:
         for place in said if isinstance(said, list) else [said] if said else []:
             images += _images(folder, _place(folder, base, str(place), where), split)
     if not images:
-        raise InvalidOptionError(f"{where} names no folder with images; it has {', '.join(found)}")
+        places = {split: found[split] for split in (*_SPLITS, "valid") if split in found}
+        raise InvalidOptionError(
+            f"{where} names no folder with images: "
+            + (
+                f"there are none in {places!r:.200}"
+                if places
+                else f"it has {', '.join(found)}, and no train"
+            )
+        )
     return Layout(_classes(found, where), tuple(images))
 
 
@@ -84,6 +92,11 @@ def _classes(found: dict[str, Any], where: str) -> tuple[str, ...]:
         raise InvalidOptionError(
             f"{where}: nc is {found['nc']!r:.40}, and there are {len(names)} names"
         )
+    wrong = [one for one in names if not isinstance(one, (str, int, float))]
+    twice = [one for one in names if names.count(one) > 1]
+    if wrong or twice:
+        what = f"{wrong[0]!r:.60}, which is no name" if wrong else f"{twice[0]!r:.60} twice"
+        raise InvalidOptionError(f"{where}: names has {what}; give each class a name of its own")
     return tuple(str(one) for one in names)
 
 
@@ -173,6 +186,9 @@ def _yaml(folder: Folder, name: str) -> dict[str, Any]:
                 f"{where} has aliases (*name), which are not read; write the values out"
             )
         found = yaml.safe_load(text)
+    except InvalidOptionError:
+        raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InvalidOptionError(f"{where} is not YAML: {error}") from error
+        said = " ".join(str(error).split())
+        raise InvalidOptionError(f"{where} is not YAML: {said:.300}") from error
     return found if isinstance(found, dict) else {}

@@ -20,6 +20,7 @@ from tensorlake_spark.datasets.sources.sample_source import (
     Sample,
     SampleSource,
     check_options,
+    columns_option,
 )
 from tensorlake_spark.datasets.sources.tables.hf_features import Leaf, leaves_of
 from tensorlake_spark.datasets.sources.tables.link_table import (
@@ -64,7 +65,7 @@ class HuggingFaceParquet(SampleSource):
         where = folder.at(tables[0])
         with parquet(folder, tables[0]) as file:
             schema = file.schema_arrow
-            kept, renamed = chosen(schema.names, options.get("columns"), where)
+            kept, renamed = chosen(schema.names, columns_option(options.get("columns")), where)
             named = column_names(kept, renamed, where)
             first = None
             if file.metadata.num_row_groups:

@@ -23,6 +23,7 @@ from tensorlake_spark.datasets.sources.sample_source import (
     Sample,
     SampleSource,
     check_options,
+    columns_option,
 )
 from tensorlake_spark.datasets.sources.tables.arrow_columns import type_of
 from tensorlake_spark.datasets.types import Image, Link
@@ -71,9 +72,13 @@ class LinkTable(SampleSource):
     def of(cls, folder: Folder, **options: Any) -> LinkTable:
         check_options(cls.kind, options, ("url", "link", "columns", "delimiter"))
         tables, delimiter = _tables(folder), options.get("delimiter")
+        if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1):
+            raise InvalidOptionError(
+                f"delimiter={delimiter!r:.40} is not one character, such as ';'"
+            )
         arrow = _schema(folder, tables[0], delimiter)
         url, where = _url(arrow.names, options.get("url")), folder.at(tables[0])
-        said = options.get("columns")
+        said = columns_option(options.get("columns"))
         kept, renamed = chosen(arrow.names, said, where)
         if url not in kept:
             kept.insert(0, url)

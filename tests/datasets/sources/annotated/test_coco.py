@@ -226,3 +226,33 @@ def test_masks_of_a_huge_image_are_refused(made, read_all):
     images[1] |= {"height": 1 << 15, "width": 1 << 16}
     with pytest.raises(InvalidSampleError, match="2 masks of 32768 x 65536"):
         read_all(source_of(made(images=images)))
+
+
+@pytest.mark.parametrize(
+    ("box", "said"),
+    [
+        (
+            [0, 0, -1, 1],
+            r"bbox \[0.0, 0.0, -1.0, 1.0\] where width and height of at least 0 belong",
+        ),
+        ([0, 0, float("nan"), 1], "finite numbers"),
+        ([0, 0, 10**400, 1], "bbox is a list of 4 numbers"),
+    ],
+)
+def test_a_box_that_is_none_is_told_with_its_image(made, read_all, box, said):
+    folder = made(annotations=[{"id": 1, "image_id": 3, "category_id": 1, "bbox": box}])
+    with pytest.raises(InvalidSampleError, match=f"instances_val.json, image 3: .*{said}"):
+        read_all(source_of(folder))
+
+
+def test_names_that_cannot_be_are_told_with_the_file(made, read_all):
+    folder = made(categories=[{"id": 1, "name": "cat"}, {"id": 90, "name": "cat"}])
+    with pytest.raises(InvalidOptionError, match=r"val\.json: two categories have the name 'cat'"):
+        source_of(folder)
+    folder = made(images=[{"id": 7, "file_name": "\ud800.jpg", "height": 5, "width": 6}])
+    with pytest.raises(
+        InvalidSampleError, match=r"val\.json names a file that cannot be: .*half of a character"
+    ):
+        source_of(folder)
+    with pytest.raises(InvalidOptionError, match="annotations=5 is no list of names"):
+        source_of(folder, annotations=5)

@@ -176,3 +176,38 @@ def test_a_table_or_some_images_beside_a_file_of_classes_are_not_yolo(tmp_path, 
         assert source_of(f"{tmp_path}/{name}").kind == kind
     with pytest.raises(InvalidOptionError, match="name the folder, and not some files of it"):
         source_of(tmp_path / "links.csv", "yolo")
+
+
+def test_a_box_that_leaves_the_image_is_told_with_its_line(made, read_all):
+    (made / "labels/train/2.txt").write_text("0 .5 .5 .2 .2\n1 .9 .5 .5 .2\n")
+    with pytest.raises(
+        InvalidSampleError,
+        match=r"2\.txt, line 2: .* leaves the image, .*\[0.65, 0.4, 1.15, 0.6\]; clip",
+    ):
+        read_all(source_of(made, split="train"))
+    assert parse_line("0 0.333333 0.5 0.666667 1", 1, "x")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "train: [\nnames: [a]",
+            "is not YAML: while parsing a flow sequence in .* line 1, column 8",
+        ),
+        ("x: &a 1\ntrain: images\nnames: [*a]", r"data\.yaml has aliases"),
+        ("train: images\nnames: [a, null]", "names has None, which is no name"),
+        ("train: images\nnames: [[a], b]", r"names has \['a'\], which is no name"),
+        ("train: images\nnames: [a, a]", "names has 'a' twice; give each class a name of its own"),
+        (
+            "train: img\nnames: [a]",
+            "names no folder with images: there are none in {'train': 'img'}",
+        ),
+    ],
+)
+def test_mistakes_in_yaml_are_told_in_one_line_with_the_file(tmp_path, make_picture, text, says):
+    fill(tmp_path, {"data.yaml": text, "images/1.png": make_picture()})
+    with pytest.raises(InvalidOptionError, match=says) as error:
+        source_of(tmp_path, "yolo")
+    assert str(error.value).startswith(f"{tmp_path}/data.yaml")
+    assert "\n" not in str(error.value)
