@@ -35,7 +35,7 @@ def check_retention(hours: float | None) -> None:
     if hours is None:
         return
     try:
-        sensible = 0 <= hours <= MOST_HOURS
+        sensible = not isinstance(hours, bool) and 0 <= hours <= MOST_HOURS
     except TypeError:
         sensible = False
     if not sensible:

@@ -259,8 +259,9 @@ class ChangeMethods(DatasetTable):
         (2, 3, 3)
         """
         self._check_writable()
-        if isinstance(columns, str):
-            raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
+        if columns is None:
+            raise InvalidOptionError("columns=None is not a list of names")
+        columns = self._names(columns)
         for name in columns:
             self._check_column(name)
             if link_in(self.type_of(name)) is None:

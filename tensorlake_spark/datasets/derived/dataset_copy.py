@@ -98,6 +98,15 @@ class Selection:
         )
 
 
+def check_beside(storage: Storage, source: str) -> None:
+    """Raise InvalidOptionError if the place of a copy lies in the dataset that is copied."""
+    if storage.uri.startswith(f"{source}/"):
+        raise InvalidOptionError(
+            f"{storage.uri} lies in the dataset at {source}, whose VACUUM would delete the copy; choose a "
+            "place beside it"
+        )
+
+
 def copy_dataset(
     storage: Storage,
     chosen: Selection,

@@ -11,7 +11,7 @@ import numpy as np
 from tensorlake_spark.audit.check import in_short
 from tensorlake_spark.datasets.derived import relayout, saved_views
 from tensorlake_spark.datasets.derived.column_plan import chosen_types, origins_of
-from tensorlake_spark.datasets.derived.dataset_copy import Selection, copy_dataset
+from tensorlake_spark.datasets.derived.dataset_copy import Selection, check_beside, copy_dataset
 from tensorlake_spark.datasets.derived.lineage import Lineage, lineage_of
 from tensorlake_spark.datasets.derived.lineage_check import check_lineage
 from tensorlake_spark.datasets.maintenance.maintenance_methods import MaintenanceMethods
@@ -165,6 +165,7 @@ class DerivedMethods(MaintenanceMethods):
         chosen = Selection(schema, len(positions), [("dataset", origin, positions)], recoded)
         options = self._storage.options if storage_options is None else storage_options
         storage = Storage(uri, options)
+        check_beside(storage, self.uri)
         snapshot = copy_dataset(storage, chosen, self.tile_bytes, workers, row_group_bytes)
         return type(self)(storage, snapshot, rules=self._rules)
 

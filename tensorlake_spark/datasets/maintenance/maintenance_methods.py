@@ -15,6 +15,7 @@ from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
 from tensorlake_spark.delta.log import history, tags
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.lake.versions import Tagging
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class MaintenanceMethods(DatasetTable, Tagging):
         3
         """
         self._check_writable()
+        if version is None:
+            raise InvalidOptionError("version=None is no version to restore; ds.history() has them")
         self._show(restore(self._storage, version))
 
     def optimize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidSampleError
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
 
 Array = np.ndarray[Any, Any]
 
@@ -30,6 +30,8 @@ def padded(samples: Sequence[Array | None], fill: Any = 0) -> Array:
     ------
     InvalidSampleError
         If samples have different ranks or dtypes, or if all of them are None.
+    InvalidOptionError
+        If their dtype has no such value as `fill`.
 
     Examples
     --------
@@ -47,7 +49,12 @@ def padded(samples: Sequence[Array | None], fill: Any = 0) -> Array:
     ((ndim, dtype),) = kinds
     shapes = np.array([(0,) * ndim if one is None else one.shape for one in arrays], np.int64)
     longest = shapes.reshape(len(arrays), ndim).max(axis=0)
-    out = np.full((len(arrays), *longest.tolist()), fill, dtype)
+    try:
+        out = np.full((len(arrays), *longest.tolist()), fill, dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidOptionError(
+            f"fill={fill!r:.60} is no value of {dtype}, which the samples have: {error}"
+        ) from error
     for place, one in enumerate(arrays):
         if one is not None:
             here: Any = (place, *map(slice, one.shape))

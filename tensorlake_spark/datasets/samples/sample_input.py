@@ -19,6 +19,7 @@ from tensorlake_spark.datasets.types.media.images import Picture
 from tensorlake_spark.datasets.types.media.recordings import Audio, Dicom, Video
 from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
 from tensorlake_spark.datasets.types.tensors import ArrayType
+from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.errors import InvalidSampleError, InvalidSampleTypeError, did_you_mean
 
 Columns = dict[str, Any]  # for each name a list, an ndarray or an Arrow array
@@ -157,7 +158,15 @@ def flat(sample: Mapping[str, Any], names: Sequence[str]) -> Columns:
     {'training/boxes': 1, 'label': 2}
     """
     groups = {name[:at] for name in names for at in range(len(name)) if name[at] == "/"}
-    return dict(_leaves(sample, "", dict.fromkeys(names), groups))
+    pairs = [*_leaves(sample, "", dict.fromkeys(names), groups)]
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        given = [name for name, _ in pairs]
+        twice = next(name for name in given if given.count(name) > 1)
+        raise InvalidSampleError(
+            f"column {twice!r} is given twice, once in its group; leave one out"
+        )
+    return found
 
 
 def _leaves(
@@ -172,6 +181,10 @@ def _leaves(
         elif name in groups and isinstance(getattr(value, "type", None), pa.StructType):  # of Arrow
             fields = {field.name: pc.struct_field(value, field.name) for field in value.type}
             yield from _leaves(fields, f"{name}/", names, groups)
+        elif name == SID:
+            raise InvalidSampleError(
+                f"{SID} is the number that the dataset gives a sample; leave it out of new samples"
+            )
         else:
             raise InvalidSampleError(
                 f"the dataset has no column {name!r}{did_you_mean(name, names)}; its columns are "

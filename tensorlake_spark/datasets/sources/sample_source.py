@@ -209,7 +209,7 @@ def list_option(name: str, value: Any) -> list[str] | None:
     """
     if value is None:
         return None
-    found = [*value] if isinstance(value, (list, tuple)) else [None]
+    found: list[Any] = [*value] if isinstance(value, (list, tuple)) else [None]
     if not all(isinstance(one, str) for one in found):
         raise InvalidOptionError(
             f"{name}={value!r:.100} is no list of names; give one, such as ['a', 'b']"

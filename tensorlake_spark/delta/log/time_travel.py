@@ -75,6 +75,8 @@ def travel(table: DeltaTable, storage: Storage, to: int | str | dt.datetime) -> 
 def as_number(version: object) -> int:
     """Return a version as the number that it is, or raise InvalidOptionError."""
     try:
+        if isinstance(version, bool):
+            raise TypeError
         return operator.index(version)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidOptionError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorlake_spark.datasets.dataset import Dataset
-from tensorlake_spark.datasets.derived.dataset_copy import Selection, copy_dataset
+from tensorlake_spark.datasets.derived.dataset_copy import Selection, check_beside, copy_dataset
 from tensorlake_spark.datasets.derived.lineage import Source
 from tensorlake_spark.datasets.derived.sample_copying import Origin
 from tensorlake_spark.datasets.types.base import Type, as_type
@@ -52,6 +52,8 @@ def materialized(
     if storage_options is None and base is not None:
         options = base._storage.options
     storage = Storage(_place(uri, base), options)
+    if base is not None:
+        check_beside(storage, base.uri)
     tables, kinds, fetched = _columns(view, types, links)
     origins = [_origin(view, leaf, columns, fetched) for leaf, columns in tables.values()]
     copied = {name for _, columns in tables.values() for name in columns}

@@ -472,3 +472,9 @@ def test_a_value_that_does_not_fit_is_named_by_its_sample(tmp_path, apart):
         with pytest.raises(tl.InvalidSampleError, match=f"'{name}', sample 9: .*{said}"):
             column[9] = wrong
         found.strict = True
+
+
+def test_columns_of_links_are_a_list_of_names(ds):
+    for columns in (5, None, "image"):
+        with pytest.raises(tl.InvalidOptionError, match=r"list of names"):
+            ds.materialize(columns)

@@ -217,3 +217,16 @@ def test_on_s3(made, s3, values):
     again = few.copy(f"s3://bucket/{uuid.uuid4()}/again", [3, 1])
     assert values(again) == [made.rows[sid] for sid in made.order[[3, 1]].tolist()]
     assert again.check(sources=True).ok
+
+
+def test_a_copy_does_not_lie_in_what_is_copied(tmp_path):
+    """VACUUM of Delta deletes what it does not know in the folder of a table, so that such a copy would be lost."""
+    ds = tl.dataset(tmp_path / "ds", {"x": "int32"})
+    ds.extend({"x": [1, 2]})
+    for copy in (ds.copy, ds.query("SELECT x FROM dataset").materialize):
+        with pytest.raises(
+            tl.InvalidOptionError,
+            match=r"ds/few lies in the dataset at .*; choose a place beside it",
+        ):
+            copy(tmp_path / "ds" / "few")
+    assert len(ds.copy(tmp_path / "ds2")) == 2

@@ -32,3 +32,20 @@ def test_a_version_is_for_reading_only(made):
     for call in (lambda: old.restore(0), lambda: old.tag("x"), old.optimize, old.vacuum):
         with pytest.raises(tl.InvalidOptionError, match="for reading only"):
             call()
+
+
+def test_truth_values_and_none_are_no_versions_and_no_hours(made):
+    """restore(True) brought back version 1, which may have no sample."""
+    ds, before = made.ds, made.ds.version
+    for version in (True, False, None):
+        with pytest.raises(
+            tl.InvalidOptionError, match=r"neither a whole number nor a tag|no version to restore"
+        ):
+            ds.restore(version)
+    with pytest.raises(tl.InvalidOptionError, match="neither a whole number nor a tag"):
+        tl.dataset(ds.uri, version=True)
+    with pytest.raises(
+        tl.InvalidOptionError, match="retention_hours is True; it is a number of hours"
+    ):
+        ds.vacuum(True)
+    assert tl.dataset(ds.uri).version == before

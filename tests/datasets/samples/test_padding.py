@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
 from tensorlake_spark.datasets.samples.padding import padded
-from tensorlake_spark.errors import InvalidSampleError
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
 
 
 @given(
@@ -38,3 +38,11 @@ def test_every_element_is_in_its_place_and_the_rest_is_fill(shapes):
 def test_what_makes_no_array(samples):
     with pytest.raises(InvalidSampleError, match="one dtype and rank"):
         padded(samples)
+
+
+def test_a_fill_that_is_no_value_is_told():
+    for fill in ("a", None, object(), [1, 2, 3]):
+        with pytest.raises(
+            InvalidOptionError, match=r"fill=.* is no value of int64, which the samples have"
+        ):
+            padded([np.array([1, 2])], fill)

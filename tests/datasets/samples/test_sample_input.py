@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.samples import sample_input
-from tensorlake_spark.datasets.samples.sample_input import batches_of, file_columns, nbytes_of
+from tensorlake_spark.datasets.samples.sample_input import batches_of, file_columns, flat, nbytes_of
 
 NOT_NULL = tl.types.Text(nullable=False)
 
@@ -193,3 +193,16 @@ def test_a_table_with_a_column_twice_is_refused():
     for table in (arrow, pd.DataFrame([[1, 2]], columns=["a", "a"]), pd.DataFrame([[1, 2]], columns=["0", 0])):  # fmt: skip
         with pytest.raises(tl.InvalidSampleError, match="twice"):
             list(batches_of(table, ["a", "0"]))
+
+
+def test_what_is_given_twice_or_is_the_number_of_a_sample_is_told():
+    names = ["g/x", "y"]
+    with pytest.raises(
+        tl.InvalidSampleError, match="column 'g/x' is given twice, once in its group"
+    ):
+        flat({"g": {"x": 1}, "g/x": 2}, names)
+    with pytest.raises(
+        tl.InvalidSampleError,
+        match="sid is the number that the dataset gives a sample; leave it out",
+    ):
+        flat({"y": 1, "sid": 2}, names)
