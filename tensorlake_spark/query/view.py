@@ -20,7 +20,7 @@ from tensorlake_spark.query.sources.source_columns import Lazy, Output, Stored, 
 from tensorlake_spark.query.sources.table_source import TableSource
 from tensorlake_spark.query.views.view_rows import ViewRows
 from tensorlake_spark.query.views.view_tables import arrow_of, frame_of, html_of
-from tensorlake_spark.query.views.view_values import output_values
+from tensorlake_spark.query.views.view_values import output_values, without_elements
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
@@ -217,7 +217,7 @@ class View:
             from tensorlake_spark.datasets.types.plain import type_of_arrow
 
             return type_of_arrow(self._table.column(output.ref[1]).type, True)
-        values = list(self._values(self._table.slice(0, 64), [name])[name])
+        values = without_elements(output, self._table.slice(0, 64), self._state.run.evaluation)
         if is_collected(output) and any(isinstance(one, list) for one in values):
             # A group is an array where its tensors are of one shape: beside lists it is a list, too.
             values = [[*one] if isinstance(one, np.ndarray) else one for one in values]

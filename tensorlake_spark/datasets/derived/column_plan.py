@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,15 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, pinned
+from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.derived.sample_copying import Origin
 from tensorlake_spark.datasets.links.link_rules import LinkRules
+from tensorlake_spark.datasets.maintenance.value_check import tiled_samples
 from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
 from tensorlake_spark.datasets.types.base import Type, as_type
 from tensorlake_spark.datasets.types.nested import link_in, target_of
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.tensor.spec import dtype_of
 
 Array = np.ndarray[Any, Any]
 
@@ -44,6 +49,19 @@ class Recoded:
             new: values_of(parts, old, read_column(parts, old, at), at, stack=False)
             for new, old in self.origin.columns.items()
         }
+
+    def tiled_bytes(self, start: int, stop: int) -> Array:
+        """Return for each of some samples how many bytes of tiles are read for it."""
+        parts, at = self._parts, self.positions[start:stop]
+        out = np.zeros(len(at), np.int64)
+        if pinned(parts.stored.snapshot, TENSORS_FOLDER) is None:
+            return out
+        for old in self.origin.columns.values():
+            kind = parts.schema[old]
+            if is_tileable(kind):
+                for row, said in tiled_samples(kind, read_column(parts, old, at)):
+                    out[row] += math.prod(said.shape) * dtype_of(said.dtype).itemsize
+        return out
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Recoded, (self.origin, self.positions)

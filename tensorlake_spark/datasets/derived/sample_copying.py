@@ -54,6 +54,9 @@ class Computed(Protocol):
     def __call__(self, start: int, stop: int) -> Mapping[str, Any]:
         """Return for some rows of what is copied the values of columns, one a row each."""
 
+    def tiled_bytes(self, start: int, stop: int) -> Array:
+        """Return for each of some rows how many bytes of tiles are read for it, about."""
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -229,7 +232,9 @@ class SampleCopying:
                 if origin.fetched:
                     some = positions[start - share.start : stop - share.start]
                     sizes[some >= 0] += origin.fetched_bytes(some[some >= 0])
-            # What links lead to may be much more than the rows.
+            if self.computed is not None:
+                sizes += self.computed.tiled_bytes(start, stop)
+            # What links lead to, and tiles, may be much more than the rows.
             for first, last in parcels(sizes.tolist(), 2 * BATCH_BYTES, 0):
                 yield start + first, start + last
 

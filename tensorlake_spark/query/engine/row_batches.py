@@ -66,10 +66,32 @@ def row_batches(
         if not large:
             yield some
             continue
-        # Files do not tell what tiles have: the samples do, each by its shape.
-        sizes = sum(_sizes(leaf, key, some) for leaf, key in large)
-        for first, stop in parcels(np.asarray(sizes).tolist(), BATCH_BYTES, 0):
+        sizes = _sizes_of(large, some)
+        for first, stop in parcels(sizes.tolist(), BATCH_BYTES, 0):
             yield some.slice(first, stop - first)
+
+
+def tiled_bytes(
+    lazies: list[Lazy], table: pa.Table, parameters: Mapping[str, Any] | None = None
+) -> Array:
+    """Return for each row how many bytes are needed of columns that may have tiles; 0 where none has.
+
+    Parameters
+    ----------
+    lazies, table, parameters
+        As for `row_batches`.
+    """
+    needs = [need for lazy in lazies for need in parts_needed(lazy, parameters)]
+    large = [(leaf, key) for leaf, key in needs if _has_tiles(leaf) and not is_beside(leaf, key)]
+    return _sizes_of(large, table)
+
+
+def _sizes_of(needs: list[tuple[TensorLeaf, Key | str | None]], table: pa.Table) -> Array:
+    """Return for each row how many bytes are needed: files do not tell what tiles have, samples do by their shapes."""
+    out = np.zeros(table.num_rows, np.int64)
+    for leaf, key in needs:
+        out += _sizes(leaf, key, table)
+    return out
 
 
 def _has_tiles(leaf: TensorLeaf) -> bool:

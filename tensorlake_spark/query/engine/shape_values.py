@@ -30,12 +30,9 @@ def shape_fields(parts: StoredParts, column: str) -> tuple[str, ...]:
     column : str
         The column.
     """
-    kind = parts.schema[column]
-    if parts.is_apart(column):
-        return ()
-    path = parts.path_of(column)
-    found = _fields_of(kind)
-    there = parts.stored.under([(*path, name) for name in found])
+    path, found = parts.path_of(column), _fields_of(parts.schema[column])
+    table = parts.table_of(column) if parts.is_apart(column) else parts.stored
+    there = [] if table is None else table.under([(*path, name) for name in found])
     return found if len(there) >= len(found) else ()
 
 
@@ -61,12 +58,7 @@ def stand_ins(
     names = shape_fields(parts, column)
     if not names:
         return None
-    path = parts.path_of(column)
-    table = parts.stored.rows([(*path, name) for name in names], positions)
-    found = table.column(path[0])
-    for part in path[1:]:
-        found = pc.struct_field(found, part)
-    columns = {name: pc.struct_field(found, name) for name in names}
+    columns = _columns(parts, column, names, positions)
     nbytes = sum(int(column.nbytes) for column in columns.values())
     if "shape" in columns:
         shapes = [None if shape is None else tuple(shape) for shape in columns["shape"].to_pylist()]
@@ -83,6 +75,20 @@ def stand_ins(
                 known[key] = np.broadcast_to(np.zeros((), dtype_of(name)), shape)
         out.append(known[key])
     return out, nbytes
+
+
+def _columns(
+    parts: StoredParts, column: str, names: tuple[str, ...], positions: Array
+) -> dict[str, Any]:
+    """Return fields of a column."""
+    if parts.is_apart(column):
+        found = {name: parts.column(column, positions, inside=(name,)) for name in names}
+        return {name: pc.struct_field(one, name) for name, one in found.items()}
+    path = parts.path_of(column)
+    inside = parts.stored.rows([(*path, name) for name in names], positions).column(path[0])
+    for part in path[1:]:
+        inside = pc.struct_field(inside, part)
+    return {name: pc.struct_field(inside, name) for name in names}
 
 
 def _fields_of(kind: Type) -> tuple[str, ...]:

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.query.engine.evaluation import Evaluation
 from tensorlake_spark.query.engine.leaf_values import stored_values
+from tensorlake_spark.query.engine.row_batches import tiled_bytes
 from tensorlake_spark.query.sources.source_columns import Lazy, Output
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,11 @@ class ViewValues:
         rows = self.table.slice(start, stop - start)
         return output_values(self.outputs, rows, Evaluation(self.parameters))
 
+    def tiled_bytes(self, start: int, stop: int) -> Array:
+        """Return for each of some rows how many bytes of tiles are read for it, about."""
+        lazies = [output for output in self.outputs.values() if isinstance(output, Lazy)]
+        return tiled_bytes(lazies, self.table.slice(start, stop - start), self.parameters)
+
 
 def output_values(
     outputs: Mapping[str, Output], table: pa.Table, evaluation: Evaluation
@@ -47,3 +56,20 @@ def output_values(
         else stored_values(table.column(output.ref[1]), output.type)
         for name, output in outputs.items()
     }
+
+
+def without_elements(lazy: Lazy, table: pa.Table, evaluation: Evaluation) -> list[Any]:
+    """Return the values of the rows of a table, with arrays of zeros that take no memory instead of their arrays."""
+    return [
+        _without_elements(value)
+        for some in evaluation.batches([lazy], table)
+        for value in evaluation.values(lazy, some)
+    ]
+
+
+def _without_elements(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_elements(one) for one in value]
+    if isinstance(value, np.ndarray) and value.ndim:
+        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+    return value

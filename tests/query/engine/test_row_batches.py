@@ -20,6 +20,16 @@ def ds(tmp_path_factory):
     return made
 
 
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """Raw images apart, of which some are kept as tiles."""
+    schema = {"scan": types.Image("raw", apart=True), "n": "int32"}
+    made = tl.dataset(str(tmp_path_factory.mktemp("apart") / "ds"), schema, tile_bytes=64 << 10)
+    scans = [np.full((LINES if n % 3 else 10, 16), n, np.uint8) for n in range(24)]
+    made.extend({"scan": scans, "n": range(24)})
+    return made
+
+
 @pytest.fixture
 def bound(monkeypatch):
     """Bytes of two large scans and some small ones."""
@@ -38,6 +48,13 @@ def test_large_samples_count_as_they_are_in_memory(ds, bound):
     assert sizes(ds, "SELECT even, array_sum(scan) AS s FROM dataset") == found
     view = ds.query("SELECT scan FROM dataset WHERE array_max(scan) >= 20")
     assert [scan.max() for batch in view.batches() for scan in batch["scan"]] == [20, 21, 22, 23]
+
+
+def test_large_images_apart_count_as_they_are_in_memory(images, bound):
+    found = sizes(images, "SELECT array_max(scan) AS m FROM dataset")
+    assert sum(found) == 24
+    assert max(found) <= 4
+    assert images.query("SELECT array_max(scan) AS m FROM dataset")["m"].tolist() == [*range(24)]
 
 
 def test_of_slices_only_the_pages_count(ds, bound):

@@ -22,7 +22,10 @@ def made(tmp_path_factory):
             for i in range(N)
         ],
         "raw": [rng.normal(size=(4, 5 + i % 2, 2)).astype("f4") for i in range(N)],
-        "apart": [rng.normal(size=(i % 3, 2)).astype("f4") for i in range(N)],
+        "apart": [
+            None if i % 9 == 2 else rng.normal(size=(i % 6, 2)).astype("f4") for i in range(N)
+        ],
+        "far": [rng.normal(size=(4 + i % 2, 5)).astype("f4") for i in range(N)],
     }
     schema = {
         "t": types.Tensor("float32", (None, 3)),
@@ -31,6 +34,7 @@ def made(tmp_path_factory):
         "image": types.Image("png"),
         "raw": types.Image("raw", dtype="float32"),
         "apart": types.Tensor("float32", (None, 2), apart=True),
+        "far": types.Image("raw", dtype="float32", apart=True),
     }
     ds = tl.dataset(str(tmp_path_factory.mktemp("s") / "ds"), schema)
     for part in np.array_split(np.arange(N), 2):
@@ -38,7 +42,7 @@ def made(tmp_path_factory):
     return ds, values
 
 
-@pytest.mark.parametrize("name", ["t", "g/e", "q", "image", "raw", "apart"])
+@pytest.mark.parametrize("name", ["t", "g/e", "q", "image", "raw", "apart", "far"])
 def test_shapes_and_dtypes_are_those_of_the_values(made, name):
     ds, values = made
     quoted = '"' + name + '"'
@@ -55,7 +59,7 @@ def test_shapes_and_dtypes_are_those_of_the_values(made, name):
             assert int(row["n"]) == value.shape[0]
 
 
-@pytest.mark.parametrize("name", ["t", "g/e", "image", "raw"])
+@pytest.mark.parametrize("name", ["t", "g/e", "image", "raw", "apart", "far"])
 def test_elements_are_not_read(made, name, monkeypatch):
     ds, values = made
     assert shape_fields(ds.parts, name)
@@ -80,10 +84,16 @@ def test_elements_are_not_read(made, name, monkeypatch):
     assert {one.rows for one in report.selected} == {len(rows)}
 
 
-@pytest.mark.parametrize("name", ["q", "apart"])
-def test_what_is_stored_in_another_way_is_looked_at(made, name):
+def test_what_is_stored_in_another_way_is_looked_at(made):
     ds, _ = made
-    assert stand_ins(ds.parts, name, np.arange(3)) is None
+    assert stand_ins(ds.parts, "q", np.arange(3)) is None
+
+
+def test_an_apart_column_without_any_value(tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"x": types.Tensor("int8", apart=True), "n": "int8"})
+    ds.extend({"n": [1, 2]})
+    assert stand_ins(ds.parts, "x", np.arange(2)) is None
+    assert [row["s"] for row in ds.query("SELECT shape(x) AS s FROM dataset")] == [None, None]
 
 
 def test_shapes_and_elements_of_one_column_are_both_right(made):

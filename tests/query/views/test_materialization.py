@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.derived import sample_copying
+from tensorlake_spark.datasets.derived.column_plan import Recoded
 from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+from tensorlake_spark.query.engine import row_batches
+from tensorlake_spark.query.engine.evaluation import Evaluation
+from tensorlake_spark.query.views.view_values import ViewValues
 
 FIGURES = {
     "image": tl.types.Image("png"),
@@ -162,3 +167,77 @@ def test_no_rows(ds, tmp_path):
     )
     assert len(new) == 0
     assert [*new.schema] == ["image", "label"]
+
+
+LINES = 8 << 10  # of a large scan, each of 16 bytes
+
+
+@pytest.fixture
+def tiled(tmp_path):
+    """Scans of which most are kept as tiles, in the table and apart."""
+    schema = {
+        "scan": tl.types.Tensor("uint8", (None, 16)),
+        "far": tl.types.Image("raw", apart=True),
+    }
+    made = tl.dataset(tmp_path / "tiled", schema, tile_bytes=64 << 10)
+    scans = [np.full((LINES if n % 3 else 10, 16), n, np.uint8) for n in range(24)]
+    made.extend({"scan": scans, "far": scans})
+    return made
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """How many rows were computed at a time, with batches of two large scans and some small ones."""
+    found = []
+    monkeypatch.setattr(sample_copying, "BATCH_BYTES", LINES * 16 + 500)
+    for kind in (ViewValues, Recoded):
+        compute = kind.__call__
+
+        def counted(self, start, stop, compute=compute):
+            found.append(stop - start)
+            return compute(self, start, stop)
+
+        monkeypatch.setattr(kind, "__call__", counted)
+    return found
+
+
+@pytest.mark.parametrize("name", ["scan", "far"])
+def test_computed_columns_of_large_samples_are_made_a_few_at_a_time(tiled, tmp_path, asked, name):
+    view = tiled.query(f"SELECT {name} + 1 AS more FROM dataset ORDER BY sid DESC")
+    new = view.materialize(tmp_path / "new", types={"more": tl.types.Tensor("uint8")})
+    assert sum(asked) == 24
+    assert max(asked) <= 4  # two large, and a small one on either side
+    assert [one.flat[0] for one in new["more"][:]] == [*range(1, 25)][::-1]
+    assert new.check(sources=True).ok
+
+
+@pytest.mark.parametrize("name", ["scan", "far"])
+def test_large_samples_get_another_type_a_few_at_a_time(tiled, tmp_path, asked, name):
+    new = tiled.copy(tmp_path / "new", types={name: tl.types.Tensor("int16")})
+    assert sum(asked) == 24
+    assert max(asked) <= 4
+    assert [(one.dtype, one.flat[0]) for one in new[name][:]] == [("int16", n) for n in range(24)]
+    assert new.check(sources=True).ok
+
+
+def test_what_a_view_computes_of_slices_is_not_cut(tiled, tmp_path, asked):
+    tiled.query("SELECT scan[:2] AS top FROM dataset").materialize(tmp_path / "new")
+    assert asked == [24]
+
+
+def test_types_of_large_samples_are_guessed_a_few_at_a_time(tiled, monkeypatch):
+    monkeypatch.setattr(row_batches, "BATCH_BYTES", 2 * LINES * 16 + 1000)
+    counts = []
+    compute = Evaluation.values
+
+    def counted(self, lazy, table, *more):
+        counts.append(table.num_rows)
+        return compute(self, lazy, table, *more)
+
+    monkeypatch.setattr(Evaluation, "values", counted)
+    view = tiled.query("SELECT scan + 1 AS a FROM dataset")
+    assert view.types == {"a": tl.types.Tensor("uint8", (None, 16))}
+    assert sum(counts) == 24
+    assert max(counts) <= 4
+    groups = tiled.query("SELECT sid % 3 AS k, array_agg(scan) AS scans FROM dataset GROUP BY k")
+    assert groups.types["scans"].kind in ("sequence", "tensor")
