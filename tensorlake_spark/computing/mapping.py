@@ -104,7 +104,11 @@ class Mapped:
         """Return the result in a box."""
         parts = [_cut(x, box) for x in self.operands]
         out = self.ufunc(*parts, **self.options)
-        return out if isinstance(out, Elements) else np.asarray(out).reshape(box.shape)
+        if isinstance(out, Elements):
+            return out
+        array = np.asarray(out).reshape(box.shape)
+        # What an array holds may make zeros of a sparse tensor non-zero, as in x > array.
+        return SparseTensor.from_dense(array) if self.is_sparse else array
 
     def regions(self, block: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Any]]:
         """Yield ``(offset, region)`` in C order, of whole blocks."""
@@ -142,8 +146,8 @@ class Mapped:
 
 
 def _like(operand: Any) -> Any:
-    """Return what has the dtype, shape and kind of an operand, and no memory."""
-    if isinstance(operand, Stored) and operand.is_sparse:
+    """Return what has the dtype, shape and kind of an operand, and no memory. One without axes is read as a scalar."""
+    if isinstance(operand, Stored) and operand.is_sparse and operand.shape:
         return _nothing(operand.shape, operand.dtype)
     if isinstance(operand, Elements):
         return _nothing(operand.shape, operand.dtype)

@@ -28,3 +28,27 @@ def test_a_huge_one_goes_from_the_lake_to_the_lake(lake):
     for call in (lambda: np.exp(ref), lambda: ref.view + 1):
         with pytest.raises(DenseResultError, match="8000000000000 bytes"):
             call()
+
+
+@pytest.mark.parametrize("layout", ["bsgs", "coo", "csr"])
+def test_one_element_is_a_scalar_as_numpys_is(lake, layout):
+    array = array_of("i8", (3, 5), 2)
+    ref = put(lake, array, layout)
+    for at in np.ndindex(3, 5):
+        view, x = ref.view[at], array[at]
+        for found, wanted in (
+            (view * 2, x * 2), (view + 1, x + 1), (np.sqrt(abs(view)), np.sqrt(abs(x))), (view > 1, x > 1),
+            (view * np.arange(4), x * np.arange(4)), (view + view, x + x), (np.exp(view), np.exp(x)),
+        ):  # fmt: skip
+            equal(found, wanted)
+            assert type(found) is type(wanted)
+    assert ref.view[0, 0].map(np.cos, into="cos")[()] == np.cos(array[0, 0])
+
+
+@pytest.mark.parametrize("layout", ["bsgs", "coo"])
+def test_zeros_that_an_array_makes_non_zero(lake, layout):
+    array, other = array_of("i8", (6, 5), 1), np.arange(5) - 2
+    ref = put(lake, array, layout)
+    equal(ref > other, array > other)
+    ref.map(np.greater, other, into="greater")
+    equal(lake["greater"][...], array > other)
