@@ -189,9 +189,8 @@ def _has_start(kernel: Kernel) -> bool:
 
 def _refuse_nothing(name: str, dtype: np.dtype[Any], /, **options: Any) -> None:
     """Raise or warn as NumPy does where nothing is reduced."""
-    function = getattr(np, name, None)
-    if function is not None:
-        function(np.empty(0, dtype), **options)
+    function = np.linalg.norm if name == "norm" else getattr(np, name)
+    function(np.empty(0, dtype), **options)
 
 
 def _refuse_mask(name: str, dtype: np.dtype[Any], /, **options: Any) -> None:
@@ -225,9 +224,9 @@ def _dtype_of(function: Callable[..., Any], of: np.dtype[Any], /, **options: Any
 
 def _computed(result: np.dtype[Any], asked: Any) -> np.dtype[Any]:
     """Return the dtype of sums: floats in double width, so that the order of blocks matters little."""
-    if asked is not None or result.kind not in "fc":
+    if asked is not None or result.kind not in "fcV":
         return result
-    return np.result_type(result, "f8")
+    return np.dtype("f8") if result.kind == "V" else np.result_type(result, "f8")  # V: bfloat16
 
 
 def _mean(of: np.dtype[Any], count: int, /, **options: Any) -> Kernel:
@@ -248,7 +247,7 @@ def _var(
     result = _dtype_of(np.std if is_root else np.var, of, **options)
     asked = options.get("dtype")
     mean = _dtype_of(np.mean, of) if asked is None else np.dtype(asked)
-    if mean.kind not in "fcm":
+    if mean.kind not in "fcmV":
         raise UnsupportedDtypeError(
             f"a variance with dtype={mean} would cut the mean of each block to an integer; "
             "leave dtype out or ask for floats, and convert the answer"
@@ -300,7 +299,7 @@ def _norm(dtype: np.dtype[Any], count: int, **options: Any) -> Kernel:
         held = narrow(square_of(np.zeros(0, dtype)).dtype, count)  # exact
         return UfuncKernel(np.add, np.dtype("i8"), result, square_of, _root, held)
     if ord == np.inf:
-        return UfuncKernel(np.maximum, wide, result, _absolute)
+        return UfuncKernel(np.maximum, wide, result, _absolute, initial=0)  # of nothing it is 0
     if ord == -np.inf:
         return UfuncKernel(np.minimum, wide, result, _absolute)
     if ord == 0:

@@ -32,10 +32,13 @@ class Contraction(SumOfProducts):
     def map(self, place: Place, block: Block) -> Any:
         if isinstance(block, Elements):
             return self._cells(block)
-        args: list[Any] = [block.astype(self.dtype, copy=False), list(range(block.ndim))]
+        # NumPy has no sums of products of bfloat16, whose kind is V.
+        dtype = np.dtype("f8") if self.dtype.kind == "V" else self.dtype
+        args: list[Any] = [block.astype(dtype, copy=False), list(range(block.ndim))]
         for array, numbers in self.operands:
-            args += [part_of(array, numbers, place), list(numbers)]
+            args += [part_of(array, numbers, place).astype(dtype, copy=False), list(numbers)]
         found = np.asarray(np.einsum(*args, list(self.axes), optimize=len(self.operands) > 0))
+        found = found.astype(self.dtype, copy=False)
         if np.may_share_memory(found, block):  # with nothing to multiply it is a view
             found = found.copy()
         lengths = self._lengths
