@@ -170,7 +170,7 @@ def _nothing(shape: tuple[int, ...], dtype: np.dtype[Any]) -> SparseTensor:
 def _cut(operand: Any, box: Box) -> Any:
     """Return what of an operand a box of the result is computed from."""
     if np.isscalar(operand) or not operand.shape:
-        return operand.read() if isinstance(operand, Stored) else operand
+        return np.asarray(operand.read())[()] if isinstance(operand, Stored) else operand
     skipped = len(box.lo) - len(operand.shape)
     sides = zip(operand.shape, box.lo[skipped:], box.hi[skipped:], strict=True)
     spans = [(0, 1) if n == 1 else (a, b) for n, a, b in sides]

@@ -52,3 +52,15 @@ def test_zeros_that_an_array_makes_non_zero(lake, layout):
     equal(ref > other, array > other)
     ref.map(np.greater, other, into="greater")
     equal(lake["greater"][...], array > other)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "c8", "bfloat16"])
+def test_one_without_axes_is_a_scalar(lake, dtype):
+    value = np.array(4, pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
+    ref = lake.write("x", tl.SparseTensor.from_dense(value), layout="coo")
+    for x in (ref, ref.view):
+        for ufunc in (np.sqrt, np.exp, np.negative):
+            found, wanted = ufunc(x), ufunc(value)
+            assert type(found) is type(wanted)
+            assert found == wanted
+        assert x * 2 == 8
