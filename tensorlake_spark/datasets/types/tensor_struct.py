@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tensorlake_spark.datasets.types.base import MAX_BYTES, Array, Place, Tiled, field_of, is_valid
 from tensorlake_spark.errors import CorruptDataError, UnsupportedDtypeError
+from tensorlake_spark.own_memory import empty_bytes, is_own
 from tensorlake_spark.rows.row import payloads
 from tensorlake_spark.tensor.spec import dtype_name, dtype_of
 
@@ -254,7 +255,7 @@ def _large_bytes(array: pa.Array) -> tuple[Array, Array, Array] | None:
     np.cumsum([0 if value is None else len(value) for value in values], out=ends[1:])
     if ends[-1] < _LARGE * len(array):
         return None
-    raw = np.empty(ends[-1], np.uint8)
+    raw = empty_bytes(int(ends[-1]))
     for value, start, stop in zip(values, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         if stop > start:
             raw[start:stop] = np.frombuffer(value, np.uint8)
@@ -263,7 +264,7 @@ def _large_bytes(array: pa.Array) -> tuple[Array, Array, Array] | None:
 
 def _own(part: Array) -> Array:
     """Return bytes that nobody else has: a copy, unless they were copied by `bytes_of`."""
-    return part if part.base is not None and part.base.flags.owndata else np.array(part)
+    return part if is_own(part) else np.array(part)
 
 
 def name_of(dtype: Any) -> str:

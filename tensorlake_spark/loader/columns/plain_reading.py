@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +19,23 @@ from tensorlake_spark.datasets.types.tensors import ArrayType
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.loader.columns.stored_column import field_numbers, sorted_order
 from tensorlake_spark.loader.columns.values import Array, Values
+from tensorlake_spark.own_memory import empty_bytes
 from tensorlake_spark.tensor.spec import dtype_of
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+    from tensorlake_spark.lake.ref import TensorRef
 
 _MEDIA_TIMES = 16
 """Sound and other media take up to so many times their bytes when they are decoded."""
 
 _AT_ONCE = 8 << 20
 """Bytes of large samples that are decoded at once. Then the pages of the files that they came from are given back."""
+
+_ONE_AT_A_TIME = 16 << 20
+"""A sample of so many bytes is decoded while no other thread does that, or their files' pages would add up."""
+
+_large = threading.Lock()
 
 
 class PlainReading:
@@ -84,15 +93,22 @@ class PlainReading:
 
     def _decoded(self, name: str, array: pa.Array, positions: Array) -> Any:
         """Return the values of a column; of large ones few at a time, and the pages that they lie on are given back."""
-        steps = np.cumsum(self._each(name, array)) // _AT_ONCE
+        sizes = self._each(name, array)
+        steps = np.cumsum(sizes) // _AT_ONCE
         cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(array)]
         if len(cuts) == 2 and steps[-1] == 0:
             return values_of(self._parts, name, array, positions)
         parts = []
         for start, stop in pairwise(cuts):
             some = array.slice(start, stop - start)
-            parts.append(values_of(self._parts, name, some, positions[start:stop]))
-            self._parts.give_back_pages()
+            with _large if sizes[start:stop].max() >= _ONE_AT_A_TIME else nullcontext():
+                parts.append(values_of(self._parts, name, some, positions[start:stop], tiles=_new))
+                self._parts.give_back_pages()
         if all(isinstance(part, np.ndarray) for part in parts):
             return parts[0] if len(parts) == 1 else np.concatenate(parts)
         return [value for part in parts for value in part]
+
+
+def _new(tensor: TensorRef) -> Any:
+    """Return all of a tensor in new memory: a read takes that of a large one from what Arrow keeps, and keeps it."""
+    return tensor.read(out=empty_bytes(tensor.nbytes).view(tensor.dtype).reshape(tensor.shape))

@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from tensorlake_spark.errors import InvalidOptionError, LoaderClosedError
 from tensorlake_spark.fork_gate import FORK_GATE, check_process
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
+from tensorlake_spark.loader.pipeline.unused_memory import give_back_unused
 
 
 class Fetched(Protocol):
@@ -32,6 +33,14 @@ class Fetched(Protocol):
 
 _RAW = 4
 """What was read and waits may take one in so many bytes of the memory of batches."""
+
+_BESIDE = 3
+"""One in so many bytes of memory is not for batches: it is for mapped files, for what decoding takes besides, and for
+what the C library keeps. A batch that is alone may have it."""
+
+_GIVE_BACK, _SCARCE = 32, 4
+"""Memory that nobody uses is given back whenever batches of one in so many bytes of `memory` were begun, if batches
+have one in so many bytes of it."""
 
 _WAITS_STAY = 16
 """So many batches after one for which a store was asked, others are still fetched beside those that are made. Later
@@ -125,6 +134,9 @@ class BatchThreads(Generic[Raw, Made]):
         self._making = 0
         self._used = 0
         self._held = 0
+        self._most = memory - memory // _BESIDE
+        self._waits = False
+        self._since_given = 0  # bytes of batches that were begun since unused memory was given back
         self._raw = self._fetching = self._last_raw = 0
         self._since_store = 0  # batches that were fetched since a store was asked
         self._fetched: list[tuple[int, Any]] = []
@@ -149,15 +161,17 @@ class BatchThreads(Generic[Raw, Made]):
         check_process(self._pid)
         began = time.perf_counter()
         with self._lock:
-            self._used -= self._held
-            self._held = 0
             self._taken = place
+            self._waits = True
             self._wake()
             while place not in self._results:
                 if self._stopped:
                     raise LoaderClosedError("the loader was closed; iterate over it anew")
                 self._batch_there.wait()
+            self._waits = False
             result, failed = self._results.pop(place)
+            # A loop has its last batch until it gets the next one.
+            self._used -= self._held
             self._held = self._admitted.pop(place, 0)
             self._taken = place + 1
             self._wake()
@@ -234,6 +248,7 @@ class BatchThreads(Generic[Raw, Made]):
     def _make_one(self, place: int, raw: Any) -> None:
         result: Any
         try:
+            self._give_back(raw.nbytes)
             if isinstance(raw, _Failure):
                 raise raw.error
             result = self._make(self._numbers[place], raw), False
@@ -245,6 +260,19 @@ class BatchThreads(Generic[Raw, Made]):
                 self._results[place] = result
                 if place == self._taken:
                     self._batch_there.notify_all()
+
+    def _give_back(self, nbytes: int) -> None:
+        """Give unused memory back to the system now and then, where batches need much of what there is."""
+        with self._lock:
+            self._since_given += nbytes
+            is_due = (
+                self._since_given >= self._memory // _GIVE_BACK
+                and self._used >= self._memory // _SCARCE
+            )
+            if is_due:
+                self._since_given = 0
+        if is_due:
+            give_back_unused()
 
     def _job(self) -> tuple[int, Any] | None:
         """Return the next job of this thread, None at the end; every job that one finds wakes a thread for the next."""
@@ -301,10 +329,14 @@ class BatchThreads(Generic[Raw, Made]):
             self._batch_there.notify_all()
 
     def _admit(self) -> bool:
-        """Give memory to the lowest batch that was fetched, whose turn it is, if there is enough."""
+        """Give memory to the lowest batch that was fetched, whose turn it is, if there is enough.
+
+        A batch for which somebody waits is also made where it and the last one need more.
+        """
         place, raw = self._fetched[0]
         nbytes = raw.nbytes
-        if self._used + nbytes > self._memory:
+        is_alone = self._used == 0 or (self._waits and self._used == self._held)
+        if self._used + nbytes > self._most and not is_alone:
             return False
         self._used += nbytes
         self._raw -= raw.raw_nbytes

@@ -81,6 +81,33 @@ def test_memory_is_a_bound():
     assert most[0] <= 100 + 70  # the one given back is counted here a moment later than there
 
 
+def test_the_last_batch_of_a_loop_counts_until_it_gets_the_next():
+    """Batches that are small beside the memory leave a third of it, with the one that the loop still has."""
+    lock, used, most = threading.Lock(), [0], [0]
+
+    def make(number, piece):
+        with lock:
+            used[0] += piece.nbytes
+            most[0] = max(most[0], used[0])
+        return piece
+
+    with batches(60, lambda n: Piece(n, 4 + n % 3), make, ahead=60) as found:
+        held = 0
+        for piece in found:
+            with lock:
+                used[0] -= held
+            held = piece.nbytes
+            time.sleep(0.002)  # others fill the memory meanwhile
+    # The one that was replaced is counted here a moment later than there.
+    assert 50 < most[0] <= 67 + 6
+
+
+def test_two_batches_that_do_not_fit_beside_each_other_are_made_one_after_the_other():
+    with batches(20, lambda n: Piece(n, 90), threads=3, makers=2) as found:
+        assert [*found] == [*range(20)]
+        assert found._used == 90  # of the last
+
+
 def test_a_batch_that_never_fits_names_what_it_needs():
     with batches(5, lambda n: Piece(n, 101 if n == 3 else 1)) as found:
         taken = iter(found)
