@@ -97,3 +97,38 @@ def test_processes_read_rows_only_of_tensors(s3, road, monkeypatch):
     asked = road.requests()
     assert len(asked) == len({*asked}) == FILES
     assert all(line.startswith("GET ") and line.endswith(".parquet") for line in asked)
+
+
+def noise(number, side):
+    """Elements that do not become smaller: files have no room for them in the bytes around their footers."""
+    return np.random.default_rng(number).random((side, 50), "f4")
+
+
+@pytest.fixture
+def tiled(s3, monkeypatch, request):
+    """A dataset of large samples, kept as tiles of a lake in its folder, and small ones, with a group around them."""
+    for name, value in s3.options.items():
+        monkeypatch.setenv(name, value)
+    schema = {"part/x": tl.types.Tensor("float32", (None, 50)), "label": "int64"}
+    made = tl.dataset(f"s3://bucket/{request.node.name}", schema, tile_bytes=50_000)
+    for number in range(FILES):
+        sides = [1, 1000, 1500]
+        values = [noise(3 * number + k, side) for k, side in enumerate(sides)]
+        made.extend({"part/x": values, "label": np.arange(3) + 3 * number})
+    return tl.dataset(made.uri)
+
+
+def test_processes_read_tiles_only_of_the_lake_of_tiles(tiled, road, monkeypatch):
+    """Neither its log, nor its metadata rows, nor a footer: each file of it is asked for what a batch needs."""
+    loader = tiled.loader(3, workers="processes")
+    loader._source.facts(np.arange(len(tiled)), Told())  # read before others take the road
+    monkeypatch.setenv("AWS_ENDPOINT_URL", road.endpoint)
+    with loader:
+        for batch in loader:
+            for x, label in zip(batch["part/x"], batch["label"], strict=True):
+                np.testing.assert_array_equal(x, noise(label, [1, 1000, 1500][label % 3]))
+    asked = road.requests()
+    of_lake = [line for line in asked if "_tensors" in line]
+    assert not [line for line in asked if "_delta_log" in line]
+    assert len(of_lake) == 2 * FILES
+    assert len(asked) == 3 * FILES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -18,14 +19,17 @@ from tensorlake_spark.datasets.apart.inner_tables import (
     stored_name,
     tensor_id,
 )
+from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.apart.video_facts import VideoFacts
 from tensorlake_spark.datasets.apart.video_sample import VideoSample
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.base import Tiled
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files.statistics import BOUNDED
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.known_snapshot import known_snapshot
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.ranges import Remote
 from tensorlake_spark.errors import (
@@ -33,13 +37,16 @@ from tensorlake_spark.errors import (
     InvalidOptionError,
     MissingDataError,
     TableNotFoundError,
+    TensorLakeError,
     TensorNotFoundError,
 )
 from tensorlake_spark.lake.ref import TensorRef
+from tensorlake_spark.rows.metadata import Meta
 
 Array = np.ndarray[Any, Any]
 
 _KEPT = 64  # tensors of large samples that are kept open
+_KEPT_METAS = 4096  # tensors of which it is kept what another process has read
 
 
 class StoredParts:
@@ -55,6 +62,8 @@ class StoredParts:
         What links may do.
     known : mapping of str to StoredSamples or None, optional
         Tables of apart columns that are opened already.
+    lake : Snapshot, optional
+        The lake of tiles, where it is opened already.
 
     Attributes
     ----------
@@ -68,6 +77,7 @@ class StoredParts:
         schema: SampleSchema,
         rules: LinkRules | None = None,
         known: Mapping[str, StoredSamples | None] | None = None,
+        lake: Snapshot | None = None,
     ) -> None:
         self.stored = stored
         self.schema = schema
@@ -76,7 +86,9 @@ class StoredParts:
         self._apart = {name for name, kind in schema.items() if kind.apart}
         self._known = dict(known or {})
         self._columns: dict[str, StoredSamples | None] = {**self._known}
-        self._lake: Snapshot | None = None
+        self._known_lake = self._lake = lake
+        self._metas: dict[str, Meta] = {}  # of tensors with tiles, as another process has read them
+        self._ids: set[str] | None = None  # of all tensors with tiles
         self._versions: dict[str, int] | None = None
         self._refs: dict[tuple[str, int], TensorRef] = {}
         self._make: Callable[[Remote], Remote] | None = None
@@ -84,23 +96,28 @@ class StoredParts:
         self._locks: dict[str, threading.Lock] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoredParts, (self.stored, self.schema, self.rules, self._known)
+        return StoredParts, (self.stored, self.schema, self.rules, self._known, self._known_lake)
 
     def reading_by(self, make: Callable[[Remote], Remote]) -> StoredParts:
         """Return the same, with another way of reading data files in an object store; see `Snapshot.reading_by`."""
         known = {name: table and table.reading_by(make) for name, table in self._known.items()}
-        out = StoredParts(self.stored.reading_by(make), self.schema, self.rules, known)
+        lake = self._known_lake and self._known_lake.reading_by(make)
+        out = StoredParts(self.stored.reading_by(make), self.schema, self.rules, known, lake)
         out._make = make
         return out
 
     def known(self, names: Sequence[str]) -> StoredParts:
         """Return the same for processes that read some columns: it pickles with what the logs of their tables say."""
         tables = {name: self.table_of(name) for name in names if self.is_apart(name)}
+        lake = None
+        with suppress(TensorLakeError):  # who reads a large sample says it
+            lake = self.lake_of(names)
         return StoredParts(
             self.stored.known([name.replace("/", ".") for name in names]),
             self.schema,
             self.rules,
             {name: table and table.known(table.schema.names) for name, table in tables.items()},
+            lake and known_snapshot(lake, BOUNDED),
         )
 
     def is_apart(self, name: str) -> bool:
@@ -205,6 +222,33 @@ class StoredParts:
 
     # ------------------------------------------------------------------ tiles
 
+    def lake_of(self, names: Sequence[str]) -> Snapshot | None:
+        """Return the lake with the tiles of some columns, None where none of them may have any."""
+        if not any(is_tileable(self.schema[name]) for name in names if name in self.schema):
+            return None
+        with self._opening(TENSORS_FOLDER):
+            if self._lake is None:
+                self._lake = self._open(TENSORS_FOLDER, TENSORS)
+            return self._lake
+
+    def tensors_of(self, name: str, positions: Array) -> list[str]:
+        """Return the ids of the tensors with the elements of some samples: of those in a column that are tiled."""
+        lake = self.lake_of([name])
+        if lake is None:
+            return []
+        if self._ids is None:
+            self._ids = {*catalog.ids(lake)}
+        stored = self._names[name]
+        wanted = (tensor_id(stored, sid) for sid in self.stored.sids_of(positions).tolist())
+        return [one for one in wanted if one in self._ids]
+
+    def learn_tensors(self, metas: Mapping[str, Meta]) -> None:
+        """Know what another process has read of tensors with tiles, by their ids."""
+        with self._lock:
+            self._metas |= metas
+            while len(self._metas) > _KEPT_METAS:
+                del self._metas[next(iter(self._metas))]
+
     def known_tensor(self, name: str, position: int) -> TensorRef | None:
         """Return what `tensor` returned for a sample not long ago; None otherwise."""
         return self._refs.get((name, position))
@@ -232,7 +276,9 @@ class StoredParts:
         if known is not None:
             return known
         sid = int(self.stored.sids_of(np.array([position]))[0])
-        ref = self._opened(tensor_id(self._names[name], sid), f"sample {sid} of column {name!r}")
+        ref = self._opened(
+            name, tensor_id(self._names[name], sid), f"sample {sid} of column {name!r}"
+        )
         if ref.shape != tuple(tiled.shape) or ref.dtype.name != tiled.dtype:
             raise CorruptDataError(
                 f"sample {sid} of column {name!r} is {tiled.dtype} of shape {tiled.shape} by its row, and its tiles "
@@ -245,14 +291,11 @@ class StoredParts:
             self._refs[name, position] = ref
         return ref
 
-    def _opened(self, known: str, what: str) -> TensorRef:
-        with self._opening(TENSORS_FOLDER):
-            if self._lake is None:
-                self._lake = self._open(TENSORS_FOLDER, TENSORS)
-            lake = self._lake
+    def _opened(self, name: str, known: str, what: str) -> TensorRef:
+        lake, meta = self.lake_of([name]), self._metas.get(known)
         try:
             if lake is not None:
-                return TensorRef(lake, catalog.get(lake, known))
+                return TensorRef(lake, catalog.get(lake, known) if meta is None else meta)
         except TensorNotFoundError:
             pass
         raise MissingDataError(

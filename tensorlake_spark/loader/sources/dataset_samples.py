@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyarrow.parquet import FileMetaData
@@ -29,6 +29,7 @@ from tensorlake_spark.loader.sources.fetched_parts import FetchedParts, parts_wi
 from tensorlake_spark.loader.sources.loader_source import FetchedSamples, Told
 from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
 from tensorlake_spark.loader.sources.sample_marks import SampleMarks
+from tensorlake_spark.loader.sources.tile_facts import TileFacts, learn_tiles, tile_facts
 from tensorlake_spark.loader.transforms.image_transform import ImageTransform
 
 _KEPT = 5, 8
@@ -38,6 +39,21 @@ or most are fetched again for each batch."""
 
 _RESERVED = 0.7
 """That part, and what waits to be decoded."""
+
+
+class DatasetFacts(NamedTuple):
+    """What a process needs to know to read samples.
+
+    Attributes
+    ----------
+    footers : dict of str to dict of int to FileMetaData
+        Of files by their numbers, by the apart column that has them; "" for the samples' own.
+    tiles : TileFacts, or None
+        Of large samples.
+    """
+
+    footers: dict[str, dict[int, FileMetaData]]
+    tiles: TileFacts | None
 
 
 class DatasetSamples:
@@ -94,19 +110,23 @@ class DatasetSamples:
         known = self.parts.known(self.names)
         return DatasetSamples(known, self.names, self._transforms, memory, cache)
 
-    def facts(self, positions: Array, told: Told) -> dict[str, dict[int, FileMetaData]]:
-        found = {}
+    def facts(self, positions: Array, told: Told) -> DatasetFacts | None:
+        found, tiles = {}, None
         with suppress(TensorLakeError):  # who reads the samples says it
             for name, table, _, rows in self._lying(positions):
                 files = np.unique(table.locate(rows)[0]).tolist()
                 found[name] = table.files.opened(told.new(name, files))
-        return {name: footers for name, footers in found.items() if footers}
+            tiles = tile_facts(self.parts, self.names, positions, told)
+        new = {name: footers for name, footers in found.items() if footers}
+        return DatasetFacts(new, tiles) if new or tiles else None
 
-    def learn(self, facts: dict[str, dict[int, FileMetaData]]) -> None:
-        for name, footers in facts.items():
+    def learn(self, facts: DatasetFacts) -> None:
+        for name, footers in facts.footers.items():
             table = self.parts.table_of(name) if name else self.parts.stored
             if table is not None:
                 table.files.learn(footers)
+        if facts.tiles is not None:
+            learn_tiles(self.parts, self.names, facts.tiles)
 
     def __len__(self) -> int:
         return len(self.parts.stored)
