@@ -318,13 +318,13 @@ def _finite_at(dense: Array, places: Array) -> Array | None:
 
 
 def _is_finite(array: Array) -> bool:
-    """Return whether numbers without gaps are neither NaN nor infinite, so that zero times each is zero."""
+    """Return whether numbers are neither NaN nor infinite, so that zero times each is zero."""
     if array.dtype.char not in _FLOATS:
         return array.dtype.kind in "biu" or (
             array.dtype.kind in "fc" and bool(np.isfinite(array).all())
         )
     # The product with zeros is NaN if one is not finite. BLAS makes it as fast as memory is read.
-    real = array.view(array.real.dtype)
+    real = np.ascontiguousarray(array).view(array.real.dtype)
     zeros = np.zeros(min(_DOT, len(real)), real.dtype)
     parts = (real[first : first + _DOT] for first in range(0, len(real), _DOT))
     with np.errstate(invalid="ignore"):

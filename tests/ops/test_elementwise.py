@@ -176,3 +176,13 @@ def test_dates_and_spans():
     check_canonical(days - tl.SparseTensor([[2]], np.array([5], "M8[D]"), (4,)))
     with pytest.raises(TypeError):
         days + days
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("last", [1, np.nan])
+def test_a_dense_operand_with_gaps(dtype, last):
+    array = np.array([2, 0, 3, 0, last, 0], dtype)[::2]
+    x = tl.SparseTensor([[0]], np.array([5], dtype), (3,))
+    found, dense = x * array, x.todense() * array
+    np.testing.assert_array_equal(np.asarray(found), dense)
+    assert found.dtype == dense.dtype
