@@ -170,3 +170,18 @@ def test_norms_of_nothing(lake, layout):
                 view.norm(order, axis=1)
         else:
             np.testing.assert_array_equal(dense(view.norm(order, axis=1)), wanted)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:All-NaN")
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs", "coo"])
+def test_nan_of_bfloat16_is_nan(lake, layout):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    array = np.array(
+        [[-3, np.nan, 0, -1], [2, 1, np.nan, np.nan], [np.nan] * 4, [-1, -2, -3, 0]], dtype
+    )
+    ref = put(lake, array, layout)
+    for name in ("argmax", "argmin", "nanmin", "nanmax", "max", "min"):
+        for axis in (0, 1, None):
+            found = np.asarray(dense(getattr(ref, name)(axis=axis))).astype("f8")
+            wanted = np.asarray(getattr(np, name)(array.astype("f8"), axis=axis))
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{name} {axis}")

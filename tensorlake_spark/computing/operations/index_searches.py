@@ -348,7 +348,7 @@ def better(one: Array, other: Array, largest: bool) -> Array:
     """
     with np.errstate(invalid="ignore"):  # of NaN in complex numbers NumPy warns
         out = np.asarray(one > other if largest else one < other)
-    if one.dtype.kind in "fcmM":
+    if one.dtype.kind in "fcmMV":
         lost, missing = (np.isnat if one.dtype.kind in "mM" else np.isnan)(one), _is_nan(other)
         out = (out | lost) & ~missing
     return out
@@ -357,7 +357,7 @@ def better(one: Array, other: Array, largest: bool) -> Array:
 def same(one: Array, other: Array) -> Array:
     """Return where neither value comes before the other."""
     out = np.asarray(one == other)
-    return out | (_is_nan(one) & _is_nan(other)) if one.dtype.kind in "fcmM" else out
+    return out | (_is_nan(one) & _is_nan(other)) if one.dtype.kind in "fcmMV" else out
 
 
 def _is_nan(values: Array) -> Array:

@@ -39,7 +39,7 @@ def holds_moments(dtype: np.dtype[Any], count: int) -> bool:
 
 def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
     """Return what changes nothing where it is reduced together with others."""
-    if ufunc in (np.fmin, np.fmax) and dtype.kind in "fc":
+    if ufunc in (np.fmin, np.fmax) and dtype.kind in "fcV":  # V: bfloat16
         return np.nan
     if ufunc not in (np.minimum, np.maximum, np.fmin, np.fmax):
         return ufunc.identity
