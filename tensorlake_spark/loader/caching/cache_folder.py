@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,13 @@ MARK = "tensorlake-cache.txt"
 """Lies in every folder of a cache."""
 
 _MARK_TEXT = "A cache of tensorlake_spark. It can be deleted when nothing uses it.\n"
+_PARTS = {
+    "locks": re.compile("size|[0-9a-f]{3}"),
+    "new": re.compile("[0-9a-f]{24}"),
+    "ranges": re.compile("[0-9a-f]{2}"),
+}
+"""The folders in a cache, and the names in each."""
+
 _LOCKS = 1024
 _SHARE = 0.9  # of what may be kept; so much is left when something has to go
 
@@ -68,18 +76,28 @@ class CacheFolder:
         mark = self.path / MARK
         if not mark.exists():
             there = [name for name in os.listdir(self.path) if not name.startswith(".")]
-            if there and not mark.exists():  # another process may have been here just now
+            # Another process may have been here just now.
+            if there and not mark.exists() and not self._is_left_over(there):
                 raise InvalidOptionError(
                     f"cache={str(self.path)!r} is a folder with {there[0]!r:.80} in it, and no cache; name a folder "
                     "that is empty or does not exist"
                 )
             mark.write_text(_MARK_TEXT)
-        for name in ("locks", "new", "ranges"):
+        for name in _PARTS:
             (self.path / name).mkdir(0o700, exist_ok=True)
             self._check_owner(self.path / name)
         probe = self.path / "new" / f"{os.urandom(12).hex()}"
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT, 0o600))
         probe.unlink(missing_ok=True)
+
+    def _is_left_over(self, there: list[str]) -> bool:
+        """Whether what is in a folder without a mark is of a cache: it was deleted while somebody used it."""
+        return all(
+            name in _PARTS
+            and (self.path / name).is_dir()
+            and all(_PARTS[name].fullmatch(one) for one in os.listdir(self.path / name))
+            for name in there
+        )
 
     def _check_owner(self, folder: Path) -> None:
         """Raise InvalidOptionError for a folder that others may write: its checksums say only what they wrote.

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tensorlake_spark.errors import StorageError
+from tensorlake_spark.errors import InvalidOptionError, StorageError
 from tensorlake_spark.loader.caching.cache_folder import CacheFolder
 from tensorlake_spark.rows.checksum import crc32
 
@@ -194,17 +194,24 @@ class RangeCache:
                 os.close(file)
         except FileNotFoundError:  # somebody emptied the folder: the next range is kept again
             with contextlib.suppress(OSError):
-                self._folder.claim()
+                self._claim()
         except OSError as error:
             self._turn_off(error)
 
-    def _turn_off(self, error: OSError) -> None:
+    def _claim(self) -> None:
+        try:
+            self._folder.claim()
+        except InvalidOptionError as error:  # it has become somebody's folder of other things
+            self._turn_off(error)
+
+    def _turn_off(self, error: OSError | InvalidOptionError) -> None:
         with self._counting:
             first, self._is_off = not self._is_off, True
         if first:
-            is_full = error.errno in _FULL
+            is_full = getattr(error, "errno", None) in _FULL
+            said = getattr(error, "strerror", None) or error
             warnings.warn(
-                f"the cache {str(self._folder.path)!r} takes no more: {error.strerror or error}; reading goes on "
+                f"the cache {str(self._folder.path)!r} takes no more: {said}; reading goes on "
                 "without it. "
                 + (
                     "Free space on its disk, or give it a smaller size"

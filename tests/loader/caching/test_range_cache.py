@@ -4,6 +4,7 @@ import contextlib
 import os
 import pickle
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -251,6 +252,46 @@ def test_a_folder_that_is_emptied_goes_on(folder):
             number
         )
     assert RangeCache(folder, 10**6).get(key(1), lambda: content(1)) == content(1)
+
+
+@pytest.mark.parametrize("left", [("locks",), ("locks", "new"), ("locks", "new", "ranges")])
+def test_a_folder_that_was_half_deleted_while_it_was_used_goes_on(folder, left):
+    """The mark went, and a lock or a range was made anew before its folder was deleted."""
+    cache = RangeCache(folder, 10**6)
+    cache.get(key(1), lambda: content(1))
+    (folder / "tensorlake-cache.txt").unlink()
+    for name in {"locks", "new", "ranges"} - {*left}:
+        shutil.rmtree(folder / name)
+    for number in (2, 3):
+        found = cache.get(key(number), lambda number=number: content(number))
+        assert bytes(found) == content(number)
+    assert cache.is_on
+    (folder / "tensorlake-cache.txt").unlink(missing_ok=True)
+    again = RangeCache(folder, 10**6)
+    assert (folder / "tensorlake-cache.txt").exists()
+    assert again.get(key(3), lambda: content(3)) == content(3)
+    assert again.hits == 1
+
+
+@pytest.mark.parametrize("name", ["new/weights.bin", "locks/note", "ranges/photos/1.jpg", "new"])
+def test_folders_of_others_that_have_such_names_are_refused(folder, name):
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text("mine")
+    with pytest.raises(InvalidOptionError, match="and no cache; name a folder that is empty"):
+        RangeCache(folder, 10**6)
+    assert (folder / name).read_text() == "mine"
+
+
+def test_a_folder_that_becomes_one_of_other_things_ends_the_cache_not_the_epoch(folder):
+    cache = RangeCache(folder, 10**6)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    with pytest.warns(RuntimeWarning, match=r"takes no more: .*'notes.txt' in it, and no cache"):
+        assert bytes(cache.get(key(1), lambda: content(1))) == content(1)
+    assert not cache.is_on
+    assert bytes(cache.get(key(1), lambda: content(1))) == content(1)
+    assert os.listdir(folder) == ["notes.txt"]
 
 
 def test_only_its_user_may_read_it(folder):
