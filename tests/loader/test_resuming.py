@@ -32,8 +32,9 @@ OPTIONS = {
 CHILD = """
 import json, sys
 import tensorlake_spark as tl
-uri, state = sys.argv[1:]
-loader = tl.dataset(uri, create=False).loader(10, shuffle=True, seed=3, workers=1)
+uri, state, rank, world = sys.argv[1:]
+ranks = {"rank": int(rank), "world_size": int(world)}
+loader = tl.dataset(uri, create=False).loader(12 // int(world), shuffle=True, seed=3, workers=1, **ranks)
 if state != "-":
     loader.load_state_dict(json.loads(state))
 for batch in loader:
@@ -117,28 +118,44 @@ def test_ranks_end_together(uri):
     assert sizes == [[9, 9, 9, 9, 9, 9, 4]] * 4
 
 
-@pytest.mark.local_disk
-def test_a_killed_process_loses_no_batch_and_repeats_none(uri):
-    """It is killed after some batches, twice; whoever goes on takes the last state that it printed."""
-    whole = labels(tl.dataset(uri).loader(10, shuffle=True, seed=3, workers=1))
-    delivered, state = [], "-"
-    for batches in (5, 9, 9):
-        process = subprocess.Popen(
-            [sys.executable, "-c", CHILD, uri, state],
+def started(uri, state, world):
+    """Start the ranks of a run, which wait after each batch until they are told to go on."""
+    return [
+        subprocess.Popen(
+            [sys.executable, "-c", CHILD, uri, state, str(rank), str(world)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        with process:
-            for number in range(batches):
-                batch, found = json.loads(process.stdout.readline())
-                delivered.append(batch)
-                state = json.dumps(found)
-                if number < batches - 1:
-                    process.stdin.write("\n")
-                    process.stdin.flush()
-            process.kill()
-    assert delivered == whole
+        for rank in range(world)
+    ]
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize("worlds", [(1, 1, 1), (1, 2, 4, 3)], ids=["one rank", "other ranks"])
+def test_killed_processes_lose_no_batch_and_repeat_none(uri, worlds):
+    """All are killed after some batches; whoever goes on takes the last state that one of them printed."""
+    whole = labels(tl.dataset(uri).loader(12, shuffle=True, seed=3, workers=1))
+    delivered, state = [], "-"
+    for place, world in enumerate(worlds):
+        ranks = started(uri, state, world)
+        is_last = place == len(worlds) - 1
+        while True:
+            said = [json.loads(rank.stdout.readline()) for rank in ranks]
+            delivered.append(list(itertools.chain.from_iterable(batch for batch, _ in said)))
+            state = json.dumps(said[-1][1])
+            if len(delivered) == len(whole) or (not is_last and len(delivered) == 4 * (place + 1)):
+                break
+            for rank in ranks:
+                rank.stdin.write("\n")
+                rank.stdin.flush()
+        for rank in ranks:
+            with rank:
+                rank.kill()
+    assert delivered[:-1] == whole[:-1]
+    last = [n for n in delivered[-1] if n in whole[-1]]
+    assert last == whole[-1], "what fills the last batch up comes after it"
+    assert len(delivered[-1]) == len(whole[-1]) + -len(whole[-1]) % worlds[-1]
 
 
 def test_a_state_of_another_selection_or_shuffle_is_refused(uri):
