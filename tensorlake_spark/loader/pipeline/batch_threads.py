@@ -34,9 +34,9 @@ class Fetched(Protocol):
 _RAW = 4
 """What was read and waits may take one in so many bytes of the memory of batches."""
 
-_BATCHES = 3, 5
-"""The part of the memory for batches. The rest is for mapped files, for what decoding takes besides, for what is known
-of files, and for what the C library keeps. A batch that is alone may have all."""
+_BATCHES = 2
+"""Batches have one in so many bytes of the memory. The rest is for mapped files, for what decoding takes besides, for
+what is known of files, and for what the C library keeps. A batch that is alone may have all."""
 
 _GIVE_BACK, _SCARCE = 32, 4
 """Memory that nobody uses is given back whenever batches of one in so many bytes of `memory` were begun, if batches
@@ -83,7 +83,7 @@ class BatchThreads(Generic[Raw, Made]):
     makers : int
         How many of them make batches at a time: as there are cores.
     memory : int
-        Bytes of the batches that are being made, wait, or were handed out last.
+        Bytes. Those of batches that are being made, wait, or were handed out last are half of it, or one batch.
     ahead : int
         Batches that are begun before the one which is wanted was taken.
     stats : LoaderStats
@@ -134,7 +134,7 @@ class BatchThreads(Generic[Raw, Made]):
         self._making = 0
         self._used = 0
         self._held = 0
-        self._most = memory * _BATCHES[0] // _BATCHES[1]
+        self._most = memory // _BATCHES
         self._waits = False
         self._since_given = 0  # bytes of batches that were begun since unused memory was given back
         self._raw = self._fetching = self._last_raw = 0
