@@ -156,7 +156,6 @@ COVERED = {
     "datasets/dataset_extensions": "loader/test_loader",
     "loader/columns/column_reading": "loader/columns/test_column_readings",
     "loader/columns/picture_reading": "loader/columns/test_column_readings",
-    "loader/columns/plain_reading": "loader/columns/test_column_readings",
     "loader/columns/scalar_reading": "loader/columns/test_column_readings",
     "loader/columns/stack_reading": "loader/columns/test_column_readings",
     "loader/columns/stored_column": "loader/columns/test_column_readings",
