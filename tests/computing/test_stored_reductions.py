@@ -75,6 +75,20 @@ def test_a_variance_is_as_exact_as_the_dtype_that_is_asked_for(shared, layout):
                     getattr(ref, name)(axis=axis, dtype=dtype)
 
 
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs", "coo"])
+def test_a_real_variance_of_complex_numbers_has_their_imaginary_parts_in_the_squares(
+    shared, layout
+):
+    array = np.zeros((6, 7), "c16")
+    array[1::2, ::3] = np.arange(9).reshape(3, 3) * (0.5 - 2j) + 1j
+    ref = put(shared, array, layout)
+    for axis in (None, 0, 1):
+        for dtype in ("f8", "f4"):
+            got = dense(ref.var(axis=axis, dtype=dtype))
+            np.testing.assert_allclose(got, array.var(axis, dtype), rtol=1e-6, atol=1e-6)
+
+
 def test_the_first_index_where_a_condition_holds(ref, array):
     for axis in (0, 1):
         holds = array > 0

@@ -264,20 +264,20 @@ class Moments(Kernel):
 
     def groups(self, values: Array, starts: Array) -> State:
         counts = np.diff(starts, append=len(values))
-        values = values.astype(self.computed, copy=False)
+        values, beside = self._taken(values)
         if len(starts) == len(values):
             with np.errstate(all="ignore"):  # NaN and infinity are not 0 apart from themselves
-                return np.ones(len(values)), values, _square(values - values)
+                return np.ones(len(values)), values, _square(values - values, beside)
         of = np.repeat(np.arange(len(starts)), counts)
         with np.errstate(all="ignore"):
             mean = _run_sums(values, starts, of) / counts
             apart = mean[of]
             np.subtract(values, apart, out=apart)
-            return counts.astype(np.float64), mean, _run_sums(_square(apart), starts, of)
+            return counts.astype(np.float64), mean, _run_sums(_square(apart, beside), starts, of)
 
     def scatter(self, at: Array, values: Array, counts: Array) -> State:
-        values = values.astype(self.computed, copy=False)
-        loops = loops_of("add_moments", values, "d")
+        values, beside = self._taken(values)
+        loops = loops_of("add_moments", values, "d") if beside is None else None
         if loops is not None:
             mean, sums = np.zeros((2, len(counts)))
             loops.add_moments(at, values, counts, mean, sums)
@@ -286,8 +286,15 @@ class Moments(Kernel):
             mean = (table_sums(at, values, len(counts)) / counts).astype(self.computed, copy=False)
             apart = mean[at]
             np.subtract(values, apart, out=apart)
-            sums = table_sums(at, _square(apart), len(counts)).astype(self._real, copy=False)
+            squares = _square(apart, beside)
+            sums = table_sums(at, squares, len(counts)).astype(self._real, copy=False)
         return counts.astype(np.float64), mean, sums
+
+    def _taken(self, values: Array) -> tuple[Array, Array | None]:
+        """Return values as they are computed with; of complex ones in a real dtype also the squares of what it cuts."""
+        if values.dtype.kind == "c" and self.computed.kind != "c":
+            return values.real.astype(self.computed), np.square(values.imag)
+        return values.astype(self.computed, copy=False), None
 
     def merge(self, state: State, starts: Array) -> State:
         n, mean, sums = state
@@ -401,7 +408,9 @@ def square_of(values: Array) -> Array:
     return _square(values)
 
 
-def _square(values: Array) -> Array:
+def _square(values: Array, beside: Array | None = None) -> Array:
+    if beside is not None:
+        return _square(values) + beside
     if values.dtype.kind == "c":
         return np.asarray(values.real**2 + values.imag**2)
     if values.dtype.kind in "iub" and values.dtype.itemsize <= 2:
