@@ -54,6 +54,7 @@ def decode_images(
     facts: ImageFacts,
     wanted: Sequence[Region | None] | None = None,
     out: Array | None = None,
+    rows: Sequence[int] | None = None,
 ) -> Array | list[Array | None]:
     """Return the pixels of a batch of images, in this thread.
 
@@ -68,6 +69,8 @@ def decode_images(
     out : ndarray, optional
         Where to put them. It is used if it is C-contiguous and has the dtype and the shape; it may be longer than the
         batch.
+    rows : sequence of int, optional
+        How many first rows of each image are needed, where all of it is wanted: pixels below them may be anything.
 
     Returns
     -------
@@ -89,28 +92,30 @@ def decode_images(
     >>> decode_images([image.tobytes()] * 2, facts, [Region((0, 0, 2, 2))] * 2).shape
     (2, 2, 2, 3)
     """
-    batch = _Batch(payloads, facts, wanted)
+    batch = _Batch(payloads, facts, wanted, rows)
     _check_crcs(payloads, facts.crcs)
     total = sum([len(payload) for payload in payloads if payload is not None])
     with ThreadLimit(total / max(1, len(payloads)) if facts.format == "jpeg" else math.inf):
         shape = batch.shape()
         if shape is None:
             return [batch.image(number) for number in range(len(payloads))]
-        rows = target(out, (len(payloads), *shape), batch.dtype)
-        if facts.format == "jpeg" and batch.regions is None and rows.dtype == np.uint8:
-            for number in jpeg_rows(batch.payloads, rows):
-                batch.image(number, rows[number])
+        pixels = target(out, (len(payloads), *shape), batch.dtype)
+        if facts.format == "jpeg" and batch.regions is None and pixels.dtype == np.uint8:
+            for number in jpeg_rows(batch.payloads, pixels, rows):
+                batch.image(number, pixels[number])
         else:
             for number in range(len(payloads)):
-                batch.image(number, rows[number])
-        return rows
+                batch.image(number, pixels[number])
+        return pixels
 
 
 class _Batch:
     """What is to be done with each image of a batch."""
 
-    def __init__(self, payloads: Sequence[Any], facts: ImageFacts, wanted: Any) -> None:
-        self.payloads = payloads
+    def __init__(
+        self, payloads: Sequence[Any], facts: ImageFacts, wanted: Any, rows: Sequence[int] | None
+    ) -> None:
+        self.payloads, self.rows = payloads, rows
         if facts.format == "jpeg":  # what simplejpeg takes; a buffer of Arrow is of signed bytes
             self.payloads = [
                 p
@@ -167,9 +172,11 @@ class _Batch:
         if self.form == "jpeg":
             facts = (*size, self.channels[number])
             if region is None:
-                return jpeg_pixels(payload, *facts, 1, out)
+                rows = None if self.rows is None else self.rows[number]
+                return jpeg_pixels(payload, *facts, 1, out, rows)
             scale = scale_for(region, *size)
-            image = jpeg_pixels(payload, *facts, scale)
+            rows = None if region.box is None else region.box[0] + region.box[2]
+            image = jpeg_pixels(payload, *facts, scale, rows=rows)
         elif self.is_mask:
             image = _classes(bytes(payload), *size, self.dtype)
         else:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,13 +11,20 @@ from tensorlake_spark.datasets.types.base import Array
 from tensorlake_spark.datasets.types.media import image_codecs
 from tensorlake_spark.datasets.types.media.image_headers import HeaderError, jpeg_facts
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.loader.decoding.jpeg_tops import decode_top, frame_header
 from tensorlake_spark.loader.decoding.region import Region
 
 _HEAD = 1024  # bytes in which the frame header of most files lies
 
 
 def jpeg_pixels(
-    payload: Any, height: int, width: int, channels: int, scale: int = 1, out: Array | None = None
+    payload: Any,
+    height: int,
+    width: int,
+    channels: int,
+    scale: int = 1,
+    out: Array | None = None,
+    rows: int | None = None,
 ) -> Array:
     """Return the pixels of one JPEG.
 
@@ -33,6 +38,8 @@ def jpeg_pixels(
         1, 2, 4 or 8, no more than height and width: how many pixels of the image become one, along each axis.
     out : uint8 ndarray, optional
         C-contiguous, of the shape of the result.
+    rows : int, optional
+        How many first rows are needed, with a `scale` of 1: those below may be anything. By default all.
 
     Raises
     ------
@@ -46,6 +53,12 @@ def jpeg_pixels(
     if fast is not None and _is_plain(payload, height, width, channels):
         if out is None:
             out = np.empty(shape, np.uint8)
+        if (
+            rows is not None
+            and scale == 1
+            and decode_top(fast.decode_jpeg, payload, rows, channels, out)
+        ):
+            return out
         color = "RGB" if channels == 3 else "GRAY"
         try:
             if scale == 1:
@@ -65,7 +78,9 @@ def jpeg_pixels(
     return out
 
 
-def jpeg_rows(payloads: Sequence[Any], out: Array) -> Iterator[int]:
+def jpeg_rows(
+    payloads: Sequence[Any], out: Array, rows: Sequence[int] | None = None
+) -> Iterator[int]:
     """Write JPEGs of one size into the rows of an array; yield the numbers of those that `jpeg_pixels` has to decode.
 
     Nothing but simplejpeg is called for an image that is as it is said to be.
@@ -76,6 +91,8 @@ def jpeg_rows(payloads: Sequence[Any], out: Array) -> Iterator[int]:
         Of unsigned bytes.
     out : uint8 ndarray, shape (images, height, width) or (images, height, width, 3)
         C-contiguous.
+    rows : sequence of int, optional
+        How many first rows of each are needed: those below may be anything. By default all.
     """
     shape = out.shape[1:] if out.ndim == 4 else (*out.shape[1:], 1)
     simplejpeg = image_codecs.simplejpeg()
@@ -83,8 +100,10 @@ def jpeg_rows(payloads: Sequence[Any], out: Array) -> Iterator[int]:
         yield from range(len(payloads))
         return
     decode, color = simplejpeg.decode_jpeg, "RGB" if shape[2] == 3 else "GRAY"
-    frame = _frame(*shape)
+    frame = frame_header(*shape)
     for number, (payload, row) in enumerate(zip(payloads, out)):
+        if rows is not None and decode_top(decode, payload, rows[number], shape[2], row):
+            continue
         if frame in bytes(payload[:_HEAD]):
             try:
                 if decode(payload, color, False, False, 0, 0, 1, row).shape == shape:
@@ -114,14 +133,8 @@ def _is_plain(payload: Any, height: int, width: int, channels: int) -> bool:
     """Whether a JPEG has the frame header that it should have; one in CMYK has not, and Pillow turns it into RGB."""
     if channels not in (1, 3):
         return False
-    frame = _frame(height, width, channels)
+    frame = frame_header(height, width, channels)
     return frame in bytes(payload[:_HEAD]) or frame in bytes(payload)
-
-
-@lru_cache(4096)
-def _frame(height: int, width: int, channels: int) -> bytes:
-    """Return the bytes of a frame header from its length to the number of components."""
-    return struct.pack(">HBHHB", 8 + 3 * channels, 8, height & 0xFFFF, width & 0xFFFF, channels)
 
 
 def _by_pillow(data: bytes, height: int, width: int, channels: int, scale: int) -> Array:

@@ -17,9 +17,9 @@ from tensorlake_spark.datasets.samples.sample_reading import read_column, values
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
-from tensorlake_spark.query.engine.image_values import image_batch
+from tensorlake_spark.query.engine.image_values import image_batch, image_tops
 from tensorlake_spark.query.engine.shape_values import stand_ins
-from tensorlake_spark.query.functions.needed_parts import SHAPE
+from tensorlake_spark.query.functions.needed_parts import SHAPE, box_of
 from tensorlake_spark.query.functions.row_values import Values, gathered
 from tensorlake_spark.query.sources.source_columns import TensorLeaf
 
@@ -133,8 +133,10 @@ def _values(
         values, nbytes = known
     else:
         array = read_column(parts, leaf.column, ordered)
-        values = None if memory is None else image_batch(kind, array, memory)
+        values = None if memory is None else image_batch(kind, array, memory, key)
         tiles = TileReading(key)
+        if values is None and isinstance(key, tuple):
+            values = image_tops(kind, array, key)
         if values is None:
             # A stack would write all of the samples of which a part is read.
             stack = not (isinstance(key, tuple) and _has_tiles(kind, array))
@@ -179,35 +181,6 @@ def tile_bytes(
         for reading in readings:
             reading.count(tensor)
     return sum(reading.nbytes for reading in readings)
-
-
-def box_of(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[slice, ...] | None:
-    """Return the smallest box that a key needs, None if that is not known to be less than all.
-
-    Examples
-    --------
-    >>> box_of((slice(1, 3), ..., -1), (5, 6, 7))
-    (slice(1, 3, None), slice(0, 6, None), slice(6, 7, None))
-    """
-    if any(part is None for part in key):
-        return None
-    if ... in key:
-        place = key.index(...)
-        rest = len(shape) - (len(key) - 1)
-        key = (*key[:place], *[slice(None)] * rest, *key[place + 1 :])
-    if len(key) > len(shape):
-        return None
-    out = []
-    for part, length in zip((*key, *[slice(None)] * (len(shape) - len(key))), shape, strict=True):
-        if isinstance(part, slice):
-            chosen = range(*part.indices(length))
-        elif isinstance(part, (int, np.integer)) and -length <= part < length:
-            chosen = range(int(part) % length, int(part) % length + 1)
-        else:
-            return None
-        least, most = (min(chosen), max(chosen) + 1) if len(chosen) else (0, 0)
-        out.append(slice(least, most))
-    return tuple(out)
 
 
 def payload_bytes(array: pa.Array) -> int:

@@ -17,9 +17,8 @@ from tensorlake_spark.datasets.samples.sample_reading import BATCH_BYTES
 from tensorlake_spark.datasets.types.media.images import Picture
 from tensorlake_spark.delta.files.runner import parcels
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
-from tensorlake_spark.query.engine.leaf_values import box_of
 from tensorlake_spark.query.engine.shape_values import shape_fields, stand_ins
-from tensorlake_spark.query.functions.needed_parts import SHAPE, Key, boxes_needed
+from tensorlake_spark.query.functions.needed_parts import SHAPE, Key, box_of, boxes_needed
 from tensorlake_spark.query.sources.source_columns import (
     BranchLeaf,
     CollectedLeaf,

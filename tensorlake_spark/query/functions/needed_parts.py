@@ -88,6 +88,35 @@ def boxes_needed(
     return {name: needs[0] if len(needs) == 1 else None for name, needs in found.items()}
 
 
+def box_of(key: Key, shape: tuple[int, ...]) -> tuple[slice, ...] | None:
+    """Return the smallest box that a key needs, None if that is not known to be less than all.
+
+    Examples
+    --------
+    >>> box_of((slice(1, 3), ..., -1), (5, 6, 7))
+    (slice(1, 3, None), slice(0, 6, None), slice(6, 7, None))
+    """
+    if any(part is None for part in key):
+        return None
+    if ... in key:
+        place = key.index(...)
+        rest = len(shape) - (len(key) - 1)
+        key = (*key[:place], *[slice(None)] * rest, *key[place + 1 :])
+    if len(key) > len(shape):
+        return None
+    out = []
+    for part, length in zip((*key, *[slice(None)] * (len(shape) - len(key))), shape, strict=True):
+        if isinstance(part, slice):
+            chosen = range(*part.indices(length))
+        elif isinstance(part, (int, np.integer)) and -length <= part < length:
+            chosen = range(int(part) % length, int(part) % length + 1)
+        else:
+            return None
+        least, most = (min(chosen), max(chosen) + 1) if len(chosen) else (0, 0)
+        out.append(slice(least, most))
+    return tuple(out)
+
+
 def without_brackets(node: Any, names: Collection[str]) -> Any:
     """Return a copy of an expression for columns that are crops already: their brackets are left out.
 

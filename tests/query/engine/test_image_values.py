@@ -9,8 +9,9 @@ from PIL import Image as Pillow
 
 import tensorlake_spark as tl
 from tensorlake_spark import types
+from tensorlake_spark.datasets.types.media import image_codecs
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
-from tensorlake_spark.query.engine.image_values import image_batch
+from tensorlake_spark.query.engine.image_values import image_batch, image_tops
 
 
 def files(sizes, channels=3):
@@ -52,6 +53,46 @@ def test_conditions_on_images_of_one_size(tmp_path):
     assert found["sid"].tolist() == [k for k in range(12) if means[k] > 127.5]
     corners = ds.query("SELECT DISTINCT image FROM dataset WHERE image[0, 0, 0] >= 0")
     assert len(corners) == 12
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(
+    "key", [(slice(3, 9),), (4, slice(None, None, -2)), (slice(-90, -75), ...), (slice(5, 5),), (slice(0, 500),), (None, 3), (200,)],
+    ids=str,
+)  # fmt: skip
+def test_a_part_of_images_is_that_of_the_type(key, channels):
+    kind, memory = types.Image("jpeg"), BatchBuffers(1 << 24)
+    column = kind.encode(files([(90, 30)] * 3, channels), "image")
+    whole = kind.decode(column)
+    found = image_batch(kind, column, memory, key)
+    tops = image_tops(kind, column, key)
+    if key in [(None, 3), (200,)]:  # NumPy says what is wrong with it
+        assert tops is None
+        assert np.array_equal(found, np.stack(whole))
+        return
+    for number, image in enumerate(whole):
+        assert np.array_equal(found[number][key], image[key])
+        assert np.array_equal(tops[number][key], image[key])
+        assert tops[number].shape == image.shape
+
+
+def test_parts_of_images_of_many_sizes(tmp_path, monkeypatch):
+    ds = tl.dataset(str(tmp_path / "ds"), {"image": types.Image("jpeg")})
+    sizes = [(40 + 9 * k, 50) for k in range(12)]
+    ds.extend({"image": files(sizes)})
+    wanted = [ds["image"][k][2:12, 5:20] for k in range(12)]
+    asked = []
+    decode = image_codecs.simplejpeg().decode_jpeg
+
+    def counted(data, color, *rest):
+        asked.append(len(rest[-1]))
+        return decode(data, color, *rest)
+
+    monkeypatch.setattr(image_codecs.simplejpeg(), "decode_jpeg", counted)
+    view = ds.query("SELECT image[2:12, 5:20] AS crop FROM dataset")
+    for crop, want in zip(view["crop"], wanted, strict=True):
+        assert np.array_equal(crop, want)
+    assert asked == [16] * 12
 
 
 def test_a_damaged_image_is_left_to_its_type():

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from tensorlake_spark.query.engine.leaf_values import (
     ReadCounts,
-    box_of,
     for_functions,
     grouped,
     payload_bytes,
@@ -25,32 +23,6 @@ def test_samples_come_in_the_order_of_their_sids_each_read_once(shapes):
     assert found[4] is None
     assert np.array_equal([found[0], found[1], found[3]], shapes.vectors[[7, 3, 7]])
     assert counts.rows == {("s", "emb"): 2}
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        (slice(1, 4),),
-        (slice(None, None, -2), 3),
-        (..., slice(-3, None)),
-        (0, ..., 1),
-        (slice(9, 2),),
-        (slice(2, 100, 3),),
-    ],
-    ids=str,
-)
-def test_a_box_has_all_that_a_key_takes(key):
-    array = np.arange(5 * 6 * 7).reshape(5, 6, 7)
-    box = box_of(key, array.shape)
-    out = np.full_like(array, -1)
-    out[box] = array[box]
-    assert np.array_equal(out[key], array[key])
-    assert out.size == array.size
-
-
-@pytest.mark.parametrize("key", [(None,), (9,), (0, 0, 0, 0), ([1, 2],)], ids=str)
-def test_what_has_no_box(key):
-    assert box_of(key, (5, 6, 7)) is None
 
 
 def test_bytes_of_payloads():

@@ -5,6 +5,7 @@ import pytest
 
 from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.needed_parts import (
+    box_of,
     boxes_needed,
     is_tensor_work,
     without_brackets,
@@ -75,3 +76,29 @@ def test_an_expression_without_brackets_gives_the_same_of_a_crop():
 )  # fmt: skip
 def test_what_is_work_on_tensors(text, wanted):
     assert is_tensor_work(nodes(text)[0], {"x"}) is wanted
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (slice(1, 4),),
+        (slice(None, None, -2), 3),
+        (..., slice(-3, None)),
+        (0, ..., 1),
+        (slice(9, 2),),
+        (slice(2, 100, 3),),
+    ],
+    ids=str,
+)
+def test_a_box_has_all_that_a_key_takes(key):
+    array = np.arange(5 * 6 * 7).reshape(5, 6, 7)
+    box = box_of(key, array.shape)
+    out = np.full_like(array, -1)
+    out[box] = array[box]
+    assert np.array_equal(out[key], array[key])
+    assert out.size == array.size
+
+
+@pytest.mark.parametrize("key", [(None,), (9,), (0, 0, 0, 0), ([1, 2],)], ids=str)
+def test_what_has_no_box(key):
+    assert box_of(key, (5, 6, 7)) is None
