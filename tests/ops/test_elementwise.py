@@ -75,6 +75,16 @@ def test_shapes_that_do_not_broadcast():
             x * y
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 1), (2, 0, 1)])
+def test_powers_without_any_element_ask_nothing_of_zeros(shape):
+    power, base = sparse_of(np.array([-128, 0], np.int8)[:1]), sparse_of(np.zeros(shape, bool))
+    with np.errstate(all="raise"):
+        for found in (base**power, power**base, base ** sparse_of(np.int8([[-1]]))):
+            assert found.nnz == 0
+            assert found.dtype == np.int8
+        assert (base**power).shape == shape
+
+
 def test_out_is_a_dense_array():
     x, out = one(), np.full((3, 2), 7.0)
     assert np.exp(x, out=out) is out
