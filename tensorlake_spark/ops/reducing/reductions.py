@@ -16,7 +16,7 @@ import numpy as np
 
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.numpy_arguments import refuse_out
-from tensorlake_spark.ops.reducing.groups import Groups
+from tensorlake_spark.ops.reducing.groups import Groups, sum_of_many
 
 Array = np.ndarray[Any, Any]
 
@@ -48,6 +48,10 @@ def sum(
     (np.int64(12), [7, 5])
     """
     refuse_out(out)
+    if axis is None and dtype is None and initial is None and where is True and not keepdims:
+        found = sum_of_many(x.values)
+        if found is not None:
+            return found
     groups = Groups(x, axis, keepdims, where, counted=False)
     empty = np.sum(np.zeros(1, x.dtype), dtype=dtype, **_given(initial))
     found = total(groups, groups.values, empty.dtype)

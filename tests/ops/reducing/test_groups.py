@@ -10,7 +10,7 @@ from reduced import cases
 
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.reducing import groups
-from tensorlake_spark.ops.reducing.groups import Groups
+from tensorlake_spark.ops.reducing.groups import Groups, sum_of_many
 
 
 @given(st.data(), cases(["float64", "int64", "complex128"], min_dims=1, min_side=1))
@@ -65,3 +65,17 @@ def test_a_sum_of_many_is_exact_to_the_last_bits(monkeypatch, count):
     large = np.full(count, np.iinfo(np.int64).max)
     found = Groups(Elements._trusted(where, large, (count,)), None).reduce(np.add, large)
     assert found[0] == large.sum()
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "u8", "i1", "c16", "?"])
+def test_the_sum_of_many_is_that_of_numpy(dtype):
+    values = np.resize(np.array([-0.0, 3, 0, -7]).astype(dtype), 20_001)
+    found = sum_of_many(values)
+    if dtype not in ("f8", "i8", "u8"):
+        assert found is None
+        return
+    assert type(found) is type(values.sum())
+    assert found == values.sum()
+    zeros = sum_of_many(np.full(5000, -0.0).astype(dtype))
+    assert str(zeros) == str(np.zeros(1, dtype)[0])
+    assert sum_of_many(values[:4096]) is None
