@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from tensorlake_spark.errors import InvalidOptionError, LoaderClosedError
 from tensorlake_spark.fork_gate import FORK_GATE, check_process
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
-from tensorlake_spark.loader.pipeline.unused_memory import give_back_unused
+from tensorlake_spark.loader.pipeline.unused_memory import UnusedMemory
 
 
 class Fetched(Protocol):
@@ -137,6 +137,7 @@ class BatchThreads(Generic[Raw, Made]):
         self._most = memory // _BATCHES
         self._waits = False
         self._since_given = 0  # bytes of batches that were begun since unused memory was given back
+        self._unused = UnusedMemory()
         self._raw = self._fetching = self._last_raw = 0
         self._since_store = 0  # batches that were fetched since a store was asked
         self._fetched: list[tuple[int, Any]] = []
@@ -272,7 +273,7 @@ class BatchThreads(Generic[Raw, Made]):
             if is_due:
                 self._since_given = 0
         if is_due:
-            give_back_unused()
+            self._unused.give_back()
 
     def _job(self) -> tuple[int, Any] | None:
         """Return the next job of this thread, None at the end; every job that one finds wakes a thread for the next."""
