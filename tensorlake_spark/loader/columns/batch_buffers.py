@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.own_memory import empty_bytes
+
 Array = np.ndarray[Any, Any]
 
-_LEAST = 1 << 20  # smaller arrays are quick to make
+_LEAST = 1 << 20
 _IDLE_REFERENCES = 3  # of the list, of the name in the loop, of the argument of getrefcount
 
 
@@ -25,6 +27,8 @@ class BatchBuffers:
     ----------
     most : int
         Bytes that are kept, in use or not; beyond them memory that is not in use is given back.
+    least : int
+        Bytes of the smallest array whose memory is kept: smaller ones are quick to make.
 
     Examples
     --------
@@ -36,8 +40,8 @@ class BatchBuffers:
     True
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, least: int = _LEAST) -> None:
+        self._most, self._least = most, least
         self._kept: list[Array] = []
         self._lock = threading.Lock()
 
@@ -45,7 +49,7 @@ class BatchBuffers:
         """Return an array whose elements are not set."""
         kind = np.dtype(dtype)
         nbytes = math.prod(shape) * kind.itemsize
-        if nbytes < _LEAST or kind.hasobject:
+        if nbytes < self._least or kind.hasobject:
             return np.empty(shape, kind)
         with self._lock:
             memory = self._idle(nbytes)
@@ -55,6 +59,10 @@ class BatchBuffers:
                 self._give_back()
         out: Array = memory[:nbytes].view(kind).reshape(shape)
         return out
+
+    def bytes(self, nbytes: int) -> Array:
+        """Return bytes that are not set; so many that half of `most` is too little go back to the system at once."""
+        return empty_bytes(nbytes) if 2 * nbytes > self._most else self.array((nbytes,), np.uint8)
 
     def _idle(self, nbytes: int) -> Array | None:
         for memory in self._kept:

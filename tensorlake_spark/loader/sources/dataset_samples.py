@@ -40,6 +40,9 @@ or most are fetched again for each batch."""
 _RESERVED = 0.7
 """That part, and what waits to be decoded."""
 
+_COPIES, _LEAST_COPIES = 16, 64 << 10
+"""Memory for copies of what was read stays, one in so many bytes, if those of a batch have so many bytes."""
+
 
 class DatasetFacts(NamedTuple):
     """What a process needs to know to read samples.
@@ -94,6 +97,7 @@ class DatasetSamples:
         self.parts = parts
         self._transforms, self._memory = dict(transforms), memory
         self._rows: dict[int, ScatteredRows] = {}
+        self._copies = BatchBuffers(memory // _COPIES, _LEAST_COPIES)
         self._readings = readings_of(parts, names, self._rows_of, transforms)
         self._buffers = BatchBuffers(memory)
         # Of samples whose row groups lie in the cache, where all of them find room.
@@ -231,7 +235,7 @@ class DatasetSamples:
     def _rows_of(self, table: StoredSamples) -> ScatteredRows:
         """Return what reads a table's scattered rows: one for all columns of it."""
         if id(table) not in self._rows:
-            self._rows[id(table)] = ScatteredRows(table, self._memory // 4)
+            self._rows[id(table)] = ScatteredRows(table, self._memory // 4, self._copies.bytes)
         return self._rows[id(table)]
 
     def draws(self) -> Mapping[str, int]:

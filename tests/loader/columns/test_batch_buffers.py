@@ -1,6 +1,7 @@
 """Memory that is used again, and never while somebody holds it."""
 
 import gc
+import mmap
 
 import numpy as np
 
@@ -44,3 +45,27 @@ def test_memory_that_is_not_in_use_is_given_back():
         gc.collect()
     assert sum(memory.nbytes for memory in buffers._kept) <= 5 * SIZE * 1.2 + (4 << 20)
     assert len(buffers._kept) <= 2
+
+
+def test_smaller_ones_are_kept_where_that_is_wanted():
+    buffers = BatchBuffers(16 << 20, least=1 << 10)
+    first = buffers.bytes(5000)
+    first[:] = 3
+    address = first.ctypes.data
+    held = memoryview(first)[10:20]
+    del first
+    assert buffers.bytes(5000).ctypes.data != address
+    assert bytes(held) == b"\3" * 10
+    del held
+    gc.collect()
+    assert buffers.bytes(4000).ctypes.data == address
+    assert buffers.bytes(0).shape == (0,)
+
+
+def test_bytes_that_need_most_of_it_are_not_kept():
+    """They go back to the system as soon as nobody holds them."""
+    buffers = BatchBuffers(4 << 20)
+    assert isinstance(buffers.bytes((2 << 20) + 1).base.obj, mmap.mmap)
+    assert not buffers._kept
+    assert len(buffers.bytes(2 << 20)) == 2 << 20
+    assert len(buffers._kept) == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from tensorlake_spark.delta.samples.scattered.payload_places import PayloadPlace
 from tensorlake_spark.delta.samples.scattered.payload_spans import PayloadSpans
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import reaching
+from tensorlake_spark.own_memory import empty_bytes
 
 Array = np.ndarray[Any, Any]
 
@@ -41,11 +44,16 @@ class ScatteredRows:
     most : int
         Bytes of mapped column chunks that may be in use at a time. Those that were not asked for lately are
         given back, so that they do not count as memory of the process.
+    new : callable, optional
+        Returns so many bytes, uint8, for copies of payloads.
     """
 
-    def __init__(self, stored: StoredSamples, most: int) -> None:
+    def __init__(
+        self, stored: StoredSamples, most: int, new: Callable[[int], Array] = empty_bytes
+    ) -> None:
         self._stored = stored
         self._most = most
+        self._new = new
         self._is_remote = stored.snapshot.remote is not None
         self._spans: OrderedDict[tuple[int, str], PayloadSpans] = OrderedDict()
         self._span_bytes = 0
@@ -74,7 +82,6 @@ class ScatteredRows:
         """
         numbers, rows = self._stored.locate(positions)
         out: list[Any] = [None] * len(positions)
-        copies = self._copies
         with reaching(self._stored.snapshot.storage):
             for number, here in _by_file(numbers):
                 some = rows[here]
@@ -91,8 +98,18 @@ class ScatteredRows:
                 )
                 for place, group, start, length in places:
                     if length >= 0:
-                        value = regions[group][start : start + length]
-                        out[place] = bytes(value) if copies else value
+                        out[place] = regions[group][start : start + length]
+        return self._copied(out) if self._copies else out
+
+    def _copied(self, values: list[Any]) -> list[Any]:
+        """Return copies of payloads, which lie one after the other in one piece of memory."""
+        ends = [0, *accumulate(0 if value is None else len(value) for value in values)]
+        memory = self._new(ends[-1]).data
+        out: list[Any] = [None] * len(values)
+        for place, value in enumerate(values):
+            if value is not None:
+                out[place] = memory[ends[place] : ends[place + 1]]
+                out[place][:] = value
         return out
 
     def places(self, leaf: LeafColumn, positions: Array) -> PayloadPlaces | None:

@@ -78,3 +78,31 @@ def test_threads_that_want_the_same_numbers_read_a_row_group_once(place, monkeyp
             assert found.tolist() == everything.tolist()
     if stored.snapshot.remote is not None:
         assert sorted(read) == list(range(len(file.starts) - 1))
+
+
+def test_copies_of_payloads_lie_in_memory_that_the_caller_gives(place):
+    """A value of a row group in memory would keep all of it; what is mapped stays where it is."""
+    ds = tl.dataset(place, {"x": tl.types.Tensor("uint8", (None,))})
+    values = [bytes([k]) * size for k, size in enumerate((40, 900, 7))]
+    arrays = [np.frombuffer(value, np.uint8) for value in values]
+    ds.extend({"x": value} for value in [arrays[0], None, *arrays[1:]])
+    stored, asked = tl.dataset(place, create=False).parts.stored, []
+
+    def new(nbytes):
+        asked.append(np.zeros(nbytes, np.uint8))
+        return asked[-1]
+
+    rows, leaf = ScatteredRows(stored, 1 << 20, new), stored.leaf(("x", "data"))
+    found = rows.payloads(leaf, np.array([3, 1, 0, 3, 2]))
+    wanted = [values[2], None, values[0], values[2], values[1]]
+    assert [value and bytes(value) for value in found] == wanted
+    assert [bytes(v) for v in rows.payloads(leaf, np.array([0]))] == [values[0]]
+    assert rows.payloads(leaf, np.array([1, 1])) == [None, None]
+    assert rows.payloads(leaf, np.array([], np.int64)) == []
+    if stored.snapshot.remote is None:
+        assert not asked
+    else:
+        assert [array.tobytes() for array in asked[:2]] == [
+            b"".join(value or b"" for value in wanted),
+            values[0],
+        ]
