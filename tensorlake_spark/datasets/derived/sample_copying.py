@@ -26,7 +26,6 @@ from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.maintenance.value_check import tiled_samples
 from tensorlake_spark.datasets.samples.sample_encoding import numbered
 from tensorlake_spark.datasets.samples.sample_reading import (
-    BATCH_BYTES,
     read_column,
     read_table,
     row_bytes,
@@ -42,6 +41,9 @@ from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import Storage
 
 Array = np.ndarray[Any, Any]
+
+BATCH_BYTES = 8 << 20
+"""Bytes of a batch, about: while one is written, the next is copied."""
 
 _COMPUTED_BYTES = 1 << 10  # of a computed value, about: nobody knows before
 _MOST_ROWS = 4096  # of a batch
@@ -224,7 +226,8 @@ class SampleCopying:
         return out
 
     def _batches(self, share: Share) -> Iterator[tuple[int, int]]:
-        step = max(1, min(_MOST_ROWS, BATCH_BYTES // max(1, self.row_bytes())))
+        most = max(1, min(_MOST_ROWS, BATCH_BYTES // max(1, self.row_bytes())))
+        step = even_step(share.stop - share.start, most)
         for start in range(share.start, share.stop, step):
             stop = min(share.stop, start + step)
             sizes = np.zeros(stop - start, np.int64)
@@ -285,6 +288,17 @@ def _abort(writers: Sequence[TileWriter | ApartWriter], kind: Any, *_: object) -
     if kind is not None:
         for writer in writers:
             writer.abort()
+
+
+def even_step(rows: int, most: int) -> int:
+    """Return how many rows each batch has, about `most`: what is left over would take nearly as long as a whole one.
+
+    Examples
+    --------
+    >>> even_step(1024, 1000), even_step(1600, 1000), even_step(0, 1000)
+    (1024, 800, 1)
+    """
+    return max(1, -(-rows // max(1, round(rows / most))))
 
 
 def shares(count: int, positions: Sequence[Array], rows: int) -> list[Share]:

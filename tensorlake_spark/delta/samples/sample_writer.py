@@ -120,11 +120,11 @@ class SampleWriter:
 
     def _add(self, rows: pa.Table) -> None:
         ends = row_ends(rows)
-        # The first one is written at once, so that writing begins while the next samples are made.
-        groups = GROUPS_AT_ONCE if self._file is not None or self.files else 1
-        most = min(groups * self.row_group_bytes, self.file_bytes)
         start = 0
         while start < rows.num_rows:
+            # The first one is written at once, so that writing begins while the next samples are made.
+            groups = GROUPS_AT_ONCE if self._file is not None or self.files else 1
+            most = min(groups * self.row_group_bytes, self.file_bytes)
             room = ends[start] + most - self._pending_bytes
             stop = int(np.searchsorted(ends, room, side="right")) - 1
             if stop <= start and self._pending:

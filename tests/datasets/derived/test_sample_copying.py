@@ -5,8 +5,14 @@ import pickle
 import numpy as np
 import pytest
 
+from tensorlake_spark.datasets.derived import sample_copying
 from tensorlake_spark.datasets.derived.column_digests import BLOCK
-from tensorlake_spark.datasets.derived.sample_copying import Origin, SampleCopying, shares
+from tensorlake_spark.datasets.derived.sample_copying import (
+    Origin,
+    SampleCopying,
+    even_step,
+    shares,
+)
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -24,6 +30,28 @@ def test_shares_are_alike():
     sizes = [one.stop - one.start for one in shares(2004, [], 1040)]
     assert sizes == [1024, 980]
     assert [one.stop - one.start for one in shares(1100, [], 1040)] == [1100]
+
+
+@pytest.mark.parametrize("most", [1, 7, 1000])
+@pytest.mark.parametrize("rows", [1, 2, 10, 999, 1001, 1499, 1501, 2600])
+def test_batches_are_alike(rows, most):
+    step = even_step(rows, most)
+    sizes = np.diff([*range(0, rows, step), rows])
+    assert max(sizes) <= 1.5 * most
+    assert sum(sizes) == rows
+    assert max(sizes) - min(sizes) < len(sizes)
+    assert even_step(0, most) == 1
+
+
+def test_a_share_is_copied_in_batches_that_are_alike(made, tmp_path, monkeypatch):
+    origin = Origin(made.ds.stored.snapshot, {"label": "label"}, LinkRules())
+    work = SampleCopying(
+        Storage(tmp_path / "new"), made.ds.schema.select(["label"]), {"label": "label"}, (origin,),
+        None, 0, 1 << 20, 1 << 20, 1 << 20, "m-",
+    )  # fmt: skip
+    monkeypatch.setattr(sample_copying, "BATCH_BYTES", 9 * work.row_bytes())
+    (share,) = shares(20, [np.arange(20)], 1000)
+    assert [*work._batches(share)] == [(0, 10), (10, 20)]
 
 
 def test_what_travels_to_executors(made, tmp_path):

@@ -8,8 +8,10 @@ import pytest
 from stored_rows import SCHEMA, rows
 
 from tensorlake_spark.delta.samples import sample_writer
+from tensorlake_spark.delta.samples.row_sizes import row_ends
 from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
+from tensorlake_spark.delta.store.parquet_output import ParquetOutput
 from tensorlake_spark.delta.store.payload_lengths import NULL, unpacked_lengths
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -74,6 +76,28 @@ def test_samples_that_are_alike_share_row_groups_evenly(storage):
     counts = group_rows(storage, files)
     assert sum(counts) == 500
     assert max(counts) * 112 <= 10_000 * 1.25
+
+
+def test_many_samples_at_once_are_written_several_row_groups_at_a_time(storage, monkeypatch):
+    """The first row group goes out at once, the others together: each call needs the interpreter."""
+    calls = []
+    write = ParquetOutput.write
+
+    def counted(self, part, most=None):
+        calls.append(-(-part.num_rows // most))
+        write(self, part, most)
+
+    monkeypatch.setattr(ParquetOutput, "write", counted)
+    given = rows(0, 100)
+    nbytes = int(row_ends(given)[-1])
+    with SampleWriter(storage, SCHEMA, 1 << 30, nbytes // 9) as writer:
+        writer.add(given)
+        files = writer.finish()
+    assert calls[0] == 1
+    assert len(calls) <= 4
+    assert max(calls) <= sample_writer.GROUPS_AT_ONCE + 1
+    assert sum(group_rows(storage, files)) == 100
+    assert pq.read_table(f"{storage.uri}/{files[0].path}").equals(given)
 
 
 def test_a_row_group_is_cut_where_samples_are_large(storage):
