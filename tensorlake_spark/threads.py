@@ -19,6 +19,9 @@ THREADS = max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity"
 IO_THREADS = 32
 """Threads that wait for an object store: as many requests are on their way at once."""
 
+QUERY_THREADS = 1024
+"""Queries that run at the same time: each has a thread, for one may wait for a query that is asked inside it."""
+
 _pools: dict[str, tuple[int, ThreadPoolExecutor]] = {}
 _pool_lock = threading.Lock()
 
@@ -34,6 +37,14 @@ def threads() -> ThreadPoolExecutor:
 def io_threads() -> ThreadPoolExecutor:
     """Return this process's pool of threads that wait for a store, and do nothing else."""
     return _pool_of("tensorlake-io", IO_THREADS)
+
+
+def query_threads() -> ThreadPoolExecutor:
+    """Return this process's pool of threads that run queries while their callers wait, and hear of Ctrl-C.
+
+    A thread that has run a query before is faster than a new one: it has its memory already.
+    """
+    return _pool_of("tensorlake-query", QUERY_THREADS)
 
 
 def beside(

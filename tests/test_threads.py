@@ -12,6 +12,7 @@ from tensorlake_spark import threads
 def test_a_process_has_one_pool_of_each_kind():
     assert threads.threads() is threads.threads()
     assert threads.io_threads() is threads.io_threads()
+    assert threads.query_threads() is threads.query_threads()
     assert threads.threads() is not threads.io_threads()
     assert threads.threads().submit(lambda: 7).result() == 7
 

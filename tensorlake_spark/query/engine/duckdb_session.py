@@ -7,7 +7,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidQueryError, MissingDependencyError
 from tensorlake_spark.query.sources.duckdb_tables import quoted
+from tensorlake_spark.threads import query_threads
 
 Result = TypeVar("Result")
 
@@ -126,16 +127,7 @@ class DuckSession:
 
 def interruptible(work: Callable[[], Result], interrupt: Callable[[], None]) -> Result:
     """Return what work returns, done in another thread: signals reach this one, and then it is interrupted."""
-    future: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    thread = threading.Thread(target=run, name="tensorlake-query", daemon=True)
-    thread.start()
+    future = query_threads().submit(work)
     try:
         return future.result()
     except BaseException:
@@ -143,7 +135,7 @@ def interruptible(work: Callable[[], Result], interrupt: Callable[[], None]) -> 
             interrupt()
         raise
     finally:
-        thread.join()
+        wait([future])
 
 
 def _said(error: Exception) -> str:

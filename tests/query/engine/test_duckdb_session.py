@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +11,7 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.query.engine.duckdb_session import DuckSession, interruptible
+from tensorlake_spark.threads import IO_THREADS
 
 OUT = [
     "SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM '/etc/passwd'", "SELECT * FROM glob('/etc/*')",
@@ -78,6 +80,28 @@ def test_what_work_raises_is_raised_here():
     with pytest.raises(ValueError, match="here"):
         interruptible(fail, lambda: None)
     assert interruptible(threading.get_ident, lambda: None) != threading.get_ident()
+
+
+def test_queries_take_turns_in_a_thread_and_have_one_each_where_they_wait_for_each_other():
+    """A new thread takes longer than one that is there; more at once than threads of other pools do not block."""
+    used = {interruptible(threading.get_ident, lambda: None) for _ in range(50)}
+    assert len(used) < 25
+
+    def nested(depth):
+        if not depth:
+            return {threading.get_ident()}
+        return {threading.get_ident()} | interruptible(partial(nested, depth - 1), lambda: None)
+
+    assert len(interruptible(partial(nested, 3 * IO_THREADS), lambda: None)) == 3 * IO_THREADS + 1
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own():
+    interruptible(threading.get_ident, lambda: None)
+    child = os.fork()
+    if not child:
+        os._exit(0 if interruptible(lambda: 7, lambda: None) == 7 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_times_are_in_utc():
