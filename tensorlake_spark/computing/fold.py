@@ -89,6 +89,18 @@ class Fold(ABC, Generic[Partial]):
         """Return what a box of the answer takes of the selection, as a key, and the fold of it that gives the box."""
         raise NotImplementedError
 
+    def cut(self, partial: Partial, count: int) -> Iterator[tuple[int, Partial]]:
+        """Yield parts of a partial, each with a number below `count`; all together they are the partial.
+
+        Parts that have the same number, of any partials, can be combined without the others. A partial that cannot be
+        cut is the first part.
+        """
+        yield 0, partial
+
+    def packed(self, partial: Partial) -> Partial:
+        """Return a partial as it is sent to another process: in few bytes."""
+        return partial
+
     @property
     def n_bytes(self) -> int:
         """Bytes of the table that it reads itself, beside what is selected."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -164,6 +164,12 @@ class BlockReduction(AxesFold[Tiles]):
 
     def combine(self, one: Tiles, other: Tiles) -> Tiles:
         return unite(one, other, self.kernel)
+
+    def cut(self, partial: Tiles, count: int) -> Iterator[tuple[int, Tiles]]:
+        return partial.cut(count)
+
+    def packed(self, partial: Tiles) -> Tiles:
+        return partial.packed(self.kernel.packed)
 
     def finish(self, partial: Tiles | None) -> Any:
         state = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -50,6 +50,20 @@ class Cells:
         merged = max(self.merged, other.merged)
         return Cells([*self.parts, *other.parts], merged, [*self.waiting, *other.waiting])
 
+    def cut(self, count: int, cells: int) -> Iterator[tuple[int, Cells]]:
+        """Yield what lies in each of `count` ranges of so many cells, where there is something; none may wait."""
+        edges = [cells * number // count for number in range(count + 1)]
+        found = [np.searchsorted(part[0], edges).tolist() for part in self.parts]
+        for number in range(count):
+            sides = [slice(*at[number : number + 2]) for at in found]
+            parts = [
+                tuple(array[side] for array in part)
+                for part, side in zip(self.parts, sides, strict=True)
+                if side.start < side.stop
+            ]
+            if parts:
+                yield number, Cells(parts)
+
     @property
     def is_much(self) -> bool:
         """Whether it is time to merge parts."""
@@ -94,6 +108,12 @@ class ElementReduction(AxesFold[Cells]):
             return both
         parts = self._merged(both)
         return Cells(parts, len(parts[0][0]))
+
+    def cut(self, partial: Cells, count: int) -> Iterator[tuple[int, Cells]]:
+        return self.packed(partial).cut(count, math.prod(self.kept(self.shape)))
+
+    def packed(self, partial: Cells) -> Cells:
+        return Cells(self._merged(partial))
 
     def _part(self, cells: Array, values: Array) -> tuple[Array, ...]:
         """Return the part of elements whose cells ascend."""

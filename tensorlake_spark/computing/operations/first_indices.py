@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -88,6 +89,9 @@ class FirstOfBlocks(AxesFold[Tiles]):
 
     def combine(self, one: Tiles, other: Tiles) -> Tiles:
         return unite(one, other, _LEAST)
+
+    def cut(self, partial: Tiles, count: int) -> Iterator[tuple[int, Tiles]]:
+        return partial.cut(count)
 
     def finish(self, partial: Tiles | None) -> Any:
         found = (

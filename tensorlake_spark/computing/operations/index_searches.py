@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -122,6 +122,9 @@ class BlockSearch(AxesFold[Tiles]):
     def combine(self, one: Tiles, other: Tiles) -> Tiles:
         return unite(one, other, self)
 
+    def cut(self, partial: Tiles, count: int) -> Iterator[tuple[int, Tiles]]:
+        return partial.cut(count)
+
     def finish(self, partial: Tiles | None) -> Any:
         found = (self.blank(self.kept(self.shape)) if partial is None else whole(partial, self))[1]
         if self.keepdims:
@@ -199,6 +202,12 @@ class ElementSearch(AxesFold[Cells]):
             return both
         parts = self._merged(both)
         return Cells(parts, len(parts[0][0]))
+
+    def cut(self, partial: Cells, count: int) -> Iterator[tuple[int, Cells]]:
+        return self.packed(partial).cut(count, math.prod(self.kept(self.shape)))
+
+    def packed(self, partial: Cells) -> Cells:
+        return Cells(self._merged(partial))
 
     def _merged(self, all_: Cells) -> list[tuple[Array, ...]]:
         """Return parts as one at most."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.computing.operations.cell_tables import loops_of, table_sums
-from tensorlake_spark.computing.operations.state_dtypes import identity, narrow
+from tensorlake_spark.computing.operations.state_dtypes import identity, narrow, shortened
 from tensorlake_spark.computing.operations.tiles import State
 
 Array = np.ndarray[Any, Any]
@@ -50,6 +50,10 @@ class Kernel(ABC):
     @abstractmethod
     def absorb(self, state: State, other: State) -> None:
         """Reduce another state into a wide one."""
+
+    def packed(self, state: State) -> State:
+        """Return a state in few bytes, of which `wide` makes a state again, and others can absorb it."""
+        return tuple(shortened(array) for array in state)
 
     @abstractmethod
     def groups(self, values: Array, starts: Array) -> State:
@@ -121,8 +125,6 @@ class UfuncKernel(Kernel):
             return (_sum(values, axes, self.held),)
         dtype = self._dtype_of(values, math.prod(values.shape[k] for k in axes))
         with np.errstate(all="ignore"):
-            if dtype is None:
-                return (np.asarray(self.ufunc.reduce(values, axis=axes)),)
             return (np.asarray(self.ufunc.reduce(values, axis=axes, dtype=dtype)),)
 
     def _dtype_of(self, values: Array, count: int) -> np.dtype[Any] | None:
@@ -177,13 +179,10 @@ class UfuncKernel(Kernel):
     def with_zeros(self, state: State, missing: Array) -> State:
         zero = self._prepared(np.zeros(1, self.computed))[0]
         with np.errstate(all="ignore"):
-            if self.ufunc is np.add:
-                return (
-                    state
-                    if not zero
-                    else (np.where(missing > 0, state[0] + zero * missing, state[0]),)
-                )
-            return (np.where(missing > 0, self.ufunc(state[0], zero), state[0]),)
+            if self.ufunc is np.add and not zero:
+                return state
+            more = zero * missing if self.ufunc is np.add else zero
+            return (np.where(missing > 0, self.ufunc(state[0], more), state[0]),)
 
     def finish(self, state: State, count: Count) -> Array:
         found = state[0]
@@ -252,6 +251,9 @@ class Moments(Kernel):
     def wide(self, state: State) -> State:
         n, mean, sums = state
         return np.array(n, "f8"), np.array(mean, self.computed), np.array(sums, self._real)
+
+    def packed(self, state: State) -> State:
+        return shortened(state[0].astype(np.int64)), *state[1:]
 
     def absorb(self, state: State, other: State) -> None:
         (n, mean, sums), (m, other_mean, other_sums) = state, other
@@ -358,7 +360,7 @@ class IntegerMoments(Kernel):
         return tuple(np.zeros(shape, dtype) for dtype in self.held)
 
     def wide(self, state: State) -> State:
-        return tuple(np.array(array) for array in state)
+        return tuple(np.array(array, dtype) for array, dtype in zip(state, self.held, strict=True))
 
     def absorb(self, state: State, other: State) -> None:
         for array, more in zip(state, other, strict=True):

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+Array = np.ndarray[Any, Any]
+
 
 def narrow(dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = None) -> np.dtype[Any]:
     """Return the narrowest integers that hold a sum of so many integers of a dtype.
@@ -22,6 +24,21 @@ def narrow(dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = None
         if needed <= 8 * itemsize and itemsize < widest.itemsize:
             return np.dtype(f"{kind}{itemsize}")
     return widest
+
+
+def shortened(values: Array) -> Array:
+    """Return integers in the shortest dtype that holds all of them; other values as they are.
+
+    Examples
+    --------
+    >>> shortened(np.array([3, 70000, 200])).dtype, shortened(np.array([-3, 200])).dtype
+    (dtype('uint32'), dtype('int16'))
+    """
+    if values.dtype.kind not in "iu" or not values.size:
+        return values
+    least, most = int(values.min()), int(values.max())
+    short = np.min_scalar_type(most if least >= 0 else min(least, -1 - most))
+    return values.astype(short) if short.itemsize < values.itemsize else values
 
 
 def holds_moments(dtype: np.dtype[Any], count: int) -> bool:

@@ -60,6 +60,42 @@ class Tiles:
         )  # not scalars, which nothing can be put into
         return cls(shape, {_key(shape, place): (place, arrays)})
 
+    def cut(self, count: int) -> Iterator[tuple[int, Tiles]]:
+        """Yield what lies in each of `count` ranges of the longest axis of the answer, where there is something.
+
+        Examples
+        --------
+        >>> tiles = Tiles.of((9,), (slice(2, 6),), (np.array([5, 6, 7, 8]),))
+        >>> [(number, *part.parts.values()) for number, part in tiles.cut(3)]
+        [(0, ((slice(2, 3, None),), (array([5]),))), (1, ((slice(3, 6, None),), (array([6, 7, 8]),)))]
+        """
+        if not self.shape:
+            yield 0, self
+            return
+        axis = max(range(len(self.shape)), key=lambda k: self.shape[k])
+        length = self.shape[axis]
+        for number in range(count):
+            lo, hi = length * number // count, length * (number + 1) // count
+            out = Tiles(self.shape)
+            for key, (place, state) in self.parts.items():
+                here, inside = _within(place[axis], lo, hi)
+                if inside.start >= inside.stop:
+                    continue
+                some = (*place[:axis], here, *place[axis + 1 :])
+                side = (*(slice(None) for _ in range(axis)), inside)
+                new = _key(self.shape, some)
+                out.parts[new] = some, tuple(array[side] for array in state)
+                if key in self.is_wide:
+                    out.is_wide.add(new)
+            if out.parts:
+                yield number, out
+
+    def packed(self, pack: Callable[[State], State]) -> Tiles:
+        """Return tiles with other states of the same elements, which are not wide."""
+        return Tiles(
+            self.shape, {key: (at, pack(state)) for key, (at, state) in self.parts.items()}
+        )
+
 
 def unite(one: Tiles, other: Tiles, merger: Merger) -> Tiles:
     """Return the tiles of both, united where they overlap; those that need more memory than the answer become it."""
@@ -160,6 +196,15 @@ def _is_much(tiles: Tiles) -> bool:
     held = sum(sum(array.nbytes for array in state) for _, state in tiles.parts.values())
     answer = math.prod(tiles.shape) * cell
     return answer <= _SMALL or held > answer // 2
+
+
+def _within(index: slice | Array, lo: int, hi: int) -> tuple[slice | Array, slice]:
+    """Return what of indices lies in a range, and where it lies among them."""
+    if isinstance(index, slice):
+        first, stop = max(lo, index.start), min(hi, index.stop)
+        return slice(first, stop), slice(first - index.start, stop - index.start)
+    inside = slice(*np.searchsorted(index, [lo, hi]).tolist())
+    return index[inside], inside
 
 
 def _key(shape: tuple[int, ...], place: Place) -> Any:

@@ -1,7 +1,8 @@
-"""A fold by executors: tasks fold shares, and partials are combined in a tree; the driver gets one of them."""
+"""A fold by executors: tasks fold shares, and partials are combined in a tree, the last one part by part."""
 
 from __future__ import annotations
 
+import math
 import pickle  # nosec B403 # only what tasks of this session made is loaded
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -40,17 +41,27 @@ class Share(Protocol):
 
 
 FAN = 8
-"""So many partials one task combines, one after the other: it holds two of them."""
+"""So many partials one task combines, one after the other: it holds two of them, or parts of them."""
 
 _MOST_BYTES = 1 << 30  # of a partial: Spark's rows end at 2 GiB
-_PARTIAL = "place bigint, partial binary"
+_ROWS = "number int, part int, partial binary"
+
+_PART_CELLS = 1 << 16
+"""Elements of the answer that a part has, about: half a megabyte, as the JVM's heap is slow with larger arrays."""
+
+_TASK_CELLS = 1 << 19
+"""Elements of the answer that a task combines at the least, where there are as many: it takes a while to start."""
+
+_MOST_PARTS = 256
+"""Of a partial: each is a row for every task that sends one."""
 
 
 def compute(session: SparkSession, fold: Fold[Any], stored: Stored) -> Any:
     """Return the answer of an operation on a selection, computed by a session's executors.
 
     Each task reads rows, and sends one partial. Tasks combine `FAN` partials at a time, level by level, and the
-    driver finishes the last one. So the driver never has a block, and one partial at a time.
+    driver finishes the last one. So the driver never has a block, and one partial at a time. Large partials are cut
+    into parts of the answer, which several tasks combine at a time.
 
     Parameters
     ----------
@@ -66,7 +77,7 @@ def compute(session: SparkSession, fold: Fold[Any], stored: Stored) -> Any:
     CorruptDataError
         If stored bytes are not what was written, or rows are missing, as a read of the same selection would find.
     InvalidTensorError
-        If a partial is too large for a row of Spark.
+        If a partial, or a part of it, is too large for a row of Spark.
     """
     if stored.selection.is_empty:
         return compute_here(fold, stored)
@@ -76,7 +87,8 @@ def compute(session: SparkSession, fold: Fold[Any], stored: Stored) -> Any:
 def _of_steps(session: SparkSession, fold: Fold[Any], stored: Stored) -> Iterator[Any]:
     """Yield the partial of each step of a fold. What a step has in memory goes before the next one comes."""
     for step, part in fold.steps(stored):
-        found, totals = last(session, step, shares_of(part, cores_of(session)))
+        count = parts_of(step, part)
+        found, totals = last(session, step, shares_of(part, cores_of(session)), count)
         if part.verify and part.has_blocks and not part.has_duplicates:
             check_totals(part.meta, part.selection, totals)
         if found is not None:
@@ -105,44 +117,90 @@ def gather(session: SparkSession, mapped: Mapped) -> Any:
     return SparseTensor._trusted(out.coords, out.values, out.shape)
 
 
-def last(session: SparkSession, fold: Fold[Any], shares: Sequence[Share]) -> Found:
+def parts_of(fold: Fold[Any], stored: Stored) -> int:
+    """Return into how many parts a partial is cut, if the fold can cut it; one that is small is not."""
+    cells = math.prod(fold.answer_shape or ())
+    if stored.is_sparse:
+        cells = min(cells, stored.meta.totals.nnz)
+    return max(1, min(cells // _PART_CELLS, _MOST_PARTS))
+
+
+def last(session: SparkSession, fold: Fold[Any], shares: Sequence[Share], parts: int = 1) -> Found:
     """Return the partial of all shares, and what was read for it."""
+    out: Found = (None, Totals())
     if not shares:
-        return None, Totals()
+        return out
     with plain_errors():
         # Not collect(), which makes text of bytes in the JVM of the driver, and bytes of text here.
-        rows = tree(session, fold, shares).toArrow()
-    return unpacked(rows.column("partial")[0].as_buffer())
+        rows = tree(session, fold, shares, parts).toArrow()
+    for row in rows.column("partial"):
+        out = combine(fold, out, unpacked(row.as_buffer()))
+    return out
 
 
-def tree(session: SparkSession, fold: Fold[Any], shares: Sequence[Share]) -> DataFrame:
-    """Return a DataFrame whose only row has the partial of all shares, at least one of them."""
-    count = len(shares)
-    first = share([*enumerate(shares)], count, partial(_folded, fold))
-    frame = numbers(session, count).mapInArrow(first, _PARTIAL)
+def tree(
+    session: SparkSession, fold: Fold[Any], shares: Sequence[Share], parts: int = 1
+) -> DataFrame:
+    """Return a DataFrame whose rows have the partial of all shares, at least one of them.
+
+    Where partials are cut into parts, the tasks of a level are about as many as there are cores: each combines some
+    parts of `FAN` partials. So the last level, which has one partial, is not the work of one core.
+
+    Parameters
+    ----------
+    session : SparkSession
+        Whose executors compute.
+    fold : Fold
+        The operation.
+    shares : sequence of Share
+        What the tasks of the first level fold.
+    parts : int
+        Into how many parts partials are cut, 1 for not at all; see `parts_of`.
+
+    Returns
+    -------
+    DataFrame
+        Parts, each in a row: of which task of the level, its number, and what `unpacked` takes.
+    """
+    count, cores = len(shares), cores_of(session)
+    first = share([*enumerate(shares)], count, partial(_folded, fold, parts))
+    frame = numbers(session, count).mapInArrow(first, _ROWS)
     while count > 1:
         count = -(-count // FAN)
-        level = frame.selectExpr(f"place DIV {FAN} AS place", "partial")
-        level = level.repartitionById(count, f.col("place").cast("int"))
-        frame = level.mapInArrow(partial(_combined, fold), _PARTIAL)
+        bands = max(1, min(parts * _PART_CELLS // _TASK_CELLS, cores // count))
+        task = f.expr(f"cast(number DIV {FAN} * {bands} + part * {bands} DIV {parts} as int)")
+        level = frame.repartitionById(count * bands, task)
+        frame = level.mapInArrow(partial(_combined, fold, FAN), _ROWS)
     return frame
 
 
-def _folded(fold: Fold[Any], some: Sequence[tuple[int, Share]]) -> Iterator[pa.RecordBatch]:
+def _folded(
+    fold: Fold[Any], parts: int, some: Sequence[tuple[int, Share]]
+) -> Iterator[pa.RecordBatch]:
     """Fold shares: what a task of the first level does."""
-    for place, one in some:
-        yield _row(place, one.fold(fold))
+    for number, one in some:
+        found = one.fold(fold)
+        if parts > 1 and found[0] is not None:
+            for part, piece in fold.cut(found[0], parts):
+                yield _row(fold, number, part, (piece, Totals()))
+            found = None, found[1]
+        yield _row(fold, number, 0, found)
 
 
-def _combined(fold: Fold[Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Combine the partials that a task of a later level gets, as they come."""
-    out: Found = (None, Totals())
-    places: list[int] = []
+def _combined(
+    fold: Fold[Any], fan: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Combine the parts of partials that a task of a later level gets, as they come."""
+    out: dict[int, Found] = {}
+    number = 0
     for batch in batches:
-        places += batch.column("place").to_pylist()
-        for row in batch.column("partial"):
-            out = combine(fold, out, unpacked(row.as_buffer()))
-    yield _row(places[0], out)
+        number = batch.column("number")[0].as_py() // fan
+        for part, row in zip(
+            batch.column("part").to_pylist(), batch.column("partial"), strict=True
+        ):
+            out[part] = combine(fold, out.get(part, (None, Totals())), unpacked(row.as_buffer()))
+    for part in sorted(out):
+        yield _row(fold, number, part, out.pop(part))
 
 
 def combine(fold: Fold[Any], one: Found, other: Found) -> Found:
@@ -153,14 +211,16 @@ def combine(fold: Fold[Any], one: Found, other: Found) -> Found:
     return fold.combine(one[0], other[0]), totals
 
 
-def _row(place: int, found: Found) -> pa.RecordBatch:
-    data = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
+def _row(fold: Fold[Any], number: int, part: int, found: Found) -> pa.RecordBatch:
+    sent = None if found[0] is None else fold.packed(found[0])
+    data = pickle.dumps((sent, found[1]), pickle.HIGHEST_PROTOCOL)
     if len(data) > _MOST_BYTES:
         raise InvalidTensorError(
             f"a partial result takes {len(data)} bytes, and a row of Spark holds {_MOST_BYTES}: reduce more axes, "
             "compute a slice at a time, or send what is computed element by element to the lake with into="
         )
-    return pa.RecordBatch.from_pydict({"place": [place], "partial": [data]})
+    columns = [pa.array([number], pa.int32()), pa.array([part], pa.int32()), pa.array([data])]
+    return pa.RecordBatch.from_arrays(columns, ["number", "part", "partial"])
 
 
 def unpacked(data: Any) -> Found:

@@ -176,6 +176,32 @@ def test_partials_may_be_combined_in_any_order_and_are_pickled(shared, data, nam
         equal(np.asarray(found) if np.isscalar(found) else found, np.asarray(wanted))
 
 
+@given(st.data(), arrays(), st.sampled_from(sorted(KERNELS)), st.sampled_from(LAYOUTS))
+@times(1.5)
+def test_partials_that_are_cut_and_packed_give_the_same_answer(shared, data, array, name, layout):
+    key = data.draw(keys(array.shape))
+    stored = put(shared, array, layout).view[key]._stored
+    options = {"keepdims": data.draw(st.booleans())} if stored.shape else {}
+    axis, count = data.draw(axes(len(stored.shape))), data.draw(st.integers(2, 5))
+    if name == "norm" and not isinstance(axis, int):
+        axis = 0 if stored.shape else None
+    elif name not in ("norm", "count_nonzero") and data.draw(st.booleans()):
+        options["where"] = np.random.default_rng(1).random(stored.shape) < 0.6
+    fold = answer_of(reduction, stored, name, axis, **options)
+    if isinstance(fold, type) or 0 in stored.shape or not fold.answer_shape:
+        return
+    parts = {}
+    for partial in partials(fold, stored):
+        for number, part in fold.cut(partial, count):
+            assert 0 <= number < count
+            sent = pickle.loads(pickle.dumps(fold.packed(part)))
+            parts[number] = fold.combine(parts[number], sent) if number in parts else sent
+    sent = (fold.packed(parts[number]) for number in data.draw(st.permutations(sorted(parts))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        equal(fold.finish(fold.combine_all(sent)), dense(compute(fold, stored)))
+
+
 def test_sums_of_short_integers_do_not_wrap_where_numpys_do_not(lake):
     array = np.full((300, 700), 255, np.uint8)
     ref = lake.write("x", array, block_shape=(7, 700))

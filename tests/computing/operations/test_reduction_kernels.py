@@ -24,6 +24,24 @@ def test_a_block_in_two_halves_is_the_block(name, dtype):
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
+@pytest.mark.parametrize("dtype", ["u1", "i2", "i8", "f4", "f8", "c16", "?"])
+def test_a_packed_state_takes_part_as_the_one_it_was(name, dtype):
+    block = np.random.default_rng(1).integers(0, 255, (300, 6)).astype(dtype)
+    kernel = KERNELS[name](np.dtype(dtype), 600)
+    state = kernel.wide(kernel.start(block, (0,)))
+    sent = kernel.packed(state)
+    assert sum(a.nbytes for a in sent) <= sum(a.nbytes for a in state)
+    into, back = kernel.wide(state), kernel.wide(sent)
+    kernel.absorb(into, sent)
+    kernel.absorb(back, state)
+    twice = kernel.wide(state)
+    kernel.absorb(twice, state)
+    for found in (into, back):
+        assert [a.dtype for a in found] == [a.dtype for a in twice]
+        np.testing.assert_array_equal(kernel.finish(found, 600), kernel.finish(twice, 600))
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
 @pytest.mark.parametrize("dtype", ["u1", "f8"])
 def test_runs_of_elements_and_zeros_are_the_block(name, dtype):
     block = np.array([[3, 0], [1, 2], [0, 4], [0, 0]], dtype)

@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from tensorlake_spark.computing.operations.state_dtypes import holds_moments, identity, narrow
+from tensorlake_spark.computing.operations.state_dtypes import (
+    holds_moments,
+    identity,
+    narrow,
+    shortened,
+)
 
 
 @pytest.mark.parametrize("dtype", ["?", "u1", "i1", "u2", "i2", "u4"])
@@ -26,3 +31,20 @@ def test_the_identity_changes_nothing(name, dtype):
     ufunc, values = getattr(np, name), np.array([0, 1, 7], dtype)
     start = np.full(3, identity(ufunc, values.dtype), dtype)
     np.testing.assert_array_equal(ufunc(start, values), values)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "want"),
+    [
+        ([0, 255], "u8", "u1"), ([0, 256], "u4", "u2"), ([1, 1 << 32], "u8", "u8"),
+        ([-128, 127], "i8", "i1"), ([-1, 128], "i8", "i2"), ([-1, 65_535], "i8", "i4"),
+        ([-1, (1 << 63) - 1], "i8", "i8"), ([0, (1 << 64) - 1], "u8", "u8"),
+        ([-(1 << 63), 0], "i8", "i8"), ([7], "u1", "u1"), ([], "i8", "i8"),
+        ([1, 2], "f8", "f8"), ([True], "?", "?"), ([3], "m8[s]", "m8[s]"),
+    ],
+)  # fmt: skip
+def test_integers_are_shortened_as_long_as_they_stay_what_they_are(values, dtype, want):
+    values = np.array(values, dtype)
+    found = shortened(values)
+    assert found.dtype == np.dtype(want)
+    np.testing.assert_array_equal(found.astype(values.dtype), values)

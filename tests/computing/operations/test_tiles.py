@@ -1,6 +1,7 @@
 """Tiles of an answer become one where they lie over each other, and the whole where that takes less memory."""
 
 import numpy as np
+import pytest
 
 from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
 from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
@@ -41,3 +42,49 @@ def test_places_may_be_indices():
     found = Tiles.of((5, 6), places, (np.ones((2, 3), INT),))
     found = unite(found, Tiles.of((5, 6), (slice(0, 5), slice(0, 6)), (np.ones((5, 6), INT),)), ADD)
     assert whole(found, ADD)[0].sum() == 36
+
+
+PLACES = {
+    "slices": (slice(1, 5), slice(2, 9)),
+    "indices": (slice(0, 4), np.array([0, 3, 3, 4, 8, 8, 9])),
+    "all": (slice(0, 6), slice(0, 10)),
+}
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 10, 25])
+@pytest.mark.parametrize("name", PLACES)
+def test_cut_into_ranges_each_tile_is_there_once(name, count):
+    shape = [i.stop - i.start if isinstance(i, slice) else len(i) for i in PLACES[name]]
+    state = np.arange(np.prod(shape)).reshape(shape)
+    parts = dict(Tiles.of((6, 10), PLACES[name], (state.copy(),)).cut(count))
+    assert set(parts) <= set(range(count))
+    assert count < 4 or len(parts) > 2
+    held = [array for part in parts.values() for _, (array,) in part.parts.values()]
+    assert sorted(np.concatenate([array.ravel() for array in held])) == sorted(state.ravel())
+    found = None
+    for part in parts.values():
+        found = part if found is None else unite(found, part, ADD)
+    want = Tiles.of((6, 10), PLACES[name], (state,))
+    np.testing.assert_array_equal(whole(found, ADD)[0], whole(want, ADD)[0])
+
+
+def test_parts_of_one_number_lie_over_each_other_however_they_were_cut():
+    one, other = tile(0, np.ones((300, 1000), INT)), tile(100, np.ones((900, 1000), INT))
+    sums = {}
+    for tiles in (one, other):
+        for number, part in tiles.cut(7):
+            sums[number] = unite(sums[number], part, ADD) if number in sums else part
+    found = sum(sum(a.sum() for _, (a,) in part.parts.values()) for part in sums.values())
+    assert found == 1_200_000
+    for number, part in sums.items():
+        rows = whole(part, ADD)[0].any(axis=1).nonzero()[0]
+        assert rows.min() == 1000 * number // 7
+        assert rows.max() == 1000 * (number + 1) // 7 - 1
+
+
+def test_packed_tiles_are_widened_before_others_are_put_into_them():
+    found = unite(tile(0, np.full((2, 1000), 60_000)), tile(0, np.full((2, 1000), 5_000)), ADD)
+    sent = found.packed(ADD.packed)
+    assert [array.dtype for _, (array,) in sent.parts.values()] == [np.uint16]
+    both = unite(sent, tile(0, np.full((2, 1000), 9_000)), ADD)
+    assert whole(both, ADD)[0][0, 0] == 74_000

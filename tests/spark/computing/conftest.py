@@ -44,3 +44,12 @@ def small_shares(monkeypatch):
 
     monkeypatch.setattr(shares, "_LEAST_BYTES", 1)
     monkeypatch.setattr(tree, "FAN", 3)
+
+
+@pytest.fixture
+def small_parts(small_shares, monkeypatch):
+    """Partials are cut into parts of a few elements, so that several tasks combine them."""
+    from tensorlake_spark.spark.computing import tree
+
+    monkeypatch.setattr(tree, "_PART_CELLS", 6)
+    monkeypatch.setattr(tree, "_TASK_CELLS", 12)

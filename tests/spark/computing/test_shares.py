@@ -1,5 +1,6 @@
 """Shares of a selection: only what overlaps it, each row once, and the answer is that of the whole."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.block_reductions import reduction
+from tensorlake_spark.computing.operations.first_indices import first_index
 from tensorlake_spark.computing.operations.index_searches import search
 from tensorlake_spark.computing.operations.products import contractions
 from tensorlake_spark.computing.thread_runner import compute
@@ -37,17 +39,26 @@ def folds(stored):
             yield reduction(stored, name, axis)
         yield from (search(stored, name, axis) for name in ("argmax", "argmin"))
     yield contractions.ttv(stored, np.arange(stored.shape[1]), 1)
+    yield contractions.tensordot(stored, np.arange(2.0 * stored.shape[0]).reshape(-1, 2), (0, 0))
+    yield first_index(stored, (">", 20), 0)
 
 
-def by_shares(fold, shares):
-    """Fold shares as tasks do: all of it travels, and partials are combined two by two."""
+def by_shares(fold, shares, count=1):
+    """Fold shares as tasks do: all of it travels, and parts of partials are combined two by two."""
     sent = (pickle.loads(pickle.dumps((fold, share))) for share in shares)
     found = [pickle.loads(pickle.dumps(share.fold(fold))) for fold, share in sent]
-    partials = [partial for partial, _ in found if partial is not None]
-    while len(partials) > 1:
-        pairs = [partials[k : k + 2] for k in range(0, len(partials), 2)]
-        partials = [fold.combine(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return fold.finish(partials[0] if partials else None), sum((t for _, t in found), Totals())
+    parts = {}
+    for partial, _ in found:
+        cut = [] if partial is None else fold.cut(partial, count) if count > 1 else [(0, partial)]
+        for number, part in cut:
+            parts.setdefault(number, []).append(pickle.loads(pickle.dumps(fold.packed(part))))
+    partials = []
+    for some in parts.values():
+        while len(some) > 1:
+            pairs = [some[k : k + 2] for k in range(0, len(some), 2)]
+            some = [fold.combine(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        partials += some
+    return fold.finish(fold.combine_all(partials)), sum((t for _, t in found), Totals())
 
 
 def dense_of(found):
@@ -63,8 +74,8 @@ def dense_of(found):
 def test_folded_by_shares_the_answer_is_that_of_the_whole(stored, small_shares, tensor_id, key):
     some = stored(tensor_id, KEYS[key])
     shares = shares_of(some, 2)
-    for fold in folds(some):
-        found, _ = by_shares(fold, shares)
+    for fold, count in itertools.product(folds(some), (1, 4)):
+        found, _ = by_shares(fold, shares, count)
         np.testing.assert_allclose(dense_of(found), dense_of(compute(fold, some)), rtol=1e-6)
 
 

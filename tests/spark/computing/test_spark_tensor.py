@@ -113,6 +113,16 @@ def test_shares_of_many_tasks_give_the_same_answer(spark, path, small_shares):
     same(some.argmin(axis=1), ref.argmin(axis=1))
 
 
+@pytest.mark.parametrize(
+    ("tensor_id", "calls"),
+    [("dense", DENSE), ("thin", SPARSE), ("filled", DENSE), ("twice", SPARSE)],
+)
+def test_answers_put_together_from_parts_are_the_same(spark, path, small_parts, tensor_id, calls):
+    some, view = compute(spark, path, tensor_id, "3:12"), tl.open(path)[tensor_id].view[3:12]
+    for name, options in calls.items():
+        same(getattr(some, name)(**options), getattr(view, name)(**options))
+
+
 def test_it_shows_what_it_is_and_what_it_reads(spark, path):
     some = compute(spark, path, "dense", "5:7, ..., ::3")
     assert (some.id, some.shape, some.ndim, some.dtype) == ("dense", (2, 6, 4), 3, np.float32)

@@ -9,10 +9,22 @@ import tensorlake_spark as tl
 from tensorlake_spark.computing.fold import Fold
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.block_reductions import reduction
+from tensorlake_spark.computing.operations.index_searches import NonzeroSearch
 from tensorlake_spark.indexing import select
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.spark.computing import tree
 from tensorlake_spark.spark.computing.shares import shares_of
+
+
+class Sum(Fold[int]):
+    def map(self, place, block):
+        return int(block.sum())
+
+    def combine(self, one, other):
+        return one + other
+
+    def finish(self, partial):
+        return partial
 
 
 @pytest.fixture
@@ -30,6 +42,33 @@ def test_levels_of_tasks_leave_one_partial_for_the_driver(spark, stored, small_s
     partial, totals = tree.unpacked(rows[0].partial)
     assert totals == stored.meta.totals
     np.testing.assert_allclose(fold.finish(partial), arrays["dense"].sum(axis=0))
+
+
+def test_parts_of_partials_are_combined_by_tasks_of_their_own(spark, stored, small_parts, arrays):
+    fold = reduction(stored, "var", 0)
+    shares, parts = shares_of(stored, 2), tree.parts_of(fold, stored)
+    assert parts == 10
+    frame = tree.tree(spark, fold, shares, parts)
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "Project" not in plan, "which would copy partials"
+    rows = frame.selectExpr("*", "spark_partition_id() as task").collect()
+    assert sorted(row.part for row in rows if row.part) == [*range(1, 10)]
+    tasks = {row.task for row in rows}
+    assert len(tasks) == 2
+    for task in tasks:
+        assert len([row for row in rows if row.task == task]) == 5
+    found, totals = tree.last(spark, fold, shares, parts)
+    assert totals == stored.meta.totals
+    np.testing.assert_allclose(fold.finish(found), arrays["dense"].var(axis=0), rtol=1e-5)
+
+
+def test_small_partials_and_those_that_cannot_be_cut_stay_whole(stored, path, small_parts):
+    thin = tl.open(path)["thin"]
+    sparse = Stored(thin._snapshot, thin._meta, select(..., thin.shape))
+    assert tree.parts_of(reduction(stored, "sum"), stored) == 1
+    assert tree.parts_of(NonzeroSearch(stored.shape), stored) == 1
+    assert tree.parts_of(reduction(sparse, "sum", ()), sparse) == thin.nnz // 6
+    assert [*Sum().cut(5, 3)] == [(0, 5)]
 
 
 def test_rows_that_are_lost_are_an_error(spark, stored):
@@ -65,4 +104,4 @@ def test_an_error_of_ours_in_a_task_is_raised_as_it_was(spark, stored):
 def test_a_partial_that_no_row_of_spark_holds_is_an_error(monkeypatch):
     monkeypatch.setattr(tree, "_MOST_BYTES", 100)
     with pytest.raises(tl.InvalidTensorError, match="into="):
-        tree._row(0, (np.zeros(1000), Totals()))
+        tree._row(Sum(), 0, 0, (np.zeros(1000), Totals()))

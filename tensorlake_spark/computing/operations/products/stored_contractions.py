@@ -215,6 +215,10 @@ class _Band(Fold[Pieces]):
     def combine(self, one: Pieces, other: Pieces) -> Pieces:
         return {self.box: self.fold.combine(one[self.box], other[self.box])}
 
+    def cut(self, partial: Pieces, count: int) -> Iterator[tuple[int, Pieces]]:
+        for number, part in self.fold.cut(partial[self.box], count):
+            yield number, {self.box: part}
+
     def finish(self, partial: Pieces | None) -> Any:
         return self.fold.finish(partial and partial[self.box])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,6 +44,9 @@ class SumOfProducts(Fold[Any]):
         if isinstance(one, Tiles):
             return unite(one, other, self._adding)
         return self._reduction.combine(one, other)
+
+    def cut(self, partial: Any, count: int) -> Iterator[tuple[int, Any]]:
+        return partial.cut(count) if isinstance(partial, Tiles) else super().cut(partial, count)
 
     @property
     def answer_shape(self) -> tuple[int, ...]:
