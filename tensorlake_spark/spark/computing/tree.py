@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import pickle  # nosec B403 # only what tasks of this session made is loaded
+import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -180,11 +182,22 @@ def _folded(
     """Fold shares: what a task of the first level does."""
     for number, one in some:
         found = one.fold(fold)
+        _settle(len(sys.modules))
         if parts > 1 and found[0] is not None:
             for part, piece in fold.cut(found[0], parts):
                 yield _row(fold, number, part, (piece, Totals()))
             found = None, found[1]
         yield _row(fold, number, 0, found)
+
+
+@cache
+def _settle(modules: int) -> None:
+    """Have Python look for garbage only among what comes from now on, in a process that has loaded so many modules.
+
+    A worker of Spark looks through all its objects after each task. For what numba and others have that takes 0.1 s.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _combined(

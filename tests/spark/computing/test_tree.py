@@ -71,6 +71,14 @@ def test_small_partials_and_those_that_cannot_be_cut_stay_whole(stored, path, sm
     assert [*Sum().cut(5, 3)] == [(0, 5)]
 
 
+def test_a_process_looks_for_garbage_among_what_is_new(monkeypatch):
+    seen = []
+    monkeypatch.setattr(tree.gc, "freeze", lambda: seen.append("frozen"))
+    for modules in (-1, -1, -2):
+        tree._settle(modules)
+    assert seen == ["frozen"] * 2
+
+
 def test_rows_that_are_lost_are_an_error(spark, stored):
     totals = stored.meta.totals
     lost = replace(stored, meta=replace(stored.meta, totals=replace(totals, rows=totals.rows + 1)))
