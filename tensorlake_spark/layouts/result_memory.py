@@ -12,11 +12,16 @@ import pyarrow as pa
 LEAST = 32 << 20
 """The C library of Linux keeps smaller pieces of memory itself."""
 
+LEAST_SHORT = 1 << 20
+"""From here on for arrays that an operation needs for a moment: the C library gives back what many of them left."""
+
 MOST = 256 << 20
 """Larger results return their memory to the system at once, so that a process does not stay large."""
 
 
-def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def empty(
+    shape: Sequence[int], dtype: np.dtype[Any], least: int | None = None
+) -> np.ndarray[Any, Any]:
     """Return an array whose elements are not set, as `numpy.empty` does.
 
     The system fills new memory with zeros, which takes two thirds of the time that writing a large result takes.
@@ -29,6 +34,8 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         Of the array.
     dtype : numpy.dtype
         Any but that of Python's objects.
+    least : int, optional
+        Arrays of fewer bytes are NumPy's; `LEAST` by default.
 
     Examples
     --------
@@ -36,7 +43,21 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     (2, 3)
     """
     nbytes = math.prod(shape) * dtype.itemsize
-    if not LEAST <= nbytes <= MOST:
+    if not (LEAST if least is None else least) <= nbytes <= MOST:
         return np.empty(shape, dtype)
     out: np.ndarray[Any, Any] = np.ndarray(shape, dtype, pa.allocate_buffer(nbytes))
+    return out
+
+
+def scratch(shape: Sequence[int], dtype: np.dtype[Any], value: Any = None) -> np.ndarray[Any, Any]:
+    """Return an array for the time of an operation, full of a value if there is one.
+
+    Examples
+    --------
+    >>> scratch((2, 3), np.dtype("f8"), 0).sum()
+    np.float64(0.0)
+    """
+    out = empty(shape, dtype, LEAST_SHORT)
+    if value is not None:
+        out.fill(value)
     return out

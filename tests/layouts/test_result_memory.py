@@ -60,3 +60,13 @@ def test_read_gives_the_same_in_memory_of_the_pool(small, tmp_path, layout):
         del found, dense
         lay = held - pa.total_allocated_bytes() >= 1 << 10
         assert lay or key == np.s_[::-1], "turned elements are copied, others lie in the pool"
+
+
+@pytest.mark.parametrize(("nbytes", "pooled"), [(1023, 0), (1024, 1024), ((1 << 20) + 1, 0)])
+def test_pool_has_what_an_operation_needs_for_a_moment(small, monkeypatch, nbytes, pooled):
+    monkeypatch.setattr(result_memory, "LEAST", 1 << 20)
+    monkeypatch.setattr(result_memory, "LEAST_SHORT", 1 << 10)
+    before = pa.total_allocated_bytes()
+    held = result_memory.scratch((nbytes,), np.dtype("u1"), 7)
+    assert pa.total_allocated_bytes() - before == pooled
+    assert (held == 7).all()

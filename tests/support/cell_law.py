@@ -10,8 +10,11 @@ import sys
 import numpy as np
 
 from tensorlake_spark.computing.operations import cell_loops as loops
+from tensorlake_spark.computing.operations.reduction_kernels import Moments
 
-DTYPES = "bBhHiIlLfd"
+DTYPES = "bBhHiIlLqQfd"
+
+MOMENTS = Moments(np.dtype("f8"), np.dtype("f8"))
 
 
 def elements(
@@ -43,37 +46,58 @@ def check_group(rng: np.random.Generator, char: str, cells: int) -> None:
         assert others[-1].dtype == char
 
 
-def check_sums(rng: np.random.Generator, char: str) -> None:
-    """Hold sums and moments of cells to the law."""
-    of = np.append(np.arange(7), rng.integers(0, 7, 30)).astype(np.int32)
-    values = rng.integers(0, 9, len(of)).astype(char)
-    sums, counts = np.zeros(7, char), np.bincount(of)
-    loops.add(of, values, sums)
-    np.testing.assert_array_equal(sums, np.bincount(of, values).astype(char))
-    means, squares = np.zeros((2, 7))
-    loops.add_moments(of, values, counts, means, squares)
-    for n in range(7):
-        np.testing.assert_allclose(means[n], values[of == n].mean(dtype="f8"))
-        np.testing.assert_allclose(squares[n] / counts[n], values[of == n].var(dtype="f8"))
+def check_sums(rng: np.random.Generator, char: str, cells: int) -> None:
+    """Hold sums, sums of squares and moments of cells to the law; they are those of NumPy in the order of the parts."""
+    parts = [elements(rng, cells, count, char)[::2] for count in (40, 0, 1, 25)]
+    of, values = (np.concatenate(arrays) for arrays in zip(*parts))
+    wanted, numbers, sizes = np.unique(of, return_inverse=True, return_counts=True)
+    sums, squares = np.bincount(numbers, values), np.bincount(numbers, values * values)
+    for loop, want in ((loops.add, sums), (loops.add_squares, squares)):
+        found = loop(parts, cells)
+        assert [array.dtype.char for array in found] == ["l", "l", "d"]
+        for one, other in zip(found, (wanted, sizes, want)):
+            np.testing.assert_array_equal(one, other)
+    found = loops.add_moments(parts, cells)
+    means = sums / sizes
+    apart = np.bincount(numbers, (values - means[numbers]) ** 2)
+    for one, other in zip(found, (wanted, sizes, means, apart)):
+        np.testing.assert_array_equal(one, other)
 
 
-def check_best(rng: np.random.Generator, char: str) -> None:
+def check_zeros(rng: np.random.Generator) -> None:
+    """Hold cells with zeros to the law: they are what NumPy's body gives, bit by bit."""
+    counts, missing = rng.integers(0, 5, 60).astype("f8"), rng.integers(0, 5, 60)
+    means, squares = rng.normal(size=(2, 60))
+    means[:6], squares[4:8] = [np.nan, np.inf, -np.inf, 1e200, -0.0, 0.0], [np.nan, np.inf, 0, -0.0]
+    missing[:4:2] = 0
+    with np.errstate(all="ignore"):
+        want = MOMENTS.with_zeros((counts, means, squares), missing)
+        found = loops.add_zeros(counts, means, squares, missing)
+    for one, other in zip(found, want):
+        np.testing.assert_array_equal(one, other)
+        numbers = ~np.isnan(one)
+        assert one[numbers].tobytes() == other[numbers].tobytes()
+
+
+def check_best(rng: np.random.Generator, char: str, cells: int) -> None:
     """Hold the search for the best elements to the law."""
-    of, at, values = elements(rng, 7, 60, char)
-    of[:7] = np.arange(7)
-    of = of.astype(np.int32)
-    for largest, function in ((True, np.argmax), (False, np.argmin)):
-        worst = -np.inf if largest else np.inf
-        if char not in "fd":
-            worst = getattr(np.iinfo(char), "min" if largest else "max")
-        found, first = np.full(7, worst, char), np.full(7, 60)
-        loops.best(of, at, values, found, first, largest)
-        by = np.argsort(at)
-        for n in range(7):
-            mine = by[of[by] == n]
-            place = mine[function(values[mine])]
-            assert first[n] == at[place]
-            np.testing.assert_array_equal(found[n], values[place])
+    for has_nan in (True, False):
+        of, at, values = elements(rng, cells, 60, char)
+        values = values if has_nan else np.nan_to_num(values, nan=2, neginf=-np.inf)
+        parts = [(of[:20], at[:20], values[:20]), (of[20:], at[20:], values[20:])]
+        for largest, function in ((True, np.argmax), (False, np.argmin)):
+            worst = -np.inf if largest else np.inf
+            if char not in "fd":
+                worst = getattr(np.iinfo(char), "min" if largest else "max")
+            found, first, best = loops.best(parts, cells, worst, largest)
+            np.testing.assert_array_equal(found, np.unique(of))
+            assert best.dtype == char
+            by = np.argsort(at)
+            for cell, number, value in zip(found, first, best):
+                mine = by[of[by] == cell]
+                place = mine[function(values[mine])]
+                assert number == at[place]
+                np.testing.assert_array_equal(value, values[place])
 
 
 def check(char: str, seed: int = 0) -> None:
@@ -81,8 +105,10 @@ def check(char: str, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     for cells in (1, 9, 1 << loops._BITS, (3 << loops._BITS) + 1):
         check_group(rng, char, cells)
-    check_sums(rng, char)
-    check_best(rng, char)
+        with np.errstate(all="ignore"):
+            check_sums(rng, char, cells)
+        check_best(rng, char, cells)
+    check_zeros(rng)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from tensorlake_spark.computing.operations.reduction_kernels import (
     Kernel,
     Moments,
     UfuncKernel,
-    square_of,
 )
 from tensorlake_spark.computing.operations.state_dtypes import holds_moments, narrow
 from tensorlake_spark.computing.operations.tiles import (
@@ -33,6 +32,7 @@ from tensorlake_spark.computing.operations.tiles import (
     unite,
     whole,
 )
+from tensorlake_spark.computing.operations.value_sums import square_of
 from tensorlake_spark.errors import (
     InvalidTensorError,
     UnsupportedDtypeError,

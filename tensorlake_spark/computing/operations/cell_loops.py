@@ -1,23 +1,54 @@
-"""Loops that put elements into the cells of an answer, which numba compiles. Begin with `group`.
+"""Loops that put elements into the cells of an answer, which numba compiles. Begin with `add`.
 
-What NumPy does with tables of cells one after the other, they do in passes over all elements. Every loop runs without
-the interpreter lock. Their other bodies are `cell_tables`, `reduction_kernels` and `index_searches`.
+What NumPy does with tables of cells one after the other, they do in three passes over all elements. The first one marks
+cells that have elements, each by a bit, so that they can be numbered. The second one deals elements to ranges of cells.
+The third one does the work, range by range, on what is in the cache. Every loop runs without the interpreter lock.
+Their other bodies are `cell_tables`, `reduction_kernels` and `index_searches`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensorlake_spark.layouts.result_memory import scratch
 from tensorlake_spark.loop_compiler import compiled_loop
 from tensorlake_spark.ops.element_loops import fixed
 
 Array = np.ndarray[Any, Any]
+Parts = Sequence[tuple[Array, ...]]
 
 _BITS = 16
 """A range has 2**_BITS cells, so that what is known of them stays in the cache."""
+
+_U = np.uint64
+_PLACE, _DOUBLE = np.dtype(np.int64), np.dtype(np.float64)
+
+
+class _Dealt(NamedTuple):
+    """Elements range by range, and the cells that have some.
+
+    Attributes
+    ----------
+    at : int32 or int64 ndarray
+        Cells within the range, and above their bits the numbers of elements, if there are some.
+    values : ndarray
+        Values of elements.
+    edges : int64 ndarray
+        Where in these each range begins, and the end.
+    marks : uint64 ndarray
+        A bit for each cell, which is 1 if it has elements.
+    before : int32 ndarray
+        How many cells have elements before those of each word of marks.
+    """
+
+    at: Array
+    values: Array
+    edges: Array
+    marks: Array
+    before: Array
 
 
 def warm(loop: str, kind: str) -> None:
@@ -25,31 +56,31 @@ def warm(loop: str, kind: str) -> None:
 
     Parameters
     ----------
-    loop : {"group", "add", "add_moments", "best"}
+    loop : {"group", "add", "add_squares", "add_moments", "add_zeros", "best"}
         Which one.
     kind : str
         ``dtype.char`` of the values; for "group" of unsigned words as long as they are.
     """
-    one, of = np.zeros(1, np.int64), np.zeros(1, np.int32)
-    values = np.ones(1, kind)
+    one, values = np.zeros(1, np.int64), np.ones(1, kind)
     if loop == "group":
         group([(one, values)], 1)
-    elif loop == "add":
-        add(of, values, np.zeros(1, kind))
-    elif loop == "add_moments":
-        add_moments(of, values, np.ones(1, np.int64), np.zeros(1), np.zeros(1))
+        group([(one, one, values)], 1)
+    elif loop == "add_zeros":
+        add_zeros(values, values, values, one)
+    elif loop == "best":
+        best([(one, one, values)], 1, values[0], True)
     else:
-        best(of, one, values, np.zeros(1, kind), one.copy(), True)
+        globals()[loop]([(one, values)], 1)
 
 
-def group(parts: Sequence[tuple[Array, ...]], cells: int) -> tuple[Array, Array, tuple[Array, ...]]:
+def group(parts: Parts, cells: int) -> tuple[Array, Array, tuple[Array, ...]]:
     """Return the cells that have elements, how many each has, and of all elements what `cell_tables.tables` yields.
 
     Parameters
     ----------
     parts : sequence of tuple of ndarray
-        Cells as int64, in any order; a number for each element as int64, or none; and values of 1, 2, 4 or 8 bytes.
-        There are fewer than 2**31 elements.
+        Cells as int64, in any order; a number for each element as int64, from 0 up to 2**46, or none; and
+        values of 1, 2, 4 or 8 bytes. There are fewer than 2**31 elements.
     cells : int
         All are below.
 
@@ -59,108 +90,290 @@ def group(parts: Sequence[tuple[Array, ...]], cells: int) -> tuple[Array, Array,
     >>> found, counts, of, values
     (array([1, 4]), array([1, 2]), array([1, 0, 1], dtype=int32), array([5., 7., 9.]))
     """
-    sizes = np.zeros((max(cells, 1) - 1 >> _BITS) + 1, np.int64)
+    found, dealt = _dealt(parts, cells)
+    counts, of = scratch(found.shape, _PLACE, 0), scratch(dealt.at.shape, np.dtype(np.int32))
+    _group(*dealt, _BITS, counts, of)
+    numbers = (dealt.at >> _BITS,) if len(parts[0]) > 2 else ()
+    return found, counts, (of, *numbers, dealt.values)
+
+
+def add(parts: Parts, cells: int) -> tuple[Array, Array, Array]:
+    """Return the cells that have elements, how many each has, and the sums of their values, in double width.
+
+    Examples
+    --------
+    >>> add([(np.array([4, 1, 4]), np.array([5.0, 7.0, 9.0]))], 6)
+    (array([1, 4]), array([1, 2]), array([ 7., 14.]))
+    """
+    return _sums(parts, cells, False)
+
+
+def add_squares(parts: Parts, cells: int) -> tuple[Array, Array, Array]:
+    """Return the cells that have elements, how many each has, and the sums of squares of their values; see `add`."""
+    return _sums(parts, cells, True)
+
+
+def _sums(parts: Parts, cells: int, squared: bool) -> tuple[Array, Array, Array]:
+    found, dealt = _dealt(parts, cells)
+    counts, sums = scratch(found.shape, _PLACE, 0), scratch(found.shape, _DOUBLE, 0)
+    _add(*dealt, _BITS, counts, sums, squared)
+    return found, counts, sums
+
+
+def add_moments(parts: Parts, cells: int) -> tuple[Array, Array, Array, Array]:
+    """Return the cells that have elements, how many each has, their means, and the sums of squares apart from these.
+
+    Examples
+    --------
+    >>> add_moments([(np.array([4, 1, 4]), np.array([5.0, 7.0, 9.0]))], 6)
+    (array([1, 4]), array([1, 2]), array([7., 7.]), array([0., 8.]))
+    """
+    found, dealt = _dealt(parts, cells)
+    counts, means = scratch(found.shape, _PLACE, 0), scratch(found.shape, _DOUBLE, 0)
+    squares = scratch(found.shape, _DOUBLE, 0)
+    _add_moments(*dealt, _BITS, counts, means, squares)
+    return found, counts, means, squares
+
+
+def add_zeros(
+    counts: Array, means: Array, squares: Array, missing: Array
+) -> tuple[Array, Array, Array]:
+    """Return the counts, means and sums of squares of cells after so many zeros.
+
+    Examples
+    --------
+    >>> add_zeros(np.array([2.0]), np.array([6.0]), np.array([0.0]), np.array([1]))
+    (array([3.]), array([4.]), array([24.]))
+    """
+    shape = counts.shape
+    out = scratch(shape, _DOUBLE), scratch(shape, _DOUBLE), scratch(shape, _DOUBLE)
+    _add_zeros(fixed(counts), fixed(means), fixed(squares), fixed(missing), *out)
+    return out
+
+
+def best(parts: Parts, cells: int, worst: Any, largest: bool) -> tuple[Array, Array, Array]:
+    """Return the cells that have elements, the number of the best one of each, and its value.
+
+    NaN is better than numbers, and of equal values the one of the least number.
+
+    Parameters
+    ----------
+    parts, cells
+        As for `group`, with numbers.
+    worst : scalar
+        No value is worse.
+    largest : bool
+        Whether the largest values are the best.
+
+    Examples
+    --------
+    >>> best([(np.array([4, 1, 4]), np.array([3, 0, 1]), np.array([5.0, 7.0, 5.0]))], 6, -np.inf, True)
+    (array([1, 4]), array([0, 1]), array([7., 5.]))
+    """
+    found, dealt = _dealt(parts, cells)
+    first = scratch(found.shape, _PLACE, np.iinfo(np.int64).max)
+    value = scratch(found.shape, dealt.values.dtype, worst)
+    _best(*dealt, _BITS, first, value, largest)
+    return found, first, value
+
+
+def _dealt(parts: Parts, cells: int) -> tuple[Array, _Dealt]:
+    """Return the cells that have elements, and the elements range by range."""
+    ranges = (max(cells, 1) - 1 >> _BITS) + 1
+    sizes, marks = np.zeros(ranges, np.int64), scratch((-(-cells // 64),), np.dtype(_U), 0)
     for part in parts:
-        _tally(fixed(part[0]), _BITS, sizes)
+        _tally(fixed(part[0]), _BITS, sizes, marks)
+    before = scratch(marks.shape, np.dtype(np.int32))
+    found = scratch((_rank(marks, before),), _PLACE)
+    _name(marks, found)
     edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     nexts, count = edges[:-1].copy(), int(edges[-1])
-    dtype = parts[0][-1].dtype
-    word = np.dtype(f"u{dtype.itemsize}")
-    at, words = np.empty(count, np.int32), np.empty(count, word)
-    numbers = np.empty(count if len(parts[0]) > 2 else 0, np.int64)
-    for some, *more, values in parts:
-        number = fixed(more[0] if more else numbers)
-        _deal(fixed(some), number, fixed(values).view(word), _BITS, nexts, at, numbers, words)
-    room = count + 8  # the loop writes behind the last one
-    found, counts = np.empty(room, np.int64), np.empty(room, np.int64)
-    n = _number(at, edges, _BITS, found, counts)
-    arrays = (numbers, words.view(dtype)) if len(parts[0]) > 2 else (words.view(dtype),)
-    return found[:n], counts[:n], (at, *arrays)
+    dtype, has_numbers = parts[0][-1].dtype, len(parts[0]) > 2
+    place = np.dtype(np.int64 if has_numbers else np.int32)
+    memory = scratch((count * (place.itemsize + dtype.itemsize),), np.dtype("u1"))
+    at, values = memory[: count * place.itemsize].view(place), memory[count * place.itemsize :]
+    none = np.zeros(0, np.int64)
+    for some, *more, mine in parts:
+        word = np.dtype(f"u{dtype.itemsize}")
+        numbers = fixed(more[0] if more else none)
+        _deal(fixed(some), numbers, fixed(mine).view(word), _BITS, nexts, at, values.view(word))
+    return found, _Dealt(at, values.view(dtype), edges, marks, before)
 
 
 @compiled_loop
-def _tally(cells: Array, bits: int, sizes: Array) -> None:
-    """Count the elements of each range of cells."""
+def _tally(cells: Array, bits: int, sizes: Array, marks: Array) -> None:
+    """Count the elements of each range of cells, and mark the cells that have some."""
     for k in range(cells.size):
-        sizes[cells[k] >> bits] += 1
+        cell = _U(cells[k])
+        sizes[cell >> _U(bits)] += 1
+        marks[cell >> _U(6)] |= _U(1) << (cell & _U(63))
 
 
 @compiled_loop
-def _deal(
-    cells: Array, more: Array, values: Array, bits: int, nexts: Array, at: Array, numbers: Array, words: Array
-) -> None:  # fmt: skip
-    """Put elements where the next ones of their range go: cells of the range, numbers if there are some, values."""
-    mask = (1 << bits) - 1
-    for k in range(cells.size):
-        cell = cells[k]
-        to = nexts[cell >> bits]
-        nexts[cell >> bits] = to + 1
-        at[to] = cell & mask
-        words[to] = values[k]
-        if more.size:
-            numbers[to] = more[k]
+def _ones(word: Any) -> int:
+    """Return how many bits of a word are set: numba makes one instruction of it."""
+    count = 0
+    while word:
+        word &= word - _U(1)
+        count += 1
+    return count
 
 
 @compiled_loop
-def _number(at: Array, edges: Array, bits: int, found: Array, counts: Array) -> int:
-    """Replace cells of ranges by their numbers among those that have elements, and write these; return how many."""
-    flags = np.zeros(1 << bits, np.uint8)
-    words = flags.view(np.uint64)
-    numbers = np.empty(1 << bits, np.int32)
+def _rank(marks: Array, before: Array) -> int:
+    """Write how many cells are marked before each word; return how many there are."""
     n = 0
-    for r in range(edges.size - 1):
-        some = at[edges[r] : edges[r + 1]]
-        if not some.size:
-            continue
-        for k in range(some.size):
-            flags[some[k]] = 1
-        for w in range(words.size):
-            if words[w]:
-                for cell in range(w << 3, (w << 3) + 8):
-                    # Without a branch: a cell that has no element is overwritten by the next one that has.
-                    numbers[cell] = n
-                    found[n] = (r << bits) + cell
-                    counts[n] = 0
-                    n += flags[cell]
-                words[w] = 0
-        for k in range(some.size):
-            number = numbers[some[k]]
-            some[k] = number
-            counts[number] += 1
+    for w in range(marks.size):
+        before[w] = n
+        n += _ones(marks[w])
     return n
 
 
 @compiled_loop
-def add(of: Array, values: Array, sums: Array) -> None:
-    """Add values to the sums of their cells."""
-    for k in range(of.size):
-        sums[of[k]] += values[k]
+def _name(marks: Array, found: Array) -> None:
+    """Write the marked cells."""
+    n = 0
+    for w in range(marks.size):
+        word = marks[w]
+        while word:
+            rest = word & (word - _U(1))
+            found[n] = (w << 6) + _ones((word ^ rest) - _U(1))
+            word = rest
+            n += 1
 
 
 @compiled_loop
-def add_moments(of: Array, values: Array, counts: Array, means: Array, squares: Array) -> None:
-    """Put values into means, which are 0 before, and sums of squares of what is apart from them."""
-    for k in range(of.size):
-        means[of[k]] += values[k]
-    for n in range(means.size):
-        means[n] /= counts[n]
-    for k in range(of.size):
-        apart = values[k] - means[of[k]]
-        squares[of[k]] += apart * apart
+def _range(r: int, at: Array, edges: Array, marks: Array, before: Array, bits: int) -> Any:
+    """Return what belongs to a range: where its elements are, their cells, the marks of these, and what is before."""
+    first, stop = edges[r], edges[r + 1]
+    words = slice(r << (bits - 6), (r + 1) << (bits - 6))
+    return at[first:stop], marks[words], before[words]
 
 
 @compiled_loop
-def best(
-    of: Array, at: Array, values: Array, found: Array, first: Array, largest: bool
+def _number(at: int, mask: Any, marks: Array, before: Array) -> Any:
+    """Return the number of a cell of a range."""
+    cell = _U(at) & mask
+    word = cell >> _U(6)
+    return _U(before[word]) + _U(_ones(marks[word] & ((_U(1) << (cell & _U(63))) - _U(1))))
+
+
+@compiled_loop
+def _deal(
+    cells: Array, numbers: Array, values: Array, bits: int, nexts: Array, at: Array, words: Array
+) -> None:
+    """Put elements where the next ones of their range go."""
+    mask = (1 << bits) - 1
+    k = 0
+    while k < cells.size:
+        # Neighbours are mostly in one range: where its next one goes stays in a register.
+        r = cells[k] >> bits
+        to = nexts[r]
+        while k < cells.size and cells[k] >> bits == r:
+            at[to] = cells[k] & mask
+            if numbers.size:
+                at[to] |= numbers[k] << bits
+            words[to] = values[k]
+            to += 1
+            k += 1
+        nexts[r] = to
+
+
+@compiled_loop
+def _group(
+    at: Array, values: Array, edges: Array, marks: Array, before: Array, bits: int, counts: Array, of: Array
 ) -> None:  # fmt: skip
-    """Take the better values of cells, NaN before numbers, and of equal ones the least place."""
-    for k in range(of.size):
+    """Write the number of each element's cell, and how many elements each cell has."""
+    mask = _U((1 << bits) - 1)
+    for r in range(edges.size - 1):
+        some, words, base = _range(r, at, edges, marks, before, bits)
+        mine = of[edges[r] : edges[r + 1]]
+        for k in range(some.size):
+            number = _number(some[k], mask, words, base)
+            mine[k] = number
+            counts[number] += 1
+
+
+@compiled_loop
+def _add(
+    at: Array, values: Array, edges: Array, marks: Array, before: Array, bits: int,
+    counts: Array, sums: Array, squared: bool,
+) -> None:  # fmt: skip
+    """Count the elements of each cell, and add their values, or the squares of these."""
+    mask = _U((1 << bits) - 1)
+    for r in range(edges.size - 1):
+        some, words, base = _range(r, at, edges, marks, before, bits)
+        mine = values[edges[r] : edges[r + 1]]
+        for k in range(some.size):
+            number = _number(some[k], mask, words, base)
+            counts[number] += 1
+            sums[number] += mine[k] * mine[k] if squared else mine[k]
+
+
+@compiled_loop
+def _add_moments(
+    at: Array, values: Array, edges: Array, marks: Array, before: Array, bits: int,
+    counts: Array, means: Array, squares: Array,
+) -> None:  # fmt: skip
+    """Count the elements of each cell, and find their mean and the sum of squares of what is apart from it."""
+    mask, n = _U((1 << bits) - 1), 0
+    for r in range(edges.size - 1):
+        some, words, base = _range(r, at, edges, marks, before, bits)
+        mine = values[edges[r] : edges[r + 1]]
+        for k in range(some.size):
+            number = _number(some[k], mask, words, base)
+            counts[number] += 1
+            means[number] += mine[k]
+        while n < counts.size and counts[n]:  # cells of later ranges have no elements yet
+            means[n] /= counts[n]
+            n += 1
+        for k in range(some.size):
+            number = _number(some[k], mask, words, base)
+            apart = mine[k] - means[number]
+            squares[number] += apart * apart
+
+
+@compiled_loop
+def _add_zeros(
+    counts: Array, means: Array, squares: Array, missing: Array, all_: Array, middles: Array, sums: Array
+) -> None:  # fmt: skip
+    """Put zeros into counts, means and sums of squares."""
+    for k in range(counts.size):
+        all_[k] = counts[k] + missing[k]
+        total = max(all_[k], 1.0)
+        share = counts[k] * missing[k] / total
+        middles[k] = means[k] * (counts[k] / total)
+        # Of no zeros nothing is added, even if a square is infinite.
+        sums[k] = squares[k] + (means[k] * means[k] * share if share else 0.0)
+
+
+@compiled_loop
+def _best(
+    at: Array, values: Array, edges: Array, marks: Array, before: Array, bits: int,
+    first: Array, best_: Array, largest: bool,
+) -> None:  # fmt: skip
+    """Take the better values of cells, NaN before numbers, and of equal ones the least number."""
+    mask = _U((1 << bits) - 1)
+    for r in range(edges.size - 1):
+        some, words, base = _range(r, at, edges, marks, before, bits)
+        mine = values[edges[r] : edges[r + 1]]
+        missing = 0
+        for k in range(some.size):
+            missing += mine[k] != mine[k]
         # Without a branch, as nobody can tell which one is better.
-        n, new, here = of[k], values[k], at[k]
-        old, before = found[n], first[n]
-        is_nan, was_nan = new != new, old != old
-        is_better = ((new > old) if largest else (new < old)) | (is_nan & (not was_nan))
-        is_same = (new == old) | (is_nan & was_nan)
-        least = min(here, before)
-        found[n] = new if is_better else old
-        first[n] = here if is_better else (least if is_same else before)
+        if missing:
+            for k in range(some.size):
+                number = _number(some[k], mask, words, base)
+                new, here, old, least = mine[k], some[k] >> bits, best_[number], first[number]
+                is_nan, was_nan = new != new, old != old
+                take = ((new > old) if largest else (new < old)) | (is_nan & (not was_nan))
+                take |= ((new == old) | (is_nan & was_nan)) & (here < least)
+                best_[number] = new if take else old
+                first[number] = here if take else least
+        else:
+            for k in range(some.size):
+                number = _number(some[k], mask, words, base)
+                new, here, old, least = mine[k], some[k] >> bits, best_[number], first[number]
+                take = ((new > old) if largest else (new < old)) | ((new == old) & (here < least))
+                best_[number] = new if take else old
+                first[number] = here if take else least

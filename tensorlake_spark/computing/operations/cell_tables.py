@@ -11,27 +11,72 @@ from tensorlake_spark.kernel_switch import compiled
 
 Array = np.ndarray[Any, Any]
 
+Parts = Sequence[tuple[Array, ...]]
+"""Elements, some at a time: the cells that they belong to, and arrays of what belongs to each."""
+
 _LOOPS = "tensorlake_spark.computing.operations.cell_loops"
 
 _WIDEST = 1 << 17  # cells of a table, so that it stays in the cache
 _MOST = 1 << 16  # tables: their numbers have two bytes, which NumPy sorts by digits
+_NUMBERS = 1 << 46  # numbers of elements that loops take together with their cells are below
 _SPARSE = 32  # cells for each element, from which on tables would be mostly empty
 
 
-def can_be_tabled(count: int, cells: int) -> bool:
+def can_be_tabled(count: int, cells: int, numbers: int = 0) -> bool:
     """Return whether so many elements are put into the cells of an answer sooner by tables than by a sort.
+
+    They may have numbers, which are below `numbers`.
 
     Examples
     --------
     >>> can_be_tabled(100, 1000), can_be_tabled(100, 10**12)
     (True, False)
     """
-    return cells <= min(_SPARSE * count, _WIDEST * _MOST)
+    return cells <= min(_SPARSE * count, _WIDEST * _MOST) and numbers <= _NUMBERS
 
 
-def tables(
-    parts: Sequence[tuple[Array, ...]], cells: int
-) -> Iterator[tuple[Array, Array, list[Array]]]:
+def in_cells(
+    loop: str, parts: Parts, cells: int, chars: str, *more: Any
+) -> tuple[Array, ...] | None:
+    """Return what a compiled loop finds for each cell that has elements; None where NumPy does the work.
+
+    Parameters
+    ----------
+    loop : str
+        One of the loops of `cell_loops` that begin with parts and cells.
+    parts : sequence of tuple of ndarray
+        Cells, in any order, and arrays of what belongs to each element, the last of them values.
+    cells : int
+        Of the answer: all are below.
+    chars : str
+        ``dtype.char`` of the values that the loop takes. Booleans come to it as bytes.
+    *more
+        What else it takes.
+
+    Returns
+    -------
+    tuple of ndarray
+        The cells, ascending, and what the loop finds.
+    """
+    loops = _loops_for(loop, parts, chars)
+    if loops is None:
+        return None
+    if parts[0][-1].dtype.kind == "b":
+        parts = [(*others, values.view(np.uint8)) for *others, values in parts]
+    found: tuple[Array, ...] = getattr(loops, loop)(parts, cells, *more)
+    return found
+
+
+def _loops_for(loop: str, parts: Parts, chars: str) -> Any:
+    """Return the module of compiled loops if one of them takes elements whose values have a dtype among some."""
+    dtype, count = parts[0][-1].dtype, sum(len(part[0]) for part in parts)
+    char = np.dtype("u1").char if dtype.kind == "b" else dtype.char
+    if char not in chars or not dtype.isnative or count >= 1 << 31:
+        return None
+    return compiled(_LOOPS, loop, char, nbytes=count * dtype.itemsize)
+
+
+def tables(parts: Parts, cells: int) -> Iterator[tuple[Array, Array, list[Array]]]:
     """Yield the cells that have elements, and these: a table at a time, which is a range of cells; ranges ascend.
 
     With compiled loops there is one table, of all cells, that takes no more memory.
@@ -58,7 +103,7 @@ def tables(
     >>> found, counts, arrays[0], arrays[1]
     (array([1, 4]), array([1, 2]), array([1, 0, 1]), array([5., 7., 9.]))
     """
-    loops = _loops_for(parts)
+    loops = _grouping(parts)
     if loops is not None:
         found, counts, arrays = loops.group(parts, cells)
         yield found, counts, [*arrays]
@@ -71,7 +116,7 @@ def tables(
         yield found + first, counts[found], [number[at], *others]
 
 
-def _loops_for(parts: Sequence[tuple[Array, ...]]) -> Any:
+def _grouping(parts: Parts) -> Any:
     """Return the module of compiled loops if they group these elements."""
     size, count = parts[0][-1].dtype.itemsize, sum(len(part[0]) for part in parts)
     if size not in (1, 2, 4, 8) or count >= 1 << 31:
@@ -86,9 +131,7 @@ def loops_of(name: str, values: Array, chars: str) -> Any:
     return compiled(_LOOPS, name, values.dtype.char, nbytes=values.nbytes)
 
 
-def _ranges(
-    parts: Sequence[tuple[Array, ...]], cells: int
-) -> Iterator[tuple[int, int, list[Array]]]:
+def _ranges(parts: Parts, cells: int) -> Iterator[tuple[int, int, list[Array]]]:
     """Yield ranges of cells that have elements: where each begins, its width, and the arrays of its elements."""
     if cells <= _WIDEST:
         yield 0, cells, [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
@@ -123,11 +166,6 @@ def table_sums(at: Array, values: Array, width: int) -> Array:
     >>> table_sums(np.array([2, 0, 2]), np.array([1.0, 5.0, 2.0]), 4)
     array([5., 0., 3., 0.])
     """
-    loops = loops_of("add", values, "d")
-    if loops is not None:
-        sums = np.zeros(width)
-        loops.add(at, values, sums)
-        return sums
     if values.dtype.kind != "c":
         return np.asarray(np.bincount(at, values, width))
     out = np.empty(width, np.complex128)

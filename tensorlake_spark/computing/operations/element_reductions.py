@@ -13,6 +13,7 @@ from tensorlake_spark.computing.fold import AxesFold, Block, Place
 from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, tables
 from tensorlake_spark.computing.operations.reduction_kernels import Kernel
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
+from tensorlake_spark.layouts.result_memory import scratch
 from tensorlake_spark.ops.elements import Elements, elements_at
 from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.reducing.reduction_mask import Mask
@@ -133,7 +134,7 @@ class ElementReduction(AxesFold[Cells]):
             cells, values = np.zeros(0, np.int64), np.zeros(0, nothing.dtype)
         else:
             cells, counts, *state = parts[0]
-            values = np.empty(len(cells), nothing.dtype)
+            values = scratch(cells.shape, nothing.dtype)
             for first in range(0, len(cells), _PART):
                 here = slice(first, first + _PART)
                 all_ = look_up(total, unravel(cells[here], kept)) if np.ndim(total) else total
@@ -170,6 +171,9 @@ class ElementReduction(AxesFold[Cells]):
             cells, values = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
             cells, by = sort_places(cells)
             return self._part(cells, values[by])
+        at_once = self.kernel.in_cells(waiting, total)
+        if at_once is not None:
+            return at_once
         found = [
             (cells, counts, *self.kernel.scatter(at, values, counts))
             for cells, counts, (at, values) in tables(waiting, total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -14,7 +14,7 @@ from tensorlake_spark.computing.fold import AxesFold, Block, Fold, Place, indice
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.accumulation import accumulate, has_loop
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
-from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, loops_of, tables
+from tensorlake_spark.computing.operations.cell_tables import Parts, can_be_tabled, in_cells, tables
 from tensorlake_spark.computing.operations.element_reductions import (
     Cells,
     cells_and_places,
@@ -37,6 +37,7 @@ from tensorlake_spark.ops.numpy_arguments import axis_to_search
 Array = np.ndarray[Any, Any]
 
 _LONGEST = 255  # of an axis along which positions are found by multiplying bytes
+_ORDERED = "bBhHiIlLqQfd"  # dtypes of which a compiled loop finds the best
 _FEW = 16  # planes that are compared one by one
 
 
@@ -216,29 +217,29 @@ class ElementSearch(AxesFold[Cells]):
             return parts
         return [self._gathered(parts)]
 
-    def _gathered(self, parts: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
+    def _gathered(self, parts: Parts) -> tuple[Array, ...]:
         """Return what has to be known of elements in any order, sorted by cell and place."""
-        cells = math.prod(self.kept(self.shape))
-        if not can_be_tabled(sum(len(part[0]) for part in parts), cells):
-            return self._sorted(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-        return joined([self._best_of(some, *arrays) for some, _, arrays in tables(parts, cells)])
+        cells, worst = math.prod(self.kept(self.shape)), identity(self._ufunc, self.dtype)
+        is_tabled = can_be_tabled(sum(len(part[0]) for part in parts), cells, self._total)
+        if is_tabled:
+            found = in_cells("best", parts, cells, _ORDERED, worst, self.largest)
+            if found is None:
+                done = [self._best_of(some, *arrays) for some, _, arrays in tables(parts, cells)]
+                return joined(done)
+            if self._decided(found[2]).all():
+                return *found[:2], found[2].view(self.dtype)
+        return self._sorted(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def _best_of(self, cells: Array, of: Array, at: Array, values: Array) -> tuple[Array, ...]:
         """Return what has to be known of elements whose cells are numbered, nothing sorted where all are decided."""
         best = np.full(len(cells), identity(self._ufunc, self.dtype), self.dtype)
-        first = np.full(len(cells), self._total)
-        loops = loops_of("best", values, "bBhHiIlLfd")
         with np.errstate(all="ignore"):
-            if loops is None:
-                self._ufunc.at(best, of, values)
-            else:
-                loops.best(of, at, values, best, first, self.largest)
-        decided = self._decided(best)
-        if not decided.all():
+            self._ufunc.at(best, of, values)
+        if not self._decided(best).all():
             return self._sorted(cells[of], at, values)
-        if loops is None:
-            hit = np.flatnonzero(same(values, best[of]))
-            np.minimum.at(first, of[hit], at[hit])
+        first = np.full(len(cells), self._total)
+        hit = np.flatnonzero(same(values, best[of]))
+        np.minimum.at(first, of[hit], at[hit])
         return cells, first, best
 
     def _decided(self, best: Array) -> Array:

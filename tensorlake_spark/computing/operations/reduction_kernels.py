@@ -15,15 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.computing.operations.cell_tables import loops_of, table_sums
+from tensorlake_spark.computing.operations.cell_tables import Parts, in_cells, loops_of, table_sums
 from tensorlake_spark.computing.operations.state_dtypes import identity, narrow, shortened
 from tensorlake_spark.computing.operations.tiles import State
+from tensorlake_spark.computing.operations.value_sums import (
+    run_sums,
+    square,
+    square_of,
+    sum_of,
+    times,
+)
 
 Array = np.ndarray[Any, Any]
 Axes = tuple[int, ...]
 Count = int | Array
 
-_LONG_RUN = 16
+_REAL = "bBhHiIlLqQfd"  # what compiled loops add in double width
 _PART = 1 << 14  # elements of an answer that are finished at a time, so that they stay in the cache
 
 
@@ -62,6 +69,13 @@ class Kernel(ABC):
     @abstractmethod
     def scatter(self, at: Array, values: Array, counts: Array) -> State:
         """Return the states of cells from values in any order: which cell each is in, and how many each cell has."""
+
+    def in_cells(self, parts: Parts, cells: int) -> tuple[Array, ...] | None:
+        """Return the cells that have elements, how many each has, and their states, by one compiled loop; None if none.
+
+        Parts have cells and values in any order, see `cell_tables.in_cells`.
+        """
+        return None
 
     @abstractmethod
     def merge(self, state: State, starts: Array) -> State:
@@ -122,7 +136,7 @@ class UfuncKernel(Kernel):
             block = np.where(mask, block, nothing)
         values = self._prepared(block)
         if self.held is not None:
-            return (_sum(values, axes, self.held),)
+            return (sum_of(values, axes, self.held),)
         dtype = self._dtype_of(values, math.prod(values.shape[k] for k in axes))
         with np.errstate(all="ignore"):
             return (np.asarray(self.ufunc.reduce(values, axis=axes, dtype=dtype)),)
@@ -165,6 +179,15 @@ class UfuncKernel(Kernel):
             self.ufunc.at(table, at, values)
         return (table.astype(self.computed, copy=False),)
 
+    def in_cells(self, parts: Parts, cells: int) -> tuple[Array, ...] | None:
+        if self.ufunc is not np.add or self.computed.char != "d":
+            return None
+        if self.prepare is square_of and parts[0][1].dtype.char in "fd":
+            return in_cells("add_squares", parts, cells, "fd")
+        if self.prepare is not None:
+            parts = [(at, self._prepared(values)) for at, values in parts]
+        return in_cells("add", parts, cells, _REAL)
+
     def merge(self, state: State, starts: Array) -> State:
         return self._runs(state[0], starts)
 
@@ -173,7 +196,7 @@ class UfuncKernel(Kernel):
             return (values.astype(self.computed, copy=False),)
         with np.errstate(all="ignore"):
             if self.ufunc is np.add and values.ndim == 1:
-                return (_run_sums(values, starts).astype(self.computed, copy=False),)
+                return (run_sums(values, starts).astype(self.computed, copy=False),)
             return (self.ufunc.reduceat(values, starts).astype(self.computed, copy=False),)
 
     def with_zeros(self, state: State, missing: Array) -> State:
@@ -238,7 +261,7 @@ class Moments(Kernel):
                 count = np.count_nonzero(where, axis=axes, keepdims=True)
             mean = np.true_divide(mean, np.maximum(count, 1), dtype=self.computed, casting="unsafe")
             apart = np.subtract(block, mean.astype(dtype))
-            squares = _square(apart)
+            squares = square(apart)
             sums = np.asarray(np.add.reduce(squares, axis=axes, dtype=None, where=where))
         counts = np.asarray(count, np.float64)
         if counts.ndim:
@@ -260,7 +283,7 @@ class Moments(Kernel):
         with np.errstate(all="ignore"):
             apart = other_mean - mean
             share = m / np.maximum(n + m, 1)
-            sums += other_sums + _times(_square(apart), n * share)
+            sums += other_sums + times(square(apart), n * share)
             mean += apart * share
         n += m
 
@@ -269,28 +292,29 @@ class Moments(Kernel):
         values, beside = self._taken(values)
         if len(starts) == len(values):
             with np.errstate(all="ignore"):  # NaN and infinity are not 0 apart from themselves
-                return np.ones(len(values)), values, _square(values - values, beside)
+                return np.ones(len(values)), values, square(values - values, beside)
         of = np.repeat(np.arange(len(starts)), counts)
         with np.errstate(all="ignore"):
-            mean = _run_sums(values, starts, of) / counts
+            mean = run_sums(values, starts, of) / counts
             apart = mean[of]
             np.subtract(values, apart, out=apart)
-            return counts.astype(np.float64), mean, _run_sums(_square(apart, beside), starts, of)
+            return counts.astype(np.float64), mean, run_sums(square(apart, beside), starts, of)
 
     def scatter(self, at: Array, values: Array, counts: Array) -> State:
         values, beside = self._taken(values)
-        loops = loops_of("add_moments", values, "d") if beside is None else None
-        if loops is not None:
-            mean, sums = np.zeros((2, len(counts)))
-            loops.add_moments(at, values, counts, mean, sums)
-            return counts.astype(np.float64), mean, sums
         with np.errstate(all="ignore"):
             mean = (table_sums(at, values, len(counts)) / counts).astype(self.computed, copy=False)
             apart = mean[at]
             np.subtract(values, apart, out=apart)
-            squares = _square(apart, beside)
+            squares = square(apart, beside)
             sums = table_sums(at, squares, len(counts)).astype(self._real, copy=False)
         return counts.astype(np.float64), mean, sums
+
+    def in_cells(self, parts: Parts, cells: int) -> tuple[Array, ...] | None:
+        if self.computed.char != "d":
+            return None
+        found = in_cells("add_moments", parts, cells, _REAL)
+        return found and (*found[:2], found[1].astype(np.float64), *found[2:])
 
     def _taken(self, values: Array) -> tuple[Array, Array | None]:
         """Return values as they are computed with; of complex ones in a real dtype also the squares of what it cuts."""
@@ -303,16 +327,20 @@ class Moments(Kernel):
         if len(starts) == len(n):
             return state
         with np.errstate(all="ignore"):
-            total = _run_sums(n, starts)
-            middle = _run_sums(n * mean, starts) / total
+            total = run_sums(n, starts)
+            middle = run_sums(n * mean, starts) / total
             apart = mean - np.repeat(middle, np.diff(starts, append=len(n)))
-            return total, middle, _run_sums(sums + n * _square(apart), starts)
+            return total, middle, run_sums(sums + n * square(apart), starts)
 
     def with_zeros(self, state: State, missing: Array) -> State:
         n, mean, sums = state
+        loops = loops_of("add_zeros", mean, "d") if np.ndim(missing) == 1 else None
+        if loops is not None:
+            found: State = loops.add_zeros(n, mean, sums, missing)
+            return found
         with np.errstate(all="ignore"):
             total = np.maximum(n + missing, 1)
-            more = _times(_square(mean), n * missing / total)
+            more = times(square(mean), n * missing / total)
             return n + missing, mean * (n / total), sums + more
 
     def finish(self, state: State, count: Count) -> Array:
@@ -354,7 +382,7 @@ class IntegerMoments(Kernel):
     def start(self, block: Array, axes: Axes, mask: Array | None = None) -> State:
         block = block if mask is None else np.where(mask, block, block.dtype.type(0))
         sums, squares = self.held
-        return _sum(block, axes, sums), _sum(_square(block), axes, squares)
+        return sum_of(block, axes, sums), sum_of(square(block), axes, squares)
 
     def blank(self, shape: Sequence[int]) -> State:
         return tuple(np.zeros(shape, dtype) for dtype in self.held)
@@ -395,56 +423,6 @@ class IntegerMoments(Kernel):
             square -= total
             out[here] = self.moments.answer(square / max(1, count), count)
         return np.asarray(out.reshape(state[0].shape))
-
-
-def square_of(values: Array) -> Array:
-    """Return the squares of absolute values, of integers exactly where they are short, else as floats.
-
-    Examples
-    --------
-    >>> square_of(np.array([200, 3], np.uint8)), square_of(np.array([3j]))
-    (array([40000,     9], dtype=uint16), array([9.]))
-    """
-    if values.dtype.kind == "V" or (values.dtype.kind in "iub" and values.dtype.itemsize > 2):
-        values = values.astype(np.float64)  # V: bfloat16, whose squares are cut
-    return _square(values)
-
-
-def _square(values: Array, beside: Array | None = None) -> Array:
-    if beside is not None:
-        return _square(values) + beside
-    if values.dtype.kind == "c":
-        return np.asarray(values.real**2 + values.imag**2)
-    if values.dtype.kind in "iub" and values.dtype.itemsize <= 2:
-        values = values.view(np.uint8) if values.dtype.kind == "b" else values
-        wide = values.astype(f"{values.dtype.kind}{2 * values.dtype.itemsize}")
-        return np.asarray(np.multiply(wide, wide, out=wide))
-    return np.multiply(values, values)
-
-
-def _times(squares: Array, counts: Array) -> Array:
-    """Return squares so many times. Of none nothing is left, even if they are infinite, as those of 1e200 are."""
-    return np.where(counts == 0, 0, squares * counts)
-
-
-def _run_sums(values: Array, starts: Array, of: Array | None = None) -> Array:
-    """Return the sum of each run. Short runs of doubles are counted sooner than they are reduced.
-
-    The run of each value may be given.
-    """
-    if values.dtype != np.float64 or len(starts) * _LONG_RUN < len(values):
-        dtype = None if values.dtype.kind in "mM" else values.dtype
-        return np.asarray(np.add.reduceat(values, starts, dtype=dtype))
-    if of is None:
-        of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(values)))
-    return np.bincount(of, values, len(starts))
-
-
-def _sum(values: Array, axes: Axes, dtype: np.dtype[Any]) -> Array:
-    """Return sums of integers. What has one element only is not added up."""
-    if math.prod(values.shape[k] for k in axes) == 1:
-        return values.squeeze(axes).astype(dtype)
-    return np.asarray(np.add.reduce(values, axis=axes, dtype=dtype))
 
 
 _LOGICAL = (np.logical_or, np.logical_and)
