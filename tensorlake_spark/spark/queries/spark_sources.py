@@ -42,6 +42,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_KEPT = "_tensorlake_sources"
+"""The attribute of a session with the datasets that its last queries read; they go with it."""
+
+_MOST_KEPT = 8
+
+
 @dataclass(frozen=True)
 class SparkSource:
     """A table of a query.
@@ -263,6 +269,19 @@ def _in_memory(session: SparkSession, table: pa.Table, name: str) -> DataFrame:
 
 
 def _dataset(session: SparkSession, snapshot: Snapshot) -> SparkSource:
+    """Return a version of a dataset; Spark keeps what it has analysed of it, which never changes, for later queries."""
+    kept: dict[Any, SparkSource] = session.__dict__.setdefault(_KEPT, {})
+    storage = snapshot.storage
+    # A table that was made anew at its place has another id, and a new version another number.
+    key = storage.uri, snapshot.table_id, snapshot.version, (*sorted(storage.options.items()),)
+    found = kept.pop(key, None) or _opened(session, snapshot)
+    kept[key] = found  # as the last one
+    for old in [*kept][:-_MOST_KEPT]:
+        kept.pop(old, None)
+    return found
+
+
+def _opened(session: SparkSession, snapshot: Snapshot) -> SparkSource:
     schema = SampleSchema.from_arrow(snapshot.schema)
     kinds = {
         name: Kind(ARRAY, _ndim(kind), getattr(kind, "form", None), most=_most(kind))

@@ -1,5 +1,7 @@
 """What a query reads, as DataFrames."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -7,6 +9,8 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
+from tensorlake_spark.spark import query
+from tensorlake_spark.spark.queries import spark_sources
 from tensorlake_spark.spark.queries.result_kinds import Kind
 from tensorlake_spark.spark.queries.spark_sources import source_of
 
@@ -24,6 +28,48 @@ def test_kinds_of_datasets_and_frames(spark, tmp_path):
         assert found.hidden == {"sid", "x/dtype"}
     frame = source_of(spark, pd.DataFrame({"a": [1], "b": [[1.0, 2.0]]}), "t")
     assert frame.kinds == {"a": Kind("scalar"), "b": Kind("array", 1, listed=True)}
+
+
+def test_a_version_of_a_dataset_is_analysed_once(spark, tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32"})
+    ds.extend({"n": [1, 2]})
+    first = source_of(spark, ds.uri, "ds")
+    assert source_of(spark, ds, "again") is first
+    ds.extend({"n": [3]})  # a new version is seen at once, and an old one stays what it is
+    newer = source_of(spark, ds.uri, "ds")
+    assert (newer.frame.count(), first.frame.count()) == (3, 2)
+    assert source_of(spark, ds.uri, "ds", 1) is first
+    shutil.rmtree(ds.uri)
+    again = tl.dataset(ds.uri, {"m": "int64"})
+    again.extend({"m": [7]})
+    again.extend({"m": [8]})
+    assert again.version == ds.version
+    assert source_of(spark, ds.uri, "ds").frame.columns == ["sid", "m"]
+
+
+def test_few_datasets_are_kept_and_go_with_their_session(spark, tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32"})
+    for number in range(spark_sources._MOST_KEPT + 2):
+        ds.extend({"n": [number]})
+    session = spark.newSession()
+    oldest = source_of(session, ds.uri, "ds", 1)
+    for version in range(2, ds.version + 1):
+        assert source_of(session, ds.uri, "ds", 1) is oldest  # asked again, it stays
+        source_of(session, ds.uri, "ds", version)
+    source_of(session, ds.uri, "ds", 2)
+    assert len(session.__dict__[spark_sources._KEPT]) == spark_sources._MOST_KEPT
+    assert source_of(spark.newSession(), ds.uri, "ds", 1) is not oldest
+
+
+def test_a_dataset_under_two_names_is_joined_with_itself(spark, tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32", "x": tl.types.Tensor("int32", (2,))})
+    ds.extend({"n": [1, 2, 3], "x": np.arange(6, dtype="int32").reshape(3, 2)})
+    sql = (
+        "SELECT a.n, b.n AS m, array_sum(a.x) AS s, array_sum(b.x) AS t FROM a JOIN b ON a.n = b.n + 1 "
+        "WHERE a.sid IN (SELECT c.sid FROM a AS c) ORDER BY a.n"
+    )
+    found = query(spark, sql, a=ds, b=ds.uri).collect()
+    assert [tuple(map(int, row)) for row in found] == [(2, 1, 5, 1), (3, 2, 9, 5)]
 
 
 def test_plain_delta_and_nothing(spark, tmp_path):
