@@ -207,6 +207,8 @@ def _combined(
     out: dict[int, Found] = {}
     number = 0
     for batch in batches:
+        if not batch.num_rows:
+            continue
         number = batch.column("number")[0].as_py() // fan
         for part, row in zip(
             batch.column("part").to_pylist(), batch.column("partial"), strict=True
