@@ -232,7 +232,8 @@ try:
     for batch in loader:
         pass
 except KeyboardInterrupt:
-    print("interrupted", loader._running.is_stopped, flush=True)
+    batches = loader._running  # None if the signal came while threads began
+    print("interrupted", batches is None or batches.is_stopped, flush=True)
     raise
 """
 

@@ -149,8 +149,13 @@ class BatchThreads(Generic[Raw, Made]):
             threading.Thread(target=self._work, name=f"tensorlake-loader-{n}", daemon=True)
             for n in range(min(threads, max(1, len(numbers))))
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:  # Ctrl-C, while the first of them is at work
+            self._threads = [thread for thread in self._threads if thread.ident is not None]
+            self.close()
+            raise
 
     # ------------------------------------------------------------------ who takes
 

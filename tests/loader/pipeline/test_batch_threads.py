@@ -206,6 +206,23 @@ def test_closing_from_another_thread_wakes_who_waits():
     closing.join()
 
 
+def test_ctrl_c_while_threads_begin_ends_those_that_have(monkeypatch):
+    began, start = [], threading.Thread.start
+
+    def interrupted(thread):
+        if len(began) == 2:
+            raise KeyboardInterrupt
+        began.append(thread)
+        start(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            BatchThreads(range(3), str, lambda n, raw: raw, 4, 2, 100, 4, LoaderStats())
+    assert len(began) == 2
+    assert not any(thread.is_alive() for thread in began)
+
+
 def test_threads_that_do_not_end_are_waited_for_a_second_together(monkeypatch):
     started, go_on, waits = threading.Barrier(6), threading.Event(), []
     join = threading.Thread.join
