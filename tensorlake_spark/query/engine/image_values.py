@@ -21,9 +21,9 @@ _SIZES = ("height", "width", "channels")
 
 
 def image_batch(
-    kind: Type, array: pa.Array, memory: BatchBuffers, key: Key | str | None = None
-) -> np.ndarray[Any, Any] | None:
-    """Return the pixels of JPEGs of one size, an image a row; None if the column, or one of its values, is not so.
+    kind: Type, array: pa.Array, memory: BatchBuffers | None = None, key: Key | str | None = None
+) -> Any:
+    """Return the pixels of JPEGs; None if the column, or one of its values, is not so, or its type does as well.
 
     Parameters
     ----------
@@ -31,53 +31,35 @@ def image_batch(
         Of the column.
     array : pyarrow.Array
         As it is stored.
-    memory : BatchBuffers
-        Where the pixels go. Who holds a part of them keeps their memory.
+    memory : BatchBuffers, optional
+        Where the pixels of images of one size go. Who holds a part of them keeps their memory.
     key : tuple or str, optional
         What is needed of each image: pixels below it may be anything.
+
+    Returns
+    -------
+    ndarray, list of ndarray or None
+        An image a row if there is memory, and all have one size. Else a list, if `key` says how far they are needed.
     """
     facts = _facts(kind, array)
     if facts is None:
         return None
-    sizes = facts.heights, facts.widths, facts.channels
-    shape: tuple[int, ...] = tuple(int(size[0]) for size in sizes)
-    if any((size != n).any() for size, n in zip(sizes, shape, strict=True)):
+    sizes = zip(facts.heights.tolist(), facts.widths.tolist(), facts.channels.tolist(), strict=True)
+    shapes = [size if size[2] > 1 else size[:2] for size in sizes]
+    needed = {shape: _rows(key, shape) for shape in {*shapes}}
+    rows = [count for shape in shapes if (count := needed[shape]) is not None]
+    is_known = len(rows) == len(shapes)
+    out = None
+    if memory is not None and len(needed) == 1:
+        out = memory.array((len(shapes), *shapes[0]), np.uint8)
+    elif not is_known:
         return None
-    shape = shape if shape[2] > 1 else shape[:2]
-    rows = _rows(key, shape)
-    wanted = None if rows is None else [rows] * len(array)
-    out = memory.array((len(array), *shape), np.uint8)
+    data = payloads(field_of(array, "data"), range(len(array)))
     try:
-        found = decode_images(_payloads(array), facts, None, out, wanted)
+        found = decode_images(data, facts, None, out, rows if is_known else None)
     except CorruptDataError:
         return None  # the type says which sample it is, and what is wrong
-    return found if isinstance(found, np.ndarray) else None
-
-
-def image_tops(kind: Type, array: pa.Array, key: Key) -> list[Any] | None:
-    """Return the pixels of JPEGs of any sizes; None if the column, or one of its values, is not so.
-
-    Parameters
-    ----------
-    kind : Type
-        Of the column.
-    array : pyarrow.Array
-        As it is stored.
-    key : tuple
-        What is needed of each image: pixels below it may be anything.
-    """
-    facts = _facts(kind, array)
-    if facts is None:
-        return None
-    shapes = np.stack([facts.heights, facts.widths, facts.channels], axis=1).tolist()
-    found = [_rows(key, shape if shape[2] > 1 else shape[:2]) for shape in shapes]
-    wanted = [rows for rows in found if rows is not None]
-    if len(wanted) < len(found):
-        return None
-    try:
-        return [*decode_images(_payloads(array), facts, None, None, wanted)]
-    except CorruptDataError:
-        return None  # as above
+    return [*found] if out is None else found
 
 
 def _facts(kind: Type, array: pa.Array) -> ImageFacts | None:
@@ -88,10 +70,6 @@ def _facts(kind: Type, array: pa.Array) -> ImageFacts | None:
         return None
     heights, widths, channels = (field_numbers(array, name) for name in _SIZES)
     return ImageFacts("jpeg", heights, widths, channels, field_numbers(array, "crc", -1))
-
-
-def _payloads(array: pa.Array) -> Any:
-    return payloads(field_of(array, "data"), range(len(array)))
 
 
 def _rows(key: Key | str | None, shape: Sequence[int]) -> int | None:

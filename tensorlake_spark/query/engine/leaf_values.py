@@ -17,7 +17,7 @@ from tensorlake_spark.datasets.samples.sample_reading import read_column, values
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
-from tensorlake_spark.query.engine.image_values import image_batch, image_tops
+from tensorlake_spark.query.engine.image_values import image_batch
 from tensorlake_spark.query.engine.shape_values import stand_ins
 from tensorlake_spark.query.functions.needed_parts import SHAPE, box_of
 from tensorlake_spark.query.functions.row_values import Values, gathered
@@ -133,10 +133,8 @@ def _values(
         values, nbytes = known
     else:
         array = read_column(parts, leaf.column, ordered)
-        values = None if memory is None else image_batch(kind, array, memory, key)
+        values = image_batch(kind, array, memory, key)
         tiles = TileReading(key)
-        if values is None and isinstance(key, tuple):
-            values = image_tops(kind, array, key)
         if values is None:
             # A stack would write all of the samples of which a part is read.
             stack = not (isinstance(key, tuple) and _has_tiles(kind, array))
