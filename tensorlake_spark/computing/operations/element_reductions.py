@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -72,8 +73,33 @@ class Cells:
         return held > max(_MANY, 2 * self.merged)
 
 
+class CellsFold(AxesFold[Cells]):
+    """A fold over some axes of a sparse tensor, whose partials are cells of the answer that have elements."""
+
+    @property
+    def in_order(self) -> bool:
+        return False
+
+    def combine(self, one: Cells, other: Cells) -> Cells:
+        both = one.with_others(other)
+        if not both.is_much:
+            return both
+        parts = self._merged(both)
+        return Cells(parts, len(parts[0][0]))
+
+    def cut(self, partial: Cells, count: int) -> Iterator[tuple[int, Cells]]:
+        return self.packed(partial).cut(count, math.prod(self.kept(self.shape)))
+
+    def packed(self, partial: Cells) -> Cells:
+        return Cells(self._merged(partial))
+
+    @abstractmethod
+    def _merged(self, all_: Cells) -> list[tuple[Array, ...]]:
+        """Return parts as one at most."""
+
+
 @dataclass(frozen=True)
-class ElementReduction(AxesFold[Cells]):
+class ElementReduction(CellsFold):
     """A reduction of a sparse tensor; zeros that are not stored are counted once, at the end.
 
     Attributes are those of `BlockReduction`.
@@ -98,23 +124,6 @@ class ElementReduction(AxesFold[Cells]):
         if len(self.axes) == some.ndim:
             return Cells([self._part(cells, values)])
         return Cells([], 0, [(cells, values)])
-
-    @property
-    def in_order(self) -> bool:
-        return False
-
-    def combine(self, one: Cells, other: Cells) -> Cells:
-        both = one.with_others(other)
-        if not both.is_much:
-            return both
-        parts = self._merged(both)
-        return Cells(parts, len(parts[0][0]))
-
-    def cut(self, partial: Cells, count: int) -> Iterator[tuple[int, Cells]]:
-        return self.packed(partial).cut(count, math.prod(self.kept(self.shape)))
-
-    def packed(self, partial: Cells) -> Cells:
-        return Cells(self._merged(partial))
 
     def _part(self, cells: Array, values: Array) -> tuple[Array, ...]:
         """Return the part of elements whose cells ascend."""

@@ -17,6 +17,7 @@ from tensorlake_spark.computing.operations.block_reductions import reduced_axes
 from tensorlake_spark.computing.operations.cell_tables import Parts, can_be_tabled, in_cells, tables
 from tensorlake_spark.computing.operations.element_reductions import (
     Cells,
+    CellsFold,
     cells_and_places,
     joined,
     run_starts,
@@ -168,7 +169,7 @@ class BlockSearch(AxesFold[Tiles]):
 
 
 @dataclass(frozen=True)
-class ElementSearch(AxesFold[Cells]):
+class ElementSearch(CellsFold):
     """The first largest or smallest element of a sparse tensor.
 
     Parts of the partial have cells, places in them, and values, sorted by the first two. Of a cell that has a better
@@ -192,23 +193,6 @@ class ElementSearch(AxesFold[Cells]):
         if len(self.axes) == some.ndim:
             return Cells([self._gathered([(cells, at, some.values)])])
         return Cells([], 0, [(cells, at, some.values)])
-
-    @property
-    def in_order(self) -> bool:
-        return False
-
-    def combine(self, one: Cells, other: Cells) -> Cells:
-        both = one.with_others(other)
-        if not both.is_much:
-            return both
-        parts = self._merged(both)
-        return Cells(parts, len(parts[0][0]))
-
-    def cut(self, partial: Cells, count: int) -> Iterator[tuple[int, Cells]]:
-        return self.packed(partial).cut(count, math.prod(self.kept(self.shape)))
-
-    def packed(self, partial: Cells) -> Cells:
-        return Cells(self._merged(partial))
 
     def _merged(self, all_: Cells) -> list[tuple[Array, ...]]:
         """Return parts as one at most."""
