@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,25 @@ _DEAD = 3600
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Which samples are copied, and what is computed beside them.
+
+    Attributes
+    ----------
+    count : int
+        How many rows there are.
+    positions : sequence of int64 ndarray
+        For each origin of a `Selection`, and for each row, the position of its sample there; -1 where it has none.
+    computed : Computed, or None
+        Gives the columns that no origin has.
+    """
+
+    count: int
+    positions: Sequence[Array]
+    computed: Computed | None = None
+
+
+@dataclass(frozen=True)
 class Selection:
     """What becomes a dataset: rows of other datasets, in order.
 
@@ -65,13 +85,10 @@ class Selection:
     ----------
     schema : SampleSchema
         The new columns.
-    count : int
-        How many rows there are.
-    origins : sequence of (str, Origin, int64 ndarray)
-        What is copied: the name of a source, the version and its columns, and for each row the position of its
-        sample there, -1 where it has none.
-    computed : Computed, or None
-        Gives the columns that no origin has.
+    origins : sequence of (str, Origin)
+        What is copied: the name of a source, the version and its columns.
+    rows : callable
+        Finds the rows; it is called once, while the table is made.
     query : str, or None
         The text of the query.
     others : sequence of Source
@@ -79,17 +96,16 @@ class Selection:
     """
 
     schema: SampleSchema
-    count: int
-    origins: Sequence[tuple[str, Origin, Array]]
-    computed: Computed | None = None
+    origins: Sequence[tuple[str, Origin]]
+    rows: Callable[[], Rows]
     query: str | None = None
     others: Sequence[Source] = ()
 
     def lineage(self) -> Lineage:
         """Return what the new dataset says of its sources."""
-        copied = {name for _, origin, _ in self.origins for name in origin.columns}
+        copied = {name for _, origin in self.origins for name in origin.columns}
         return Lineage(
-            (*(_source(name, origin) for name, origin, _ in self.origins), *self.others),
+            (*(_source(name, origin) for name, origin in self.origins), *self.others),
             self.query,
             package_version(),
             dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
@@ -143,23 +159,22 @@ def copy_dataset(
     _check_free(storage)
     lineage, mark = chosen.lineage(), f"{uuid.uuid4().hex[:16]}-"
     properties = {TILE_PROPERTY: str(tile_bytes), PROPERTY: lineage.to_json()}
-    arrow = chosen.schema.to_arrow()
-    empty = create_samples_table(storage, arrow, properties, must_be_new=True)
+    origins = tuple(origin for _, origin in chosen.origins)
+    empty, rows = _begun(storage, chosen, properties, mark)
     try:
         work = SampleCopying(
             storage, chosen.schema, {name: name for name in chosen.schema},
-            tuple(origin for _, origin, _ in chosen.origins), chosen.computed, 0,
+            origins, rows.computed, 0,
             tile_bytes, FILE_BYTES, row_group_bytes or ROW_GROUP_BYTES, mark,
         )  # fmt: skip
-        positions = [one for _, _, one in chosen.origins]
-        done = copied(work, chosen.count, positions, run, workers)
+        done = copied(work, rows.count, rows.positions, run, workers)
         files, written = committed_parts(work, done)
         sids = [
             np.where(at >= 0, origin.parts.stored.sids[at] if len(at) else at, -1)
-            for _, origin, at in chosen.origins
+            for origin, at in zip(origins, rows.positions, strict=True)
         ]
-        write_rows(storage, lineage, sids, digests(one.digests for one in done), chosen.count)
-        counters = {COUNTER: (None, chosen.count)} | pins(storage, empty, written)
+        write_rows(storage, lineage, sids, digests(one.digests for one in done), rows.count)
+        counters = {COUNTER: (None, rows.count)} | pins(storage, empty, written)
         change = Change(
             {}, files, (), "materialize",
             counters=counters, columns=empty.schema, kind=SAMPLES,
@@ -174,6 +189,22 @@ def copy_dataset(
     except BaseException:
         _clear(storage, mark, empty)
         raise
+
+
+def _begun(
+    storage: Storage, chosen: Selection, properties: Mapping[str, str], mark: str
+) -> tuple[Snapshot, Rows]:
+    """Make an empty table, in a thread of its own, while the rows are found; return both."""
+    with ThreadPoolExecutor(1, thread_name_prefix="tensorlake-create") as pool:
+        schema = chosen.schema.to_arrow()
+        making = pool.submit(create_samples_table, storage, schema, properties, must_be_new=True)
+        try:
+            rows = chosen.rows()
+        except BaseException:
+            if making.exception() is None:
+                _clear(storage, mark, making.result())
+            raise
+        return making.result(), rows
 
 
 def copied(

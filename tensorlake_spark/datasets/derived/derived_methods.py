@@ -11,7 +11,12 @@ import numpy as np
 from tensorlake_spark.audit.check import in_short
 from tensorlake_spark.datasets.derived import relayout, saved_views
 from tensorlake_spark.datasets.derived.column_plan import chosen_types, origins_of
-from tensorlake_spark.datasets.derived.dataset_copy import Selection, check_beside, copy_dataset
+from tensorlake_spark.datasets.derived.dataset_copy import (
+    Rows,
+    Selection,
+    check_beside,
+    copy_dataset,
+)
 from tensorlake_spark.datasets.derived.lineage import Lineage, lineage_of
 from tensorlake_spark.datasets.derived.lineage_check import check_lineage
 from tensorlake_spark.datasets.maintenance.maintenance_methods import MaintenanceMethods
@@ -162,7 +167,8 @@ class DerivedMethods(MaintenanceMethods):
             positions = self._positions_of(samples)
         schema, fetched, anew = chosen_types(self.schema, columns, links, types, self.uri)
         origin, recoded = origins_of(base, self._rules, schema, fetched, anew, positions)
-        chosen = Selection(schema, len(positions), [("dataset", origin, positions)], recoded)
+        rows = Rows(len(positions), [positions], recoded)
+        chosen = Selection(schema, [("dataset", origin)], lambda: rows)
         options = self._storage.options if storage_options is None else storage_options
         storage = Storage(uri, options)
         check_beside(storage, self.uri)

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorlake_spark.datasets.dataset import Dataset
-from tensorlake_spark.datasets.derived.dataset_copy import Selection, check_beside, copy_dataset
+from tensorlake_spark.datasets.derived.dataset_copy import (
+    Rows,
+    Selection,
+    check_beside,
+    copy_dataset,
+)
 from tensorlake_spark.datasets.derived.lineage import Source
 from tensorlake_spark.datasets.derived.sample_copying import Origin
 from tensorlake_spark.datasets.types.base import Type, as_type
@@ -55,16 +60,22 @@ def materialized(
     if base is not None:
         check_beside(storage, base.uri)
     tables, kinds, fetched = _columns(view, types, links)
-    origins = [_origin(view, leaf, columns, fetched) for leaf, columns in tables.values()]
+    found = [(leaf, _origin(view, leaf, names, fetched)) for leaf, names in tables.values()]
     copied = {name for _, columns in tables.values() for name in columns}
     rest = {name: view._plan.result.outputs[name] for name in view.names if name not in copied}
+
+    def rows() -> Rows:
+        """Run the query."""
+        positions = [_positions(view, leaf) for leaf, _ in found]
+        computed = ViewValues(rest, view._table, view._plan.parameters) if rest else None
+        return Rows(len(view), positions, computed)
+
     chosen = Selection(
         SampleSchema({name: kinds[name] for name in view.names}),
-        len(view),
-        origins,
-        ViewValues(rest, view._table, view._plan.parameters) if rest else None,
+        [one for _, one in found],
+        rows,
         view.text,
-        _others(view, {name for name, _, _ in origins}),
+        _others(view, {name for _, (name, _) in found}),
     )
     tile_bytes = (base or Dataset(storage, None)).tile_bytes
     snapshot = copy_dataset(storage, chosen, tile_bytes, workers, row_group_bytes)
@@ -101,15 +112,18 @@ def _columns(
 
 def _origin(
     view: View, leaf: TensorLeaf, columns: Mapping[str, str], fetched: set[str]
-) -> tuple[str, Origin, Array]:
+) -> tuple[str, Origin]:
     data = leaf.source.dataset
-    keys = view._table.column(leaf.key[1]).fill_null(-1).to_numpy()
-    positions = data.stored.positions_of(np.asarray(keys, np.int64))
     name = view._plan.names.get(leaf.source_name, leaf.source_name)
-    snapshot = data.stored.snapshot
     wanted = frozenset(fetched & columns.keys())
-    origin = Origin(snapshot, dict(columns), data._rules, wanted).opened(data.parts)
-    return name, origin, positions
+    origin = Origin(data.stored.snapshot, dict(columns), data._rules, wanted)
+    return name, origin.opened(data.parts)
+
+
+def _positions(view: View, leaf: TensorLeaf) -> Array:
+    """Return which sample of its dataset each row of a view has; -1 where a join gave it none."""
+    keys = view._table.column(leaf.key[1]).fill_null(-1).to_numpy()
+    return leaf.source.dataset.stored.positions_of(np.asarray(keys, np.int64))
 
 
 def _others(view: View, known: set[str]) -> list[Source]:

@@ -89,6 +89,17 @@ def test_executors_that_fail_leave_nothing(spark, ds, tmp_path):
     same(view.materialize(place, spark), view)
 
 
+def test_a_query_that_fails_while_the_table_is_made_leaves_nothing(ds, tmp_path):
+    place = tmp_path / "new"
+    view = ds.query(
+        'SELECT image FROM dataset WHERE array_mean(image[:, :, 7:]) > CAST("g/name" AS int)'
+    )
+    with pytest.raises(tl.TensorLakeError, match="n0"):
+        view.materialize(place)
+    assert not [one for one in place.rglob("*") if one.is_file()]
+    assert len(ds.query("SELECT image FROM dataset").materialize(place)) == 12
+
+
 @pytest.mark.parametrize("executors", [False, True])
 def test_what_links_lead_to_is_copied_in(ds, tmp_path, executors, request):
     paths = [tmp_path / f"{n}.png" for n in range(3)]
