@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.media.images import Picture
+from tensorlake_spark.datasets.types.media.media_bytes import Pieces
 from tensorlake_spark.datasets.types.media.recordings import Audio, Dicom, Video
 from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
 from tensorlake_spark.datasets.types.tensors import ArrayType
@@ -212,7 +213,7 @@ def _slices(columns: Columns, count: int, files: Collection[str]) -> Iterator[Co
     """Yield slices of columns; how many samples go into one follows from the bytes of the last."""
     start, rows = 0, min(64, BATCH_ROWS)
     while start < count:
-        batch = {name: column[start : start + rows] for name, column in columns.items()}
+        batch = {name: _looked_at(column[start : start + rows]) for name, column in columns.items()}
         taken = min(rows, count - start)
         nbytes = sum(nbytes_of(column, name in files) for name, column in batch.items())
         if nbytes > 2 * BATCH_BYTES and taken > 1:  # larger ones than those before
@@ -221,6 +222,11 @@ def _slices(columns: Columns, count: int, files: Collection[str]) -> Iterator[Co
         yield batch
         start += taken
         rows = max(1, min(BATCH_BYTES // max(1, nbytes // taken), BATCH_ROWS * 16))
+
+
+def _looked_at(column: Any) -> Any:
+    """Return a list of bytes with how many they are together, anything else as it is."""
+    return (Pieces.of(column) or column) if isinstance(column, list) else column
 
 
 def _gathered(
@@ -269,8 +275,9 @@ def nbytes_of(value: Any, is_file: bool = False) -> int:
     if isinstance(value, (bytes, bytearray, str)):
         return _file_bytes(value) if is_file and isinstance(value, str) else len(value)
     if isinstance(value, (list, tuple)):
-        if {*map(type, value)} <= {bytes}:  # media, of which there are many
-            return sum(map(len, value))
+        pieces = Pieces.of(value)
+        if pieces is not None:  # media, of which there are many
+            return pieces.nbytes
         return sum(nbytes_of(one, is_file) for one in value)
     if isinstance(value, np.ndarray) and value.dtype == object:
         return sum(nbytes_of(one, is_file) for one in value.tolist())

@@ -77,6 +77,7 @@ class Snapshot:
         opened: DeltaTable | Mirror | Replayed,
         kind: str | None = TENSORS,
     ) -> None:
+        _met.add(storage.uri)
         self.storage = storage
         self._opened = opened
         log: Any = opened if isinstance(opened, DeltaTable) else opened.table
@@ -171,12 +172,10 @@ class Snapshot:
             if storage.is_local and version is None and timestamp is None:
                 read = replay_all(storage)
                 if read is not None:
-                    _met.add(storage.uri)
                     return cls(storage, read, kind)
             if timestamp is None and not (storage.is_local or isinstance(version, str)):
                 mirror = bring(storage, version)
                 if mirror is not None:
-                    _met.add(storage.uri)
                     return cls(storage, mirror, kind)
             try:
                 table = listed(
@@ -198,7 +197,6 @@ class Snapshot:
                         "feature with ALTER TABLE ... DROP FEATURE"
                     ) from error
                 raise FormatError(f"the table at {storage.uri} cannot be opened: {said}") from error
-        _met.add(storage.uri)
         if version is not None:
             travel(table, storage, version)
         elif timestamp is not None:

@@ -26,7 +26,7 @@ from tensorlake_spark.datasets.types.media.image_headers import (
     jpeg_facts,
 )
 from tensorlake_spark.datasets.types.media.jpeg_headers import jpeg_sizes
-from tensorlake_spark.datasets.types.media.media_bytes import Media
+from tensorlake_spark.datasets.types.media.media_bytes import Media, Pieces
 from tensorlake_spark.datasets.types.tensor_struct import binary_of
 from tensorlake_spark.datasets.types.tensors import check_dtype, check_unmasked
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
@@ -100,11 +100,12 @@ class Picture(Type):
         return f"{self}"
 
     def _from_list(self, values: list[Any], place: Place) -> pa.Array:
-        if not {*map(type, values)} <= {bytes}:
-            values = [self._bytes(value, number, place) for number, value in enumerate(values)]
-            if None in values:
-                return self._some(values, place)
-        return self._files(values, media_bytes.joined(values, place), place)
+        files: list[Any] | None = Pieces.of(values)
+        if files is None:
+            files = [self._bytes(value, number, place) for number, value in enumerate(values)]
+            if None in files:
+                return self._some(files, place)
+        return self._files(files, media_bytes.joined(files, place), place)
 
     def _some(self, values: list[bytes | None], place: Place) -> pa.Array:
         """Return files as a column, of which some are null."""

@@ -17,6 +17,32 @@ from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.rows.checksum import crc32
 
 
+class Pieces(list[bytes]):
+    """Pieces of bytes, with how many bytes they have together.
+
+    Looking at many pieces takes as long as copying them, so it is done once.
+    """
+
+    nbytes: int
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Pieces | None:
+        """Return values as pieces, None if one is not of type ``bytes``.
+
+        Examples
+        --------
+        >>> Pieces.of([b"abc", b"de"]).nbytes, Pieces.of([b"abc", "de"])
+        (5, None)
+        """
+        if isinstance(values, Pieces):
+            return values
+        if not {*map(type, values)} <= {bytes}:
+            return None
+        out = cls(values)
+        out.nbytes = sum([*map(len, out)])  # faster than without the list
+        return out
+
+
 def bytes_of(value: Any, number: int, place: Place, what: str) -> bytes | None:
     """Return the bytes of a value: of bytes themselves, a path, a file object or a dict with ``bytes`` or ``path``.
 
@@ -112,8 +138,9 @@ def _binary(files: Any, place: Place) -> pa.Array:
     """Return pieces of bytes, None for a null, as Arrow has them."""
     if isinstance(files, pa.Array):
         return files
-    if {*map(type, files)} <= {bytes}:
-        return joined(files, place)
+    pieces = Pieces.of(files)
+    if pieces is not None:
+        return joined(pieces, place)
     _check_bytes(sum(len(d) for d in files if d is not None), place)
     return pa.array(files, pa.binary())
 
@@ -126,7 +153,7 @@ def joined(files: Sequence[bytes], place: Place) -> pa.Array:
     InvalidSampleError
         If they are more than Arrow can count.
     """
-    _check_bytes(sum(map(len, files)), place)
+    _check_bytes(files.nbytes if isinstance(files, Pieces) else sum(map(len, files)), place)
     return pa.array(files, pa.binary())
 
 
