@@ -1,5 +1,6 @@
 """Maps of data files are kept while the files are what was mapped."""
 
+import gc
 import mmap
 import os
 from pathlib import Path
@@ -18,6 +19,19 @@ def storage(tmp_path):
     for name in "ab":
         (tmp_path / name).write_bytes(name.encode() * 100)
     return Storage(str(tmp_path))
+
+
+@pytest.mark.parametrize("size", [0, 1, mmap.PAGESIZE, 40 * mmap.PAGESIZE + 5])
+def test_a_map_has_all_of_a_file_for_as_long_as_a_part_of_it_is_there(tmp_path, size):
+    data = bytes(k % 251 for k in range(size))
+    (tmp_path / "c").write_bytes(data)
+    mapped = Storage(str(tmp_path)).map_file("c")
+    assert (mapped.size, mapped.is_mutable, mapped.to_pybytes()) == (size, False, data)
+    part = mapped.slice(size // 2)
+    (tmp_path / "c").unlink()
+    del mapped
+    gc.collect()
+    assert part.to_pybytes() == data[size // 2 :]
 
 
 def test_a_file_is_mapped_once(storage):
