@@ -23,7 +23,7 @@ from tensorlake_spark.delta.log.actions import (
     commit_name,
 )
 from tensorlake_spark.delta.log.live_files import Files
-from tensorlake_spark.delta.log.requirements import TENSORS, kind_of
+from tensorlake_spark.delta.log.requirements import TENSORS, kind_of, schema_of
 from tensorlake_spark.delta.store.storage import Storage
 
 _MOST = 100  # commits that are replayed; with more deltalake begins from a checkpoint
@@ -74,7 +74,7 @@ class Head:
 
     @cached_property
     def _schema(self) -> Schema:
-        return Schema.from_json(self._metadata["schemaString"])
+        return schema_of(self._metadata["schemaString"])
 
     def metadata(self) -> Metadata:
         """Return id and properties."""

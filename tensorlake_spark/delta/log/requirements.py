@@ -35,9 +35,14 @@ WRITABLE = READABLE | frozenset(
 _CONSTRAINT = "delta.constraints."
 _COMPUTED = {"delta.invariants", "delta.generationExpression"}
 
-_TYPES = {
-    f.name: f.type for f in Schema.from_arrow(SCHEMA).fields if isinstance(f.type, PrimitiveType)
-}
+_TENSOR_SCHEMA = Schema.from_arrow(SCHEMA)
+_TENSOR_TEXT = _TENSOR_SCHEMA.to_json()
+_TYPES = {f.name: f.type for f in _TENSOR_SCHEMA.fields if isinstance(f.type, PrimitiveType)}
+
+
+def schema_of(said: str) -> Schema:
+    """Return the columns that a log tells of; of a lake of tensors mostly just those that this package gives it."""
+    return _TENSOR_SCHEMA if said == _TENSOR_TEXT else Schema.from_json(said)
 
 
 def kind_of(configuration: Mapping[str, str]) -> str:
@@ -84,6 +89,8 @@ def check_kind(
                 f"the table at {uri} is a dataset of samples, not a lake of tensors; tl.dataset(uri) opens it"
             )
         _check_samples(uri, schema, configuration[DATASET])
+        return
+    if schema is _TENSOR_SCHEMA and wanted != SAMPLES:
         return
     have = {f.name: f.type for f in schema.fields}
     if wanted == SAMPLES:

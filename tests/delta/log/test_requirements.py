@@ -3,14 +3,22 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.log.requirements import DATASET, SAMPLES, TENSORS
+from tensorlake_spark.delta.log.requirements import (
+    DATASET,
+    SAMPLES,
+    TENSORS,
+    check_kind,
+    schema_of,
+)
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.rows.row import SCHEMA
 
+OUR_TEXT = Schema.from_arrow(SCHEMA).to_json()
 COLUMNS = pa.schema([pa.field("sid", pa.int64(), nullable=False), pa.field("label", pa.int32())])
 
 
@@ -93,3 +101,16 @@ def test_columns_that_are_like_a_tensors_are_a_samples_own(tmp_path):
         mode="append",
     )
     assert Snapshot.open(storage, kind=SAMPLES).files.rows.tolist() == [1]
+
+
+def test_columns_are_those_that_a_log_tells_of(tensors, samples):
+    for storage in (tensors, samples):
+        said = DeltaTable(storage.uri).schema()
+        assert schema_of(said.to_json()) == said
+    assert schema_of(DeltaTable(tensors.uri).schema().to_json()) is schema_of(OUR_TEXT)
+    other = OUR_TEXT.replace('"name":"crc","type":"long"', '"name":"crc","type":"string"')
+    assert schema_of(other) == Schema.from_json(other) != Schema.from_json(OUR_TEXT)
+    with pytest.raises(tl.FormatError, match="column 'crc' is of type"):
+        check_kind("u", TENSORS, schema_of(other), {})
+    with pytest.raises(tl.FormatError, match="is a lake of tensors"):
+        check_kind("u", SAMPLES, schema_of(OUR_TEXT), {})
