@@ -187,6 +187,15 @@ class TensorDialect(Dialect):
                 _placed(inner, token)
             return found
 
+        def _parse_in(self, *args: Any, **options: Any) -> Any:
+            """Take ``IN :list`` as ``IN (:list)``."""
+            found = super()._parse_in(*args, **options)
+            listed = found.args.get("field")
+            if isinstance(listed, exp.Placeholder):
+                found.set("field", None)
+                found.set("expressions", [listed])
+            return found
+
         def _parse_bracket(self, this: Any = None) -> Any:
             """Read an array literal, or what a tensor is indexed with."""
             if not self._at(TokenType.L_BRACKET):
