@@ -200,6 +200,8 @@ class View:
     def _checked(self, columns: Sequence[str] | None) -> list[str]:
         if columns is None:
             return self.names
+        if isinstance(columns, str):
+            columns = [columns]
         for name in columns:
             if name not in self._plan.result.outputs:
                 raise UnknownLabelError(

@@ -64,8 +64,9 @@ def with_class_numbers(
                 one.set("expressions", [_number(sql, name, names, given) for name in listed])
         elif isinstance(one, exp.Case) and one.this is not None:
             names = classes_of(one.this)
-            for when in one.args["ifs"] if names is not None else ():
-                when.set("this", _number(sql, when.this, names, given))
+            if names is not None:
+                for when in one.args["ifs"]:
+                    when.set("this", _number(sql, when.this, names, given))
         elif isinstance(one, exp.Anonymous) and one.name.casefold() == "contains":
             names = classes_of(one.expressions[0]) if len(one.expressions) == 2 else None
             if names is not None:

@@ -172,7 +172,7 @@ def _of_lake(
 def _of_rows(session: SparkSession, given: Any, name: str) -> SparkSource:
     """Return a table in memory, or a DataFrame of Spark, as it is."""
     if isinstance(given, pd.DataFrame):
-        given = as_arrow(given)
+        given = as_arrow(given, name)
     if isinstance(given, pa.RecordBatch):
         given = pa.Table.from_batches([given])
     if not isinstance(given, pa.Table):
