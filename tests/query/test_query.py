@@ -404,6 +404,27 @@ def test_classes_are_named_by_parameters_in_cases_and_in_lists(tmp_path):
         found("contains(tags, 'crow')")
 
 
+def test_columns_without_a_name_are_called_what_is_written(shapes):
+    view = shapes.ds.query(
+        "SELECT images[::-1, 2:9:3], shape(images)[0] DIV 2, boxes[[0]], emb + $q FROM dataset LIMIT 1",
+        parameters={"q": 1},
+    )
+    names = ["images[::-1, 2:9:3]", "SHAPE(images)[0] DIV 2", "boxes[[0]]", "emb + $q"]
+    assert view.names == names
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ("note[0]", "note\\[0\\]: too many indices"),
+        ("images[training.score:]", "images\\[.*score.*:\\]: 0\\.\\d+ is not a position"),
+    ],
+)
+def test_messages_name_columns_of_plain_values(shapes, item, said):
+    with pytest.raises(tl.InvalidQueryError, match=said):
+        shapes.ds.query(f"SELECT {item} AS v FROM dataset WHERE sid = 1")[0]
+
+
 def test_generated_queries_on_scalars_give_the_rows_of_sqlite(tmp_path):
     rng = np.random.default_rng(11)
     values = rng.integers(-3, 4, (40, 3))

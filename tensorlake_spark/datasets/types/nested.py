@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.datasets.types.base import Place, Type, as_type, field_of, is_valid, shown
-from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.link_url import parse_link
 from tensorlake_spark.errors import InvalidLinkError, InvalidOptionError, InvalidSampleError
 
@@ -230,16 +229,3 @@ def _inner(given: Any) -> Type:
     if kind.apart:
         raise InvalidOptionError(f"{kind}: apart is for the column, not for a type inside another")
     return kind
-
-
-def classes_in(kind: Type | None) -> tuple[str, ...] | None:
-    """Return the names of the classes that a column has, also in lists; None if it has no classes.
-
-    Examples
-    --------
-    >>> classes_in(Sequence(ClassLabel(["cat", "dog"]))), classes_in(Sequence("int64"))
-    (('cat', 'dog'), None)
-    """
-    if isinstance(kind, Sequence):
-        return classes_in(kind.of)
-    return kind.names if isinstance(kind, ClassLabel) else None

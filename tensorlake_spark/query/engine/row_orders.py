@@ -131,7 +131,8 @@ def expanded(positions: Array, before: int, after: int, count: int, overlap: boo
     lengths = ends - starts
     _check_rows("EXPAND BY", int(lengths.sum()))
     firsts = np.cumsum(lengths) - lengths
-    return np.arange(int(lengths.sum())) - np.repeat(firsts - starts, lengths)
+    each: Array = np.arange(int(lengths.sum())) - np.repeat(firsts - starts, lengths)
+    return each
 
 
 def _check_rows(clause: str, count: int) -> None:

@@ -16,6 +16,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined,unused-
 from sqlglot.tokens import Tokenizer as BaseTokenizer
 
 from tensorlake_spark.query.functions.registry import find
+from tensorlake_spark.query.functions.tree_names import PRINTED
 from tensorlake_spark.query.language.clauses import (
     ARRANGE,
     CLAUSES,
@@ -244,15 +245,12 @@ class TensorDialect(Dialect):
 
         TRANSFORMS: ClassVar[Any] = {
             **BaseGenerator.TRANSFORMS,
-            exp.Array: lambda self, e: f"[{self.expressions(e, flat=True)}]",
-            exp.Bracket: lambda self, e: f"{self.sql(e, 'this')}[{self.expressions(e, flat=True)}]",
-            exp.Slice: lambda self, e: _slice_text(self, e),
+            **PRINTED,
             exp.Version: lambda self, e: (
                 f"VERSION {self.sql(e, 'expression')}"
                 if e.name == "VERSION"
                 else f"AS OF {self.sql(e, 'expression')}"
             ),
-            exp.Placeholder: lambda self, e: f"${e.this}" if e.args.get("this") else "?",
             Arrange: lambda self, e: f"ARRANGE BY {self.expressions(e, flat=True)}",
             Ungroup: lambda self, e: f"UNGROUP BY {self.expressions(e, flat=True)}",
             SampleBy: lambda self, e: (
@@ -272,12 +270,6 @@ class TensorDialect(Dialect):
                 if clause is not None:
                     text += f"{self.sep()}{self.sql(clause)}"
             return text
-
-
-def _slice_text(printer: Any, node: Any) -> str:
-    text = f"{printer.sql(node, 'this')}:{printer.sql(node, 'expression')}"
-    step = node.args.get("step")
-    return f"{text}:{printer.sql(step)}" if step is not None else text
 
 
 def _switch_text(node: Any, name: str) -> str:

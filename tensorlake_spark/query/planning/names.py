@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from tensorlake_spark.datasets.types.base import Type
-from tensorlake_spark.datasets.types.nested import classes_in
+from tensorlake_spark.datasets.types.class_label import classes_in
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.language.class_names import with_class_numbers
 from tensorlake_spark.query.language.mistakes import mistake

@@ -16,8 +16,8 @@ from pyspark.sql import types as t
 
 from tensorlake_spark.datasets.dataset import Dataset
 from tensorlake_spark.datasets.types.annotations import BoundingBox, Keypoints
+from tensorlake_spark.datasets.types.class_label import classes_in
 from tensorlake_spark.datasets.types.media.images import Image, Picture
-from tensorlake_spark.datasets.types.nested import classes_in
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.datasets.types.tensors import Embedding, PointCloud, Tensor
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID

@@ -159,6 +159,14 @@ def test_a_query_inside_another_has_names_of_its_own(spark, ds):
         assert same(spark, sql, ds=ds, other=other)
 
 
+def test_columns_without_a_name_are_called_the_same(spark, ds):
+    sql = "SELECT x[::-1], label DIV 2, shape(image)[0], x[[0, 2]] * :q, array_sum(x, [0]), w, kind FROM ds"
+    assert (
+        query(spark, sql, ds=ds, parameters={"q": 2}).columns
+        == tl.query(sql, ds=ds, parameters={"q": 2}).names
+    )
+
+
 def test_moments_are_cut_as_they_are_here(spark):
     ts = pd.DataFrame(
         {
