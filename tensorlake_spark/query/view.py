@@ -12,7 +12,12 @@ import pyarrow as pa
 from tensorlake_spark.datasets.samples.sample_selection import select_samples
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.guessing import guess
-from tensorlake_spark.errors import InvalidQueryError, UnknownLabelError, did_you_mean
+from tensorlake_spark.errors import (
+    InvalidOptionError,
+    InvalidQueryError,
+    UnknownLabelError,
+    did_you_mean,
+)
 from tensorlake_spark.query.engine.read_report import ReadReport, report_of
 from tensorlake_spark.query.planning.plan import Plan
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
@@ -200,6 +205,8 @@ class View:
     def _checked(self, columns: Sequence[str] | None) -> list[str]:
         if columns is None:
             return self.names
+        if isinstance(columns, str):
+            raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
         for name in columns:
             if name not in self._plan.result.outputs:
                 raise UnknownLabelError(

@@ -373,6 +373,58 @@ def generated(rng):
     return f"WITH w AS (SELECT a, b, i, row_number() OVER (PARTITION BY a ORDER BY i DESC) AS r FROM t WHERE {condition}) SELECT i, r FROM w WHERE r <= 2 ORDER BY i LIMIT 7 OFFSET 1"
 
 
+def test_classes_are_named_by_parameters_in_cases_and_in_lists(tmp_path):
+    names = ["cat", "dog", "cow"]
+    ds = tl.dataset(
+        str(tmp_path / "ds"),
+        {"kind": types.ClassLabel(names), "tags": types.Sequence(types.ClassLabel(names))},
+    )
+    kinds, tags = [0, 1, 2, 1], [["cat"], ["dog", "cow"], [], ["cow"]]
+    ds.extend({"kind": kinds, "tags": tags})
+
+    def found(condition, **parameters):
+        view = ds.query(f"SELECT kind FROM dataset WHERE {condition}", parameters=parameters)
+        return view.sids.tolist()
+
+    assert found("kind = :k", k="dog") == [1, 3]
+    assert (
+        found("kind IN (:k)", k=["cat", "dog"])
+        == found("kind IN :k", k=["cat", "dog"])
+        == [0, 1, 3]
+    )
+    assert found("CASE kind WHEN 'cow' THEN true ELSE false END") == [2]
+    assert found("contains(kind, 'dog')") == [1, 3]
+    assert found("contains(tags, 'cow')") == found("any(tags = 'cow')") == [1, 3]
+    assert (
+        found("contains(tags, ['dog', 'cow'])")
+        == found("contains(tags, :k)", k=["dog", "cow"])
+        == [1]
+    )
+    with pytest.raises(tl.InvalidQueryError, match="no class 'crow'; did you mean 'cow'"):
+        found("contains(tags, 'crow')")
+
+
+def test_columns_without_a_name_are_called_what_is_written(shapes):
+    view = shapes.ds.query(
+        "SELECT images[::-1, 2:9:3], shape(images)[0] DIV 2, boxes[[0]], emb + $q FROM dataset LIMIT 1",
+        parameters={"q": 1},
+    )
+    names = ["images[::-1, 2:9:3]", "SHAPE(images)[0] DIV 2", "boxes[[0]]", "emb + $q"]
+    assert view.names == names
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ("note[0]", "note\\[0\\]: too many indices"),
+        ("images[training.score:]", "images\\[.*score.*:\\]: 0\\.\\d+ is not a position"),
+    ],
+)
+def test_messages_name_columns_of_plain_values(shapes, item, said):
+    with pytest.raises(tl.InvalidQueryError, match=said):
+        shapes.ds.query(f"SELECT {item} AS v FROM dataset WHERE sid = 1")[0]
+
+
 def test_generated_queries_on_scalars_give_the_rows_of_sqlite(tmp_path):
     rng = np.random.default_rng(11)
     values = rng.integers(-3, 4, (40, 3))

@@ -54,6 +54,8 @@ def test_batches(shapes, view):
     assert [row["labels"] for row in view] == view["labels"].tolist()
     with pytest.raises(tl.UnknownLabelError, match="did you mean 'labels'"):
         next(view.batches(["label"]))
+    with pytest.raises(tl.InvalidOptionError, match="is one text; give a list of names"):
+        view.to_arrow("labels")
     with pytest.raises(tl.InvalidQueryError, match="rows=0"):
         next(view.batches(rows=0))
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tensorlake_spark.datasets.types import nested
 from tensorlake_spark.datasets.types.base import Array, Place, Type, check_names, shown
 from tensorlake_spark.datasets.types.scalars import Scalar
 from tensorlake_spark.errors import CorruptDataError, InvalidSampleError, did_you_mean
@@ -150,3 +151,16 @@ def _natural(number: Any) -> int:
     if number < 0:
         raise IndexError
     return int(number)
+
+
+def classes_in(kind: Type | None) -> tuple[str, ...] | None:
+    """Return the names of the classes that a column has, also in lists; None if it has no classes.
+
+    Examples
+    --------
+    >>> classes_in(nested.Sequence(ClassLabel(["cat", "dog"]))), classes_in(nested.Sequence("int64"))
+    (('cat', 'dog'), None)
+    """
+    if isinstance(kind, nested.Sequence):
+        return classes_in(kind.of)
+    return kind.names if isinstance(kind, ClassLabel) else None

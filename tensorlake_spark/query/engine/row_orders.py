@@ -13,6 +13,9 @@ from tensorlake_spark.errors import InvalidQueryError
 
 Array = np.ndarray[Any, Any]
 
+MOST_ROWS = 100_000_000
+"""Rows that a clause may make of fewer."""
+
 
 def arranged(table: pa.Table, keys: Sequence[str]) -> Array:
     """Return the order in which rows with the same keys lie together: groups by their first row, rows as they were.
@@ -58,7 +61,7 @@ def sampled(weights: pa.Array, count: int, replace: bool, seed: int) -> Array:
     Raises
     ------
     InvalidQueryError
-        If a weight is negative or not finite, or all are zero and rows have to be drawn.
+        If a weight is negative or not finite, all are zero and rows have to be drawn, or too many are drawn.
 
     Examples
     --------
@@ -79,6 +82,7 @@ def sampled(weights: pa.Array, count: int, replace: bool, seed: int) -> Array:
         if count and len(given):
             raise InvalidQueryError("SAMPLE BY has no weight above 0, so nothing can be drawn")
         return some
+    _check_rows("SAMPLE BY", count if replace else 0)
     rng = np.random.default_rng(seed)
     p = given[some] / given[some].sum()
     if replace:
@@ -106,14 +110,36 @@ def expanded(positions: Array, before: int, after: int, count: int, overlap: boo
     overlap : bool
         Whether a position comes once for each that it is beside; else it comes once, and all are in order.
 
+    Raises
+    ------
+    InvalidQueryError
+        If these are more than `MOST_ROWS`.
+
     Examples
     --------
     >>> expanded(np.array([1, 3]), 1, 1, 5, False).tolist(), expanded(np.array([1, 3]), 1, 1, 4, True).tolist()
     ([0, 1, 2, 3, 4], [0, 1, 2, 2, 3])
     """
-    around = positions[:, None] + np.arange(-before, after + 1)[None, :]
-    inside = around[(around >= 0) & (around < count)]
-    return inside if overlap else np.unique(inside)
+    starts = np.maximum(positions - min(before, count), 0)
+    ends = np.minimum(positions + min(after, count) + 1, count)
+    if not overlap:
+        edges = np.zeros(count + 1, np.int64)
+        np.add.at(edges, starts, 1)
+        np.subtract.at(edges, ends, 1)
+        inside: Array = np.flatnonzero(np.cumsum(edges[:-1]))
+        return inside
+    lengths = ends - starts
+    _check_rows("EXPAND BY", int(lengths.sum()))
+    firsts = np.cumsum(lengths) - lengths
+    each: Array = np.arange(int(lengths.sum())) - np.repeat(firsts - starts, lengths)
+    return each
+
+
+def _check_rows(clause: str, count: int) -> None:
+    if count > MOST_ROWS:
+        raise InvalidQueryError(
+            f"{clause} makes {count:,} rows, and at most {MOST_ROWS:,} are made"
+        )
 
 
 def split(lengths: Sequence[pa.Array]) -> tuple[Array, Array]:

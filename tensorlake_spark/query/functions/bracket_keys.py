@@ -151,6 +151,7 @@ def _index(value: Any) -> int:
     try:
         return operator.index(value if not isinstance(value, np.ndarray) else value[()])
     except TypeError:
+        value = value.item() if isinstance(value, np.generic) else value
         raise TypeError(f"{value!r:.40} is not a position; positions are integers") from None
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.generator import Generator
 
 from tensorlake_spark.errors import InvalidQueryError
 
@@ -56,10 +57,37 @@ def sources_of(node: Any) -> set[str]:
     return {name_of(column) for column in node.find_all(exp.Column)}
 
 
+def _slice_text(printer: Any, node: Any) -> str:
+    text = f"{printer.sql(node, 'this')}:{printer.sql(node, 'expression')}"
+    step = node.args.get("step")
+    return f"{text}:{printer.sql(step)}" if step is not None else text
+
+
+PRINTED: dict[type[Any], Callable[[Any, Any], str]] = {
+    exp.Array: lambda self, e: f"[{self.expressions(e, flat=True)}]",
+    exp.Bracket: lambda self, e: f"{self.sql(e, 'this')}[{self.expressions(e, flat=True)}]",
+    exp.Slice: _slice_text,
+    exp.IntDiv: lambda self, e: self.binary(e, "DIV"),
+    exp.Placeholder: lambda self, e: f"${e.this}" if e.args.get("this") else "?",
+}
+"""How nodes are printed that sqlglot's own printer does not write as queries have them."""
+
+
+class _Printer(Generator):
+    TRANSFORMS: ClassVar[Any] = {**Generator.TRANSFORMS, **PRINTED}
+
+
 def text_of(node: Any) -> str:
-    """Return an expression as text, for messages and names."""
+    """Return an expression as text, for messages and names.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> [text_of(one) for one in parse("SELECT x[::-1, 1:], i DIV 2, -x[2:a + 1:3] FROM t").selects]
+    ['x[::-1, 1:]', 'i DIV 2', '-x[2:a + 1:3]']
+    """
     try:
-        return str(node.sql())
+        return str(_Printer().generate(node))
     except (SqlglotError, RecursionError, ValueError):
         return type(node).__name__
 

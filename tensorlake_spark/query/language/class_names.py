@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from sqlglot import exp
 
 from tensorlake_spark.errors import did_you_mean
@@ -15,7 +16,10 @@ _COMPARISONS = (exp.EQ, exp.NEQ, *_ORDERS, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
 def with_class_numbers(
-    sql: str, node: Any, classes_of: Callable[[Any], Sequence[str] | None]
+    sql: str,
+    node: Any,
+    classes_of: Callable[[Any], Sequence[str] | None],
+    parameters: Mapping[str, Any] | None = None,
 ) -> Any:
     """Replace names of classes by their numbers where they are compared with a column of classes.
 
@@ -27,6 +31,8 @@ def with_class_numbers(
         A part of it, which is changed. Queries inside it are not.
     classes_of : callable
         Returns the names of the classes of an expression, None if it is not a column of classes.
+    parameters : mapping of str to object, optional
+        Values of ``:name``, which may be names, too.
 
     Raises
     ------
@@ -42,34 +48,78 @@ def with_class_numbers(
     >>> [one.sql() for one in made]
     ['k = 1', 'k IN (0, 2)', "n = 'dog'"]
     """
+    given = parameters or {}
     for one in list(node.walk(prune=lambda inner: isinstance(inner, exp.Query))):
         if isinstance(one, _COMPARISONS):
             sides = ("this", "expression")
             for here, there in (sides, sides[::-1]):
                 names = classes_of(one.args[here])
                 if names is not None:
-                    one.set(there, _number(sql, one.args[there], names, isinstance(one, _ORDERS)))
+                    is_order = isinstance(one, _ORDERS)
+                    one.set(there, _number(sql, one.args[there], names, given, is_order))
         elif isinstance(one, exp.In):
             names = classes_of(one.this)
             if names is not None:
-                numbers = [_number(sql, name, names, False) for name in one.expressions]
-                one.set("expressions", numbers)
+                listed = [item for name in one.expressions for item in _listed(name, given)]
+                one.set("expressions", [_number(sql, name, names, given) for name in listed])
+        elif isinstance(one, exp.Case) and one.this is not None:
+            names = classes_of(one.this)
+            if names is not None:
+                for when in one.args["ifs"]:
+                    when.set("this", _number(sql, when.this, names, given))
+        elif isinstance(one, exp.Anonymous) and one.name.casefold() == "contains":
+            names = classes_of(one.expressions[0]) if len(one.expressions) == 2 else None
+            if names is not None:
+                column, asked = one.expressions
+                listed = (
+                    asked.expressions if isinstance(asked, exp.Array) else _listed(asked, given)
+                )
+                found = [_number(sql, name, names, given) for name in listed]
+                is_list = listed != [asked]
+                one.set(
+                    "expressions", [column, exp.Array(expressions=found) if is_list else found[0]]
+                )
     return node
 
 
-def _number(sql: str, node: Any, names: Sequence[str], order: bool) -> Any:
-    if not isinstance(node, exp.Literal) or not node.is_string:
+def _listed(node: Any, parameters: Mapping[str, Any]) -> list[Any]:
+    """Return a parameter with a list of names as these names, any other node as it is."""
+    value = parameters.get(node.name) if isinstance(node, exp.Placeholder) else None
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, (list, tuple, set, frozenset)) or not any(
+        isinstance(v, str) for v in value
+    ):
+        return [node]
+    made = [exp.convert(v) for v in value]
+    for one in made:
+        one.meta.update(node.meta)
+    return made
+
+
+def _number(
+    sql: str,
+    node: Any,
+    names: Sequence[str],
+    parameters: Mapping[str, Any],
+    is_order: bool = False,
+) -> Any:
+    """Return the number of a class for its name, any other node as it is."""
+    text: Any = None
+    if isinstance(node, exp.Placeholder):
+        text = parameters.get(node.name)
+    elif isinstance(node, exp.Literal) and node.is_string:
+        text = node.this
+    if not isinstance(text, str):
         return node
-    if order:
+    if is_order:
         raise mistake(
             sql, node, "classes have no order", "compare names by = <> IN, or compare numbers"
         )
-    if node.this not in names:
-        near = did_you_mean(node.this, names).removeprefix("; ")
+    if text not in names:
+        near = did_you_mean(text, names).removeprefix("; ")
         some = ", ".join(names[:20])
-        raise mistake(
-            sql, node, f"there is no class {node.this!r:.80}", near or f"there are {some}"
-        )
-    number = exp.Literal.number(list(names).index(node.this))
+        raise mistake(sql, node, f"there is no class {text!r:.80}", near or f"there are {some}")
+    number = exp.Literal.number(list(names).index(text))
     number.meta.update(node.meta)
     return number

@@ -16,6 +16,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined,unused-
 from sqlglot.tokens import Tokenizer as BaseTokenizer
 
 from tensorlake_spark.query.functions.registry import find
+from tensorlake_spark.query.functions.tree_names import PRINTED
 from tensorlake_spark.query.language.clauses import (
     ARRANGE,
     CLAUSES,
@@ -187,6 +188,15 @@ class TensorDialect(Dialect):
                 _placed(inner, token)
             return found
 
+        def _parse_in(self, *args: Any, **options: Any) -> Any:
+            """Take ``IN :list`` as ``IN (:list)``."""
+            found = super()._parse_in(*args, **options)
+            listed = found.args.get("field")
+            if isinstance(listed, exp.Placeholder):
+                found.set("field", None)
+                found.set("expressions", [listed])
+            return found
+
         def _parse_bracket(self, this: Any = None) -> Any:
             """Read an array literal, or what a tensor is indexed with."""
             if not self._at(TokenType.L_BRACKET):
@@ -235,15 +245,12 @@ class TensorDialect(Dialect):
 
         TRANSFORMS: ClassVar[Any] = {
             **BaseGenerator.TRANSFORMS,
-            exp.Array: lambda self, e: f"[{self.expressions(e, flat=True)}]",
-            exp.Bracket: lambda self, e: f"{self.sql(e, 'this')}[{self.expressions(e, flat=True)}]",
-            exp.Slice: lambda self, e: _slice_text(self, e),
+            **PRINTED,
             exp.Version: lambda self, e: (
                 f"VERSION {self.sql(e, 'expression')}"
                 if e.name == "VERSION"
                 else f"AS OF {self.sql(e, 'expression')}"
             ),
-            exp.Placeholder: lambda self, e: f"${e.this}" if e.args.get("this") else "?",
             Arrange: lambda self, e: f"ARRANGE BY {self.expressions(e, flat=True)}",
             Ungroup: lambda self, e: f"UNGROUP BY {self.expressions(e, flat=True)}",
             SampleBy: lambda self, e: (
@@ -263,12 +270,6 @@ class TensorDialect(Dialect):
                 if clause is not None:
                     text += f"{self.sep()}{self.sql(clause)}"
             return text
-
-
-def _slice_text(printer: Any, node: Any) -> str:
-    text = f"{printer.sql(node, 'this')}:{printer.sql(node, 'expression')}"
-    step = node.args.get("step")
-    return f"{text}:{printer.sql(step)}" if step is not None else text
 
 
 def _switch_text(node: Any, name: str) -> str:

@@ -173,6 +173,23 @@ TYPES = frozenset(
 )
 """Types of CAST."""
 
+_OF_UNION = {"by_name": "BY NAME", "side": "LEFT and FULL", "kind": "INNER", "on": "ON"}
+_OF_CAST = {"format": "CAST with FORMAT", "default": "CAST with DEFAULT"}
+_PARTS: dict[str, dict[str, str]] = {
+    "Union": _OF_UNION,
+    "Intersect": _OF_UNION,
+    "Except": _OF_UNION,
+    "Select": {"kind": "SELECT AS"},
+    "Limit": {"expressions": "LIMIT BY"},
+    "Group": {"totals": "WITH TOTALS"},
+    "Star": {"ilike": "* LIKE"},
+    "Cast": _OF_CAST,
+    "TryCast": _OF_CAST,
+}
+"""Parts of nodes that other dialects have, by the names that sqlglot gives them: queries would pass them over."""
+
+_COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
 _FILE = re.compile(
     r"""(?xi) ^\s*$ | :// | ^[/\\~.] | \\ | [*?] | \.\. |
     \.(parquet|csv|tsv|json|jsonl|ndjson|txt|xlsx|avro|orc|arrow|feather|db|duckdb|sqlite|gz|zst|npy|npz)$"""
@@ -209,6 +226,11 @@ def check(sql: str, tree: Any) -> None:
 
 
 def _check_node(sql: str, node: Any, kind: type[Any]) -> None:
+    for part, said in _PARTS.get(kind.__name__, {}).items():
+        if node.args.get(part):
+            raise mistake(sql, node, f"{said} is not taken in a query")
+    if kind in _COMPARED:
+        _check_comparison(sql, node)
     if kind is exp.Table:
         _check_table(sql, node)
     elif kind is exp.Anonymous:
@@ -244,8 +266,31 @@ def _check_node(sql: str, node: Any, kind: type[Any]) -> None:
             sql, node, f"{text_of(node.this):.60} has no field {node.name!r:.60}; only columns have",
             "name the field first, and compute with that",
         )  # fmt: skip
+    elif (
+        kind is exp.Star
+        and isinstance(node.parent, exp.Binary)
+        and not isinstance(node.parent, exp.Dot)
+    ):
+        raise mistake(sql, node, "* stands in an expression", "name the columns")
+    elif kind is exp.TableAlias and not isinstance(node.this, (exp.Identifier, type(None))):
+        raise mistake(
+            sql, node.this, "a table is not called so",
+            "FROM name VERSION 5, or VERSION 'tag', reads another version",
+        )  # fmt: skip
     elif kind is exp.Alias and isinstance(node.parent, exp.Anonymous):
         raise mistake(sql, node, "an argument of a function has no name", "leave AS out")
+
+
+def _check_comparison(sql: str, node: Any) -> None:
+    """Refuse SQL's ANY and ALL of a list: any(x) is a bool here, and a comparison with it would be another one."""
+    of = node.expression
+    if not isinstance(of, exp.Anonymous) or len(of.expressions) != 1:
+        return
+    name, inner = str(of.name).casefold(), of.expressions[0].unnest()
+    is_list = isinstance(inner, (exp.Placeholder, exp.Array))
+    if name in ("any", "all") and (is_list or isinstance(node.this, exp.Literal)):
+        remedy = "write x IN (:list)" if is_list else "contains(array, value) looks into an array"
+        raise mistake(sql, of, f"{name}(...) is a bool, not the elements of a list", remedy)
 
 
 def _is_of_query(node: Any) -> bool:

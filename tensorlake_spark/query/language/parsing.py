@@ -151,6 +151,10 @@ def _checked(sql: str, tokens: list[Any]) -> list[Any]:
             inside.append(before.token_type in TensorDialect.Parser.TYPE_TOKENS)
         elif kind in _CLOSING and inside:
             inside.pop()
+        is_joined = before.token_type == TokenType.NUMBER and token.start == before.end + 1
+        if is_joined and kind == TokenType.VAR:  # as in 1_000: the rest would be an alias
+            span = before.start, token.end + 1
+            raise mistake(sql, span, f"{sql[slice(*span)]:.40} is not a number")
         before = token
         run = run + 1 if kind in _TURNING else 0
         if len(inside) > MOST_NESTED or run > MOST_NESTED or sum(inside) > MOST_TYPES:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp
 
 from tensorlake_spark.datasets.types.base import Type
-from tensorlake_spark.datasets.types.class_label import ClassLabel
+from tensorlake_spark.datasets.types.class_label import classes_in
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.language.class_names import with_class_numbers
 from tensorlake_spark.query.language.mistakes import mistake
@@ -22,6 +22,7 @@ from tensorlake_spark.query.sources.source_columns import (
     Ref,
     ScalarLeaf,
     Stored,
+    TensorLeaf,
     folded,
 )
 
@@ -92,6 +93,8 @@ class Scope:
         Of stored columns of datasets.
     correlated : bool
         Whether a name of the query around it was met.
+    parameters : mapping of str to object
+        Values of ``:name``.
     """
 
     sql: str
@@ -102,6 +105,7 @@ class Scope:
     leaves: dict[str, Leaf] = field(default_factory=dict)
     types: dict[Ref, Type] = field(default_factory=dict)
     correlated: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     # ------------------------------------------------------------------ names
 
@@ -252,10 +256,12 @@ class Scope:
         """
 
         def classes_of(one: Any) -> Sequence[str] | None:
-            kind = self.type_of(one)
-            return kind.names if isinstance(kind, ClassLabel) else None
+            leaf = self.leaves.get(one.name) if isinstance(one, exp.Column) else None
+            if isinstance(leaf, TensorLeaf) and leaf.source is not None:
+                return classes_in(leaf.source.dataset.schema.get(leaf.column))
+            return classes_in(self.type_of(one))
 
-        return with_class_numbers(self.sql, node, classes_of)
+        return with_class_numbers(self.sql, node, classes_of, self.parameters)
 
 
 def stored_node(ref: Ref) -> Any:

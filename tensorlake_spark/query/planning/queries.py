@@ -19,7 +19,7 @@ from tensorlake_spark.query.planning.selects import SelectPlanner
 from tensorlake_spark.query.planning.unions import united
 from tensorlake_spark.query.sources.dataset_source import SID, DatasetSource
 from tensorlake_spark.query.sources.source_columns import Named, Parts, Stored
-from tensorlake_spark.query.sources.source_opening import Source, source_of
+from tensorlake_spark.query.sources.source_opening import Source, check_names, source_of
 
 FROM = "from_" if "from_" in exp.Select.arg_types else "from"
 WITH = "with_" if "with_" in exp.Select.arg_types else "with"
@@ -52,6 +52,7 @@ def plan_query(
         If a source or a parameter is nothing that a query takes.
     """
     tree = parse(sql)
+    check_names(sources)
     planner = Planner(sql, sources, dict(parameters or {}), seed)
     result = planner.planned(tree, None, {})
     return Plan(

@@ -52,7 +52,7 @@ class SelectText:
         self, planner: Planner, node: Any, parent: Scope | None, ctes: Mapping[str, Relation]
     ) -> None:
         self.planner, self.node, self.ctes = planner, node, ctes
-        self.scope = Scope(planner.sql, parent)
+        self.scope = Scope(planner.sql, parent, parameters=planner.parameters)
         self.parameters = planner.parameters
         self.items: list[tuple[str, Any]] = []
         self.clauses: dict[str, Any] = {}

@@ -183,7 +183,11 @@ def _form_of(leaf: Leaf) -> str | None:
 
 def _free_name(leaf: Leaf, taken: Collection[str]) -> str:
     """Return the name of a column for messages, with a number if another has it."""
-    name = leaf.column if isinstance(leaf, TensorLeaf) else f"x{len(taken)}"
+    name = f"x{len(taken)}"
+    if isinstance(leaf, TensorLeaf):
+        name = leaf.column
+    elif isinstance(leaf, ScalarLeaf):
+        name = leaf.ref[1]
     if name.casefold() not in {one.casefold() for one in taken}:
         return name
     return f"{name}_{len(taken)}"

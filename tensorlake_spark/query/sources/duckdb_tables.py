@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from tensorlake_spark.errors import InvalidOptionError
+
 _TYPES = {
     "bool": "BOOLEAN", "int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT",
     "uint8": "UTINYINT", "uint16": "USMALLINT", "uint32": "UINTEGER", "uint64": "UBIGINT",
@@ -50,7 +52,18 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def as_arrow(value: Any) -> pa.Table:
-    """Return a DataFrame as a table without its index."""
-    table: pa.Table = pa.Table.from_pandas(value, preserve_index=False)
+def as_arrow(value: Any, called: str) -> pa.Table:
+    """Return a DataFrame as a table without its index.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a column has values of several types or of one that Arrow has not, or two columns have one name.
+    """
+    try:
+        table: pa.Table = pa.Table.from_pandas(value, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise InvalidOptionError(
+            f"source {called}: the DataFrame cannot be made a table of Arrow: {error!s:.300}"
+        ) from error
     return table

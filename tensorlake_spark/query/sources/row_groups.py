@@ -7,6 +7,7 @@ some room, and types that are compared by rules of their own rule out nothing.
 from __future__ import annotations
 
 import decimal
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -146,7 +147,7 @@ def _value(node: Any, parameters: Mapping[str, Any]) -> Any:
             return None
         if isinstance(given, str):
             return given
-        return decimal.Decimal(given) if np.isfinite(given) else None
+        return decimal.Decimal(given) if isinstance(given, int) or math.isfinite(given) else None
     if not isinstance(node, exp.Literal):
         return None
     if node.is_string:

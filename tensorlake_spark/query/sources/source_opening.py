@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def source_of(given: Any, name: str, called: str) -> Source:
     if isinstance(given, TensorLake):
         return _catalog(given, name)
     if isinstance(given, pd.DataFrame):
-        given = as_arrow(given)
+        given = as_arrow(given, called)
     if isinstance(given, pa.RecordBatch):
         given = pa.Table.from_batches([given])
     if isinstance(given, pa.Table):
@@ -67,6 +68,24 @@ def source_of(given: Any, name: str, called: str) -> Source:
     if isinstance(given, (str, os.PathLike)):
         return _at_place(os.fspath(given), name)
     raise InvalidOptionError(f"source {called}={type(given).__name__} is not {TAKEN}")
+
+
+def check_names(sources: Iterable[str]) -> None:
+    """Refuse two sources whose names differ in case only, which a query could not tell apart.
+
+    Raises
+    ------
+    InvalidOptionError
+        With both names.
+    """
+    known: dict[str, str] = {}
+    for name in sources:
+        other = known.setdefault(name.casefold(), name)
+        if other != name:
+            raise InvalidOptionError(
+                f"sources {other!r:.80} and {name!r:.80} differ in case only, which a query does not see; give one "
+                "another name"
+            )
 
 
 def at_version(

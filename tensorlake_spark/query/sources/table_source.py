@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.lake.lake import TensorLake
 from tensorlake_spark.query.sources.dataset_source import text
 from tensorlake_spark.query.sources.duckdb_tables import Session, quoted
@@ -58,6 +59,12 @@ class TableSource:
             return
         self._struct_paths: dict[str, Parts] = {}
         for field in schema:
+            known = self.columns.get(folded(field.name))
+            if known is not None and known.starred:
+                raise InvalidOptionError(
+                    f"{uri} has columns {known.name!r:.80} and {field.name!r:.80}, whose names a query cannot tell "
+                    "apart, as case does not matter; rename one"
+                )
             self._add((field.name,), field.type, True)
 
     def _add(self, parts: Parts, kind: pa.DataType, starred: bool) -> None:

@@ -151,6 +151,8 @@ def _place(uri: Any, base: Dataset | None) -> str:
     >>> _place("/data/hard", None)
     '/data/hard'
     """
+    if not isinstance(uri, (str, os.PathLike)):
+        raise InvalidOptionError(f"uri={uri!r:.80} is neither a path, a URL nor a name")
     text = str(os.fspath(uri))
     if "/" in text or os.sep in text or base is None or text in ("", ".", ".."):
         return text

@@ -13,6 +13,7 @@ from sqlglot import exp
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.query.language.mistakes import mistake
 from tensorlake_spark.query.language.parsing import parse
+from tensorlake_spark.query.sources.source_opening import check_names
 from tensorlake_spark.spark.queries.clause_frames import ClauseFrames
 from tensorlake_spark.spark.queries.equal_tensors import equal_udf
 from tensorlake_spark.spark.queries.result_kinds import EQUAL, EQUALS
@@ -72,6 +73,7 @@ def query(
         query(spark, "SELECT label, avg(array_mean(image)) AS mean FROM ds GROUP BY label", ds="s3://bucket/coco")
     """
     given = dict(parameters or {})
+    check_names(sources)
     run = _Run(session, sql, given, sources, storage_options)
     printer = ClauseFrames(
         sql, given, run.table_of, run.function_of,

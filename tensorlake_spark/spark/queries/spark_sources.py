@@ -16,7 +16,7 @@ from pyspark.sql import types as t
 
 from tensorlake_spark.datasets.dataset import Dataset
 from tensorlake_spark.datasets.types.annotations import BoundingBox, Keypoints
-from tensorlake_spark.datasets.types.class_label import ClassLabel
+from tensorlake_spark.datasets.types.class_label import classes_in
 from tensorlake_spark.datasets.types.media.images import Image, Picture
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.datasets.types.tensors import Embedding, PointCloud, Tensor
@@ -172,7 +172,7 @@ def _of_lake(
 def _of_rows(session: SparkSession, given: Any, name: str) -> SparkSource:
     """Return a table in memory, or a DataFrame of Spark, as it is."""
     if isinstance(given, pd.DataFrame):
-        given = as_arrow(given)
+        given = as_arrow(given, name)
     if isinstance(given, pa.RecordBatch):
         given = pa.Table.from_batches([given])
     if not isinstance(given, pa.Table):
@@ -284,7 +284,13 @@ def _dataset(session: SparkSession, snapshot: Snapshot) -> SparkSource:
 def _opened(session: SparkSession, snapshot: Snapshot) -> SparkSource:
     schema = SampleSchema.from_arrow(snapshot.schema)
     kinds = {
-        name: Kind(ARRAY, _ndim(kind), getattr(kind, "form", None), most=_most(kind))
+        name: Kind(
+            ARRAY,
+            _ndim(kind),
+            getattr(kind, "form", None),
+            classes=classes_in(kind),
+            most=_most(kind),
+        )
         if is_tensor(kind)
         else _plain(kind)
         for name, kind in schema.items()
@@ -303,7 +309,7 @@ def _opened(session: SparkSession, snapshot: Snapshot) -> SparkSource:
 
 def _plain(kind: Any) -> Kind:
     """Return what a column is that Spark has as it is stored."""
-    return Kind(SCALAR, classes=kind.names if isinstance(kind, ClassLabel) else None)
+    return Kind(SCALAR, classes=classes_in(kind))
 
 
 def _rows_of(snapshot: Snapshot) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +25,7 @@ from tensorlake_spark.spark.queries.group_values import (
     item_kind,
     list_of,
 )
-from tensorlake_spark.spark.queries.in_queries import as_in, with_nulls
+from tensorlake_spark.spark.queries.in_queries import as_in, constant, with_listed, with_nulls
 from tensorlake_spark.spark.queries.result_kinds import (
     ARRAY,
     EQUAL,
@@ -241,16 +240,18 @@ class SparkPrinter:
     def _put_in_aliases(self, node: Any, scopes: list[Tables], aliases: dict[str, Any]) -> None:
         """Put the expressions of aliases in the places where Spark knows only columns."""
 
-        def put(one: Any) -> Any:
-            if isinstance(one, exp.Column) and not one.table and self._found(one, scopes) is None:
-                meant = aliases.get(one.name.casefold())
-                if meant is not None:
-                    return exp.Paren(this=meant.copy())
-            return one
-
         for key in ("where", "group", "having", "qualify"):
-            if node.args.get(key) is not None:
-                node.set(key, node.args[key].transform(put))
+            clause = node.args.get(key)
+            inside = [] if clause is None else [*clause.walk(prune=_is_query)]
+            for one in inside:  # what a query inside it names is not of this one
+                if (
+                    isinstance(one, exp.Column)
+                    and not one.table
+                    and self._found(one, scopes) is None
+                ):
+                    meant = aliases.get(one.name.casefold())
+                    if meant is not None:
+                        one.replace(exp.Paren(this=meant.copy()))
 
     def _number_classes(self, node: Any, scopes: list[Tables], aliases: dict[str, Any]) -> None:
         """Let a SELECT compare columns of classes with numbers, where it compares them with names."""
@@ -267,7 +268,8 @@ class SparkPrinter:
 
         for one in node.iter_expressions():
             if not isinstance(one, (exp.From, exp.With)):
-                with_class_numbers(self.sql, one, classes_of)
+                with_class_numbers(self.sql, one, classes_of, self.parameters)
+                with_listed(one, self.parameters)
 
     def _found(self, column: Any, scopes: list[Tables]) -> tuple[Table, str] | None:
         """Return the table of a column, and its name there; groups may be written with dots."""
@@ -320,6 +322,8 @@ class SparkPrinter:
             return self._literal(node)
         if isinstance(node, exp.Anonymous) and node.name.casefold() == "mean":
             node = exp.Avg(this=node.expressions[0])
+        if isinstance(node, exp.DateTrunc):  # Spark's TRUNC gives dates, and null for an hour
+            node = exp.TimestampTrunc(this=node.this, unit=node.args["unit"])
         for key, value in list(node.args.items()):
             if isinstance(value, exp.Expression):
                 node.set(key, self._rewritten(value, resolve, scopes))
@@ -362,11 +366,8 @@ class SparkPrinter:
             raise mistake(self.sql, node, f"the parameter :{node.name} has no value{near}")
         value = self.parameters[node.name]
         value = value.item() if isinstance(value, np.generic) else value
-        if isinstance(value, float) and not math.isfinite(value):
-            double = exp.DataType.build("double")
-            return exp.Cast(this=exp.Literal.string(str(value)), to=double)
         if value is None or isinstance(value, (bool, int, float, str)):
-            return exp.convert(value)
+            return constant(value)
         raise mistake(
             self.sql, node, f"the parameter :{node.name} is {type(value).__name__}", "Spark takes numbers and texts "
             "here, and arrays only in expressions on tensors",
@@ -433,3 +434,7 @@ def _dialect() -> Any:
     from tensorlake_spark.query.language.dialect import TensorDialect
 
     return TensorDialect
+
+
+def _is_query(node: Any) -> bool:
+    return isinstance(node, exp.Query)

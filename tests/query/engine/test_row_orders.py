@@ -43,6 +43,27 @@ def test_neighbours_stay_inside():
     assert expanded(np.zeros(0, int), 2, 2, 10, True).tolist() == []
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+def test_neighbours_are_those_of_a_loop(overlap):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        count, before, after = (int(n) for n in rng.integers([1, 0, 0], [30, 9, 9]))
+        positions = np.flatnonzero(rng.random(count) < 0.3)
+        wanted = [n for p in positions for n in range(p - before, p + after + 1) if 0 <= n < count]
+        wanted = wanted if overlap else sorted(set(wanted))
+        assert expanded(positions, before, after, count, overlap).tolist() == wanted
+
+
+def test_clauses_do_not_make_more_rows_than_memory_takes():
+    some = np.arange(20_000)
+    assert expanded(some, 10**30, 10**30, 20_000, False).tolist() == some.tolist()
+    with pytest.raises(tl.InvalidQueryError, match="EXPAND BY makes 400,000,000 rows, and at most"):
+        expanded(some, 20_000, 20_000, 20_000, True)
+    with pytest.raises(tl.InvalidQueryError, match="SAMPLE BY makes 1,000,000,000,000 rows"):
+        sampled(pa.array([1.0]), 10**12, True, 0)
+    assert sampled(pa.array([1.0]), 10**12, False, 0).tolist() == [0]
+
+
 def test_rows_are_split_by_their_lengths():
     rows, items = split([pa.array([2, 0, 3]), pa.array([2, None, 3])])
     assert rows.tolist() == [0, 0, 2, 2, 2]

@@ -139,6 +139,20 @@ REFUSED = [
     ("SELECT x -> 1 FROM t", "json_extract"),
     ("SELECT x'00' FROM t", "not a query"),
     ("SELECT array_mean(x AS y) FROM t", "no name"),
+    # What other dialects have, and the planner would pass over: rows would be wrong without an error.
+    ("SELECT a, b FROM t UNION ALL BY NAME SELECT b, a FROM t", "BY NAME"),
+    ("SELECT a FROM t@v1", "not called so.*VERSION"),
+    ("SELECT a FROM t :v", "not called so.*VERSION"),
+    ("SELECT a + 1_000 FROM t", "1_000 is not a number"),
+    ("SELECT 0x1f FROM t", "0x1f is not a number"),
+    ("SELECT AS STRUCT a FROM t", "SELECT AS"),
+    ("SELECT a FROM t LIMIT 1 BY a", "LIMIT BY"),
+    ("SELECT a FROM t GROUP BY a WITH TOTALS", "WITH TOTALS"),
+    ("SELECT CAST(a AS INT FORMAT 'x') FROM t", "FORMAT"),
+    ("SELECT * LIKE 'a%' FROM t", "stands in an expression"),
+    ("SELECT a FROM t WHERE a = ANY(:list)", "any.* is a bool.*IN"),
+    ("SELECT a FROM t WHERE a <> ALL([1, 2])", "all.* is a bool"),
+    ("SELECT a FROM t WHERE 3 = any(x)", "any.* is a bool.*contains"),
 ]
 
 

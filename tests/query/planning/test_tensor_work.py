@@ -51,6 +51,6 @@ def test_leaves_are_named_after_columns():
         "y": TensorLeaf(None, "image", ("u", "k")),
     }
     lazy = lazy_of(node("x[:2] + y * t.a AS s"), leaves, {})
-    assert lazy.text == "image[:2] + image_1 * x2"
-    assert lazy.leaves["x2"] == ScalarLeaf(("t", "a"))
+    assert lazy.text == "image[:2] + image_1 * a"
+    assert lazy.leaves["a"] == ScalarLeaf(("t", "a"))
     assert lazy.refs() == [("t", "k"), ("u", "k"), ("t", "a")]

@@ -32,4 +32,4 @@ def test_names_with_quotes():
 
 
 def test_frames_lose_their_index():
-    assert as_arrow(pd.DataFrame({"a": [1]}, index=[7])).column_names == ["a"]
+    assert as_arrow(pd.DataFrame({"a": [1]}, index=[7]), "t").column_names == ["a"]

@@ -106,6 +106,9 @@ def test_parameters(ds):
     assert len(rows_of(ds, sql, k=np.int64(17))) < COUNT / 2
     assert len(rows_of(ds, sql, k=True)) == COUNT - 2
     assert len(rows_of(ds, sql, k=float("inf"))) == COUNT - 2
+    assert len(ds.query(sql, parameters={"k": 2**100})) == 0
+    with pytest.raises(tl.InvalidQueryError, match="too large"):
+        len(ds.query(sql, parameters={"k": 10**400}))
 
 
 def test_explain_counts_row_groups(ds):

@@ -80,6 +80,30 @@ def test_what_is_no_source(tmp_path):
         tl.query(SQL, t=tmp_path / "bad.parquet")
 
 
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (
+            pd.DataFrame([[1, 2]], columns=["a", "a"]),
+            "source t: the DataFrame.*Duplicate column names",
+        ),
+        (pd.DataFrame({"a": [1, "x"]}), "source t: the DataFrame cannot be made a table"),
+        (pd.DataFrame({"a": [object()]}), "source t: the DataFrame cannot be made a table"),
+        (pd.DataFrame({"a": [1], "A": [2]}), "t has columns 'a' and 'A'"),
+        (pa.table([[1], [2]], names=["a", "a"]), "t has columns 'a' and 'a'"),
+    ],
+)
+def test_tables_that_a_query_cannot_read(frame, said):
+    with pytest.raises(tl.InvalidOptionError, match=said):
+        tl.query("SELECT * FROM t", t=frame)
+
+
+def test_sources_have_names_without_case():
+    frame = pd.DataFrame({"a": [1]})
+    with pytest.raises(tl.InvalidOptionError, match="sources 't' and 'T' differ in case only"):
+        tl.query("SELECT a FROM t", t=frame, T=frame)
+
+
 def test_pandas_objects_are_texts():
     frame = pd.DataFrame({"a": [5], "b": ["z"]}, index=[3])
     assert tl.query("SELECT * FROM t", t=frame)[0] == {"a": 5, "b": "z"}

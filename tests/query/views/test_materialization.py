@@ -145,6 +145,9 @@ def test_a_name_is_a_folder_beside_the_dataset(ds, tmp_path):
     assert new.uri == str(tmp_path / "labels")
     with pytest.raises(InvalidOptionError, match="there is a table at"):
         ds.query("SELECT label FROM dataset").materialize("labels")
+    for wrong in (5, None):
+        with pytest.raises(InvalidOptionError, match="neither a path, a URL nor a name"):
+            ds.query("SELECT label FROM dataset").materialize(wrong)
 
 
 def test_types_that_are_asked_for(ds, tmp_path):

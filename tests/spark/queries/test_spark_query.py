@@ -136,6 +136,53 @@ def test_classes_of_a_view_are_compared_by_name(spark, ds):
     assert same(spark, "SELECT mean FROM v WHERE kind = 'dog'", v=view)
 
 
+def test_parameters_name_classes_and_lists(spark, ds):
+    given = {"k": "dog", "some": ["cat", "cow"], "labels": [1, 3], "none": []}
+    for condition in [
+        "kind = :k", "kind IN (:some)", "contains(kind, :k)", "CASE kind WHEN :k THEN true ELSE false END",
+        "label IN (:labels)", "label IN :labels AND array_mean(x) > 0", "label IN (:labels, 0)",
+        "shape(image, 0) IN (:labels, 4)", "label NOT IN :none", "label IN :none",
+    ]:  # fmt: skip
+        same(spark, f"SELECT sid FROM ds WHERE {condition}", parameters=given, ds=ds)
+
+
+def test_a_query_inside_another_has_names_of_its_own(spark, ds):
+    other = pd.DataFrame({"w": [1.0, 2.5], "label": [1, 2]})
+    for sql in [
+        # `sid` and `label` are in both tables outside, and in one inside
+        "SELECT a.sid FROM ds a JOIN ds b USING (sid) WHERE a.sid IN (SELECT sid FROM ds WHERE label > 1)",
+        "SELECT a.sid FROM ds a JOIN ds b ON a.sid = b.sid WHERE a.label > (SELECT min(label) FROM other)",
+        # `w` is an item outside, and a column inside
+        "SELECT label AS top, sid FROM ds WHERE label IN (SELECT label FROM other WHERE w > 2)",
+        "SELECT label + 7 AS v FROM ds WHERE label IN (SELECT v FROM (SELECT label AS v FROM other) AS q)",
+    ]:
+        assert same(spark, sql, ds=ds, other=other)
+
+
+def test_columns_without_a_name_are_called_the_same(spark, ds):
+    sql = "SELECT x[::-1], label DIV 2, shape(image)[0], x[[0, 2]] * :q, array_sum(x, [0]), w, kind FROM ds"
+    assert (
+        query(spark, sql, ds=ds, parameters={"q": 2}).columns
+        == tl.query(sql, ds=ds, parameters={"q": 2}).names
+    )
+
+
+def test_moments_are_cut_as_they_are_here(spark):
+    ts = pd.DataFrame(
+        {
+            "t": pd.to_datetime(["2026-03-05 07:08:09", "2025-12-31 23:59:59"]).astype(
+                "datetime64[us]"
+            )
+        }
+    )
+    cuts = ", ".join(
+        f"date_trunc('{unit}', t) AS {unit}_" for unit in ("year", "month", "day", "hour", "minute")
+    )
+    sql = f"SELECT {cuts} FROM ts ORDER BY t"
+    rows = [[*row] for row in query(spark, sql, ts=ts).collect()]
+    assert rows == tl.query(sql, ts=ts).to_pandas().to_numpy().tolist()
+
+
 @pytest.mark.parametrize("sql", QUERIES)
 def test_the_same_rows(spark, ds, sql):
     assert same(spark, sql, ds=ds)
