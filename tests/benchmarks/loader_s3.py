@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,12 +23,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import loader_engines
 import loader_media
 from harness import load_packages, start_child, tell
+from pyarrow.fs import FileSelector
 from s3_road import S3Road, requests
 from s3server import S3Server
 from sample_s3 import BUCKET, options_of
 
 DELAY_S = 0.02
 COUNT = 20_000
+PIECE, WARM_S = 2 << 20, 10
 KINDS = ("local", "s3", "cache")
 FORMS = {"cpu": ".0f", "server": ".0f", "requests": ".0f", "mb": ".1f"}
 
@@ -89,6 +92,21 @@ def spent(pids: str) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def warm_up(endpoint: str) -> None:
+    """Read files for some seconds: a new JVM takes three times as long to serve as one that has compiled its code."""
+    from tensorlake_spark.delta.store.storage import Storage
+
+    filesystem, base = Storage(f"s3://{BUCKET}/photos", options_of(endpoint)).place
+    end = time.monotonic() + WARM_S
+    for info in cycle(filesystem.get_file_info(FileSelector(base))):
+        if info.is_file:
+            with filesystem.open_input_file(info.path) as file:
+                for start in range(0, info.size, PIECE):
+                    file.read_at(PIECE, start)
+        if time.monotonic() > end:
+            return
+
+
 def halves() -> tuple[set[int], set[int]]:
     """Return the processors of server and road, and those of the loader; all for both where there is only one."""
     if not hasattr(os, "sched_getaffinity"):
@@ -130,6 +148,7 @@ def run(count: int | None, repeat: int, media: Path, work: Path) -> dict[str, An
         pids = f"{server._process.pid},{road._process.pid}"
         given = ["write", server.endpoint, str(source), "", str(few), "", pids]
         said = start_child(Path(__file__), given)
+        warm_up(server.endpoint)
         for turn in range(repeat):
             for kind in KINDS if not isinstance(said, str) else ():
                 where = str(local) if kind == "local" else road.endpoint

@@ -158,10 +158,13 @@ class Remote:
     is_kept : bool
         Whether row groups are kept in memory once they were read.
     is_mapped : bool
-        Whether what was read lies in mapped files of this machine: a part of it does not hold the rest in memory.
+        Whether what was read lies in mapped files of this machine.
+    stays : bool
+        Whether what was read stays where it is, mapped or in memory that has room for all files: a part of it does not
+        hold the rest for nothing.
     """
 
-    is_kept = is_mapped = False
+    is_kept = is_mapped = stays = False
 
     def __init__(self, storage: Storage, sizes: Mapping[str, int], pid: int | None = None) -> None:
         self.storage = storage

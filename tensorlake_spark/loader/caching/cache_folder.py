@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,7 @@ class CacheFolder:
     def __init__(self, path: str | os.PathLike[str], most_bytes: int) -> None:
         self.path = Path(path)
         self.most_bytes = most_bytes
+        self._sizing = threading.Lock()
         try:
             self.claim()
             with self.locked("size"):
@@ -139,13 +141,20 @@ class CacheFolder:
         OSError
             If the file system has no locks, or the folder is gone.
         """
-        if name != "size":
-            name = f"{int(name[:8], 16) % _LOCKS:03x}"
-        file = os.open(self.path / "locks" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            yield _lock(file, most_seconds)
-        finally:
-            os.close(file)
+        end = time.monotonic() + most_seconds
+        with contextlib.ExitStack() as stack:
+            if name == "size":
+                # Many threads want it at once: they wait for each other here. Whoever waits for the system's lock only
+                # looks at it now and then.
+                if not self._sizing.acquire(timeout=most_seconds):
+                    yield False
+                    return
+                stack.callback(self._sizing.release)
+            else:
+                name = f"{int(name[:8], 16) % _LOCKS:03x}"
+            file = os.open(self.path / "locks" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            stack.callback(os.close, file)
+            yield _lock(file, end - time.monotonic())
 
     # ------------------------------------------------------------------ sizes
 

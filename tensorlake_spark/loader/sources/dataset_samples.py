@@ -195,7 +195,7 @@ class DatasetSamples:
     def _fetched(
         self, ranges: RemoteRanges, positions: Array, wanted: list[tuple[Remote, str, int, int]]
     ) -> FetchedRows:
-        is_copied = not ranges.is_mapped
+        is_copied = not ranges.stays
         with reaching(self.parts.stored.snapshot.storage), ranges.hold(wanted) as held:
             found = FetchedRows(self._readings, self.names, positions, self._buffers, is_copied)
         found.hits, found.misses = held.hits, held.misses

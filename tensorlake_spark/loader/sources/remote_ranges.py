@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tensorlake_spark.delta.store.ranges import Remote
+from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
 from tensorlake_spark.loader.caching.range_cache import RangeCache
 from tensorlake_spark.threads import io_threads
 
@@ -67,6 +67,7 @@ class RemoteRanges:
         self.most = most
         self.asked = 0
         self._cache = cache
+        self._sizes: dict[str, int] = {}
         self._kept: OrderedDict[Key, _Range] = OrderedDict()
         self._of_file: dict[tuple[str, str], dict[tuple[int, int], None]] = {}
         self._wider: dict[Key, Key] = {}
@@ -85,8 +86,15 @@ class RemoteRanges:
         cache = self._cache
         return cache is not None and cache.is_on and cache.most_bytes >= self.most
 
+    @property
+    def stays(self) -> bool:
+        """Whether what was read stays where it is: in mapped files, or in memory that has room for all files."""
+        return self.is_mapped or sum(self._sizes.values()) <= self.most
+
     def over(self, remote: Remote) -> KeptRemote:
         """Return a way to read files of a table by what is kept of them."""
+        sizes = [size for size in remote.sizes.values() if size < ANY_SIZE]
+        self._sizes[remote.storage.uri] = sum(sizes)
         return KeptRemote(self, remote)
 
     @contextmanager
@@ -262,6 +270,11 @@ class KeptRemote(Remote):
     def is_mapped(self) -> bool:  # type: ignore[override]
         """Whether what was read lies in mapped files."""
         return self._ranges.is_mapped
+
+    @property
+    def stays(self) -> bool:  # type: ignore[override]
+        """Whether what was read stays where it is."""
+        return self._ranges.stays
 
     def read(self, name: str, start: int, nbytes: int) -> pa.Buffer:
         """Return some bytes of a file."""

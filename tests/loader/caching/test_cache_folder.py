@@ -58,6 +58,36 @@ def test_who_waits_for_a_lock_gets_it(folder):
     assert got == [True]
 
 
+def test_threads_do_not_sleep_for_each_other(tmp_path, monkeypatch):
+    """A store's ranges come at the same time, and the first batch waits for the last one of them."""
+    folder, begun = CacheFolder(tmp_path / "cache", 1 << 30), []
+    monkeypatch.setattr(f"{CacheFolder.__module__}.time.sleep", None)
+    threads = [threading.Thread(target=lambda: begun.append(folder.begin(1000))) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for file, _ in begun:
+        os.close(file)
+    assert len(begun) == 16
+    assert counted(folder) == 16 * 1000
+
+
+def test_a_thread_waits_for_another_one_for_some_time(folder):
+    got = []
+
+    def wait():
+        with folder.locked("size", 0.01) as held:
+            got.append(held)
+
+    with folder.locked("size"):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join()
+    wait()
+    assert got == [False, True]
+
+
 def test_a_file_that_is_begun_counts_with_its_whole_size(folder):
     file, path = folder.begin(400)
     assert os.path.getsize(path) == 400

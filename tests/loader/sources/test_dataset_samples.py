@@ -140,6 +140,19 @@ def test_what_is_kept_is_a_part_of_the_memory(ds):
         assert ranges.nbytes <= ranges.most <= 200_000 * 5 // 8
 
 
+@pytest.mark.parametrize(("memory", "is_copied"), [("512MB", False), ("200KB", True)])
+def test_what_stays_in_memory_is_not_copied(ds, memory, is_copied):
+    """A copy of a payload lets go of its row group, which is forgotten where not all of them have room."""
+    with ds.loader(8, shuffle="global", memory=memory) as loader:
+        fetched = loader._source.fetch(np.array([1, COUNT - 1, 70]))
+        assert (fetched.raw_nbytes > 0) == is_copied
+        assert fetched.values({})["label"].tolist() == [n % 7 for n in (1, COUNT - 1, 70)]
+        ranges = loader._source._ranges
+        assert ranges.stays != is_copied
+        assert_right(loader)
+        assert ranges.nbytes <= ranges.most
+
+
 def test_a_buffer_of_parts_of_row_groups_is_kept_together_with_their_rest(s3, road):
     """Blocks do not end where row groups do: those of a buffer are parts of up to twice as many bytes."""
     options = {**s3.options, "AWS_ENDPOINT_URL": road.endpoint}

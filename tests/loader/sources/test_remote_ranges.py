@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tensorlake_spark.delta.store.ranges import Remote
+from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.loader.caching.range_cache import RangeCache
 from tensorlake_spark.loader.sources.remote_ranges import RemoteRanges
@@ -83,6 +83,18 @@ def test_what_is_kept_is_bounded(remote):
     assert len(remote.asked) == 30  # the last ones are there
     kept.read("data", 0, 300)
     assert len(remote.asked) == 31  # the first ones are not
+
+
+def test_what_has_room_for_all_files_stays(remote):
+    ranges = RemoteRanges(25_000)
+    kept = ranges.over(remote)
+    assert ranges.over(remote).stays  # the same files are counted once
+    assert not RemoteRanges(len(DATA) - 1).over(remote).stays
+    inner = Storage("s3://bucket/remote-ranges/inner", remote.storage.options)
+    more = ranges.over(Remote(inner, {"data": 15_001, "log": ANY_SIZE}))  # opened later
+    assert not kept.stays
+    assert not more.stays
+    assert not remote.stays
 
 
 def test_held_ranges_wait_for_each_other(remote):

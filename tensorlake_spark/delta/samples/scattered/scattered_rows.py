@@ -68,9 +68,15 @@ class ScatteredRows:
 
     @property
     def _copies(self) -> bool:
-        """Whether payloads are copied: of what is in memory, a whole row group would stay for a few of its values."""
+        """Whether payloads are copied: a whole row group that is forgotten would stay for a few of its values."""
         remote = self._stored.snapshot.remote
-        return remote is not None and not remote.is_mapped
+        return remote is not None and not remote.stays
+
+    @property
+    def _is_mapped(self) -> bool:
+        """Whether payloads lie in mapped files."""
+        remote = self._stored.snapshot.remote
+        return remote is None or remote.is_mapped
 
     def payloads(self, leaf: LeafColumn, positions: Array) -> list[Any] | None:
         """Return payloads where they lie, None for nulls, in the order of `positions`.
@@ -174,7 +180,7 @@ class ScatteredRows:
         out = {group: spans.regions[group] for group in dict.fromkeys(groups.tolist())}
         new = {group: spans.region(group) for group, region in out.items() if region is None}
         found = {group: new[group] if region is None else region for group, region in out.items()}
-        if self._copies:  # what is in memory is kept, and counted, where it is fetched
+        if not self._is_mapped:  # what is in memory is kept, and counted, where it is fetched
             return found
         with self._lock:
             if self._spans.get(key) is not spans:  # forgotten meanwhile
