@@ -12,7 +12,12 @@ import pyarrow as pa
 from tensorlake_spark.computing.fold import Fold
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.regions import element_regions
-from tensorlake_spark.computing.row_blocks import fill_blocks, fold_rows, whole_place
+from tensorlake_spark.computing.row_blocks import (
+    BLOCK_BYTES,
+    fill_blocks,
+    fold_rows,
+    whole_place,
+)
 from tensorlake_spark.delta.files import scan
 from tensorlake_spark.delta.files.footer import reading
 from tensorlake_spark.indexing import Box
@@ -123,8 +128,9 @@ def _from_rows(fold: Fold[Any], stored: Stored, carried: list[Any]) -> Iterator[
     with progress(f"compute {spec.id}", read_plan.n_bytes) as done:
         gives_back = read_plan.n_bytes > _MAPPED_BYTES
         found = scan.each_piece(
-            snapshot, read_plan, columns, visit, done, _JOB_BYTES, gives_back, one_by_one
-        )
+            snapshot, read_plan, columns, visit, done, _JOB_BYTES, gives_back, one_by_one,
+            max(scan.BATCH_BYTES, BLOCK_BYTES),
+        )  # fmt: skip
         for partial, totals in found:
             sums += totals
             if partial is not None:

@@ -26,6 +26,7 @@ from tensorlake_spark.computing.operations.state_dtypes import holds_moments, na
 from tensorlake_spark.computing.operations.tiles import (
     State,
     Tiles,
+    absorbed,
     by_slabs,
     gathered,
     pieces,
@@ -158,6 +159,11 @@ class BlockReduction(AxesFold[Tiles]):
                 return accumulate(loop, dense, self.axes, state, here)
 
             found = gathered(partial, self.kept(self.shape), self.kept(place), self.kernel, into)
+            if found is not None:
+                return found
+        if self.mask is None and dense.size:
+            start = self.kernel.start
+            found = absorbed(partial, self.kept(place), self.kernel, start, dense, self.axes)
             if found is not None:
                 return found
         return super().add(partial, place, block)

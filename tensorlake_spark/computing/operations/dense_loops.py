@@ -43,13 +43,27 @@ _EXTRA: dict[str, tuple[Any, ...]] = {"best": (0, True), "best_runs": (0, True)}
 
 
 @compiled_loop
+def _four(block: Array, begin: int, steps: Array, count: int) -> tuple[Array, Array, Array, Array]:
+    """Return four rows: what is done to them together loads and stores their state once."""
+    a, b, c, d = begin + steps[0], begin + steps[1], begin + steps[2], begin + steps[3]
+    return block[a : a + count], block[b : b + count], block[c : c + count], block[d : d + count]
+
+
+@compiled_loop
 def add(block: Array, lines: Array, steps: Array, length: int, places: Array, sums: Array) -> None:
     """Add lines to sums."""
+    fours = steps.size - steps.size % 4
     for n in range(lines.size):
         for at in range(0, length, _PART):
             count = min(_PART, length - at)
             total = sums[places[n] + at : places[n] + at + count]
-            for r in range(steps.size):
+            for r in range(0, fours, 4):
+                a, b, c, d = _four(block, lines[n] + at, steps[r : r + 4], count)
+                for k in range(count):
+                    one, two = total.dtype.type(a[k]), total.dtype.type(b[k])
+                    three, four = total.dtype.type(c[k]), total.dtype.type(d[k])
+                    total[k] = total[k] + one + two + three + four
+            for r in range(fours, steps.size):
                 begin = lines[n] + steps[r] + at
                 row = block[begin : begin + count]
                 for k in range(count):
@@ -61,11 +75,18 @@ def add_squares(
     block: Array, lines: Array, steps: Array, length: int, places: Array, squares: Array
 ) -> None:
     """Add the squares of lines to sums of squares."""
+    fours = steps.size - steps.size % 4
     for n in range(lines.size):
         for at in range(0, length, _PART):
             count = min(_PART, length - at)
             total = squares[places[n] + at : places[n] + at + count]
-            for r in range(steps.size):
+            for r in range(0, fours, 4):
+                a, b, c, d = _four(block, lines[n] + at, steps[r : r + 4], count)
+                for k in range(count):
+                    one, two = total.dtype.type(a[k]), total.dtype.type(b[k])
+                    three, four = total.dtype.type(c[k]), total.dtype.type(d[k])
+                    total[k] = total[k] + one * one + two * two + three * three + four * four
+            for r in range(fours, steps.size):
                 begin = lines[n] + steps[r] + at
                 row = block[begin : begin + count]
                 for k in range(count):
@@ -78,12 +99,23 @@ def add_moments(
     block: Array, lines: Array, steps: Array, length: int, places: Array, sums: Array, squares: Array
 ) -> None:  # fmt: skip
     """Add lines to sums, and their squares to sums of squares."""
+    fours = steps.size - steps.size % 4
     for n in range(lines.size):
         for at in range(0, length, _PART):
             count = min(_PART, length - at)
             total = sums[places[n] + at : places[n] + at + count]
             square = squares[places[n] + at : places[n] + at + count]
-            for r in range(steps.size):
+            for r in range(0, fours, 4):
+                a, b, c, d = _four(block, lines[n] + at, steps[r : r + 4], count)
+                for k in range(count):
+                    one, two = total.dtype.type(a[k]), total.dtype.type(b[k])
+                    three, four = total.dtype.type(c[k]), total.dtype.type(d[k])
+                    total[k] = total[k] + one + two + three + four
+                for k in range(count):
+                    one, two = square.dtype.type(a[k]), square.dtype.type(b[k])
+                    three, four = square.dtype.type(c[k]), square.dtype.type(d[k])
+                    square[k] = square[k] + one * one + two * two + three * three + four * four
+            for r in range(fours, steps.size):
                 begin = lines[n] + steps[r] + at
                 row = block[begin : begin + count]
                 for k in range(count):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import partial as _partial
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +26,7 @@ from tensorlake_spark.computing.operations.state_dtypes import identity
 from tensorlake_spark.computing.operations.tiles import (
     State,
     Tiles,
+    absorbed,
     by_slabs,
     gathered,
     unite,
@@ -91,20 +92,22 @@ class BlockSearch(AxesFold[Tiles]):
 
     def _found(self, place: Place, block: Array) -> State:
         if len(self.axes) == 1:
-            (axis,) = self.axes
-            with np.errstate(all="ignore"):
-                value, first = by_slabs(partial(_along, self.largest), block, self.axes)
-            part = place[axis]
-            if not isinstance(part, slice):
-                return value, part[first].astype(self._word)
-            at = first.astype(self._word, copy=False)
-            at += self._word.type(part.start)
-            return value, at
+            return by_slabs(_partial(self._along, place[self.axes[0]]), block, self.axes)
         best = int(block.argmax() if self.largest else block.argmin())
         coords = np.unravel_index(best, block.shape)
         inside = [indices_at(part, c) for part, c in zip(place, coords, strict=True)]
         at = ravel(np.array(inside, np.int64).reshape(-1, 1), self.shape)[0]
         return np.asarray(block[coords]), np.asarray(at, self._word)
+
+    def _along(self, part: slice | Array, block: Array, axes: tuple[int, ...]) -> State:
+        """Return the state of a slab that has a part of the axis."""
+        with np.errstate(all="ignore"):
+            value, first = _along(self.largest, block, axes)
+        if not isinstance(part, slice):
+            return value, part[first].astype(self._word)
+        at = first.astype(self._word, copy=False)
+        at += self._word.type(part.start)
+        return value, at
 
     def add(self, partial: Tiles | None, place: Place, block: Block) -> Tiles:
         dense, part = cast("Array", block), place[self.axes[0]] if self.axes else None
@@ -117,6 +120,11 @@ class BlockSearch(AxesFold[Tiles]):
                 return accumulate(loop, dense, self.axes, state, here, *more)
 
             found = gathered(partial, self.kept(self.shape), self.kept(place), self, into)
+            if found is not None:
+                return found
+        if len(self.axes) == 1 and part is not None:
+            along = _partial(self._along, part)
+            found = absorbed(partial, self.kept(place), self, along, dense, self.axes)
             if found is not None:
                 return found
         return super().add(partial, place, block)

@@ -357,7 +357,8 @@ class Moments(Kernel):
         with np.errstate(all="ignore"):
             left = count - self.ddof
             out = np.true_divide(squares, np.maximum(left, 0) if np.ndim(left) else max(left, 0))
-            return np.asarray((np.sqrt(out) if self.is_root else out).astype(self.result))
+            out = np.sqrt(out) if self.is_root else out
+            return np.asarray(out.astype(self.result, copy=False))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,8 @@ State = tuple[Array, ...]
 
 _PIECE = 2 << 20  # bytes of a block that a mask is laid over at a time
 _SMALL = 1 << 20  # an answer of fewer bytes is put together at once
+_SLAB = 256 << 10  # bytes of a block that are computed at a time, to stay in the cache
+_RUN = 4 << 10  # bytes of the last axis that are not cut
 
 
 class Merger(Protocol):
@@ -106,10 +109,7 @@ def unite(one: Tiles, other: Tiles, merger: Merger) -> Tiles:
             _spread(one, merger)
             _put(one.parts[()][1], place, state, merger)
         elif key in one.parts:
-            if key not in one.is_wide:
-                one.parts[key] = place, merger.wide(one.parts[key][1])
-                one.is_wide.add(key)
-            merger.absorb(one.parts[key][1], state)
+            merger.absorb(_widened(one, key, merger), state)
         else:
             one.parts[key] = place, state
             if key in other.is_wide:
@@ -161,12 +161,20 @@ def whole(tiles: Tiles, merger: Merger) -> State:
     return tiles.parts[()][1]
 
 
+def _widened(tiles: Tiles, key: Any, merger: Merger) -> State:
+    """Return the state of a tile that others can be put into."""
+    place, state = tiles.parts[key]
+    if key not in tiles.is_wide:
+        state = merger.wide(state)
+        tiles.parts[key] = place, state
+        tiles.is_wide.add(key)
+    return state
+
+
 def _spread(tiles: Tiles, merger: Merger) -> None:
     """Put all tiles into one that is the whole answer, and can be written to."""
     if () in tiles.parts:
-        if () not in tiles.is_wide:
-            tiles.parts[()] = tiles.parts[()][0], merger.wide(tiles.parts[()][1])
-            tiles.is_wide.add(())
+        _widened(tiles, (), merger)
         return
     state = merger.blank(tiles.shape)
     while tiles.parts:
@@ -219,15 +227,10 @@ Finish = Callable[[State, int], Array]
 """Makes the answer of a state, and the number of elements that each of its elements has been computed from."""
 
 
-_SLAB = (
-    256 << 10
-)  # bytes of a block that are computed at a time, so that what is in between stays in the cache
-
-
 def by_slabs(
     compute: Callable[[Array, tuple[int, ...]], State], block: Array, axes: tuple[int, ...]
 ) -> State:
-    """Return the state of a block, computed slab by slab along an axis that is not reduced.
+    """Return the state of a block, computed slab by slab.
 
     Parameters
     ----------
@@ -238,20 +241,73 @@ def by_slabs(
     axes : tuple of int
         The axes to reduce, ascending.
     """
-    kept = [k for k in range(block.ndim) if k not in axes]
-    if block.nbytes <= 2 * _SLAB or not kept:
-        return compute(block, axes)
-    lead = axes[0] if axes else block.ndim
-    if lead > 1 and block.flags.c_contiguous:
-        flat = block.reshape(-1, *block.shape[lead:])
-        found = by_slabs(compute, flat, tuple(k - lead + 1 for k in axes))
-        return tuple(array.reshape(block.shape[:lead] + array.shape[1:]) for array in found)
-    axis = max(kept, key=lambda k: block.shape[k])
-    step = max(1, _SLAB * block.shape[axis] // block.nbytes)
-    count = -(-block.shape[axis] // step)
-    slabs = np.array_split(block, count, axis)
-    parts = [compute(slab, axes) for slab in slabs]
-    return tuple(np.concatenate(arrays, kept.index(axis)) for arrays in zip(*parts, strict=True))
+    out: State = ()
+    for key, here in _slabs(block, axes):
+        state = compute(block[key], axes)
+        if block[key].size == block.size:
+            return state
+        if not out:
+            shape = [n for k, n in enumerate(block.shape) if k not in axes]
+            out = tuple(np.empty(shape, array.dtype) for array in state)
+        for array, part in zip(out, state, strict=True):
+            array[here] = part
+    return out
+
+
+def absorbed(
+    tiles: Tiles | None,
+    place: Place,
+    merger: Merger,
+    compute: Callable[[Array, tuple[int, ...]], State],
+    block: Array,
+    axes: tuple[int, ...],
+) -> Tiles | None:
+    """Return tiles after a block was put into one that is there, slab by slab; None, and they unchanged, if none is.
+
+    The state of a slab is still in the cache when it is absorbed. Parameters are those of `by_slabs` and `gathered`.
+    """
+    if tiles is None or not all(isinstance(index, slice) for index in place):
+        return None
+    key = () if () in tiles.parts else _key(tiles.shape, place)
+    if key not in tiles.parts:
+        return None
+    state = _widened(tiles, key, merger)
+    there: Any = (*place, ...) if key == () else ...
+    state = tuple(array[there] for array in state)
+    for some, here in _slabs(block, axes):
+        inside: Any = (*here, ...)
+        merger.absorb(tuple(array[inside] for array in state), compute(block[some], axes))
+    return tiles
+
+
+def _slabs(
+    block: Array, axes: tuple[int, ...]
+) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+    """Yield keys of parts of a block, along axes that are not reduced, and where each is in what is not reduced.
+
+    Parts are about `_SLAB` bytes, and the last axis is not cut into short runs.
+
+    Examples
+    --------
+    >>> block = np.zeros((4, 2, 100_000), np.uint8)
+    >>> [here for _, here in _slabs(block, (0,))][1:3]
+    [(slice(0, 1, None), slice(65536, 100000, None)), (slice(1, 2, None), slice(0, 65536, None))]
+    """
+    steps = list(block.shape)
+    nbytes = block.nbytes
+    for k, length in enumerate(block.shape):
+        if nbytes <= _SLAB:
+            break
+        if k not in axes:
+            least = max(1, _RUN // block.itemsize) if k == block.ndim - 1 else 1
+            steps[k] = min(length, max(least, _SLAB * length // nbytes))
+            nbytes = nbytes * steps[k] // length
+    ranges = [
+        [slice(at, min(at + step, n)) for at in range(0, max(1, n), max(1, step))]
+        for n, step in zip(block.shape, steps, strict=True)
+    ]
+    for key in product(*ranges):
+        yield key, tuple(some for k, some in enumerate(key) if k not in axes)
 
 
 def pieces(place: Place, block: Array) -> Iterator[tuple[Place, Array]]:

@@ -31,9 +31,11 @@ Result = TypeVar("Result")
 JOB_BYTES = 8 << 20
 """What a thread reads at a time, where the work ends with each piece."""
 
+BATCH_BYTES = 8 << 20
+"""Stored bytes of the rows that are decoded together."""
+
 _REQUEST_BYTES = 1 << 20  # of one request, at least: it takes as long to answer as to transfer this
 _GAP = 256 << 10  # bytes that are read and not needed rather than asking twice
-_BATCH_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,7 @@ def read_piece(
     columns: Sequence[str],
     keep: Array | None = None,
     mapped: pa.Buffer | Part | None = None,
+    batch_bytes: int = BATCH_BYTES,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the data rows of one tensor in a piece, with `columns` (Parquet leaves), in batches.
 
@@ -186,11 +189,13 @@ def read_piece(
         For each row of the file whether a deletion vector leaves it there.
     mapped : pyarrow.Buffer or Part, optional
         The file, if the caller has mapped it already, or what was fetched of it.
+    batch_bytes : int
+        Of a batch, about.
     """
     with reading(storage, piece.path):
         footer = footer_of(storage, piece.path, piece.records if piece.records >= 0 else None)
         mapped = storage.map_file(piece.path) if mapped is None else mapped
-        for groups in _batches(footer, piece.row_groups):
+        for groups in _batches(footer, piece.row_groups, batch_bytes):
             batch = _read_groups(
                 storage, piece.path, footer, mapped, groups, columns, tensor_id, keep
             )
@@ -198,12 +203,12 @@ def read_piece(
                 yield batch
 
 
-def _batches(footer: Footer, groups: Sequence[int]) -> Iterator[Sequence[int]]:
+def _batches(footer: Footer, groups: Sequence[int], most: int) -> Iterator[Sequence[int]]:
     """Split row groups into runs that become one batch each: a batch costs Python as much time as a row."""
     first = size = 0
     for place, group in enumerate(groups):
         nbytes = int(footer.nbytes[group])
-        if place > first and size + nbytes > _BATCH_BYTES:
+        if place > first and size + nbytes > most:
             yield groups[first:place]
             first, size = place, 0
         size += nbytes
@@ -319,6 +324,7 @@ def each_piece(
     job_bytes: int = JOB_BYTES,
     gives_back: bool = False,
     one_by_one: bool = False,
+    batch_bytes: int = BATCH_BYTES,
 ) -> Iterator[Result]:
     """Yield what `visit` makes of the batches of every piece of a plan, in several threads; see `read`.
 
@@ -331,12 +337,13 @@ def each_piece(
         As for `read`; `visit` takes the batches of a piece, and a context for what it decodes: errors in it become
         those of a damaged file. What it computes with that belongs outside, where errors stay what they are.
     job_bytes : int
-        Of a piece, about, where the table is in a file system: of fewer pieces come fewer results. A batch is
-        small all the same.
+        Of a piece, about, where the table is in a file system: of fewer pieces come fewer results.
     gives_back : bool
         Whether the pages of mapped files no longer count as memory of the process once they were visited.
     one_by_one : bool
         Whether pieces are visited one after the other. From an object store, others are fetched meanwhile.
+    batch_bytes : int
+        Of a batch, about, where the table is in a file system.
     """
     storage = snapshot.storage
     keeps = {file.path: snapshot.kept(file.path) for file in read_plan.files}  # before threads ask
@@ -347,7 +354,9 @@ def each_piece(
     ) -> Iterator[pa.RecordBatch]:
         for piece in some:
             keep = keeps[piece.path]
-            yield from read_piece(storage, piece, read_plan.predicate.id, names, keep, data)
+            yield from read_piece(
+                storage, piece, read_plan.predicate.id, names, keep, data, piece.nbytes
+            )
             if gives_back and isinstance(data, pa.Buffer):
                 footer, columns = footer_of(storage, piece.path), tuple(names)
                 start, _ = footer.span(piece.row_groups[0], columns)
@@ -362,7 +371,7 @@ def each_piece(
     if snapshot.remote is not None:
         yield from _fetched(snapshot, read_plan, names, keeps, work, one_by_one)
     else:
-        yield from _mapped(snapshot, read_plan, job_bytes, work, one_by_one)
+        yield from _mapped(snapshot, read_plan, job_bytes, batch_bytes, work, one_by_one)
 
 
 def _fetched(
@@ -399,6 +408,7 @@ def _mapped(
     snapshot: Snapshot,
     read_plan: ReadPlan,
     job_bytes: int,
+    batch_bytes: int,
     work: Callable[[Sequence[ScanPiece], pa.Buffer | None], Result],
     one_by_one: bool,
 ) -> Iterator[Result]:
@@ -408,7 +418,8 @@ def _mapped(
         with reading(snapshot.storage, file.path):
             maps[file.path] = snapshot.maps.map(snapshot.storage, file.path)
     target = _job_bytes(read_plan.n_bytes, job_bytes)
-    runs = _runs(pieces(snapshot, read_plan, min(target, JOB_BYTES)), target)
+    batches = max(1, -(-(target - 1) // batch_bytes))
+    runs = _runs(pieces(snapshot, read_plan, target // batches + 1), target)
     if len(runs) == 1 or one_by_one:  # another thread would only be waited for
         for run in runs:
             yield work(run, maps[run[0].path])
@@ -417,11 +428,11 @@ def _mapped(
 
 
 def _runs(some: Sequence[ScanPiece], target: int) -> list[list[ScanPiece]]:
-    """Put neighbouring pieces of a file together up to about a number of bytes."""
+    """Put neighbouring pieces of a file together up to about a number of bytes, so that little is left for the last."""
     out: list[list[ScanPiece]] = []
     size = 0
     for piece in some:
-        if out and out[-1][0].path == piece.path and size + piece.nbytes <= target:
+        if out and out[-1][0].path == piece.path and size + piece.nbytes // 2 <= target:
             out[-1].append(piece)
             size += piece.nbytes
         else:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from tensorlake_spark.computing.operations import tiles as tiles_module
 from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
-from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
+from tensorlake_spark.computing.operations.tiles import Tiles, absorbed, by_slabs, unite, whole
 
 INT = np.dtype("i8")
 ADD = UfuncKernel(np.add, INT, INT)
@@ -88,3 +89,45 @@ def test_packed_tiles_are_widened_before_others_are_put_into_them():
     assert [array.dtype for _, (array,) in sent.parts.values()] == [np.uint16]
     both = unite(sent, tile(0, np.full((2, 1000), 9_000)), ADD)
     assert whole(both, ADD)[0][0, 0] == 74_000
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2), (1, 2), ()])
+@pytest.mark.parametrize("dtype", ["u1", "f8"])
+def test_a_block_that_is_computed_slab_by_slab_gives_what_it_gives_at_once(
+    axes, dtype, monkeypatch
+):
+    monkeypatch.setattr(tiles_module, "_SLAB", 100)
+    monkeypatch.setattr(tiles_module, "_RUN", 16)
+    block = np.random.default_rng(1).integers(0, 250, (5, 6, 70)).astype(dtype)
+    sizes = []
+
+    def add(slab, along):
+        sizes.append(slab.size)
+        return (slab.sum(axis=along, dtype=INT),)
+
+    np.testing.assert_array_equal(by_slabs(add, block, axes)[0], block.sum(axis=axes, dtype=INT))
+    assert len(sizes) > 1
+    assert sum(sizes) == block.size
+
+
+@pytest.mark.parametrize("first", [None, 0, 4])
+def test_a_block_is_absorbed_by_a_tile_in_its_place_or_by_the_whole(first, monkeypatch):
+    monkeypatch.setattr(tiles_module, "_SLAB", 100)
+
+    def add(slab, along):
+        return (slab.sum(axis=along, dtype=np.uint16),)
+
+    block, place = np.full((3, 2, 1000), 250, np.uint8), (slice(4, 6), slice(0, 1000))
+    before = None if first is None else tile(first, np.full((2, 1000), 65_000, np.uint16))
+    if first == 0:
+        assert absorbed(before, place, ADD, add, block, (0,)) is None
+        whole(before, ADD)
+    found = absorbed(before, place, ADD, add, block, (0,))
+    if first is None:
+        assert found is None
+        return
+    wanted = np.zeros(LARGE, INT)
+    wanted[first : first + 2] = 65_000
+    wanted[4:6] += 750
+    np.testing.assert_array_equal(whole(found, ADD)[0], wanted)
+    assert absorbed(found, (np.array([4, 5]), place[1]), ADD, add, block, (0,)) is None
