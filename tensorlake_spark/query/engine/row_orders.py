@@ -82,7 +82,7 @@ def sampled(weights: pa.Array, count: int, replace: bool, seed: int) -> Array:
         if count and len(given):
             raise InvalidQueryError("SAMPLE BY has no weight above 0, so nothing can be drawn")
         return some
-    _check_rows("SAMPLE BY", count if replace else 0)
+    check_rows("SAMPLE BY", count if replace else 0)
     rng = np.random.default_rng(seed)
     p = given[some] / given[some].sum()
     if replace:
@@ -129,13 +129,14 @@ def expanded(positions: Array, before: int, after: int, count: int, overlap: boo
         inside: Array = np.flatnonzero(np.cumsum(edges[:-1]))
         return inside
     lengths = ends - starts
-    _check_rows("EXPAND BY", int(lengths.sum()))
+    check_rows("EXPAND BY", int(lengths.sum()))
     firsts = np.cumsum(lengths) - lengths
     each: Array = np.arange(int(lengths.sum())) - np.repeat(firsts - starts, lengths)
     return each
 
 
-def _check_rows(clause: str, count: int) -> None:
+def check_rows(clause: str, count: int) -> None:
+    """Refuse a clause that makes more than `MOST_ROWS`."""
     if count > MOST_ROWS:
         raise InvalidQueryError(
             f"{clause} makes {count:,} rows, and at most {MOST_ROWS:,} are made"

@@ -173,6 +173,11 @@ TYPES = frozenset(
 )
 """Types of CAST."""
 
+_TYPES_SAID = (
+    "numbers are BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, these with U before them for those that are not negative, "
+    "FLOAT (float32), DOUBLE (float64) and DECIMAL; others are TEXT, DATE, TIME and TIMESTAMP"
+)
+
 _OF_UNION = {"by_name": "BY NAME", "side": "LEFT and FULL", "kind": "INNER", "on": "ON"}
 _OF_CAST = {"format": "CAST with FORMAT", "default": "CAST with DEFAULT"}
 _PARTS: dict[str, dict[str, str]] = {
@@ -229,6 +234,8 @@ def _check_node(sql: str, node: Any, kind: type[Any]) -> None:
     for part, said in _PARTS.get(kind.__name__, {}).items():
         if node.args.get(part):
             raise mistake(sql, node, f"{said} is not taken in a query")
+    if kind is exp.Distance:
+        raise mistake(sql, node, "<-> is not taken in a query", "write l2_distance(a, b)")
     if kind in _COMPARED:
         _check_comparison(sql, node)
     if kind is exp.Table:
@@ -241,9 +248,7 @@ def _check_node(sql: str, node: Any, kind: type[Any]) -> None:
         name = str(getattr(node.this, "name", node.this)).upper()
         if name not in TYPES:
             text = node.sql()
-            raise mistake(
-                sql, node.parent, f"there is no type {text:.60}{did_you_mean(name, TYPES)}"
-            )
+            raise mistake(sql, node.parent, f"there is no type {text:.60}", _TYPES_SAID)
     elif kind is exp.Placeholder and not node.args.get("this"):
         raise mistake(sql, node, "a parameter has no name", "write :name")
     elif kind is exp.Join and str(node.args.get("method") or "").upper() not in ("", "NATURAL"):

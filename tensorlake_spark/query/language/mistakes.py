@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tensorlake_spark.errors import InvalidQueryError
@@ -64,6 +65,43 @@ def mistake(sql: str, place: Any, message: str, remedy: str = "") -> InvalidQuer
     width = min(width, max(1, len(shown) - (column - left)))
     caret = "".join("\t" if c == "\t" else " " for c in shown[: column - left]) + "^" * width
     return InvalidQueryError(f"{text} (line {line}, column {column + 1})\n{shown}\n{caret}")
+
+
+def check_given_names(sql: str, place: Any, names: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse names that are given to the columns of a table, as in ``FROM t AS s(a, b)``, if two would be alike.
+
+    Parameters
+    ----------
+    sql : str
+        The whole text.
+    place : sqlglot expression
+        The table.
+    names : sequence of str
+        What its first columns are called from here on.
+    known : sequence of str
+        What all its columns were called.
+
+    Raises
+    ------
+    InvalidQueryError
+        If these are too many, or two columns would have one name.
+
+    Examples
+    --------
+    >>> check_given_names("", None, ["a"], ["x", "y"])
+    >>> check_given_names("", None, ["y"], ["x", "y"])
+    Traceback (most recent call last):
+    tensorlake_spark.errors.InvalidQueryError: two columns would be called 'y'; give one another name
+    """
+    if len(names) > len(known):
+        raise mistake(sql, place, f"{len(names)} names are given to {len(known)} columns")
+    seen: set[str] = set()
+    for name in [*names, *known[len(names) :]]:
+        if name.casefold() in seen:
+            raise mistake(
+                sql, place, f"two columns would be called {name!r:.80}", "give one another name"
+            )
+        seen.add(name.casefold())
 
 
 def span_of(place: Any) -> tuple[int, int] | None:

@@ -93,6 +93,7 @@ def _parsed(sql: str) -> Any:
         if tree is None or not isinstance(tree, exp.Query):
             raise mistake(sql, tree, "this is not a query", "a query begins with SELECT or WITH")
         _check_clauses(sql, tokens, tree)
+        _with_limits(sql, tree)
         _check_depth(sql, tree)
         check(sql, tree)
         return tree
@@ -173,6 +174,17 @@ def _check_clauses(sql: str, tokens: list[Any], tree: Any) -> None:
     written = [token for token in tokens if token.token_type in CLAUSE_TOKENS]
     if written and len(written) > sum(1 for _ in tree.find_all(Arrange, Expand, SampleBy, Ungroup)):
         raise mistake(sql, _span(written[-1]), "the clause stands twice")
+
+
+def _with_limits(sql: str, tree: Any) -> None:
+    """Let FETCH FIRST 3 ROWS ONLY be LIMIT 3."""
+    for node in list(tree.find_all(exp.Fetch)):
+        said = node.args.get("limit_options") or node
+        if any(said.args.get(key) for key in ("percent", "with_ties")):
+            raise mistake(
+                sql, node, "FETCH takes a number of rows, and no PERCENT or TIES", "write LIMIT 10"
+            )
+        node.replace(exp.Limit(expression=node.args.get("count") or exp.Literal.number(1)))
 
 
 def _check_depth(sql: str, tree: Any) -> None:

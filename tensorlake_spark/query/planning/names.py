@@ -225,6 +225,16 @@ class Scope:
             tables = [one for one in tables if one.called.casefold() == table.casefold()]
             if not tables:
                 names = [one.called for one in self.tables]
+                inside = [
+                    named.name
+                    for one in self.tables
+                    for parts, named in one.columns.items()
+                    if len(parts) > 1 and parts[0] == table.casefold() and named.starred
+                ]
+                if inside:
+                    some = ", ".join(name.replace("/", ".") for name in inside[:20])
+                    said = f"{table!r:.80} is a group of columns, not a table"
+                    raise mistake(self.sql, node, said, f"write {some}")
                 raise mistake(
                     self.sql, node, f"there is no table {table!r:.80}", did_you_mean(table, names)
                 )

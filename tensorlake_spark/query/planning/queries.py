@@ -11,7 +11,7 @@ import numpy as np
 from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError, did_you_mean
-from tensorlake_spark.query.language.mistakes import mistake
+from tensorlake_spark.query.language.mistakes import check_given_names, mistake
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.planning.names import Scope, Table, stored_node
 from tensorlake_spark.query.planning.plan import Computed, Plan, Relation, Step
@@ -124,7 +124,9 @@ class Planner:
             raise self.mistake(
                 node, f"{len(columns)} names are given to {len(relation.outputs)} columns"
             )
-        outputs = dict(zip([c.name for c in columns], relation.outputs.values(), strict=True))
+        names = [one.name for one in columns]
+        check_given_names(self.sql, node, names, [*relation.outputs])
+        outputs = dict(zip(names, relation.outputs.values(), strict=True))
         return Relation(relation.tree, outputs, relation.key)
 
     def as_step(self, relation: Relation, computed: list[Computed] | None = None) -> Step:
@@ -177,15 +179,23 @@ class Planner:
     def _columns(self, table: Table, names: list[Any], node: Any) -> Table:
         if not names:
             return table
-        starred = [n for n in table.columns.values() if n.starred]
-        if len(names) > len(starred):
-            raise self.mistake(node, f"{len(names)} names are given to {len(starred)} columns")
-        new = {
-            (one.name.casefold(),): Named(one.name, named.output)
-            for one, named in zip(names, starred)
+        starred = {parts: one for parts, one in table.columns.items() if one.starred}
+        given = [one.name for one in names]
+        check_given_names(self.sql, node, given, [one.name for one in starred.values()])
+        gone = [*starred][: len(given)]
+        new: dict[Parts, Named] = {
+            (name.casefold(),): Named(name, starred[parts].output)
+            for name, parts in zip(given, gone, strict=True)
         }
-        rest = list(starred[len(names) :])
-        table.columns = new | {tuple(n.name.casefold().split("/")): n for n in rest}
+        new |= {parts: one for parts, one in starred.items() if parts not in gone}
+        hidden = {
+            parts: one
+            for parts, one in table.columns.items()
+            if not one.starred
+            and parts not in new
+            and not any(parts[: len(first)] == first for first in gone)  # fields of a column
+        }
+        table.columns = new | hidden
         return table
 
     def _values(self, node: Any, alias: str, called: str, columns: list[Any]) -> tuple[Any, Table]:

@@ -153,7 +153,7 @@ class SelectText:
             else:
                 name = text_of(inner)
             self.items.append((name, node))
-        self.items = _distinct_names(self.items)
+        self.items = distinct_names(self.items)
 
     def _column_name(self, node: Any) -> str:
         written = columns_name(node).replace(".", "/").casefold()
@@ -302,7 +302,7 @@ def has_windows(node: Any) -> bool:
     return node.find(exp.Window) is not None
 
 
-def _distinct_names(items: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+def distinct_names(items: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Give items that have the same name a number each."""
     seen: set[str] = set()
     out = []

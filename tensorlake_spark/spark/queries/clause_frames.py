@@ -108,10 +108,13 @@ class ClauseFrames(SparkPrinter):
         own = node.args.get(_WITH)
         around = [
             exp.CTE(
-                this=query.copy(),
-                alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)),
+                this=cte.this.copy(),
+                alias=exp.TableAlias(
+                    this=exp.to_identifier(name, quoted=True),
+                    columns=[one.copy() for one in cte.args["alias"].args.get("columns") or []],
+                ),
             )
-            for name, query in self.cte_nodes.items()
+            for name, cte in self.cte_nodes.items()
         ]
         if around:
             node.set(_WITH, exp.With(expressions=[*around, *(own.expressions if own else [])]))

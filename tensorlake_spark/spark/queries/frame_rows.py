@@ -13,6 +13,7 @@ from pyspark.sql import types as t
 
 from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.query.engine.row_orders import MOST_ROWS, check_rows
 from tensorlake_spark.spark.frames.image_columns import tensors_with_nulls
 from tensorlake_spark.spark.queries.tensor_udf import values_of
 from tensorlake_spark.spark.source.cell_columns import quoted
@@ -26,6 +27,9 @@ PLACE, PLACE_SID = "__place", "__sid"
 
 _ROW = "__row"
 
+_FAR = 1 << 40
+"""No dataset has so many samples."""
+
 
 def drawn(frame: DataFrame, weight: Any, replace: bool, count: int, seed: int) -> DataFrame:
     """Return so many rows by chance, in proportion to a weight.
@@ -34,8 +38,11 @@ def drawn(frame: DataFrame, weight: Any, replace: bool, count: int, seed: int) -
     ------
     InvalidOptionError
         If rows may come more than once, and no weight is above 0.
+    InvalidQueryError
+        If rows may come more than once, and more than `MOST_ROWS` are drawn.
     """
     if replace:
+        check_rows("SAMPLE BY", count)
         return _drawn_again(frame, weight, count, seed)
     # The rows with the least arrival times of clocks that tick at the rate of their weights.
     return frame.where(weight > 0).orderBy(-f.log(f.rand(seed)) / weight).limit(count)
@@ -76,24 +83,43 @@ def neighbours(
     before, after : int
         How many beside each.
     overlap : bool
-        Whether a sample comes once for each that it is beside.
+        Whether a sample comes once for each that it is beside. More than `MOST_ROWS` are an error when the rows are
+        computed.
 
     Returns
     -------
     DataFrame
         `PLACE_SID` and `PLACE`.
     """
-    at, place = f.col("__at"), f.col("__around")
+    before, after = min(before, _FAR), min(after, _FAR)
+    n, at = f.col("__n"), f.col("__at")
     numbered = samples.select(
-        f.col(SID).alias(PLACE_SID), (f.row_number().over(Window.orderBy(SID)) - 1).alias("__n")
+        f.col(SID).alias(PLACE_SID),
+        (f.row_number().over(Window.orderBy(SID)) - 1).alias("__n"),
+        f.count("*").over(Window.partitionBy()).alias("__all"),
     )
-    there = found.join(numbered, found[SID] == f.col(PLACE_SID)).select(f.col("__n").alias("__at"))
-    around = there.select("__at", f.explode(f.sequence(at - before, at + after)).alias("__around"))
-    if overlap:
-        order = at * (before + after + 1) + (place - at)
-    else:
-        around, order = around.select("__around").distinct(), place
-    return around.join(numbered, place == f.col("__n")).select(PLACE_SID, order.alias(PLACE))
+    if not overlap:
+        known = found.select(f.col(SID).alias("__found")).distinct()
+        beside = numbered.join(known, f.col(PLACE_SID) == f.col("__found"), "left")
+        here = f.when(f.col("__found").isNotNull(), n)
+        last = f.max(here).over(Window.orderBy("__n"))
+        following = f.min(here).over(Window.orderBy(n.desc()))
+        beside = beside.withColumn("__last", last).withColumn("__following", following)
+        inside = (n - f.col("__last") <= after) | (f.col("__following") - n <= before)
+        return beside.where(inside).select(PLACE_SID, n.alias(PLACE))
+    there = found.join(numbered, found[SID] == f.col(PLACE_SID)).select(n.alias("__at"), "__all")
+    first, end = f.greatest(at - before, f.lit(0)), f.least(at + after, f.col("__all") - 1)
+    there = there.withColumn("__rows", f.sum(end - first + 1).over(Window.partitionBy()))
+    said = f.concat(
+        f.lit("EXPAND BY makes "), f.format_number("__rows", 0),
+        f.lit(f" rows, and at most {MOST_ROWS:,} are made"),
+    )  # fmt: skip
+    rows = f.when(f.col("__rows") <= MOST_ROWS, f.sequence(first, end)).otherwise(
+        f.raise_error(said)
+    )
+    around = there.select("__at", f.explode(rows).alias("__around"))
+    order = f.struct("__at", "__around")
+    return around.join(numbered, f.col("__around") == n).select(PLACE_SID, order.alias(PLACE))
 
 
 def ungrouped(frame: DataFrame, axes: Mapping[str, int | None]) -> DataFrame:

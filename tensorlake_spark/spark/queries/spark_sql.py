@@ -16,6 +16,7 @@ from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import name_of
 from tensorlake_spark.query.language.class_names import with_class_numbers
 from tensorlake_spark.query.language.mistakes import mistake, span_of
+from tensorlake_spark.query.planning.select_text import distinct_names
 from tensorlake_spark.spark.queries.divisions import like_numpy
 from tensorlake_spark.spark.queries.group_values import (
     by_names,
@@ -39,10 +40,12 @@ from tensorlake_spark.spark.queries.tables_in_reach import (
     Columns,
     Table,
     Tables,
+    called_by,
     check_product,
     column_in,
     of_both,
     only,
+    renaming,
 )
 
 
@@ -83,8 +86,8 @@ class SparkPrinter:
         known, nodes = dict(self.ctes), dict(self.cte_nodes)
         holder = node.args.get("with_") or node.args.get("with")
         for cte in holder.expressions if holder is not None else ():
-            self.ctes[cte.alias.casefold()] = self._query(cte.this, outer)
-            self.cte_nodes[cte.alias] = cte.this
+            self.ctes[cte.alias.casefold()] = called_by(self.sql, cte, self._query(cte.this, outer))
+            self.cte_nodes[cte.alias] = cte
         if isinstance(node, exp.SetOperation):
             place = span_of(node)  # which is lost when its parts are rewritten
             found = self._query(node.this, outer)
@@ -180,19 +183,24 @@ class SparkPrinter:
 
     def _from(self, one: Any, outer: list[Tables]) -> tuple[str, Table]:
         if isinstance(one, exp.Subquery):
-            return one.alias or "", self._query(one.this, outer)
+            return one.alias or "", called_by(self.sql, one, self._query(one.this, outer))
         if not isinstance(one, exp.Table):
             raise mistake(
                 self.sql, one, "Spark does not read this", "name a source, or a query in brackets"
             )
         name = one.name
-        if name.casefold() in self.ctes and one.args.get("version") is None:
-            return one.alias or name, self.ctes[name.casefold()]
-        table, view = self.table_of(one)
         alias = one.alias or name
+        if name.casefold() in self.ctes and one.args.get("version") is None:
+            return alias, called_by(self.sql, one, self.ctes[name.casefold()])
+        table, view = self.table_of(one)
+        names = one.alias_column_names
+        called = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+        if names:
+            table, before = table.renamed(self.sql, one, names)
+            one.replace(exp.Subquery(this=renaming(view, before), alias=called))
         one.set("this", exp.to_identifier(view))
         one.set("version", None)
-        one.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+        one.set("alias", called)
         return alias, table
 
     # ------------------------------------------------------------------ names
@@ -218,6 +226,9 @@ class SparkPrinter:
                 if found is not None and name in found[0].hidden:  # a field, such as image.height
                     name = name.rpartition("/")[2]
             items.append(exp.alias_(item.copy(), name, quoted=True))
+        for name, item in distinct_names([(one.alias, one) for one in items]):
+            if item.alias != name:
+                item.set("alias", exp.to_identifier(name, quoted=True))
         node.set("expressions", items)
 
     def _starred(self, item: Any, star: Any, tables: Tables, used: set[str]) -> Iterator[Any]:
@@ -239,7 +250,6 @@ class SparkPrinter:
 
     def _put_in_aliases(self, node: Any, scopes: list[Tables], aliases: dict[str, Any]) -> None:
         """Put the expressions of aliases in the places where Spark knows only columns."""
-
         for key in ("where", "group", "having", "qualify"):
             clause = node.args.get(key)
             inside = [] if clause is None else [*clause.walk(prune=_is_query)]
@@ -325,11 +335,11 @@ class SparkPrinter:
         if isinstance(node, exp.DateTrunc):  # Spark's TRUNC gives dates, and null for an hour
             node = exp.TimestampTrunc(this=node.this, unit=node.args["unit"])
         for key, value in list(node.args.items()):
+            if isinstance(node, exp.Join) and key in ("this", "using"):  # done, or names
+                continue
             if isinstance(value, exp.Expression):
                 node.set(key, self._rewritten(value, resolve, scopes))
             elif isinstance(value, list) and value and isinstance(value[0], exp.Expression):
-                if isinstance(node, exp.Join) and key == "using":
-                    continue
                 node.set(key, [self._rewritten(one, resolve, scopes) for one in value])
         if isinstance(node, exp.In) and node.args.get("query") is not None:
             return with_nulls(node)

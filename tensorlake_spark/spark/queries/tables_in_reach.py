@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.functions.expressions import name_of
-from tensorlake_spark.query.language.mistakes import mistake
+from tensorlake_spark.query.language.mistakes import check_given_names, mistake
 from tensorlake_spark.spark.queries.result_kinds import Kind
 
 Columns = Mapping[str, Kind]
@@ -42,6 +42,27 @@ class Table:
         """Return a column by a name with dots or slashes, without regard to case."""
         wanted = name.replace(".", "/").casefold()
         return next((one for one in self.columns if one.casefold() == wanted), None)
+
+    def renamed(self, sql: str, place: Any, names: Sequence[str]) -> tuple[Table, dict[str, str]]:
+        """Return the table with other names for its first columns, and how each column was called.
+
+        Raises
+        ------
+        InvalidQueryError
+            If these are too many, or two columns would have one name.
+        """
+        seen = [name for name in self.columns if name not in self.hidden]
+        check_given_names(sql, place, names, seen)
+        taken = {name.casefold() for name in [*names, *seen[len(names) :]]}
+        fields = tuple(f"{name}/" for name in seen[: len(names)])  # they go with their columns
+        hidden = [
+            name
+            for name in self.columns
+            if name in self.hidden and not name.startswith(fields) and name.casefold() not in taken
+        ]
+        before = dict(zip([*names, *seen[len(names) :], *hidden], [*seen, *hidden], strict=True))
+        columns = {name: self.columns[old] for name, old in before.items()}
+        return Table(columns, frozenset(hidden), self.count), before
 
 
 class Tables(dict[str, Table]):
@@ -99,6 +120,36 @@ def only(table: Table) -> Tables:
     found = Tables()
     found[""] = table
     return found
+
+
+def called_by(sql: str, node: Any, table: Table) -> Table:
+    """Return the columns of a query as the names behind it call them, as in ``(SELECT 1, 2) AS s(a, b)``.
+
+    Raises
+    ------
+    InvalidQueryError
+        If these are not as many as the columns, or two are alike.
+    """
+    names = node.alias_column_names
+    count = sum(name not in table.hidden for name in table.columns)
+    if names and len(names) != count:
+        raise mistake(sql, node, f"{len(names)} names are given to {count} columns")
+    return table.renamed(sql, node, names)[0] if names else table
+
+
+def renaming(view: str, before: Mapping[str, str]) -> Any:
+    """Return a query that gives the columns of a view other names.
+
+    Examples
+    --------
+    >>> renaming("v", {"a": "x"}).sql()
+    'SELECT "x" AS "a" FROM v'
+    """
+    columns = [
+        exp.alias_(exp.column(exp.to_identifier(old, quoted=True)), name, quoted=True)
+        for name, old in before.items()
+    ]
+    return exp.select(*columns).from_(exp.to_table(view))
 
 
 def of_both(sql: str, place: Any, how: str, left: Table, right: Table) -> Table:

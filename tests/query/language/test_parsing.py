@@ -296,3 +296,30 @@ def test_a_text_is_judged_anew_when_functions_of_users_change():
         unregister_function("bright_or_not")
     with pytest.raises(InvalidQueryError, match="there is no function"):
         parse(sql)
+
+
+@pytest.mark.parametrize(
+    ("fetch", "limit"),
+    [
+        ("FETCH FIRST 2 ROWS ONLY", "LIMIT 2"),
+        ("OFFSET 1 ROWS FETCH NEXT :n ROWS ONLY", "LIMIT :n OFFSET 1"),
+        ("FETCH FIRST ROW ONLY", "LIMIT 1"),
+    ],
+)
+def test_fetch_is_limit(fetch, limit):
+    assert parse(f"SELECT a FROM t {fetch}") == parse(f"SELECT a FROM t {limit}")
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT a FROM t FETCH FIRST 2 PERCENT ROWS ONLY", "no PERCENT or TIES; write LIMIT"),
+        ("SELECT a FROM t FETCH FIRST 2 ROWS WITH TIES", "no PERCENT or TIES; write LIMIT"),
+        ("SELECT CAST(a AS uint8) FROM t", "no type uint8; numbers are BOOLEAN, TINYINT"),
+        ("SELECT CAST(a AS float16) FROM t", "no type float16; numbers are .* FLOAT"),
+        ("SELECT a FROM t ORDER BY a <-> [1, 2]", "write l2_distance"),
+    ],
+)
+def test_what_is_written_in_another_way_is_said(sql, said):
+    with pytest.raises(InvalidQueryError, match=said):
+        parse(sql)

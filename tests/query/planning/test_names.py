@@ -76,3 +76,11 @@ def test_names_of_classes_in_arrange_by_and_in_windows(shapes):
     )
     counts = shapes.ds.query(sql)["n"]
     assert sorted(counts) == sorted(np.where(is_dog, is_dog.sum(), (~is_dog).sum()))
+
+
+def test_a_star_of_a_group_is_refused_with_its_columns(tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"training/a": "int32", "training/b": "int32"})
+    with pytest.raises(
+        tl.InvalidQueryError, match=r"group of columns, not a table; write training\.a, training\.b"
+    ):
+        ds.query("SELECT training.* FROM dataset")

@@ -1,8 +1,10 @@
 """Rows of a DataFrame, as TQL's clauses want them."""
 
+import numpy as np
 import pytest
 
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError
+from tensorlake_spark.query.engine.row_orders import expanded
 from tensorlake_spark.spark.queries.frame_rows import arranged, drawn, neighbours, ungrouped
 
 
@@ -12,6 +14,10 @@ def test_rows_are_drawn_by_their_weights(spark):
     assert len(drawn(frame, frame.w, True, 40, 0).collect()) == 40
     with pytest.raises(InvalidOptionError, match="no weight above 0"):
         drawn(frame, frame.w * 0, True, 1, 0)
+    with pytest.raises(
+        InvalidQueryError, match="SAMPLE BY makes 1,000,000,000 rows, and at most 100,000,000"
+    ):
+        drawn(frame, frame.w, True, 10**9, 0)
 
 
 def test_rows_are_arranged_by_their_first(spark):
@@ -29,6 +35,28 @@ def test_samples_and_those_beside_them(spark, overlap, sids):
         neighbours(found.where("sid < 50"), everything, 0, 1, overlap).orderBy("__place").collect()
     )
     assert [row["__sid"] for row in rows] + [50] == sids
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(0, 0), (2, 1), (10**9, 0), (0, 10**30), (10**30, 10**30)]
+)
+@pytest.mark.parametrize("overlap", [False, True])
+def test_neighbours_as_numpy_finds_them(spark, before, after, overlap):
+    everything = spark.createDataFrame([(n * 10,) for n in range(12)], "sid long")
+    places = [2, 7, 8]
+    found = spark.createDataFrame([(n * 10,) for n in places], "sid long")
+    rows = neighbours(found, everything, before, after, overlap).orderBy("__place").collect()
+    expected = expanded(np.array(places), before, after, 12, overlap)
+    assert [row["__sid"] for row in rows] == (expected * 10).tolist()
+
+
+def test_too_many_neighbours_are_refused(spark):
+    everything = spark.range(15_000).withColumnRenamed("id", "sid")
+    with pytest.raises(
+        Exception, match="EXPAND BY makes 225,000,000 rows, and at most 100,000,000 are made"
+    ):
+        neighbours(everything, everything, 10**9, 10**9, True).collect()
+    assert neighbours(everything, everything, 10**9, 10**9, False).count() == 15_000
 
 
 def test_a_row_for_each_element(spark):
