@@ -395,6 +395,7 @@ def test_classes_are_named_by_parameters_in_cases_and_in_lists(tmp_path):
     assert found("CASE kind WHEN 'cow' THEN true ELSE false END") == [2]
     assert found("contains(kind, 'dog')") == [1, 3]
     assert found("contains(tags, 'cow')") == found("any(tags = 'cow')") == [1, 3]
+    assert found("any(tags[1:] = 'cow')") == found("any(tags[1:] = 2)") == [1]
     assert (
         found("contains(tags, ['dog', 'cow'])")
         == found("contains(tags, :k)", k=["dog", "cow"])

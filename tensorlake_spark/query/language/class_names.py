@@ -49,26 +49,32 @@ def with_class_numbers(
     ['k = 1', 'k IN (0, 2)', "n = 'dog'"]
     """
     given = parameters or {}
+
+    def names_of(one: Any) -> Sequence[str] | None:
+        """Return the classes of an expression, of an element or a slice of a list of them, too."""
+        found = classes_of(one)
+        return names_of(one.this) if found is None and isinstance(one, exp.Bracket) else found
+
     for one in list(node.walk(prune=lambda inner: isinstance(inner, exp.Query))):
         if isinstance(one, _COMPARISONS):
             sides = ("this", "expression")
             for here, there in (sides, sides[::-1]):
-                names = classes_of(one.args[here])
+                names = names_of(one.args[here])
                 if names is not None:
                     is_order = isinstance(one, _ORDERS)
                     one.set(there, _number(sql, one.args[there], names, given, is_order))
         elif isinstance(one, exp.In):
-            names = classes_of(one.this)
+            names = names_of(one.this)
             if names is not None:
                 listed = [item for name in one.expressions for item in _listed(name, given)]
                 one.set("expressions", [_number(sql, name, names, given) for name in listed])
         elif isinstance(one, exp.Case) and one.this is not None:
-            names = classes_of(one.this)
+            names = names_of(one.this)
             if names is not None:
                 for when in one.args["ifs"]:
                     when.set("this", _number(sql, when.this, names, given))
         elif isinstance(one, exp.Anonymous) and one.name.casefold() == "contains":
-            names = classes_of(one.expressions[0]) if len(one.expressions) == 2 else None
+            names = names_of(one.expressions[0]) if len(one.expressions) == 2 else None
             if names is not None:
                 column, asked = one.expressions
                 listed = (

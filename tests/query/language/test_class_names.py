@@ -35,6 +35,7 @@ def numbered(condition):
         ("k IS NOT DISTINCT FROM 'dog'", "k IS NOT DISTINCT FROM 1"),
         ("k IN (SELECT k FROM u WHERE k = 'dog')", "k IN (SELECT k FROM u WHERE k = 'dog')"),
         ("k = :one", "k = 1"), ("k = :number", "k = :number"), ("n = :one", "n = :one"),
+        ("k[0] = 'dog'", "k[0] = 1"), ("n[0] = 'dog'", "n[0] = 'dog'"), ("k[1:] IN ('cat')", "k[1:] IN (0)"),
         ("k IN (:some, 'cat')", "k IN (1, 0, 0)"), ("k IN :array", "k IN (1)"),
         ("CASE k WHEN 'dog' THEN a WHEN :number THEN b END", "CASE k WHEN 1 THEN a WHEN :number THEN b END"),
         ("contains(k, 'dog')", "CONTAINS(k, 1)"), ("contains(k, ['cat', 'dog'])", "CONTAINS(k, ARRAY(0, 1))"),
