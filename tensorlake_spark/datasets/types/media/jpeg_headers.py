@@ -61,9 +61,9 @@ def jpeg_sizes(column: pa.Array) -> tuple[Array, Array]:
     rest = np.flatnonzero(last >= ends[:-1] + 2)
     rest = rest[four[ends[rest]].astype(np.int64) >> 8 == 0xFFD8FF]
     if len(rest):
-        rest = _unlike_first(data, ends, last, rest, sizes, known)
+        rest = _unlike_first(data, eight, ends, last, rest, sizes, known)
     at = ends[rest] + 2
-    for _ in range(MOST_SEGMENTS if len(rest) else 0):
+    for _ in range(MOST_SEGMENTS):
         head = four[at].astype(np.int64)
         step = _STEPS[head >> 16 & 0xFF]
         step[head >> 24 != 0xFF] = 0
@@ -82,7 +82,7 @@ def jpeg_sizes(column: pa.Array) -> tuple[Array, Array]:
 
 
 def _unlike_first(
-    data: Array, ends: Array, last: Array, rest: Array, sizes: Array, known: Array
+    data: Array, eight: Array, ends: Array, last: Array, rest: Array, sizes: Array, known: Array
 ) -> Array:
     """Read the files whose segments lie where those of the first one do, and return the others.
 
@@ -94,20 +94,19 @@ def _unlike_first(
         return rest
     fits = last[rest] >= ends[rest] + places[-1]
     some = rest[fits]
+    begins = ends[some]
     heads = np.ndarray(data.size - 3, np.uint32, data, strides=(1,))
-    wanted = heads[start + places]
     alike = np.ones(len(some), bool)
-    for place, head in zip(places.tolist(), wanted.tolist(), strict=True):
-        alike &= heads[ends[some] + place] == head
-    found = some[alike]
-    eight = np.ndarray(data.size - 7, ">u8", data, strides=(1,))
-    _read(found, eight[ends[found] + places[-1] + 2].astype(np.uint64), sizes, known)
+    for place in places:
+        alike &= heads[begins + place] == heads[start + place]
+    frames = eight[begins[alike] + places[-1] + 2]
+    _read(some[alike], frames.astype(np.uint64), sizes, known)
     fits[fits] = alike
     others: Array = rest[~fits]
     return others
 
 
-def _places(data: Array, start: int, last: int) -> Array | None:
+def _places(data: Array, start: int, last: int) -> list[int] | None:
     """Return where the segments of a file are, its frame header last; None where they lead to none."""
     at, found = start + 2, []
     for _ in range(MOST_SEGMENTS):
@@ -115,7 +114,7 @@ def _places(data: Array, start: int, last: int) -> Array | None:
         step = _STEPS[code] if mark == 0xFF else 0
         found.append(at - start)
         if step == _DECODED:
-            return np.array(found)
+            return found
         at += 2 + (high << 8 | low)
         if step != _SEGMENT or at > last:
             break
