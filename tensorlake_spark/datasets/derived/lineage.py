@@ -75,7 +75,7 @@ class Lineage:
     created : str
         When, in UTC.
     computed : tuple of str
-        Columns that the query computed.
+        Columns that are values of the query's rows: what it computed, and plain columns. Others were copied.
     file : str
         The file with digests and numbers.
     samples : int
@@ -142,7 +142,7 @@ class Lineage:
         if self.query is not None:
             lines.append(f"query      {' '.join(self.query.split())}")
         if self.computed:
-            lines.append(f"computed   {', '.join(self.computed)}")
+            lines.append(f"by query   {', '.join(self.computed)}")
         lines.append(f"made       {self.created} by tensorlake_spark {self.package}")
         if self.samples >= 0:
             lines.append(f"samples    {self.samples}, sha256 {self.digest}")

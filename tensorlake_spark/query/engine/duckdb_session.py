@@ -139,5 +139,6 @@ def interruptible(work: Callable[[], Result], interrupt: Callable[[], None]) -> 
 
 
 def _said(error: Exception) -> str:
-    """Return what DuckDB says, without the text that this package wrote for it."""
-    return str(error).split("\n\nLINE ", maxsplit=1)[0].strip()[:400]
+    """Return what DuckDB says, without the text that this package wrote for it and what else it could call."""
+    said = re.split(r"\n\nLINE |\s+Candidate functions:", str(error), maxsplit=1)[0]
+    return said.strip()[:400]

@@ -251,14 +251,14 @@ def _waits(lazies: list[Lazy]) -> bool:
 
 
 def _placing(lazy: Lazy, table: pa.Table) -> Callable[[int], str]:
-    """Return what names a row in messages: the sample that it is."""
+    """Return what names a row in messages: the sample that it is. The table may be one batch of many."""
     keys = [leaf.key[1] for leaf in lazy.tensors() if leaf.key[1] in table.column_names]
 
     def place(row: int) -> str:
-        if not keys:
-            return f"row {row}"
-        sid = table.column(keys[0])[row].as_py()
-        return f"row {row}" if isinstance(sid, list) else f"sample with sid {sid}"
+        sid = table.column(keys[0])[row].as_py() if keys else None
+        return (
+            "one of the rows" if sid is None or isinstance(sid, list) else f"sample with sid {sid}"
+        )
 
     return place
 

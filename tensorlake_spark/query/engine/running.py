@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -10,11 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.engine.duckdb_session import DuckSession
 from tensorlake_spark.query.engine.evaluation import Evaluation
 from tensorlake_spark.query.engine.neighbours import best_of_all, best_rows
 from tensorlake_spark.query.engine.row_orders import arranged, expanded, sampled, split
 from tensorlake_spark.query.functions.tree_names import REMAINDERS, remainder_by_zero
+from tensorlake_spark.query.language.mistakes import mistake, place_named
 from tensorlake_spark.query.planning.plan import Expand, Plan, Relation, Step
 from tensorlake_spark.query.planning.queries import output_nodes
 
@@ -59,7 +62,10 @@ class PlanRun:
         self.statements.append(sql)
         used = {one.name for one in tree.find_all(exp.Placeholder)}
         given = {name: plain(self.plan.parameters[name]) for name in used}
-        return session.rows(sql, given)
+        try:
+            return session.rows(sql, given)
+        except InvalidQueryError as error:
+            raise _placed(self.plan.text, str(error)) from error
 
     def _step(self, step: Step, session: DuckSession) -> pa.Table:
         table = best_of_all(
@@ -141,6 +147,19 @@ def narrowed(table: pa.Table) -> pa.Table:
             except pa.ArrowInvalid:
                 continue
     return table
+
+
+def _placed(sql: str, said: str) -> InvalidQueryError:
+    """Return what DuckDB says of its text as a mistake in the text of the user."""
+    alone = re.search(r'column "(.+?)" must appear in the GROUP BY', said)
+    name = alone[1].replace("/", ".") if alone is not None else ""
+    found = re.search(rf"(?i)\b{re.escape(name)}\b", sql) if name else None
+    if found is None:
+        return mistake(sql, place_named(sql, said), said)
+    return mistake(
+        sql, found.start(), f"{name} is neither in GROUP BY nor in an aggregate",
+        f"name it in GROUP BY, or choose one value of each group by any_value({name})",
+    )  # fmt: skip
 
 
 def duckdb_sql(tree: Any) -> str:

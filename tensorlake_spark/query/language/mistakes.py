@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from tensorlake_spark.errors import InvalidQueryError
+from tensorlake_spark.errors import InvalidQueryError, did_you_mean
 
 WIDEST = 120
 """So many characters of a line are shown."""
@@ -65,6 +66,55 @@ def mistake(sql: str, place: Any, message: str, remedy: str = "") -> InvalidQuer
     width = min(width, max(1, len(shown) - (column - left)))
     caret = "".join("\t" if c == "\t" else " " for c in shown[: column - left]) + "^" * width
     return InvalidQueryError(f"{text} (line {line}, column {column + 1})\n{shown}\n{caret}")
+
+
+def no_table(
+    sql: str, place: Any, table: str, tables: Sequence[str], inside: Sequence[str]
+) -> InvalidQueryError:
+    """Return the error for ``table.*`` where there is no such table.
+
+    Parameters
+    ----------
+    sql : str
+        The whole text.
+    place : sqlglot expression
+        The item.
+    table : str
+        What it names.
+    tables : sequence of str
+        Those that are there.
+    inside : sequence of str
+        Columns of the group of that name.
+
+    Examples
+    --------
+    >>> print(no_table("", None, "g", ["t"], ["g/a", "g/b"]))
+    'g' is a group of columns, not a table; write g.a, g.b
+    """
+    if not inside:
+        return mistake(sql, place, f"there is no table {table!r:.80}", did_you_mean(table, tables))
+    some = ", ".join(name.replace("/", ".") for name in inside[:20])
+    return mistake(sql, place, f"{table!r:.80} is a group of columns, not a table", f"write {some}")
+
+
+def place_named(sql: str, said: str) -> int | None:
+    """Return where a text has the first word that a message quotes, None if it is not there just once.
+
+    Parameters
+    ----------
+    sql : str
+        The whole text.
+    said : str
+        What an engine says of it.
+
+    Examples
+    --------
+    >>> place_named("SELECT a FROM t", 'column "a" must appear in GROUP BY')
+    7
+    """
+    named = re.findall(r"[\"'](\w+)[\"' (]", f"{said} ")
+    places = [one.start() for word in named[:1] for one in re.finditer(rf"(?i)\b{word}\b", sql)]
+    return places[0] if len(places) == 1 else None
 
 
 def check_given_names(sql: str, place: Any, names: Sequence[str], known: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.class_label import classes_in
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.language.class_names import with_class_numbers
-from tensorlake_spark.query.language.mistakes import mistake
+from tensorlake_spark.query.language.mistakes import mistake, no_table
 from tensorlake_spark.query.sources.source_columns import (
     Lazy,
     Leaf,
@@ -231,13 +231,7 @@ class Scope:
                     for parts, named in one.columns.items()
                     if len(parts) > 1 and parts[0] == table.casefold() and named.starred
                 ]
-                if inside:
-                    some = ", ".join(name.replace("/", ".") for name in inside[:20])
-                    said = f"{table!r:.80} is a group of columns, not a table"
-                    raise mistake(self.sql, node, said, f"write {some}")
-                raise mistake(
-                    self.sql, node, f"there is no table {table!r:.80}", did_you_mean(table, names)
-                )
+                raise no_table(self.sql, node, table, names, inside)
         out, seen = [], set()
         for one in tables:
             for parts, named in one.columns.items():

@@ -16,6 +16,7 @@ from tensorlake_spark.query.planning.select_text import PICKING, SelectText, has
 from tensorlake_spark.query.planning.tensor_work import (
     ARRAY,
     NUMBER,
+    SAID,
     SCALAR,
     has_tensors,
     kind_of,
@@ -129,6 +130,7 @@ class SelectSteps(SelectText):
                 place = places.get((column.table, column.name))
                 if place is not None:
                     column.set("table", exp.to_identifier(place[0]))
+                    column.meta.setdefault(SAID, column.name)
                     column.set("this", exp.to_identifier(place[1], quoted=True))
         self.scope.types |= {
             places[ref]: kind for ref, kind in self.scope.types.items() if ref in places

@@ -12,7 +12,7 @@ from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.functions.registry import AGGREGATES
 from tensorlake_spark.query.planning.names import Scope, columns_name, stored_node
 from tensorlake_spark.query.planning.plan import Relation
-from tensorlake_spark.query.planning.tensor_work import ARRAY, kind_of
+from tensorlake_spark.query.planning.tensor_work import ARRAY, SCALAR, kind_of
 from tensorlake_spark.query.sources.source_columns import BranchLeaf, ItemLeaf, Stored, TensorLeaf
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class SelectText:
         if "group" in self.clauses or "having" in self.clauses:
             return True
         nodes = [node for _, node in self.items]
-        return any(_aggregates(node) for node in nodes)
+        return any(_aggregates(node, self.parameters) for node in nodes)
 
     def _check_aggregates(self) -> None:
         nodes = [node for _, node in self.items]
@@ -285,17 +285,18 @@ def _is_list(node: Any) -> bool:
     return named and len(node.expressions) == 1
 
 
-def _aggregates(node: Any) -> bool:
+def _aggregates(node: Any, parameters: Mapping[str, Any]) -> bool:
     """Whether a tree has an aggregate that is not over a window."""
-    if isinstance(node, (exp.Window, exp.Query)):
-        return isinstance(node, exp.Window) and any(
-            _aggregates(child) for child in node.this.iter_expressions()
-        )
+    if isinstance(node, exp.Query):
+        return False
     if isinstance(node, exp.AggFunc):
         return True
-    if isinstance(node, exp.Anonymous) and node.name.casefold() in AGGREGATES:
-        return True
-    return any(_aggregates(child) for child in node.iter_expressions())
+    if isinstance(node, exp.Anonymous):
+        name = node.name.casefold()
+        if name in AGGREGATES or (name == "mean" and kind_of(node, parameters) == SCALAR):
+            return True
+    inner = node.this if isinstance(node, exp.Window) else node
+    return any(_aggregates(child, parameters) for child in inner.iter_expressions())
 
 
 def has_windows(node: Any) -> bool:

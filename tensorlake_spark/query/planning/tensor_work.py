@@ -18,6 +18,9 @@ from tensorlake_spark.query.sources.source_columns import Lazy, Leaf, Ref, Scala
 SCALAR, NUMBER, ARRAY = "scalar", "number", "array"
 """What a node is: for DuckDB; one value a row that NumPy computes; a tensor a row."""
 
+SAID = "said"
+"""What the text calls a column, in the meta of a node whose name a step has changed."""
+
 _LOGIC = (exp.And, exp.Or, exp.Not)
 _OPERATIONS = (
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.EQ, exp.NEQ, exp.LT,
@@ -163,7 +166,7 @@ def lazy_of(node: Any, leaves: Mapping[str, Leaf], types: Mapping[Ref, Any]) -> 
         ref = (one.table, one.name)
         leaf = ScalarLeaf(ref, types.get(ref)) if one.table else leaves[one.name]
         if leaf not in found:
-            found[leaf] = _free_name(leaf, found.values())
+            found[leaf] = _free_name(leaf, one.meta.get(SAID), found.values())
         return exp.column(exp.to_identifier(found[leaf], quoted="/" in found[leaf]))
 
     made = node.transform(renamed, copy=False)
@@ -181,13 +184,13 @@ def _form_of(leaf: Leaf) -> str | None:
     return kind.form if isinstance(kind, BoundingBox) else None
 
 
-def _free_name(leaf: Leaf, taken: Collection[str]) -> str:
+def _free_name(leaf: Leaf, said: str | None, taken: Collection[str]) -> str:
     """Return the name of a column for messages, with a number if another has it."""
     name = f"x{len(taken)}"
     if isinstance(leaf, TensorLeaf):
         name = leaf.column
     elif isinstance(leaf, ScalarLeaf):
-        name = leaf.ref[1]
+        name = said or leaf.ref[1]
     if name.casefold() not in {one.casefold() for one in taken}:
         return name
     return f"{name}_{len(taken)}"

@@ -100,7 +100,7 @@ class ClauseFrames(SparkPrinter):
         axes = {
             name: kind.ndim for name, kind in columns.items() if name in named or kind.collected
         }
-        columns |= {name: _element(ndim) for name, ndim in axes.items()}
+        columns |= {name: _element(columns[name]) for name in axes}
         return ungrouped(frame, axes), Table(columns)
 
     def _text(self, node: Any) -> str:
@@ -191,11 +191,11 @@ class ClauseFrames(SparkPrinter):
         return out
 
 
-def _element(ndim: int | None) -> Kind:
+def _element(kind: Kind) -> Kind:
     """Return what an element of an array is, along its first axis."""
-    if ndim == 1:
-        return Kind(SCALAR)
-    return Kind(ARRAY, None if ndim is None else ndim - 1)
+    if kind.ndim == 1:
+        return Kind(SCALAR, classes=kind.classes)
+    return Kind(ARRAY, None if kind.ndim is None else kind.ndim - 1)
 
 
 def taken_clauses(node: Any) -> dict[str, Any]:

@@ -136,7 +136,10 @@ def ungrouped(frame: DataFrame, axes: Mapping[str, int | None]) -> DataFrame:
     """
     items = {f"__items{number}": name for number, name in enumerate(axes)}
     for item, name in items.items():
-        frame = frame.withColumn(item, _split_udf(axes[name])(f.col(quoted(name))))
+        given = f.col(quoted(name))
+        is_list = axes[name] == 1 and isinstance(frame.schema[name].dataType, t.ArrayType)
+        split = f.coalesce(given, f.array()) if is_list else _split_udf(axes[name])(given)
+        frame = frame.withColumn(item, split)
     sizes = [f.size(item) for item in items]
     names = ", ".join(axes)
     said = f"UNGROUP BY names columns with different numbers of elements in a row: {names}"

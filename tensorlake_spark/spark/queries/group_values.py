@@ -13,20 +13,32 @@ PICKING = (exp.First, exp.Last, exp.AnyValue, exp.ArgMax, exp.ArgMin)
 """Aggregates that give one of the values of a group."""
 
 
-def is_grouped(select: Any) -> bool:
+def is_grouped(select: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> bool:
     """Whether the rows of a SELECT are groups.
+
+    Parameters
+    ----------
+    select : sqlglot Select
+    resolve, parameters
+        As for `kind_of`: the mean of a tensor is one value a row.
 
     Examples
     --------
     >>> from tensorlake_spark.query.language.parsing import parse
     >>> texts = ["a FROM t GROUP BY a", "max(a), b FROM t", "max(a) OVER (), b FROM t", "(SELECT max(a) FROM t)"]
-    >>> [is_grouped(parse(f"SELECT {text}")) for text in texts]
+    >>> [is_grouped(parse(f"SELECT {text}"), lambda column: Kind(SCALAR), {}) for text in texts]
     [True, True, False, False]
     """
     if select.args.get("group") is not None or select.args.get("having") is not None:
         return True
     return any(
-        isinstance(one, exp.AggFunc) or list_of(one) is not None
+        isinstance(one, exp.AggFunc)
+        or list_of(one) is not None
+        or (
+            isinstance(one, exp.Anonymous)
+            and one.name.casefold() == "mean"
+            and kind_of(one, resolve, parameters).name == SCALAR
+        )
         for item in select.expressions
         for one in item.walk(prune=lambda node: isinstance(node, (exp.Window, exp.Query)))
     )

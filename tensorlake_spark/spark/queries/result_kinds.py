@@ -16,6 +16,8 @@ from tensorlake_spark.query.functions.registry import find
 SCALAR, ARRAY = "scalar", "array"
 """What Spark computes itself, and a tensor a row. Others are one value a row that NumPy computes."""
 
+TEXT = "text"
+
 EQUAL, EQUALS = "equal", "equals"
 """A tensor, or the tensors of a group, as Spark can compare them."""
 
@@ -49,11 +51,13 @@ class Kind:
     collected : bool
         Whether it has a value of each row of a group.
     listed : bool
-        Whether it is a list of numbers for Spark, not the struct TENSOR.
+        Whether it is a list of scalars for Spark, not the struct TENSOR.
     classes : tuple of str, or None
         Of a column of classes: their names.
     most : int, or None
         Axes that an array has at most, if that is known.
+    element : str
+        What the name of an element's kind is.
     """
 
     name: str
@@ -63,6 +67,7 @@ class Kind:
     listed: bool = False
     classes: tuple[str, ...] | None = field(default=None, repr=False)
     most: int | None = field(default=None, repr=False, compare=False)
+    element: str = field(default="number", repr=False)
 
 
 Resolve = Callable[[Any], Kind]
@@ -124,7 +129,7 @@ def _computed(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kin
         return Kind("bool")
     if isinstance(node, (exp.Cast, exp.TryCast)):
         dtype = DTYPES.get(str(getattr(node.args["to"].this, "name", "")).upper(), "float64")
-        return Kind({"b": "bool", "i": "int", "u": "int", "s": "text"}.get(dtype[0], "number"))
+        return Kind({"b": "bool", "i": "int", "u": "int", "s": TEXT}.get(dtype[0], "number"))
     return Kind(ARRAY, 1) if isinstance(node, exp.Array) else Kind("number")
 
 
@@ -143,12 +148,15 @@ def _sliced(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:
         isinstance(one, exp.Array) or kind_of(one, resolve, parameters).name == ARRAY
         for one in places
     ):
-        return Kind(ARRAY, form=inner.form)
+        return Kind(ARRAY, form=inner.form, element=inner.element)
     if inner.ndim is None:
         is_element = not spans and inner.most is not None and len(places) >= inner.most
-        return Kind("number") if is_element else Kind(ARRAY, form=inner.form)
+        return Kind(inner.element) if is_element else Kind(ARRAY, form=inner.form)
     left = inner.ndim + added - len(places)
-    return Kind(ARRAY, left, inner.form) if left > 0 else Kind("number")
+    is_list = left == 1 and inner.element == TEXT  # which no tensor holds
+    if left > 0:
+        return Kind(ARRAY, left, inner.form, listed=is_list, element=inner.element)
+    return Kind(inner.element)
 
 
 def _called(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:

@@ -10,12 +10,13 @@ from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.functions.tree_names import name_of, text_of
-from tensorlake_spark.query.language.mistakes import NOT_SELECTED, mistake
+from tensorlake_spark.query.language.mistakes import NOT_SELECTED, mistake, place_named
 from tensorlake_spark.spark.queries.group_values import PICKING, is_sub_query
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, Resolve, kind_of
 
 _REDUCE = "reduce it, as array_mean(x), any(x) or all(x) do, or choose an element"
 _PLACES = {"order": "ORDER BY", "group": "GROUP BY"}
+_CONDITIONS = ("where", "having")
 _LIMITS = ("limit", "offset")
 
 
@@ -68,12 +69,20 @@ def check_places(sql: str, select: Any, resolve: Resolve, parameters: Mapping[st
             if is_distinct and key == "order":
                 _check_selected(sql, value, names)
             if _is_tensor(value, resolve, parameters):
-                what = f"{text_of(value)} is an array a row, and {said} takes a value a row"
-                raise mistake(sql, value, what, _REDUCE)
+                raise _not_a_value(sql, value, said)
+    for key in _CONDITIONS:
+        clause = select.args.get(key)
+        if clause is not None and _is_tensor(clause.this, resolve, parameters):
+            raise _not_a_value(sql, clause.this, key.upper())
     for key in _LIMITS:
         clause = select.args.get(key)
         if clause is not None and not isinstance(clause, exp.Fetch):
             _check_number(sql, clause.expression, key.upper(), parameters)
+
+
+def _not_a_value(sql: str, node: Any, said: str) -> InvalidQueryError:
+    what = f"{text_of(node)} is an array a row, and {said} takes a value a row"
+    return mistake(sql, node, what, _REDUCE)
 
 
 def _check_selected(sql: str, value: Any, names: set[str]) -> None:
@@ -132,7 +141,6 @@ def refused(sql: str, error: Exception) -> InvalidQueryError:
     """
     said = re.sub(r" SQLSTATE: .*", "", str(error), flags=re.DOTALL)
     said = re.sub(r"^\[[A-Z0-9_.]+\] ", "", said).replace("\n", " ").replace("`", "'")
-    named = re.findall(r"[\"'](\w+)[\"' (]", said)
-    places = [found.start() for word in named[:1] for found in re.finditer(rf"(?i)\b{word}\b", sql)]
-    place = places[0] if len(places) == 1 else None
-    return mistake(sql, place, f"Spark refuses the query: {said:.400}".rstrip(". "))
+    return mistake(
+        sql, place_named(sql, said), f"Spark refuses the query: {said:.400}".rstrip(". ")
+    )

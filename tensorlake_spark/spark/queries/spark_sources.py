@@ -34,7 +34,7 @@ from tensorlake_spark.query.view import View
 from tensorlake_spark.spark.cluster.s3a import options_in_session
 from tensorlake_spark.spark.frames.sample_decoding import is_tensor
 from tensorlake_spark.spark.frames.sample_frame import flat_samples, spark_place
-from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind
+from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, TEXT, Kind
 from tensorlake_spark.spark.queries.view_columns import computed_columns, view_udf
 from tensorlake_spark.spark.source.schemas import SPARK_TYPES, TENSOR, arrow_type
 
@@ -237,7 +237,7 @@ def _view(session: SparkSession, view: View, name: str) -> SparkSource:
     for one in view.names:
         if one in stored:
             place = places[stored[one].ref[1]]
-            kinds[one] = replace(plain[place], classes=_plain(stored[one].type).classes)
+            kinds[one] = replace(plain[place], classes=classes_in(stored[one].type))
             columns.append(f.col(place).alias(one))
             continue
         column = computed[one]
@@ -283,18 +283,6 @@ def _dataset(session: SparkSession, snapshot: Snapshot) -> SparkSource:
 
 def _opened(session: SparkSession, snapshot: Snapshot) -> SparkSource:
     schema = SampleSchema.from_arrow(snapshot.schema)
-    kinds = {
-        name: Kind(
-            ARRAY,
-            _ndim(kind),
-            getattr(kind, "form", None),
-            classes=classes_in(kind),
-            most=_most(kind),
-        )
-        if is_tensor(kind)
-        else _plain(kind)
-        for name, kind in schema.items()
-    }
     fields = [
         f"{name}/{field.name}"
         for name, kind in schema.items()
@@ -303,13 +291,14 @@ def _opened(session: SparkSession, snapshot: Snapshot) -> SparkSource:
     ]
     frame = flat_samples(session, snapshot, list(schema), fields=fields)
     hidden = frozenset([SID, *fields])
-    kinds = {**dict.fromkeys([SID, *fields], Kind(SCALAR)), **kinds}
+    kinds = dict.fromkeys([SID, *fields], Kind(SCALAR))
+    for name, kind in schema.items():
+        found = (
+            Kind(ARRAY, _ndim(kind), getattr(kind, "form", None), most=_most(kind))
+            if is_tensor(kind) else _kind(frame.schema[name].dataType)
+        )  # fmt: skip
+        kinds[name] = replace(found, classes=classes_in(kind))
     return SparkSource(frame, kinds, hidden, lambda: _rows_of(snapshot))
-
-
-def _plain(kind: Any) -> Kind:
-    """Return what a column is that Spark has as it is stored."""
-    return Kind(SCALAR, classes=classes_in(kind))
 
 
 def _rows_of(snapshot: Snapshot) -> int | None:
@@ -346,9 +335,19 @@ def _kind(kind: t.DataType) -> Kind:
     if _is_struct(kind):
         return Kind(ARRAY)
     if isinstance(kind, t.ArrayType):
-        collected = _is_struct(kind.elementType)
-        return Kind(ARRAY, None if collected else 1, collected=collected, listed=not collected)
+        if _is_struct(kind.elementType):
+            return Kind(ARRAY, collected=True)
+        return Kind(ARRAY, 1, listed=True, element=_element(kind.elementType))
     return Kind(SCALAR)
+
+
+def _element(kind: t.DataType) -> str:
+    """Return what an element of a list is: the name of a kind."""
+    if isinstance(kind, t.StringType):
+        return TEXT
+    if isinstance(kind, t.BooleanType):
+        return "bool"
+    return "int" if isinstance(kind, t.IntegralType) else "number"
 
 
 def _is_struct(kind: t.DataType) -> bool:

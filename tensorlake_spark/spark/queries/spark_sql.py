@@ -44,8 +44,11 @@ from tensorlake_spark.spark.queries.tables_in_reach import (
     check_product,
     column_in,
     of_both,
+    of_values,
     only,
     renaming,
+    sid_beside,
+    starred,
 )
 
 
@@ -122,8 +125,9 @@ class SparkPrinter:
         aliases = {item.alias.casefold(): item.this for item in node.expressions}
         self._put_in_aliases(node, scopes, aliases)
         self._number_classes(node, scopes, aliases)
-        if is_grouped(node):
-            collect(node, self._resolver(scopes), self.parameters, partial(self._same, scopes))
+        resolve = self._resolver(scopes)
+        if is_grouped(node, resolve, self.parameters):
+            collect(node, resolve, self.parameters, partial(self._same, scopes))
         out = {
             item.alias: item_kind(item, self._resolver(scopes), self.parameters)
             for item in node.expressions
@@ -184,6 +188,9 @@ class SparkPrinter:
     def _from(self, one: Any, outer: list[Tables]) -> tuple[str, Table]:
         if isinstance(one, exp.Subquery):
             return one.alias or "", called_by(self.sql, one, self._query(one.this, outer))
+        if isinstance(one, exp.Values):
+            one.transform(self._literal, copy=False)
+            return one.alias, of_values(one)
         if not isinstance(one, exp.Table):
             raise mistake(
                 self.sql, one, "Spark does not read this", "name a source, or a query in brackets"
@@ -235,9 +242,7 @@ class SparkPrinter:
         gone = star.args.get("except_") or star.args.get("except") or []
         without = {one.name.replace(".", "/").casefold() for one in gone}
         seen: set[str] = set()
-        for alias, table in tables.items():
-            if isinstance(item, exp.Column) and item.table.casefold() != alias:
-                continue
+        for alias, table in starred(self.sql, item, tables):
             for name in table.columns:
                 folded = name.casefold()
                 if name in table.hidden or folded in without or (folded in used and folded in seen):
@@ -417,22 +422,16 @@ class SparkPrinter:
                 if kind.form is not None:
                     forms[names[text]] = kind.form
                 if kind.name == ARRAY and sid is None:
-                    sid = self._sid(one, scopes)
+                    sid = sid_beside(self.sql, one, scopes[0])
             return exp.column(exp.to_identifier(names[text]))
 
         inner = node.copy().transform(renamed)
         if {*forms.values()} - {"xyxy"}:
             inner = with_forms(inner, forms)
-        name = self.function_of(inner, kind.name, [*names.values()], sid is not None)
+        given = "texts" if kind.listed else kind.name
+        name = self.function_of(inner, given, [*names.values()], sid is not None)
         arguments = [columns[text] for text in names] or [exp.Literal.number(1)]
         return exp.Anonymous(this=name, expressions=arguments + ([] if sid is None else [sid]))
-
-    def _sid(self, column: Any, scopes: list[Tables]) -> Any:
-        """Return the column with the numbers of the samples that a column is of, None if its table has none."""
-        found = column_in(self.sql, column, scopes[:1])
-        if found is None or SID not in found[1].hidden:
-            return None
-        return exp.column(SID, table=exp.to_identifier(found[0], quoted=True))
 
 
 def _after(kind: Kind) -> Kind:

@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlglot import exp
 
+from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.functions.expressions import name_of
-from tensorlake_spark.query.language.mistakes import check_given_names, mistake
-from tensorlake_spark.spark.queries.result_kinds import Kind
+from tensorlake_spark.query.language.mistakes import check_given_names, mistake, no_table
+from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind
 
 Columns = Mapping[str, Kind]
 
@@ -152,6 +153,52 @@ def renaming(view: str, before: Mapping[str, str]) -> Any:
     return exp.select(*columns).from_(exp.to_table(view))
 
 
+def starred(sql: str, item: Any, tables: Tables) -> list[tuple[str, Table]]:
+    """Return the tables of which ``*`` or ``table.*`` means the columns, with their aliases.
+
+    Raises
+    ------
+    InvalidQueryError
+        If there is no such table; it may be a group of columns.
+    """
+    wanted = item.table if isinstance(item, exp.Column) else None
+    found = [one for one in tables.items() if wanted is None or one[0] == wanted.casefold()]
+    if not found and wanted is not None:
+        start = f"{wanted.casefold()}/"
+        inside = [
+            name
+            for table in tables.values()
+            for name in table.columns
+            if name.casefold().startswith(start) and name not in table.hidden
+        ]
+        raise no_table(sql, item, wanted, [*tables], inside)
+    return found
+
+
+def of_values(node: Any) -> Table:
+    """Return the columns of rows that stand in the text, and give them their names: those that DuckDB gives.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> rows = parse("SELECT * FROM (VALUES (1, 'x')) AS v(a)").find(exp.Values)
+    >>> [*of_values(rows).columns], rows.alias_column_names
+    (['a', 'col1'], ['a', 'col1'])
+    """
+    first = node.expressions[0].expressions
+    names = node.alias_column_names
+    names += [f"col{number}" for number in range(len(names), len(first))]
+    called = exp.TableAlias(
+        this=exp.to_identifier(node.alias or "values"),
+        columns=[exp.to_identifier(name, quoted=True) for name in names],
+    )
+    node.set("alias", called)
+    kinds = (
+        Kind(ARRAY, 1, listed=True) if isinstance(one, exp.Array) else Kind(SCALAR) for one in first
+    )
+    return Table(dict(zip(names, kinds, strict=False)), count=lambda: len(node.expressions))
+
+
 def of_both(sql: str, place: Any, how: str, left: Table, right: Table) -> Table:
     """Return the columns of two queries together: those of the left, of classes only where both have the same.
 
@@ -190,6 +237,14 @@ def column_in(sql: str, column: Any, scopes: Sequence[Tables]) -> tuple[str, Tab
         if found:
             return (seen or found)[0]
     return None
+
+
+def sid_beside(sql: str, column: Any, tables: Tables) -> Any:
+    """Return the column with the numbers of the samples that a column is of, None if its table has none."""
+    found = column_in(sql, column, [tables])
+    if found is None or SID not in found[1].hidden:
+        return None
+    return exp.column(SID, table=exp.to_identifier(found[0], quoted=True))
 
 
 def check_product(sql: str, select: Any, tables: Tables) -> None:

@@ -34,6 +34,7 @@ TYPES: dict[str, t.DataType] = {
     "bool": t.BooleanType(),
     "text": t.StringType(),
     "array": TENSOR,
+    "texts": t.ArrayType(t.StringType()),
 }
 """The type that Spark has for what an expression gives."""
 
@@ -168,7 +169,7 @@ def _scalars(found: Any, kind: pa.DataType) -> pa.Array:
     if isinstance(found, np.ndarray) and found.ndim == 1 and found.dtype.kind in "biuf":
         return pa.array(found).cast(kind, safe=False)
     items = [None if one is None else np.asarray(one)[()] for one in found]
-    plain = [one.item() if isinstance(one, np.generic) else one for one in items]
+    plain = [one.tolist() if isinstance(one, (np.generic, np.ndarray)) else one for one in items]
     return pa.array(plain, from_pandas=False).cast(kind, safe=False) if plain else pa.nulls(0, kind)
 
 

@@ -51,7 +51,7 @@ def test_shown():
     text = str(done)
     assert "/data/coco, version 3" in text
     assert "SELECT *" in text
-    assert "computed   e" in text
+    assert "by query   e" in text
     assert done.digest in text
     assert "samples" not in str(SAID)
 

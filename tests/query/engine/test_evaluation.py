@@ -43,7 +43,7 @@ def test_one_value_a_row():
     computed = Computed("n", scalar("v"), "v")
     table = pa.table({"v": [1, 2]})
     assert one_a_row([np.float32(1), None], computed, table).to_pylist() == [1, None]
-    with pytest.raises(tl.InvalidQueryError, match=r"shape \(2,\) \(row 1\)"):
+    with pytest.raises(tl.InvalidQueryError, match=r"shape \(2,\) \(one of the rows\)"):
         one_a_row([1, np.zeros(2)], computed, table)
 
 

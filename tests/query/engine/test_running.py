@@ -45,8 +45,18 @@ def test_sums_are_64_bits_wide_where_they_fit():
 
 
 def test_what_duckdb_refuses_is_an_error_of_the_query(shapes):
-    with pytest.raises(tl.InvalidQueryError, match=r"GROUP BY"):
-        len(shapes.ds.query("SELECT note, count(*) AS n FROM dataset GROUP BY labels"))
+    ds = shapes.ds
+    with pytest.raises(tl.InvalidQueryError, match=r"^note is neither in GROUP BY.*\(line 1, col"):
+        len(ds.query("SELECT note, count(*) AS n FROM dataset GROUP BY labels"))
+    with pytest.raises(
+        tl.InvalidQueryError, match=r"(?s)add explicit type casts. \(line 1.*\^\^\^$"
+    ):
+        len(ds.query("SELECT sum(note) AS s FROM dataset"))  # and not what it could call instead
+
+
+def test_messages_name_columns_as_the_query_does(shapes):
+    with pytest.raises(tl.InvalidQueryError, match=r"^note\[0\]: too many .*\(one of the rows\)"):
+        len(shapes.ds.query("SELECT sid FROM dataset WHERE note[0] = 1"))
 
 
 INTERRUPTED = """

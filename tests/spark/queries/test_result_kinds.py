@@ -11,6 +11,8 @@ COLUMNS = {
     "y": Kind("array"),
     "n": Kind("scalar"),
     "i": Kind("array", most=3),
+    "t": Kind("array", 1, listed=True, element="text"),
+    "b": Kind("array", 1, listed=True, element="bool"),
 }
 
 
@@ -43,6 +45,11 @@ COLUMNS = {
         ("avg(array_mean(x))", "scalar", None),
         ("l2_distance(n, :q) < 1", "bool", None),
         ("upper(n)", "scalar", None),
+        ("t[0]", "text", None),
+        ("t[1:][0]", "text", None),
+        ("t[0] = 'x'", "bool", None),
+        ("b[-1]", "bool", None),
+        ("t[1:]", "array", 1),
     ],
 )
 def test_kinds(text, name, ndim):

@@ -53,12 +53,15 @@ def plain(value):
     if value is None:
         return None
     if isinstance(value, (str, bytes)):
-        return value
+        return np.asarray(value).item()
     if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
         return [plain(one) for one in value]
     if isinstance(value, np.ndarray) and value.ndim > 1:
         return [plain(one) for one in value]
-    array = np.asarray(value, float)
+    array = np.asarray(value)
+    if array.dtype.kind == "U":
+        return [*array.shape, *array.ravel().tolist()]
+    array = array.astype(float)
     return [*array.shape, *np.round(array, 4).ravel().tolist()]
 
 
@@ -117,6 +120,9 @@ QUERIES = [
     "SELECT kind AS k, array_mean(x) * (kind = 'cat') AS c FROM ds WHERE k IN ('cat', 'dog')",
     "SELECT kind FROM ds WHERE kind = 'cow' UNION SELECT label FROM ds WHERE label = 3",
     "SELECT a.sid FROM ds a JOIN ds b ON a.sid = b.sid AND b.kind = 'cat' AND a.image.height < 5",
+    "SELECT mean(label) AS l, mean(array_mean(x)) AS m FROM ds WHERE x IS NOT NULL",
+    "SELECT kind, mean(w) AS m FROM ds GROUP BY kind",
+    "SELECT MEAN(x) AS x, mean(label) OVER () AS l FROM ds WHERE x IS NOT NULL",
     "SELECT clip(image, 10, 20)[0, 0] AS c, normalize(g.boxes, [0, 0, 10, 10]) AS n FROM ds",
 ]
 
@@ -395,6 +401,10 @@ def test_functions_of_the_user(spark, ds):
         ("SELECT label FROM ds VERSION 99", InvalidOptionError, "99"),
         ("SELECT label FROM ds ORDER BY 'label'", InvalidQueryError, "orders nothing"),
         ("SELECT array_mean(x) AS m FROM ds UNGROUP BY m", InvalidQueryError, "'m', which is not an array"),
+        ("SELECT label FROM ds WHERE x > 1", InvalidQueryError, r"x > 1 is an array a row, and WHERE .*column 28"),
+        ("SELECT label FROM ds HAVING x > 1", InvalidQueryError, "an array a row, and HAVING takes a value"),
+        ("SELECT g.* FROM ds", InvalidQueryError, r"'g' is a group of columns, not a table; write g.boxes"),
+        ("SELECT dd.* FROM ds", InvalidQueryError, r"there is no table 'dd'.*did you mean 'ds'"),
     ],
 )  # fmt: skip
 def test_mistakes(spark, ds, sql, kind, said):
@@ -413,6 +423,56 @@ def test_nothing_is_left_in_the_session(spark, ds):
     ]
     with pytest.raises(InvalidOptionError, match="source ds=int"):
         query(spark, "SELECT 1 FROM ds", ds=5)
+
+
+@pytest.fixture(scope="module")
+def lists(tmp_path_factory):
+    """Sequences of scalars, which Spark has as lists of its own."""
+    kinds = {"tags": "string", "k": "int64", "f": "float32", "b": "bool"}
+    made = tl.dataset(
+        str(tmp_path_factory.mktemp("lists") / "ds"),
+        {"c": tl.types.Sequence(tl.types.ClassLabel(["cat", "dog"])), "x": tl.types.Tensor("float32", (2,))}
+        | {name: tl.types.Sequence(tl.types.Scalar(kind)) for name, kind in kinds.items()},
+    )  # fmt: skip
+    rows = [
+        {"tags": ["x", "y", "z"][: i % 3 + 1], "k": [i, i + 1], "f": [i / 2, 1.5], "b": [i % 2 == 0],
+         "c": ["cat", "dog"] if i % 2 else ["dog"], "x": np.array([i, 1], "f4")} for i in range(5)
+    ]  # fmt: skip
+    made.extend([*rows, dict.fromkeys(rows[0])])
+    return made
+
+
+LISTED = [
+    *("tags[0]", "k[-1]", "f[0]", "b[0]", "c[0]", "tags", "k[1:]", "k + 1", "k = 2", "array_sum(k)", "shape(tags)"),
+    *("tags[0] || '!'", "upper(tags[-1])", "k[0] + x[0]", "tags[1:]", "tags[1:][0:1]", "coalesce(tags[0], 'none')"),
+    "CASE WHEN tags[0] = 'x' THEN k[0] ELSE 0 END",
+]  # fmt: skip
+CONDITIONS = [
+    *("k[0] = 1", "tags[-1] = 'z'", "b[0]", "NOT b[0]", "c[0] = 'dog'", "f[0] > 1", "contains(tags, 'y')"),
+    *("k[0] IN (1, 2)", "tags[-1] LIKE 'y%'", "k[0] BETWEEN 1 AND 3", "tags[0] IS NULL", "any(tags = 'y')"),
+    *("k[0] = x[0]", "tags[-1] = :tag", "tags[-1] IN ('y', 'z') AND k[0] > 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", [
+    *(f"SELECT {one} AS v FROM ds" for one in LISTED),
+    *(f"SELECT sid FROM ds WHERE {one}" for one in CONDITIONS),
+    "SELECT tags[-1] AS t, count(*) AS n, sum(k[0]) AS s, max(f[0]) AS m FROM ds GROUP BY tags[-1]",
+    "SELECT b[0] AS v, count(*) AS n FROM ds GROUP BY b[0] HAVING b[0]",
+    "SELECT k, tags, c FROM ds UNGROUP BY tags",
+    "SELECT k FROM ds UNGROUP BY k",
+    "SELECT a.sid AS n FROM ds a JOIN ds b ON a.tags[-1] = b.tags[-1] AND a.k[0] = b.k[0]",
+    "SELECT v.a, ds.sid FROM (VALUES (1, 'x'), (2, :tag)) AS v(a, b) JOIN ds ON ds.k[0] = v.a AND ds.tags[-1] <> v.b",
+    "SELECT * FROM (VALUES (1, 2), (3, NULL)) AS v",
+])  # fmt: skip
+def test_lists_of_scalars_are_the_same(spark, lists, sql):
+    parameters = {"tag": "z"} if ":tag" in sql else None
+    assert same(spark, sql, ds=lists, parameters=parameters)
+
+
+def test_lists_are_ordered_by_an_element(spark, lists):
+    rows = same(spark, "SELECT k FROM ds WHERE k IS NOT NULL ORDER BY k[0] DESC", True, ds=lists)
+    assert [row["k"][1] for row in rows] == [4, 3, 2, 1, 0]
 
 
 @pytest.fixture(scope="module")
