@@ -86,6 +86,20 @@ def test_what_does_not_fit_is_refused_and_named(name, value, number):
     assert f"column 'n', sample {100 + number}: expected " in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("decimal(4, 2)", decimal.Decimal("1.005"), r"got Decimal\('1.005'\) .*round it"),
+        ("decimal(4, 2)", decimal.Decimal("NaN"), r"got Decimal\('NaN'\)"),
+        ("date", dt.datetime(2024, 1, 2, 3), r"got datetime.datetime\(2024, 1, 2, 3, 0\)"),
+        ("int32", dt.date(2024, 1, 2), r"got datetime.date\(2024, 1, 2\) \(date\)"),
+    ],
+)
+def test_decimals_and_times_that_do_not_fit_are_shown(name, value, says):
+    with pytest.raises(tl.InvalidSampleError, match=says):
+        Scalar(name).encode([value], "n")
+
+
 def test_values_of_another_kind_are_type_errors():
     with pytest.raises(tl.InvalidSampleTypeError, match="declare the dtype bool"):
         Scalar("int8").encode([True], "n")
