@@ -136,7 +136,7 @@ class LargeSample:
         self._is_flat = isinstance(kind, Image) and len(shape) == 3 and shape[2] == 1
         self.shape = shape[:2] if self._is_flat else shape
         given = np.dtype(data.dtype)
-        if isinstance(kind, Image) and given != self.dtype:
+        if isinstance(kind, Image) and given.newbyteorder("=") != self.dtype:
             raise place.wrong_type(
                 number, str(kind), f"{given} of shape {shape}", f"cast it to {self.dtype.name}"
             )
