@@ -263,7 +263,10 @@ def _array_like(value: Any, tile_bytes: int) -> Any:
     if image_codecs.is_pil(value):
         if value.width * value.height * 16 <= tile_bytes:
             return None
-        array = image_codecs.array_of(value)
+        try:
+            array = image_codecs.array_of(value)
+        except (OSError, ValueError, SyntaxError):  # its type says what is wrong
+            return None
         return array.astype(np.uint8) * 255 if array.dtype == bool else array
     if not all(hasattr(value, name) for name in ("shape", "dtype", "__getitem__")):
         return None

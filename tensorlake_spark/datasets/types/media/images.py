@@ -288,7 +288,15 @@ class Image(Picture):
     def _array(self, value: Any, number: int, place: Place) -> Array:
         """Return an array or an image of Pillow as an array of two or three axes."""
         if image_codecs.is_pil(value):
-            array = image_codecs.array_of(value)
+            try:
+                array = image_codecs.array_of(value)
+            except (OSError, ValueError, SyntaxError) as error:  # it is closed, or its file damaged
+                raise place.wrong(
+                    number,
+                    self.expected(),
+                    f"a PIL image that cannot be read: {error}",
+                    cause=error,
+                ) from error
             if value.mode == "1":
                 array = array.astype(np.uint8) * 255
         elif isinstance(value, np.ndarray) or hasattr(value, "__array__"):
