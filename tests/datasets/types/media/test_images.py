@@ -243,11 +243,11 @@ def test_images_of_pillow_that_cannot_be_read_are_named(form, tmp_path):
     closed.close()
     for image in (closed, broken):
         with pytest.raises(
-            tl.InvalidSampleError, match="sample 1: .* a PIL image that cannot be read"
+            tl.InvalidSampleError, match=r"sample 1: .* a PIL image that cannot be read"
         ):
             Image(form).encode([None, image], "photo")
         ds = tl.dataset(tmp_path / "ds", {"photo": Image(form)}, tile_bytes=100)
         with pytest.raises(
-            tl.InvalidSampleError, match="sample 0: .* a PIL image that cannot be read"
+            tl.InvalidSampleError, match=r"sample 0: .* a PIL image that cannot be read"
         ):
             ds.append({"photo": image})

@@ -52,7 +52,7 @@ def test_files_that_are_closed_and_for_writing_only_are_named(closed, tmp_path):
         closed = (tmp_path / "file").open("wb")
     else:
         closed.close()
-    with pytest.raises(tl.InvalidSampleError, match="sample 12: .* a file that cannot be read"):
+    with pytest.raises(tl.InvalidSampleError, match=r"sample 12: .* a file that cannot be read"):
         bytes_of(closed, 2, PLACE, "a sound")
     closed.close()
 
