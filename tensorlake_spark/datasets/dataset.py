@@ -387,9 +387,10 @@ def _with_schema(samples: Any) -> tuple[Any, SampleSchema]:
         return samples, SampleSchema.infer(list(islice(with_files(samples, None), _LOOKED_AT)))
     samples = as_columns(samples)
     if isinstance(samples, pa.RecordBatchReader):
-        first = next(samples, pa.RecordBatch.from_pylist([], samples.schema))
-        batches = chain([first], samples)
-        return pa.RecordBatchReader.from_batches(samples.schema, batches), _with_schema(first)[1]
+        batch = next(samples, None)
+        rest = samples if batch is None else chain([batch], samples)
+        looked_at = samples.schema.empty_table() if batch is None else batch
+        return pa.RecordBatchReader.from_batches(samples.schema, rest), _with_schema(looked_at)[1]
     if isinstance(samples, Mapping):
         return samples, SampleSchema.infer({k: _first(as_column(k, v)) for k, v in samples.items()})
     rest = iter(samples)

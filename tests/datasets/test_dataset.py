@@ -1,5 +1,6 @@
 """Datasets through their door: what is given comes back, NumPy's rules, and mistakes."""
 
+import datetime as dt
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 import tensorlake_spark as tl
 
@@ -319,3 +320,25 @@ def test_what_has_no_samples_is_told_with_and_without_a_schema(tmp_path):
         with pytest.raises(tl.InvalidOptionError, match="give a dict of names and types"):
             tl.dataset(tmp_path / "none", schema)
     assert not os.path.exists(tmp_path / "none")
+
+
+def test_times_of_the_last_millisecond_of_all(tmp_path):
+    last = dt.datetime.max.replace(tzinfo=dt.timezone.utc)
+    times = [
+        last,
+        last - dt.timedelta(microseconds=999),
+        None,
+        dt.datetime(1, 1, 1, tzinfo=last.tzinfo),
+    ]
+    ds = tl.dataset(tmp_path, {"at": "timestamp"})
+    ds.extend({"at": times})
+    write_deltalake(
+        tmp_path,
+        pa.table({"sid": [10], "at": pa.array([last], pa.timestamp("us", "UTC"))}),
+        mode="append",
+    )
+    ds.refresh()
+    assert [ds["at"][n] for n in range(5)] == [*times, last]
+    found = ds.to_arrow(["sid"], where="at >= '9999-12-31 23:59:59.999999'")
+    assert found["sid"].to_pylist() == [0, 10]
+    assert ds.check().ok

@@ -136,7 +136,7 @@ class LargeSample:
         self._is_flat = isinstance(kind, Image) and len(shape) == 3 and shape[2] == 1
         self.shape = shape[:2] if self._is_flat else shape
         given = np.dtype(data.dtype)
-        if isinstance(kind, Image) and given != self.dtype:
+        if isinstance(kind, Image) and given.newbyteorder("=") != self.dtype:
             raise place.wrong_type(
                 number, str(kind), f"{given} of shape {shape}", f"cast it to {self.dtype.name}"
             )
@@ -263,7 +263,10 @@ def _array_like(value: Any, tile_bytes: int) -> Any:
     if image_codecs.is_pil(value):
         if value.width * value.height * 16 <= tile_bytes:
             return None
-        array = image_codecs.array_of(value)
+        try:
+            array = image_codecs.array_of(value)
+        except (OSError, ValueError, SyntaxError):  # its type says what is wrong
+            return None
         return array.astype(np.uint8) * 255 if array.dtype == bool else array
     if not all(hasattr(value, name) for name in ("shape", "dtype", "__getitem__")):
         return None

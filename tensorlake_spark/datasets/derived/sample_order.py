@@ -104,9 +104,13 @@ def _parsed(text: str) -> list[tuple[str, bool, bool]]:
     for one in tree.args["order"].expressions:
         inner = one.this if isinstance(one, exp.Ordered) else one
         if not isinstance(inner, exp.Column):
+            remedy = "store it with add_column, or give the sids of a query"
+            if isinstance(inner, exp.Div):
+                remedy = (
+                    "write a column of a group with a point, as training.label, or in double quotes"
+                )
             raise InvalidOptionError(
-                f"order={text!r:.80}: {inner.sql()!r:.60} is not a column; store it with add_column, or give the sids "
-                "of a query"
+                f"order={text!r:.80}: {inner.sql()!r:.60} is not a column; {remedy}"
             )
         name = ".".join(part.name for part in inner.parts)
         # Where the text does not say it, the parser has put in what Spark does.

@@ -53,13 +53,11 @@ def vacuum(storage: Storage, retention_hours: float | None, dry_run: bool) -> li
     until = dt.datetime.now(dt.timezone.utc) - age
     hours = age.total_seconds() / 3600  # the dataset's, also for the tables in it
     folders = inner_files(storage)
-    if folders and not dry_run:
-        newest = _without_orphans(newest, [*folders], until)
+    pins = _pins(newest, until, [*folders])
+    if pins and not dry_run:  # what no kept version names goes as a whole
+        newest = _without_orphans(newest, [*pins], until)
         until = dt.datetime.now(dt.timezone.utc) - age
-    pins: defaultdict[str, set[int]] = defaultdict(set)
-    for said in pins_of(storage, kept_versions(newest, until), [*folders]).values():
-        for folder, version in said.items():
-            pins[folder].add(version)
+        pins = _pins(newest, until, [*folders])
     out = table_vacuum.vacuum(newest, retention_hours, dry_run)
     for folder, files in folders.items():
         inner = inner_storage(storage, folder)
@@ -70,6 +68,15 @@ def vacuum(storage: Storage, retention_hours: float | None, dry_run: bool) -> li
         gone = table_vacuum.vacuum(now, hours, dry_run, keep=sorted(pins[folder]))
         out += [f"{folder}/{name}" for name in gone]
     return out
+
+
+def _pins(newest: Snapshot, until: dt.datetime, folders: list[str]) -> dict[str, set[int]]:
+    """Return the versions of inner tables that kept versions name, by their folders."""
+    out: defaultdict[str, set[int]] = defaultdict(set)
+    for said in pins_of(newest.storage, kept_versions(newest, until), folders).values():
+        for folder, version in said.items():
+            out[folder].add(version)
+    return dict(out)
 
 
 def _without_orphans(newest: Snapshot, folders: list[str], until: dt.datetime) -> Snapshot:

@@ -6,10 +6,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, inner_storage, inner_tables
+import pyarrow as pa
+
+from tensorlake_spark.datasets.apart.inner_tables import (
+    TENSORS_FOLDER,
+    folder_of,
+    inner_storage,
+    inner_tables,
+    named,
+    pinned,
+    stored_names,
+    unique_name,
+)
 from tensorlake_spark.datasets.apart.pinning import Written, pins
 from tensorlake_spark.datasets.maintenance.inner_versions import restore_inner
 from tensorlake_spark.datasets.samples.appending import kept_counter
+from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import Change, StaleChange, check_removable, commit
 from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.direct_commit import may_commit
@@ -113,9 +125,8 @@ def _change(
     vectors = now.vectors(now.files.path)
     removes = _leaving(now, before, vectors)
     gone = {*removes}
-    schema = (
-        None if now.schema.equals(old.schema, check_metadata=True) else table_schema(old.schema)
-    )
+    columns = _columns(now, old)
+    schema = None if now.schema.equals(columns, check_metadata=True) else table_schema(columns)
     return Change(
         {},
         [file for path, file in before.items() if path not in live or path in gone],
@@ -128,6 +139,23 @@ def _change(
         kind=SAMPLES,
         vectors={path: vectors[path] for path in removes if path in vectors},
     )
+
+
+def _columns(now: Snapshot, old: Snapshot) -> pa.Schema:
+    """Return the columns of an old version, in which no apart column that was empty gets the values of later ones.
+
+    The log names its table for ever. So the column gets parts of another name, of which there are none.
+    """
+    names, latest = stored_names(old.schema), stored_names(now.schema)
+    others = {}
+    for name, kind in SampleSchema.from_arrow(old.schema).items():
+        folder = folder_of(names[name])
+        if kind.apart and pinned(old, folder) is None and pinned(now, folder) is not None:
+            known = latest.get(name)
+            if known is None or pinned(now, folder_of(known)) is not None:
+                known = unique_name(name)
+            others[name] = known
+    return named(old.schema, others)
 
 
 def _leaving(

@@ -130,6 +130,8 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         make = pa.list_ if pa.types.is_list(kind) else pa.large_list
         return make(kind.value_field.with_type(_plain_type(kind.value_type)))
+    if pa.types.is_dictionary(kind):  # of Polars, a Categorical or an Enum
+        return pa.dictionary(kind.index_type, _plain_type(kind.value_type), kind.ordered)
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_plain_type(field.type)) for field in kind])
     return kind

@@ -39,8 +39,10 @@ def parts_of(name: str) -> tuple[str, ...]:
     return tuple(name.split("/"))
 
 
-def whole(column: pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Return a column as one array."""
+    if isinstance(column, pa.Array):
+        return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

@@ -68,6 +68,9 @@ class Folder:
                 infos = dict(zip(self.named, self.storage.infos(self.named)))
                 return {name: info for name, info in infos.items() if info.is_file}
             filesystem, base = self.storage.place
+            if self.storage.is_local:  # Arrow would go round in a circle of links
+                names = sorted(_names_below(base))
+                return dict(zip(names, self.storage.infos(names)))
             wanted = pafs.FileSelector(base, allow_not_found=True, recursive=True)
             start = len(base.rstrip("/")) + 1
             found = {
@@ -204,6 +207,30 @@ def folder_of(path: str | os.PathLike[str], options: Mapping[str, str] | None = 
             f"{folder.at(missing[0])}: there is no such file ({len(missing)} are missing)"
         )
     return folder
+
+
+def _names_below(base: str) -> Iterator[str]:
+    """Yield the names of the files below a folder of this machine; a link to a folder around it is left out.
+
+    A link to another folder is followed.
+    """
+    start = os.path.realpath(base)
+    todo: list[tuple[str, str, tuple[str, ...]]] = []
+    if os.path.isdir(start):
+        todo.append(("", start, (start,)))
+    while todo:
+        before, folder, around = todo.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if _is_hidden(entry.name):
+                    continue
+                name, is_link = f"{before}{entry.name}", entry.is_symlink()
+                if os.path.isdir(entry.path) if is_link else entry.is_dir():
+                    inner = os.path.realpath(entry.path) if is_link else entry.path
+                    if inner not in around:
+                        todo.append((f"{name}/", inner, (*around, inner)))
+                elif os.path.isfile(entry.path) if is_link else entry.is_file():
+                    yield name
 
 
 def _plain(text: str, options: Mapping[str, str]) -> Folder:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
+import decimal
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -411,7 +413,7 @@ def shown(value: Any) -> str:
         return f"{value.dtype} of shape {value.shape}"
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f"{len(value)} bytes"
-    if isinstance(value, (str, int, float, np.generic)):
+    if isinstance(value, (str, int, float, np.generic, decimal.Decimal, dt.date)):
         return f"{value!r:.60} ({type(value).__name__})"
     return type(value).__name__
 

@@ -96,6 +96,8 @@ class ClassLabel(Type):
     def _from_arrow(self, values: pa.Array, place: Place) -> pa.Array:
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
+        if values.type == pa.string_view():  # index_in takes none
+            values = values.cast(pa.string())
         if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
             found = pc.index_in(values, pa.array(self.names, values.type))
             if found.null_count > values.null_count:

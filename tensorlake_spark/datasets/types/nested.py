@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tensorlake_spark.datasets.types.base import Place, Type, as_type, field_of, is_valid, shown
 from tensorlake_spark.datasets.types.link_url import parse_link
@@ -23,6 +24,7 @@ LINK = pa.struct(
 )
 """Storage of a link."""
 
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _LINKED = "Image (but not raw), BinaryMask, SegmentMask, Video, Audio, Dicom and 'bytes'"
 
 
@@ -71,29 +73,61 @@ class Sequence(Type):
 
     def _from_list(self, values: list[Any], place: Place) -> pa.Array:
         flat: list[Any] = []
-        counts = np.zeros(len(values) + 1, np.int32)
+        counts = np.zeros(len(values), np.int32)
         for number, value in enumerate(values):
             if value is None:
                 continue
             if not is_many(value):
                 raise place.wrong_type(number, f"a list of {self.of}", shown(value))
             items = list(value)
-            counts[number + 1] = len(items)
+            counts[number] = len(items)
             flat += items
+        missing = pa.array([value is None for value in values], pa.bool_())
+        return self._lists(flat, counts, missing, values, place)
+
+    def _from_arrow(self, values: pa.Array, place: Place) -> pa.Array:
+        if isinstance(values, pa.ExtensionArray):
+            return self._from_arrow(values.storage, place)
+        if not any(is_list(values.type) for is_list in _LISTS):
+            return super()._from_arrow(values, place)
+        counts = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+        # Items stay in Arrow, where each type takes what it stores.
+        return self._lists(values.flatten(), counts, values.is_null(), values, place)
+
+    def _lists(
+        self, flat: Any, counts: Any, missing: pa.Array, values: Any, place: Place
+    ) -> pa.Array:
+        """Return lists as they are stored.
+
+        Parameters
+        ----------
+        flat : list or pyarrow.Array
+            The items of all lists.
+        counts : ndarray of int
+            How many each list has.
+        missing : pyarrow.Array of bool
+            Which samples are null.
+        values : list or pyarrow.Array
+            The lists themselves, to find the one with an error.
+        place : Place
+            For messages.
+        """
         try:
             inner = self.of.encode(flat, place.column)
         except InvalidSampleError:
             self._blame(values, place)
             raise
-        missing = pa.array([value is None for value in values], pa.bool_())
-        ends = pa.array(np.cumsum(counts, dtype=np.int32))
+        ends = pa.array(np.cumsum([0, *counts], dtype=np.int32))
         return pa.ListArray.from_arrays(ends, inner, type=self.storage(), mask=missing)
 
-    def _blame(self, values: list[Any], place: Place) -> None:
+    def _blame(self, values: Any, place: Place) -> None:
         """Raise the error of the first sample that has one, with its number."""
         for number, value in enumerate(values):
+            items = value.values if isinstance(value, pa.Scalar) else value
+            if items is None:
+                continue
             try:
-                self.of.encode([] if value is None else list(value), place.column)
+                self.of.encode(items if isinstance(items, pa.Array) else list(items), place.column)
             except InvalidSampleError as error:
                 text = str(error).partition(", sample ")[2]
                 raise type(error)(

@@ -257,6 +257,10 @@ class Scalar(Type):
             self._check_range(values, place)
         elif self.family == "float":
             return self._floats(values, place)
+        elif self.family == "decimal" and pa.types.is_integer(values.type):
+            values = values.cast(
+                pa.decimal128(20, 0)
+            )  # Arrow would want digits for all that the type holds
         out = self._cast(values, self.storage(), place)
         if self.family in _TIMES:
             self._check_years(out, place)
@@ -268,10 +272,9 @@ class Scalar(Type):
         try:
             return values.cast(kind)
         except pa.ArrowException as error:
-            raise place.wrong(
-                _culprit(values, kind), self._expected(), f"values of type {values.type} that do not fit",
-                cause=error,
-            ) from error  # fmt: skip
+            number = _culprit(values, kind)
+            got = f"{_text(values[number])} of type {values.type}, which does not fit"
+            raise place.wrong(number, self._expected(), got, cause=error) from error
 
     def _check_range(self, values: pa.Array, place: Place) -> None:
         bounds, ends = np.iinfo(self.dtype), pc.min_max(values)
@@ -394,6 +397,13 @@ def _is_text(value: pa.Scalar) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _text(value: pa.Scalar) -> str:
+    try:
+        return str(value.cast(pa.string()))
+    except pa.ArrowException:
+        return "a value"
 
 
 def _culprit(values: pa.Array, kind: pa.DataType) -> int:

@@ -21,7 +21,13 @@ from tensorlake_spark.datasets.types.base import (
     shown,
 )
 from tensorlake_spark.datasets.types.tensor_struct import TENSOR, Structs
-from tensorlake_spark.errors import CorruptDataError, InvalidOptionError, UnsupportedDtypeError
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    InvalidOptionError,
+    InvalidSampleError,
+    InvalidSampleTypeError,
+    UnsupportedDtypeError,
+)
 from tensorlake_spark.layouts.coding.chain import CASTS
 from tensorlake_spark.layouts.quantization import casts, row_scales
 from tensorlake_spark.tensor.spec import dtype_of
@@ -71,7 +77,7 @@ class ArrayType(Type):
 
     def _from_array(self, values: Array, place: Place) -> pa.Array:
         dtype, shape = self.fixed()
-        stack = converted(values, dtype, 0, place, self.lenient)
+        stack = converted_stack(values, dtype, place, self.lenient)
         if not fits(stack.shape[1:], shape):
             raise self._wrong_shape(0, stack.shape[1:], place)
         self.check_all([stack], None, place)
@@ -261,7 +267,7 @@ class Embedding(ArrayType):
         return out.take(pa.array(index, mask=index < 0))
 
     def _from_array(self, values: Array, place: Place) -> pa.Array:
-        stack = converted(values, self.dtype, 0, place, True)
+        stack = converted_stack(values, self.dtype, place, True)
         if stack.shape[1:] != (self.size,):
             raise self._wrong_shape(0, stack.shape[1:], place)
         return self._stored(stack, range(len(stack)), place)
@@ -401,10 +407,10 @@ def converted(value: Any, dtype: str, number: int, place: Place, lenient: bool) 
             raise TypeError(f"{type(value).__name__} is not an array{path}")
         if isinstance(value, pa.Scalar):  # NumPy would take the bytes of a text for numbers
             value = value.as_py()
-        check_unmasked(value)
+        tensor_struct.check_unmasked(value)
         array = np.asarray(value)
         if array.dtype.kind == "f" and isinstance(value, (list, tuple)) and np.isnan(array).any():
-            _check_unmasked_in(value)
+            tensor_struct.check_unmasked_in(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise place.wrong_type(
             number, f"an array of {dtype}", shown(value), f"{error}", error
@@ -421,19 +427,22 @@ def converted(value: Any, dtype: str, number: int, place: Place, lenient: bool) 
             raise place.wrong(
                 number, f"dtype {dtype}", f"numbers from {array.min()} to {array.max()}", "declare a wider dtype",
             )  # fmt: skip
+        if listed and array.dtype.kind in "iuf" and wanted.kind not in "biu" and array.size:
+            most = np.abs(array[np.isfinite(array)]).max(initial=0)
+            raise place.wrong(
+                number, f"numbers that {dtype} holds", f"{shown(array)} with {most}", "declare a wider dtype",
+            )  # fmt: skip
         raise place.wrong_type(number, f"dtype {dtype}", shown(array), remedy)
     return out
 
 
-def check_unmasked(value: Any) -> None:
-    """Raise TypeError for a masked array with masked elements: what lies under a mask is no value."""
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise TypeError("elements are masked; fill them")
-
-
-def _check_unmasked_in(values: Any) -> None:
-    """Raise TypeError for nested lists with a masked element, which NumPy takes for NaN."""
-    for value in values:
-        check_unmasked(value)
-        if isinstance(value, (list, tuple)):
-            _check_unmasked_in(value)
+def converted_stack(values: Array, dtype: str, place: Place, lenient: bool) -> Array:
+    """Return the values of many samples, one after the other along the first axis, as `converted` does it."""
+    try:
+        return converted(values, dtype, 0, place, lenient)
+    except InvalidSampleTypeError:
+        raise
+    except InvalidSampleError:  # of one of them, which is named
+        for number, value in enumerate(values):
+            converted(value, dtype, number, place, lenient)
+        raise

@@ -87,14 +87,17 @@ class Json(Type):
         for number, text in enumerate(out.to_pylist()):
             try:
                 if text is not None:
-                    json.loads(text)
+                    json.loads(text, parse_constant=_refused)
             except (ValueError, RecursionError) as error:
                 raise place.wrong(number, "JSON", f"{text!r:.60}", f"{error}", error) from error
         return out
 
 
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON, which other readers of the table refuse")
+
+
 def _dumps(value: Any) -> str:
-    # NaN is no JSON, and other readers of the table refuse it.
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     _check_keys(value)
     return text

@@ -15,7 +15,9 @@ import pyarrow.dataset as pads
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 
 _LONGEST_BOUND = 32  # characters of a text in the log: Delta's own limit
-_CUT = dt.timedelta(microseconds=999)  # others cut the times of their bounds to milliseconds
+CUT = dt.timedelta(microseconds=999)
+"""What a bound of times may lack: others cut it to milliseconds."""
+
 _AT_ONCE = 1 << 14  # rows
 _AT_ONCE_BYTES = 4 << 20  # of texts, which would stay in memory
 
@@ -117,10 +119,23 @@ def _said(value: Any, below: bool) -> Any:
     return value
 
 
-def time_bound(value: dt.datetime, is_most: bool) -> str:
-    """Return a bound of times as the log has it: in milliseconds, so that it may be wider, never narrower."""
-    moved = value + dt.timedelta(microseconds=999 if is_most else 0)
+def time_bound(value: dt.datetime, is_most: bool) -> str | None:
+    """Return a bound of times as the log has it: in milliseconds, so that it may be wider, never narrower.
+
+    In the last millisecond of the year 9999 there is no upper one, which is None.
+    """
+    moved = later(value, CUT) if is_most else value
+    if moved is None:
+        return None
     return moved.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def later(time: dt.datetime, by: dt.timedelta) -> dt.datetime | None:
+    """Return a time some time later, None where Python has no such time."""
+    try:
+        return time + by
+    except OverflowError:
+        return None
 
 
 def put_bound(tree: dict[str, Any], parts: Sequence[str], value: Any) -> None:
@@ -175,10 +190,10 @@ def guarantees_of(
             if least[at] is None:
                 continue
             bound = field >= pa.scalar(least[at], leaf.type)
-            if most[at] is not None:
-                most_here: Any = most[at]
-                if pa.types.is_timestamp(leaf.type):
-                    most_here += _CUT
+            most_here: Any = most[at]
+            if most_here is not None and pa.types.is_timestamp(leaf.type):
+                most_here = later(most_here, CUT)
+            if most_here is not None:
                 bound &= field <= pa.scalar(most_here, leaf.type)
             out[number] = out[number] & (bound | field.is_null())
     return out

@@ -20,7 +20,7 @@ from tensorlake_spark.delta.files.inspection import (
     open_inspected,
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.bounds import Bounds, leaf_of
+from tensorlake_spark.delta.samples.bounds import Bounds, later, leaf_of
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns, without_views
 from tensorlake_spark.errors import CorruptDataError
 
@@ -117,8 +117,8 @@ def _passed(leaf: LeafColumn, own: Bounds, least: Any, most: Any) -> list[str]:
         if own.least is not None and least is not None and own.least < least:
             out.append(f"min of {name} is {least!r:.60}, and a row has {own.least!r:.60}")
         if own.most is not None and most is not None:
-            room = most + _CUT if isinstance(most, dt.datetime) else most
-            if own.most > room:
+            room = later(most, _CUT) if isinstance(most, dt.datetime) else most
+            if room is not None and own.most > room:
                 out.append(f"max of {name} is {most!r:.60}, and a row has {own.most!r:.60}")
     except TypeError:  # times with a zone and without one, as others write them
         return []

@@ -134,6 +134,17 @@ def test_a_raw_image_of_one_channel_is_flat():
     assert np.array_equal(flat[:, 1:], pixels[:, 1:, 0])
 
 
+@pytest.mark.parametrize("kind", [tl.types.Image("raw", "uint16"), tl.types.Tensor("uint16")])
+def test_the_order_of_bytes_is_no_other_dtype(kind, tmp_path):
+    pixels = np.arange(3000, dtype=">u2").reshape(50, 60)
+    np.save(tmp_path / "scan.npy", pixels)
+    ds = tl.dataset(tmp_path / "ds", {"scan": kind}, tile_bytes=100)
+    ds.extend({"scan": [pixels, tmp_path / "scan.npy"]})
+    for found in ds["scan"]:
+        assert found.dtype == np.uint16
+        assert np.array_equal(found, pixels)
+
+
 def test_the_bound_of_a_table_that_is_no_number_is_an_error():
     with pytest.raises(tl.FormatError, match=r"tensorlake.tileBytes is 'much'"):
         tile_bytes_of({"tensorlake.tileBytes": "much"})

@@ -52,3 +52,37 @@ def test_what_a_vacuum_deleted_is_not_restored(made):
     assert tl.dataset(made.path).version == after
     with pytest.raises(tl.InvalidOptionError, match="does not exist"):
         ds.restore(999)
+
+
+@pytest.mark.parametrize("how", ["created", "added"])
+def test_a_column_without_values_has_none_after_a_restore(tmp_path, how):
+    empty = tl.types.Tensor("int8", (None,), apart=True)
+    ds = tl.dataset(tmp_path, {"n": "int8", **({"g/x": empty} if how == "created" else {})})
+    ds.extend({"n": [1, 2]})
+    if how == "added":
+        ds.add_column("g/x", empty)
+    version = ds.version
+    ds["g/x"][1] = [5]
+    later = ds.version
+    ds.restore(version)
+    assert [*ds["g/x"]] == [None, None] == [*tl.dataset(tmp_path, version=version)["g/x"]]
+    now = ds.version
+    ds.restore(version)
+    assert ds.version == now
+    ds["g/x"][0] = [6, 7]
+    assert [None if x is None else x.tolist() for x in ds["g/x"]] == [[6, 7], None]
+    ds.restore(later)
+    assert [None if x is None else x.tolist() for x in ds["g/x"]] == [None, [5]]
+    assert ds.check().ok
+
+
+def test_a_version_before_a_column_whose_table_a_vacuum_deleted(tmp_path):
+    ds = tl.dataset(tmp_path, {"n": "int8", "x": tl.types.Tensor("int8", (None,), apart=True)})
+    ds.tag("empty")
+    ds.extend({"n": [1], "x": [[1]]})
+    ds.drop_column("x")
+    ds.vacuum(0)
+    ds.restore("empty")
+    ds.extend({"n": [2], "x": [[3]]})
+    assert ds["x"][0].tolist() == [3]
+    assert ds.check().ok

@@ -169,6 +169,29 @@ def test_what_is_missing_in_a_column_of_pandas_is_null(tmp_path, dtype, kind, va
     assert [one["x"] for one in ds] == [value, None, value, value, value]
 
 
+def test_categories_of_polars_are_texts_and_classes(tmp_path):
+    given = polars.DataFrame(
+        {
+            "text": polars.Series(["b", "a", None], dtype=polars.Categorical),
+            "label": polars.Series(["dog", "cat", None], dtype=polars.Enum(["dog", "cat"])),
+            "tags": polars.Series([["a"], [], None], dtype=polars.List(polars.Categorical)),
+        }
+    )
+    label = tl.types.ClassLabel(["cat", "dog"])
+    ds = tl.dataset(
+        tmp_path / "a", {"text": "string", "label": label, "tags": tl.types.Sequence("string")}
+    )
+    ds.extend(given)
+    assert [tuple(one.values()) for one in ds] == [
+        ("b", 1, ["a"]), ("a", 0, []), (None, None, None),
+    ]  # fmt: skip
+    guessed = tl.dataset(tmp_path / "b")
+    guessed.extend(given)
+    assert [one["label"] for one in guessed] == ["dog", "cat", None]
+    with pytest.raises(tl.InvalidOptionError, match="no value to tell its type by"):
+        tl.dataset(tmp_path / "c").extend(given.head(0))
+
+
 @pytest.mark.parametrize(
     "column",
     [

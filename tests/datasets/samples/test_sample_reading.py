@@ -64,3 +64,16 @@ def test_rows_are_not_read_where_all_columns_are_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(parts.stored, "rows", lambda *args: asked.append(args) or rows(*args))
     assert read_table(parts, ["x", "y"], np.arange(2)).num_rows == 2
     assert asked == []
+
+
+def test_two_columns_of_one_group_lie_elsewhere(tmp_path):
+    apart = tl.types.Tensor("int32", apart=True)
+    ds = tl.dataset(tmp_path, {"g": {"x": apart, "n": "int32", "h": {"y": apart, "z": apart}}})
+    samples = [{"g/x": [n], "g/n": n, "g/h/y": [2 * n], "g/h/z": [3 * n]} for n in range(3)]
+    ds.extend(samples)
+    assert [{name: np.atleast_1d(v).tolist() for name, v in one.items()} for one in ds] == [
+        {name: np.atleast_1d(v).tolist() for name, v in one.items()} for one in samples
+    ]
+    assert ds[1]["g/h/z"].tolist() == [3]
+    found = ds.to_arrow(["g/h/y", "g/x"])["g"].chunk(0)
+    assert found.field("h").field("y").field("shape").to_pylist() == [[1]] * 3

@@ -92,3 +92,20 @@ def test_a_file_that_may_not_be_read_is_no_bad_sample(made, monkeypatch):
 def test_a_folder_in_the_place_of_a_file(made):
     with pytest.raises(InvalidSampleError, match="there is no such file"):
         folder_of(made).read("a")
+
+
+def test_links_are_followed_but_not_in_circles(tmp_path):
+    made, other = tmp_path / "made", tmp_path / "other"
+    for path in (made / "a/1.txt", other / "b/2.txt", made / ".hidden/3.txt"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"..")
+    (made / "a/up").symlink_to(made)
+    (made / "a/here").symlink_to(made / "a")
+    (made / "other").symlink_to(other)
+    (other / "back").symlink_to(made)
+    (made / "a/file.txt").symlink_to(other / "b/2.txt")
+    (made / "a/itself").symlink_to(made / "a/itself")
+    (made / "a/nowhere").symlink_to(tmp_path / "nowhere")
+    found = folder_of(made)
+    assert dict(found.sizes) == {"a/1.txt": 2, "a/file.txt": 2, "other/b/2.txt": 2}
+    assert found.read("other/b/2.txt") == b".."

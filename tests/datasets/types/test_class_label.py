@@ -15,7 +15,7 @@ LABEL = ClassLabel(["cat", "dog", "owl"])
     [
         ["dog", "cat", None], [1, 0, None], [np.int64(1), "cat", None], pa.array(["dog", "cat", None]),
         pa.array(["dog", "cat", None]).dictionary_encode(), pa.array([1, 0, None], pa.uint8()),
-        pa.array(["dog", "cat", None], pa.large_string()), np.ma.array([1, 0, 0], mask=[0, 0, 1]),
+        pa.array(["dog", "cat", None], pa.large_string()), pa.array(["dog", "cat", None], pa.string_view()), np.ma.array([1, 0, 0], mask=[0, 0, 1]),
     ],
 )  # fmt: skip
 def test_names_and_numbers_are_taken(given):

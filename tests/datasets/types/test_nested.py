@@ -10,7 +10,9 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.types import (
     ClassLabel,
+    Embedding,
     Image,
+    Json,
     Link,
     Reference,
     Sequence,
@@ -46,6 +48,39 @@ def test_lists_of_images_and_arrays_come_back():
         found = kind.decode(kind.encode([[array], [], [array, array]], "x"))
         assert [len(f) for f in found] == [1, 0, 2]
         np.testing.assert_array_equal(found[2][1], array)
+
+
+@pytest.mark.parametrize(
+    ("of", "values"),
+    [
+        (Tensor("int8"), [[np.int8([1, 2]), None], [], None]),
+        (Image("png"), [[np.zeros((2, 3, 3), "u1")], None, []]),
+        (Embedding(2, quantize="int8"), [[[1, 2], None], None]),
+        (Json(), [[{"a": 1}, "text", None], [], None]),
+        ("uint64", [[2**64 - 1, None], None]),
+        (Sequence(Tensor("int8")), [[[np.int8([1])], None], [[]]]),
+        (Link("bytes"), [[Reference("/a", 1, "x")], None]),
+    ],
+)
+def test_lists_as_they_are_stored_are_taken(of, values):
+    kind = Sequence(of)
+    column = kind.encode(values, "x")
+    wide = column.cast(pa.large_list(column.type.value_field))
+    for given in (column, wide, column.slice(1), pa.chunked_array([column])):
+        found = kind.encode(given, "x")
+        assert found.type == kind.storage()
+        assert found == column.slice(len(column) - len(given))
+
+
+def test_lists_of_arrow_of_one_length_with_nulls():
+    given = pa.array([[1, 2], None, [3, None]], pa.list_(pa.int8(), 2))
+    assert Sequence("int32").encode(given, "x").to_pylist() == given.to_pylist()
+    under = pa.ListArray.from_arrays(
+        [0, 2, 3, 4], pa.array([1, 2, 300, 4]), mask=pa.array([False, True, False])
+    )
+    assert Sequence("int8").encode(under, "x").to_pylist() == [[1, 2], None, [4]]
+    with pytest.raises(tl.InvalidSampleError, match="sample 7: item 1: expected int8"):
+        Sequence("int8").encode(pa.array([[1], None, [2, 300]]), "x", first=5)
 
 
 def test_the_sample_and_the_item_are_named():

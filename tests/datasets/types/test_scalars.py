@@ -86,6 +86,38 @@ def test_what_does_not_fit_is_refused_and_named(name, value, number):
     assert f"column 'n', sample {100 + number}: expected " in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("decimal(4, 2)", decimal.Decimal("1.005"), r"got Decimal\('1.005'\) .*round it"),
+        ("decimal(4, 2)", decimal.Decimal("NaN"), r"got Decimal\('NaN'\)"),
+        ("date", dt.datetime(2024, 1, 2, 3), r"got datetime.datetime\(2024, 1, 2, 3, 0\)"),
+        ("int32", dt.date(2024, 1, 2), r"got datetime.date\(2024, 1, 2\) \(date\)"),
+    ],
+)
+def test_decimals_and_times_that_do_not_fit_are_shown(name, value, says):
+    with pytest.raises(tl.InvalidSampleError, match=says):
+        Scalar(name).encode([value], "n")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "says"),
+    [
+        (
+            "timestamp",
+            pa.array([0, 1500], pa.timestamp("ns")),
+            "1970-01-01 00:00:00.000001500 of type",
+        ),
+        ("uint64", pa.array([0, decimal.Decimal(-1)], pa.decimal128(20, 0)), "-1 of type"),
+        ("decimal(4, 2)", pa.array([1, 1000]), "1000 of type"),
+        ("timestamp", pa.array([0, 1 << 62], pa.timestamp("s")), "4611686018427387904"),
+    ],
+)
+def test_values_of_arrow_that_do_not_fit_are_shown(name, values, says):
+    with pytest.raises(tl.InvalidSampleError, match=f"sample 1: expected .*{says}"):
+        Scalar(name).encode(values, "n")
+
+
 def test_values_of_another_kind_are_type_errors():
     with pytest.raises(tl.InvalidSampleTypeError, match="declare the dtype bool"):
         Scalar("int8").encode([True], "n")
@@ -115,6 +147,15 @@ def test_dates_and_times_of_numpy():
     for name in ("timestamp", "timestamp_ntz"):
         times = np.array(["2024-02-29T01:02:03.000004", "1900-01-01"], "M8[us]")
         np.testing.assert_array_equal(Scalar(name).stack(Scalar(name).encode(times, "t")), times)
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.int8()])
+def test_whole_numbers_of_arrow_and_numpy_are_decimals(kind):
+    for name, factor in (("decimal(4, 2)", 1), ("decimal(38, 30)", 1), ("decimal(38, 0)", 10**18)):
+        number = 99 if kind == pa.int8() else min(99 * factor, 2**63 - 1)
+        given = pa.array([number, None, 0], kind)
+        assert Scalar(name).decode(Scalar(name).encode(given, "n")) == [number, None, 0]
+        assert Scalar(name).decode(Scalar(name).encode(np.array([number, 0]), "n")) == [number, 0]
 
 
 def test_nan_is_a_value_and_no_null():

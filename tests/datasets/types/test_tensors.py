@@ -282,3 +282,24 @@ def test_lists_beyond_a_dtype_are_not_told_to_cast_which_would_change_them():
             Tensor("int8").encode([given], "x")
     with pytest.raises(tl.InvalidSampleTypeError, match=r"give an array, or the path of a \.npy"):
         Tensor("int8").encode(["a.npz"], "x")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (Embedding(2), [1, 1e39]),
+        (tl.types.BoundingBox(), [[0, 0, 1e39, 1]]),
+        (tl.types.Polygon(), [[0, 0, 1e39, 0, 1, 1]]),
+        (Tensor("bfloat16", (None,)), [1e39]),
+    ],
+)
+def test_numbers_that_a_dtype_does_not_hold_are_told_with_their_sample(kind, value):
+    small = (np.asarray(value) * 0).tolist()
+    given = [[small, small, value]]
+    if kind != Tensor("bfloat16", (None,)):  # which takes no other dtype as an array
+        given.append(np.array(given[0]))
+    for values in given:
+        with pytest.raises(
+            tl.InvalidSampleError, match=r"sample 12: expected numbers that .* with 1e\+39; declare"
+        ):
+            kind.encode(values, "x", first=10)

@@ -67,3 +67,9 @@ def test_bytes_that_are_no_text_are_refused():
     for kind in (Text(), Json(), as_type("string")):
         with pytest.raises(tl.InvalidSampleError, match=r"sample 1: .*UTF-8"):
             kind.encode(broken, "x")
+
+
+@pytest.mark.parametrize("text", ["NaN", '{"a": [1, -Infinity]}'])
+def test_numbers_that_json_does_not_have_are_refused_as_texts_too(text):
+    with pytest.raises(tl.InvalidSampleError, match=r"sample 1: expected JSON, .* is no JSON"):
+        Json().encode(pa.array(["1", text]), "extra")

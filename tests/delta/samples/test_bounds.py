@@ -84,3 +84,13 @@ def test_a_time_is_never_narrowed():
     moment = dt.datetime(2020, 1, 1, microsecond=1001)
     assert time_bound(moment, is_most=False) == "2020-01-01T00:00:00.001"
     assert time_bound(moment, is_most=True) == "2020-01-01T00:00:00.002"
+
+
+@pytest.mark.parametrize("zone", [None, dt.timezone.utc])
+def test_the_last_millisecond_of_all_has_no_upper_bound(zone):
+    last = dt.datetime.max.replace(tzinfo=zone)
+    assert time_bound(last, is_most=True) is None
+    assert time_bound(last.replace(microsecond=999_000), is_most=True)[:23] == (
+        "9999-12-31T23:59:59.999"
+    )
+    assert time_bound(last, is_most=False)[:23] == "9999-12-31T23:59:59.999"

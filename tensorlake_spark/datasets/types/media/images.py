@@ -27,8 +27,8 @@ from tensorlake_spark.datasets.types.media.image_headers import (
 )
 from tensorlake_spark.datasets.types.media.jpeg_headers import jpeg_sizes
 from tensorlake_spark.datasets.types.media.media_bytes import Media, Pieces
-from tensorlake_spark.datasets.types.tensor_struct import binary_of
-from tensorlake_spark.datasets.types.tensors import check_dtype, check_unmasked
+from tensorlake_spark.datasets.types.tensor_struct import binary_of, check_unmasked
+from tensorlake_spark.datasets.types.tensors import check_dtype
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.tensor.spec import dtype_of
 
@@ -288,7 +288,15 @@ class Image(Picture):
     def _array(self, value: Any, number: int, place: Place) -> Array:
         """Return an array or an image of Pillow as an array of two or three axes."""
         if image_codecs.is_pil(value):
-            array = image_codecs.array_of(value)
+            try:
+                array = image_codecs.array_of(value)
+            except (OSError, ValueError, SyntaxError) as error:  # it is closed, or its file damaged
+                raise place.wrong(
+                    number,
+                    self.expected(),
+                    f"a PIL image that cannot be read: {error}",
+                    cause=error,
+                ) from error
             if value.mode == "1":
                 array = array.astype(np.uint8) * 255
         elif isinstance(value, np.ndarray) or hasattr(value, "__array__"):

@@ -12,7 +12,7 @@ from tensorlake_spark.datasets.types.base import Array, Place, check_names, chec
 from tensorlake_spark.datasets.types.media import image_codecs
 from tensorlake_spark.datasets.types.media.image_headers import Facts, HeaderError, png_header
 from tensorlake_spark.datasets.types.media.images import Picture
-from tensorlake_spark.datasets.types.tensors import check_unmasked
+from tensorlake_spark.datasets.types.tensor_struct import check_unmasked
 from tensorlake_spark.errors import InvalidOptionError
 
 

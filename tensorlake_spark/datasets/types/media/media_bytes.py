@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,12 @@ def bytes_of(value: Any, number: int, place: Place, what: str) -> bytes | None:
     if isinstance(value, (str, os.PathLike)):
         return _read(Path(value), number, place, what)
     if hasattr(value, "read"):
-        data = value.read()
+        try:
+            data = value.read()
+        except (OSError, ValueError) as error:  # it is closed, or for writing only
+            raise place.wrong(
+                number, what, f"a file that cannot be read: {error}", cause=error
+            ) from error
         if not isinstance(data, bytes):
             raise place.wrong_type(
                 number, what, f"a file that gives {type(data).__name__}", "open it with mode 'rb'"
@@ -95,14 +101,19 @@ def bytes_of(value: Any, number: int, place: Place, what: str) -> bytes | None:
 
 def _read(path: Path, number: int, place: Place, what: str) -> bytes:
     try:
-        size = path.stat().st_size
-        if size <= MAX_BYTES:
+        found = path.stat()
+        size, is_endless = found.st_size, not (S_ISREG(found.st_mode) or S_ISDIR(found.st_mode))
+        if size <= MAX_BYTES and not is_endless:
             return path.read_bytes()
     except (OSError, ValueError) as error:  # a name may have what no name of a file has
         reason = getattr(error, "strerror", None) or error
         raise place.wrong(
             number, what, f"{str(path)!r:.200}, which cannot be read: {reason}", cause=error
         ) from error
+    if is_endless:
+        raise place.wrong(
+            number, what, f"{str(path)!r:.200}, which is a pipe or a device", "give its bytes"
+        )
     raise place.wrong(
         number, f"{what} of at most {MAX_BYTES} bytes", f"{size} in {str(path)!r:.200}"
     )

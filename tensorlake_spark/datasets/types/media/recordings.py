@@ -223,8 +223,11 @@ class Audio(Recording):
                 number, str(self), shown(value), "give a file, or a pair: samples and rate"
             )
         samples, rate = np.asarray(value[0]), value[1]
-        if not isinstance(rate, (int, np.integer)) or not 0 < rate < 1 << 31:
-            raise place.wrong(number, "a rate above 0", f"{rate!r:.40}")
+        is_whole = isinstance(rate, (int, np.integer)) and not isinstance(rate, bool)
+        if not is_whole or not 0 < rate < 1 << 31:
+            raise place.wrong(
+                number, "a rate above 0 and below 2**31, in whole Hz", f"{rate!r:.40}"
+            )
         if samples.ndim == 1:
             samples = samples[:, None]
         if samples.ndim != 2 or not 1 <= samples.shape[1] <= 255:
@@ -241,7 +244,17 @@ class Audio(Recording):
             )
         elif samples.dtype != np.int16:
             raise place.wrong_type(number, "floats or int16", shown(samples), "cast it")
-        return _written(samples, int(rate), self.format)
+        try:
+            return _written(samples, int(rate), self.format)
+        except (
+            ValueError,
+            RuntimeError,
+            wave.Error,
+        ) as error:  # of libsndfile: not every format has every rate
+            raise place.wrong(
+                number, f"a sound that {self.format} can hold", f"{samples.shape[1]} channels at {rate} Hz",
+                f"{error}", error,
+            ) from error  # fmt: skip
 
     def decoded(self, data: bytes) -> Sound:
         try:

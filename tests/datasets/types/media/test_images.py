@@ -233,3 +233,21 @@ def test_a_side_that_is_longer_than_the_format_can_have(form, longest, wide, cap
             kind.encode([right, value], "image")
     assert Image("png").encode([wrong], "image")[0]["width"].as_py() == wrong.shape[1]
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("form", ["png", "raw"])
+def test_images_of_pillow_that_cannot_be_read_are_named(form, tmp_path):
+    whole = io.BytesIO()
+    PIL.Image.fromarray(np.arange(30000, dtype="u1").reshape(100, 100, 3)).save(whole, "png")
+    closed, broken = PIL.Image.open(whole), PIL.Image.open(io.BytesIO(whole.getvalue()[:500]))
+    closed.close()
+    for image in (closed, broken):
+        with pytest.raises(
+            tl.InvalidSampleError, match=r"sample 1: .* a PIL image that cannot be read"
+        ):
+            Image(form).encode([None, image], "photo")
+        ds = tl.dataset(tmp_path / "ds", {"photo": Image(form)}, tile_bytes=100)
+        with pytest.raises(
+            tl.InvalidSampleError, match=r"sample 0: .* a PIL image that cannot be read"
+        ):
+            ds.append({"photo": image})

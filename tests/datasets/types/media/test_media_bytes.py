@@ -1,6 +1,7 @@
 """Bytes from whatever users give."""
 
 import io
+import os
 
 import pytest
 
@@ -43,6 +44,24 @@ def test_what_cannot_be_read_is_named(value, says, tmp_path):
     assert "column 'sound', sample 12: expected a sound" in str(error.value)
     with pytest.raises(tl.InvalidSampleError, match="cannot be read"):
         bytes_of(tmp_path, 2, PLACE, "a sound")
+
+
+@pytest.mark.parametrize("closed", [io.BytesIO(b"abc"), None])
+def test_files_that_are_closed_and_for_writing_only_are_named(closed, tmp_path):
+    if closed is None:
+        closed = (tmp_path / "file").open("wb")
+    else:
+        closed.close()
+    with pytest.raises(tl.InvalidSampleError, match=r"sample 12: .* a file that cannot be read"):
+        bytes_of(closed, 2, PLACE, "a sound")
+    closed.close()
+
+
+def test_what_has_no_end_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(tl.InvalidSampleError, match="a pipe or a device; give its bytes"):
+            bytes_of(path, 2, PLACE, "a sound")
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])

@@ -71,6 +71,8 @@ def test_numbers_come_back_with_16_bits(form):
         ((TONES * 3, 8000), "floats from -1 to 1"),
         ((TONES * np.nan, 8000), "floats from -1 to 1"),
         ((TONES, 0), "a rate above 0"),
+        ((TONES, 1 << 40), "below 2**31"),
+        ((TONES, True), "in whole Hz"),
         ((TONES.astype("i4"), 8000), "floats or int16"),
         ((np.zeros((2, 2, 2)), 8000), "(length, channels)"),
         (TONES, "a pair"),
@@ -81,6 +83,17 @@ def test_what_is_no_sound_is_refused(value, says):
         Audio("wav").encode([None, value], "sound")
     assert says in str(error.value)
     assert "column 'sound', sample 1: " in str(error.value)
+
+
+def test_what_a_format_cannot_hold_is_refused():
+    pytest.importorskip("soundfile")
+    for form, samples, rate in (
+        ("mp3", TONES, 12345),
+        ("mp3", np.zeros((9, 3)), 8000),
+        ("flac", np.zeros((9, 9)), 8000),
+    ):
+        with pytest.raises(tl.InvalidSampleError, match=f"sample 1: expected a sound that {form}"):
+            Audio(form).encode([None, (samples, rate)], "sound")
 
 
 def test_wav_needs_no_other_package():
