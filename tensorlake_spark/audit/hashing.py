@@ -17,8 +17,8 @@ from tensorlake_spark.delta.files.digest_file import LEAVES
 from tensorlake_spark.delta.files.footer import Footer, footer_at, plain_types, reading
 from tensorlake_spark.delta.files.runner import Run, parcels, run_here
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store.ranges import Part
-from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.delta.store.ranges import Part, PartFile
+from tensorlake_spark.delta.store.storage import Storage, open_here
 from tensorlake_spark.rows.row import PAYLOAD, payloads
 from tensorlake_spark.rows.row_digest import (
     CORNERS,
@@ -199,7 +199,7 @@ def _of_groups(
 
     def opened() -> pq.ParquetFile:
         if isinstance(data, Part):
-            return footer.open_part(data)
+            return open_here(PartFile(data), footer.metadata)
         return storage.open_parquet(path, footer.metadata)
 
     with opened() as file:

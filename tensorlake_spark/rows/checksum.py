@@ -17,6 +17,9 @@ except ImportError:
 
 _NULL = b"\xff\xff\xff\xff"
 _COPIED = 8 << 10  # bytes that are sooner copied than looked at by four calls
+_PIECE = (
+    16 << 10
+)  # characters that are encoded at once: new memory for more costs more than the checksum
 _length = struct.Struct("<Q").pack
 
 
@@ -54,6 +57,18 @@ def crc_of(
     crc = crc_head(layout, params, dtype, codec)
     crc = crc32(struct.pack(f"<I{len(corners)}q", len(corners), *corners), crc)
     return crc_payload(crc, index, values)
+
+
+def crc_with_text(layout: str, dtype: str, codec: str, corners: Sequence[int], values: str) -> int:
+    """Return what `crc_of` does of a row without ``params`` and ``index`` whose values are a text in UTF-8."""
+    if len(values) <= _PIECE or not values.isascii():
+        return crc_of(layout, None, dtype, codec, corners, None, values.encode())
+    crc = crc_head(layout, None, dtype, codec)
+    crc = crc32(struct.pack(f"<I{len(corners)}q", len(corners), *corners), crc)
+    crc = crc32(_NULL + _NULL + _length(len(values)), crc)
+    for start in range(0, len(values), _PIECE):
+        crc = crc32(values[start : start + _PIECE].encode(), crc)
+    return crc
 
 
 def corner_bytes(lo: Any, hi: Any) -> list[bytes]:

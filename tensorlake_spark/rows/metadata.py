@@ -17,7 +17,7 @@ from tensorlake_spark.errors import (
     InvalidTensorError,
     UnsupportedDtypeError,
 )
-from tensorlake_spark.rows.checksum import crc_of
+from tensorlake_spark.rows.checksum import crc_with_text
 from tensorlake_spark.rows.row import CORNER, SCHEMA, Totals, block_of
 from tensorlake_spark.tensor.labels import Listed, Unread, labels_of
 from tensorlake_spark.tensor.spec import FORMAT_VERSION, TensorSpec, dtype_name, dtype_of
@@ -25,7 +25,7 @@ from tensorlake_spark.tensor.spec import FORMAT_VERSION, TensorSpec, dtype_name,
 
 def meta_crc(layout: str, dtype: str, codec: str, shape: Any, block: Any, attrs: str) -> int:
     corners = [len(shape), *shape, *block]
-    return crc_of(layout, None, dtype, codec, corners, None, attrs.encode())
+    return crc_with_text(layout, dtype, codec, corners, attrs)
 
 
 def meta_batch(
@@ -178,7 +178,7 @@ def _body_of(attrs: str) -> Any:
     begin = attrs.find(_LABELS) if len(attrs) > _LONG and attrs.endswith("]}}") else -1
     end = attrs.find('":', begin + len(_LABELS)) if begin >= 0 else -1
     axis = attrs[begin + len(_LABELS) : end] if end >= 0 else ""
-    labels = Unread.of(attrs[end + 2 : -2]) if axis.isalnum() else None
+    labels = Unread.of(attrs, end + 2, len(attrs) - 2) if axis.isalnum() else None
     if labels is not None:
         with suppress(ValueError):  # labels of another object inside of this one
             body: Any = json.loads(attrs[:begin] + "}")

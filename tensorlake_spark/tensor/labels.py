@@ -15,7 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidTensorError, UnknownLabelError, did_you_mean
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    InvalidTensorError,
+    UnknownLabelError,
+    did_you_mean,
+)
 
 _SORTS = (str, int, float, bool)
 _KINDS = {*_SORTS}
@@ -282,27 +287,40 @@ class Unread(Listed):
     """
 
     _text: str
+    _span: tuple[int, int]
 
     @classmethod
-    def of(cls, text: str) -> Unread | None:
-        """Return the labels of a list in JSON, None unless each is a text of which every character is one byte."""
-        ends = text.startswith('["') and text.endswith('"]') and text.isascii()
-        # Nothing stands between two texts but the comma of the list, and no text is a comma itself. At either end it
-        # would make up for a number among the texts.
-        if text.startswith('[","') or text.endswith(',","]'):
+    def of(cls, text: str, start: int = 0, stop: int | None = None) -> Unread | None:
+        """Return the labels of a list in JSON, None unless each is a text of which every character is one byte.
+
+        The list may be a part of the text, which is not copied: new memory costs more than to look at it.
+        """
+        span = start, len(text) if stop is None else stop
+        ends = text.startswith('["', *span) and text.endswith('"]', *span) and text.isascii()
+        if not ends or text.find("\\", *span) >= 0:
             return None
-        if not ends or "\\" in text or '",","' in text:
-            return None
-        if text.count('"') != 2 * text.count('","') + 2:
-            return None
+        quotes = text.count('"', *span)
+        # A flat list of texts has a comma less than texts: one more for each in a text, and for what is no text.
+        flat = all(text.find(one, span[0] + 1, span[1]) < 0 for one in "[{")
+        if not (flat and quotes == 2 * text.count(",", *span) + 2):
+            # Nothing stands between two texts but the comma of the list, and no text is a comma itself. At either end
+            # it would make up for a number among the texts.
+            if text.startswith('[","', *span) or text.endswith(',","]', *span):
+                return None
+            if text.find('",","', *span) >= 0 or quotes != 2 * text.count('","', *span) + 2:
+                return None
         found = object.__new__(cls)
         object.__setattr__(found, "_text", text)
+        object.__setattr__(found, "_span", span)
         return found
 
     @cached_property
     def values(self) -> tuple[Any, ...]:  # type: ignore[override]
         """The texts."""
-        found = json.loads(self._text)
+        try:
+            found = json.loads(self._text[slice(*self._span)])
+        except ValueError as error:
+            raise CorruptDataError(f"labels of an axis are not JSON: {error}") from error
         _check_kinds(found)
         return tuple(found)
 
@@ -311,8 +329,9 @@ class Unread(Listed):
             return super()._place(label)
         if '"' in label or "\\" in label:  # it would stand with a backslash
             return -1
-        at = self._text.find(f'"{label}"')
-        return at if at < 0 else self._text.count('"', 0, at) // 2
+        start, stop = self._span
+        at = self._text.find(f'"{label}"', start, stop)
+        return at if at < 0 else self._text.count('"', start, at) // 2
 
     def __repr__(self) -> str:
         return f"{Listed.__name__}(values={self.values!r})"

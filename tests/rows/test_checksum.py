@@ -7,7 +7,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlake_spark.rows.checksum import corner_bytes, crc32, crc_head, crc_of, crc_payload
+from tensorlake_spark.rows.checksum import (
+    corner_bytes,
+    crc32,
+    crc_head,
+    crc_of,
+    crc_payload,
+    crc_with_text,
+)
 
 TEXT = st.sampled_from([None, "", "ftsf", '{"lo":[0]}', "é"])
 BYTES = st.none() | st.binary(max_size=40)
@@ -40,3 +47,10 @@ def test_a_null_is_not_an_empty_value():
     assert (
         len({crc_of("a", p, "b", "c", (), i, None) for p in (None, "") for i in (None, b"")}) == 4
     )
+
+
+@given(st.text(max_size=40), st.integers(0, 2000), st.lists(st.integers(0, 9), max_size=3))
+def test_a_long_text_has_the_checksum_of_its_bytes(text, times, corners):
+    for long in (text * times, "a" * (16 << 10) + text, "ab" * (40 << 10)):
+        whole = crc_of("ftsf", None, "int8", "zstd", corners, None, long.encode())
+        assert crc_with_text("ftsf", "int8", "zstd", corners, long) == whole

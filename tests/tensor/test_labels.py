@@ -193,9 +193,41 @@ def test_other_lists_are_no_texts_to_look_through(said):
         assert Unread.of(text) is None
 
 
-@pytest.mark.parametrize("text", ["", "[", '["', '["a",1,","b"]', '["a"],"b":["c"]', '["a", "b"]'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[",
+        '["',
+        '["]',
+        '["a",1,","b"]',
+        '["a"],"b":["c"]',
+        '["a",["b"],"c"]',
+        '["a",{"b":1,"c":2},"d"]',
+        '["a""b"]',
+        '["a",1,"b"]',
+    ],
+)
 def test_what_is_no_list_of_texts_is_none(text):
     assert Unread.of(text) is None
+
+
+@pytest.mark.parametrize("names", [["a", "bc", "d"], ["a,b", "c"], ["[", "x"]])
+def test_a_part_of_a_text_is_looked_through_where_it_stands(names):
+    text = json.dumps(names, separators=(",", ":"))
+    before, after = '{"other":["bc","d","c","x","a"],"labels":{"feature":', '},"d":"x"}'
+    found = Unread.of(before + text + after, len(before), len(before) + len(text))
+    wanted = [*names, "other", "bc", "d", "no"]
+    places = [names.index(name) if name in names else -1 for name in wanted]
+    assert [int(found.places([name])[0]) for name in wanted] == places
+    assert found.values == tuple(names)
+
+
+def test_labels_that_are_not_json_are_an_error_when_they_are_read():
+    found = Unread.of('["a"x,"b"]')
+    with pytest.raises(tl.CorruptDataError, match="labels of an axis are not JSON"):
+        repr(found)
+    assert Unread.of('["a", "b"]').values == ("a", "b")
 
 
 def test_a_label_that_is_stored_twice_is_seen():

@@ -16,6 +16,8 @@ from tensorlake_spark.delta.files import catalog_file
 from tensorlake_spark.delta.files.footer import Array, Footer, footer_at, plain_types, reading
 from tensorlake_spark.delta.log.properties import commits_between
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.store.ranges import PartFile
+from tensorlake_spark.delta.store.storage import open_here
 from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidTensorError,
@@ -61,9 +63,10 @@ def _rows_of_file(snapshot: Snapshot, place: int) -> pa.Table:
         least, most = footer.bounds("nnz")
         groups = [g for g, value in enumerate(least) if value in (0, None)]
         with reading(snapshot.storage, name):
-            with _opened(snapshot, name, footer, groups) as file:
+            metadata, places = footer.part(groups)
+            with _opened(snapshot, name, footer, groups, metadata) as file:
                 table = plain_types(
-                    file.read_row_groups(groups, columns=list(META_COLUMNS), use_threads=False)
+                    file.read_row_groups(places, columns=list(META_COLUMNS), use_threads=False)
                 )
             numbers = np.concatenate(
                 [np.arange(footer.rows[g]) + footer.first_row[g] for g in groups] or [np.zeros(0)]
@@ -79,12 +82,14 @@ def _rows_of_file(snapshot: Snapshot, place: int) -> pa.Table:
     return table
 
 
-def _opened(snapshot: Snapshot, name: str, footer: Footer, groups: list[int]) -> pq.ParquetFile:
+def _opened(
+    snapshot: Snapshot, name: str, footer: Footer, groups: list[int], metadata: pq.FileMetaData
+) -> pq.ParquetFile:
     """Open a file to read the metadata columns of some row groups: of an object, mostly all at once."""
     remote = snapshot.remote
     if remote is not None and groups and groups[-1] - groups[0] == len(groups) - 1:
-        return footer.open_part(footer.fetch(remote, name, groups, META_COLUMNS))
-    return snapshot.storage.open_parquet(name, footer.metadata)
+        return open_here(PartFile(footer.fetch(remote, name, groups, META_COLUMNS)), metadata)
+    return snapshot.storage.open_parquet(name, metadata)
 
 
 def find(snapshot: Snapshot, tensor_id: str) -> Meta | None:

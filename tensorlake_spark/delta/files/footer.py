@@ -5,26 +5,28 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tensorlake_spark.delta.files.footer_checksum import read_footer
+from tensorlake_spark.delta.files.footer_checksum import read_indexed
 from tensorlake_spark.delta.files.payload import PayloadViews, plain_column, stored_values
+from tensorlake_spark.delta.files.statistics import BOUNDED, places_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.time_travel import FILES_KEPT
-from tensorlake_spark.delta.store.ranges import Part, PartFile, Remote, joined
-from tensorlake_spark.delta.store.storage import Storage, is_refusal, open_here, refusal
+from tensorlake_spark.delta.store.footer_index import IndexedFooter
+from tensorlake_spark.delta.store.ranges import Part, Remote, joined
+from tensorlake_spark.delta.store.storage import Storage, is_refusal, refusal
 from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
 from tensorlake_spark.rows.row import PAYLOAD, SCHEMA
 from tensorlake_spark.tensor.spec import STORED_AXES
 
 Array = np.ndarray[Any, Any]
+Opened = Callable[[pq.FileMetaData], pq.ParquetFile]
 
-_LEAVES = tuple(f"{side}.d{k}" for side in ("lo", "hi") for k in range(STORED_AXES))
-_BOUNDED = {"id": "BYTE_ARRAY STRING", **dict.fromkeys(("seq", "nnz", *_LEAVES), "INT64")}
 _KEEP = 512
 _SMALL_ROWS = 1 << 16  # rows of a file whose small columns are kept
 _METAS = 64 << 10  # bytes of metadata rows that are kept
@@ -36,32 +38,29 @@ class Footer:
 
     Attributes
     ----------
-    metadata : pyarrow.parquet.FileMetaData
-        The footer itself; a file opened with it reads it no second time.
     rows, first_row, nbytes : int64 arrays of shape (row groups,)
         Rows of each group, the number of its first row in the file, its bytes.
+    num_rows : int
+        Rows of the file.
     """
 
-    def __init__(self, metadata: pq.FileMetaData) -> None:
-        self.metadata = metadata
-        groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
-        self._groups = groups
-        self.rows = np.array([g.num_rows for g in groups], np.int64)
-        self.first_row = np.cumsum(self.rows) - self.rows
-        self.nbytes = np.array([g.total_byte_size for g in groups], np.int64)
-        schema = metadata.schema
-        self._last = metadata.num_columns - 1
-        self._column = {schema.column(i).path: i for i in range(metadata.num_columns)}
-        have = {*self._column, *(path.partition(".")[0] for path in self._column)}
-        missing = [name for name in (*SCHEMA.names, *_LEAVES) if name not in have]
-        if missing:
-            raise CorruptDataError(f"the file has no column {', '.join(missing)}")
-        for name, wanted in _BOUNDED.items():
-            column = schema.column(self._column[name])
-            found = f"{column.physical_type} {column.logical_type.type}"
-            if not found.startswith(wanted):
-                raise CorruptDataError(f"the column {name} of the file is {found}, not {wanted}")
+    def __init__(self, found: pq.FileMetaData | IndexedFooter) -> None:
+        self._found = found
+        self._groups: dict[int, pq.RowGroupMetaData] = {}
         self._bounds: dict[str, tuple[list[Any], list[Any]]] = {}
+        if isinstance(found, IndexedFooter):
+            rows, nbytes = found.index.rows, found.index.nbytes
+            unknown: tuple[list[Any], list[Any]] = [None] * len(rows), [None] * len(rows)
+            self._bounds = dict.fromkeys(BOUNDED, unknown) | found.index.bounds
+        else:
+            self._groups = {g: found.row_group(g) for g in range(found.num_row_groups)}
+            rows = [group.num_rows for group in self._groups.values()]
+            nbytes = [group.total_byte_size for group in self._groups.values()]
+            self._column  # noqa: B018 - raises where one is missing
+        self.rows = np.array(rows, np.int64)
+        self.first_row = np.cumsum(self.rows) - self.rows
+        self.nbytes = np.array(nbytes, np.int64)
+        self.num_rows = found.num_rows
         self._side: dict[int, tuple[Array, Array, Array]] = {}
         self._held: tuple[tuple[str, bool] | None, Array] = None, np.zeros(0, bool)
         self._small: dict[tuple[int, tuple[str, ...]], pa.RecordBatch] = {}
@@ -71,19 +70,40 @@ class Footer:
         self._reach: dict[tuple[str, ...], tuple[int, int]] = {}
 
     @property
+    def metadata(self) -> pq.FileMetaData:
+        """The whole footer; a file opened with it reads it no second time."""
+        return self._found.metadata if isinstance(self._found, IndexedFooter) else self._found
+
+    def part(self, groups: Sequence[int]) -> tuple[pq.FileMetaData, list[int]]:
+        """Return a footer that has some row groups, and their numbers in it."""
+        found = self._found
+        return found.part(groups) if isinstance(found, IndexedFooter) else (found, [*groups])
+
+    def _group(self, number: int) -> pq.RowGroupMetaData:
+        if number not in self._groups:
+            metadata, (place,) = self.part([number])
+            self._groups[number] = metadata.row_group(place)
+        return self._groups[number]
+
+    @cached_property
+    def _column(self) -> dict[str, int]:
+        """Where each leaf column stands, by its path."""
+        return places_of(self._found.schema)
+
+    @property
     def columns(self) -> frozenset[str]:
         """Paths of the leaf columns, such as ``lo.d0``."""
         return frozenset(self._column)
 
     def small(
-        self, file: Callable[[], pq.ParquetFile], groups: Sequence[int], columns: tuple[str, ...]
+        self, file: Opened, groups: Sequence[int], columns: tuple[str, ...]
     ) -> pa.RecordBatch:
         """Return the columns of some row groups that are no payload; read once, then kept.
 
         Parameters
         ----------
         file : callable
-            Opens the file if it has to be read.
+            Opens the file with a footer, if it has to be read.
         groups : sequence of int
             Which row groups, at least one.
         columns : tuple of str
@@ -92,8 +112,9 @@ class Footer:
         found = {g: self._small.get((g, columns)) for g in groups}
         absent = [g for g, batch in found.items() if batch is None]
         if absent:
-            with file() as opened:
-                table = opened.read_row_groups(absent, columns=list(columns), use_threads=False)
+            metadata, numbers = self.part(absent)
+            with file(metadata) as opened:
+                table = opened.read_row_groups(numbers, columns=list(columns), use_threads=False)
             read = plain_types(table).combine_chunks().to_batches()[0]
             first = 0
             for g in absent:
@@ -115,40 +136,37 @@ class Footer:
                 i for path, i in self._column.items() if not wanted.isdisjoint(_prefixes(path))
             ]
             reach = self._reach[columns] = min(places), max(places)
-        first, last = (self._groups[group].column(place) for place in reach)
+        first, last = map(self._group(group).column, reach)
         return _start(first), _start(last) + int(last.total_compressed_size)
 
     def size_of(self, groups: Sequence[int], columns: Sequence[str] | None = None) -> int:
         """Return the bytes of row groups, without the payloads that are not among `columns`."""
         size = int(self.nbytes[list(groups)].sum())
+        self.part(groups)  # all at once
         for name in PAYLOAD if columns is not None else ():
             place = self._column.get(name)
             if name not in (columns or ()) and place is not None:
-                size -= sum(
-                    int(self._groups[g].column(place).total_compressed_size) for g in groups
-                )
+                size -= sum(int(self._group(g).column(place).total_compressed_size) for g in groups)
         return size
 
     def gap(self, group: int, later: int) -> int:
         """Return how many bytes lie between two row groups."""
-        ends = self._groups[group].column(self._last)
-        begins = self._groups[later].column(0)
+        ends = self._group(group).column(len(self._column) - 1)
+        begins = self._group(later).column(0)
         return _start(begins) - _start(ends) - int(ends.total_compressed_size)
 
     def keep_metas(self, tail: Part) -> None:
         """Keep the row groups of metadata that end the file, if they are in its last bytes, for `fetch`."""
         _, most = self.bounds("nnz")
-        group = len(self._groups)
+        group = len(self.rows)
         while group and most[group - 1] == 0:
             group -= 1
-        if group < len(self._groups):
-            start = _start(self._groups[group].column(0))
-            last = self._groups[-1].column(self._last)
+        if group < len(self.rows):
+            start = _start(self._group(group).column(0))
+            last = self._group(len(self.rows) - 1).column(len(self._column) - 1)
             stop = _start(last) + int(last.total_compressed_size)
             if stop - start <= _METAS and tail.has(start, stop):
-                data = tail.slice(
-                    start, stop - start
-                ).to_pybytes()  # a copy, or all of it would stay
+                data = tail.slice(start, stop - start).to_pybytes()  # or all of it would stay
                 self._metas = Part(pa.py_buffer(data), start)
 
     def fetch(
@@ -170,26 +188,20 @@ class Footer:
         """Return where in the file the columns of row groups lie, without the large gaps between them."""
         wanted = {*columns}
         places = [i for path, i in self._column.items() if not wanted.isdisjoint(_prefixes(path))]
-        chunks = [self._groups[g].column(i) for g in groups for i in places]
+        chunks = [self._group(g).column(i) for g in groups for i in places]
         out: list[tuple[int, int]] = []
-        for start, chunk in sorted(
-            (_start(chunk), chunk.total_compressed_size) for chunk in chunks
-        ):
+        for start, chunk in sorted((_start(c), c.total_compressed_size) for c in chunks):
             if out and start - out[-1][1] <= _GAP:
                 out[-1] = out[-1][0], start + chunk
             else:
                 out.append((start, start + chunk))
         return out
 
-    def open_part(self, part: Part) -> pq.ParquetFile:
-        """Open a part of the file, to read row groups that are in it."""
-        return open_here(PartFile(part), self.metadata)
-
     def payload(self, file: pa.Buffer | Part, group: int, column: str) -> PayloadViews | None:
         """Return where the payloads of a row group lie in a file, None if Arrow has to read them."""
         key = (group, column)
         if key not in self._payload:
-            chunk = plain_column(self._groups[group], self._column[column])
+            chunk = plain_column(self._group(group), self._column[column])
             self._payload[key] = None if chunk is None else PayloadViews(file, chunk)
         return self._payload[key]
 
@@ -197,7 +209,7 @@ class Footer:
         self, file: pa.Buffer | Part, group: int, column: str
     ) -> list[memoryview | None] | None:
         """Return the payloads of a row group where they lie in a file, None if Arrow has to read them."""
-        chunk = plain_column(self._groups[group], self._column[column])
+        chunk = plain_column(self._group(group), self._column[column])
         return None if chunk is None else stored_values(file, chunk)
 
     def raw(
@@ -215,7 +227,7 @@ class Footer:
         """Return the least and the greatest value of a column in each row group, None if unknown."""
         known = self._bounds.get(column)
         if known is None:
-            found = [self._bounds_of(column, g) for g in range(len(self._groups))]
+            found = [self._bounds_of(column, g) for g in range(len(self.rows))]
             known = self._bounds[column] = ([a for a, _ in found], [b for _, b in found])
         return known
 
@@ -227,7 +239,7 @@ class Footer:
         lo, hi : int64 ndarray, shape (row groups, len(shape))
             Axes that are not asked for, or not known, span the whole tensor.
         """
-        count = len(self._groups)
+        count = len(self.rows)
         lo = np.zeros((count, len(shape)), np.int64)
         hi = np.empty((count, len(shape)), np.int64)
         hi[:] = shape
@@ -257,7 +269,7 @@ class Footer:
             return held
         first, last = self.bounds("id")
         least, most = self.bounds("nnz")
-        out = np.ones(len(self._groups), bool)
+        out = np.ones(len(self.rows), bool)
         for g in range(len(out)):
             if first[g] is not None and not first[g] <= tensor_id <= last[g]:
                 out[g] = False
@@ -278,10 +290,10 @@ class Footer:
         if known is not None:
             return known[0][group], known[1][group]
         place = self._column.get(column)
-        statistics = None if place is None else self._groups[group].column(place).statistics
+        statistics = None if place is None else self._group(group).column(place).statistics
         if statistics is None or not statistics.has_min_max:
             return None, None
-        if _BOUNDED.get(column) == "INT64":  # as they are stored: a third of the time
+        if column in BOUNDED and column != "id":  # as they are stored: a third of the time
             return statistics.min_raw, statistics.max_raw
         return statistics.min, statistics.max
 
@@ -334,14 +346,14 @@ def footer_of(
     if footer is None:
         with reading(storage, name):
             footer = (
-                Footer(read_footer(storage, name))
+                Footer(read_indexed(storage, name))
                 if remote is None
                 else _read(remote, storage, name)
             )
         _keep(key, footer)
-    if records is not None and footer.metadata.num_rows != records:
+    if records is not None and footer.num_rows != records:
         raise CorruptDataError(
-            f"data file {storage.file_uri(name)} has {footer.metadata.num_rows} rows, but the Delta log "
+            f"data file {storage.file_uri(name)} has {footer.num_rows} rows, but the Delta log "
             f"says {records}: the file was changed after it was committed"
         )
     return footer
@@ -377,7 +389,7 @@ def _read(remote: Remote, storage: Storage, name: str) -> Footer:
         tails.append(remote.tail(name, nbytes))
         return tails[-1]
 
-    footer = Footer(read_footer(storage, name, read_tail))
+    footer = Footer(read_indexed(storage, name, read_tail))
     footer.keep_metas(Part(tails[0], remote.sizes[name] - tails[0].size))
     return footer
 

@@ -12,12 +12,14 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tensorlake_spark.delta.store.footer_index import FooterIndex, IndexedFooter
 from tensorlake_spark.delta.store.parquet_output import END, MAGIC, SEAL
 from tensorlake_spark.delta.store.storage import Storage, open_here
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.rows.checksum import crc32
 
 _TAIL = 64 << 10  # read at once from the end of a file
+_TAIL_HERE = 16 << 10  # of this machine: new memory costs more than to read a second time
 
 
 def read_footer(
@@ -39,17 +41,42 @@ def read_footer(
     CorruptDataError
         If it was changed, or the file was cut short.
     """
-    read_tail = read_tail or partial(storage.read_tail, name)
-    tail = read_tail(_TAIL)
-    needed = _footer_start(tail)
-    if needed < 0:
-        tail = read_tail(tail.size - needed)
-        needed = _footer_start(tail)
-    if needed >= 0:
-        magic, crc = SEAL.unpack(tail.slice(needed, SEAL.size).to_pybytes())
-        if magic == MAGIC and crc32(tail.slice(needed + SEAL.size)) != crc:
-            raise CorruptDataError("the footer of the file fails its checksum")
+    tail, _ = _checked_tail(storage, name, read_tail)
     return open_here(pa.BufferReader(tail)).metadata
+
+
+def read_indexed(
+    storage: Storage, name: str, read_tail: Callable[[int], pa.Buffer] | None = None
+) -> pq.FileMetaData | IndexedFooter:
+    """Return the footer of a data file, by its index where it has one; see `read_footer`."""
+    tail, seal = _checked_tail(storage, name, read_tail)
+    if seal is not None:
+        footer = tail.slice(seal + SEAL.size)
+        index = FooterIndex.unpacked(memoryview(tail)[:seal].cast("B"), footer.size - END.size)
+        if index is not None:
+            return IndexedFooter(footer, index)
+    return open_here(pa.BufferReader(tail)).metadata
+
+
+def _checked_tail(
+    storage: Storage, name: str, read_tail: Callable[[int], pa.Buffer] | None
+) -> tuple[pa.Buffer, int | None]:
+    """Return the last bytes of a file with its footer, and where in them its seal is, None if it has none."""
+    read_tail = read_tail or partial(storage.read_tail, name)
+    nbytes = _TAIL_HERE if storage.is_local else _TAIL
+    tail = read_tail(nbytes)
+    start = _footer_start(tail)
+    if start < 0:
+        tail = read_tail(tail.size - start + (tail.size - start) // 8)
+        start = _footer_start(tail)
+    if start < 0:
+        return tail, None
+    magic, crc = SEAL.unpack(tail.slice(start, SEAL.size).to_pybytes())
+    if magic != MAGIC:
+        return tail, None
+    if crc32(tail.slice(start + SEAL.size)) != crc:
+        raise CorruptDataError("the footer of the file fails its checksum")
+    return tail, start
 
 
 def _footer_start(tail: pa.Buffer) -> int:

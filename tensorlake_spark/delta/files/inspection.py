@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.files.footer import Footer, plain_types, reading
-from tensorlake_spark.delta.files.footer_checksum import read_footer
+from tensorlake_spark.delta.files.footer_checksum import read_footer, read_indexed
 from tensorlake_spark.delta.files.statistics import BOUNDED, Statistics, flat
 from tensorlake_spark.delta.files.writer import widen
 from tensorlake_spark.delta.log.live_files import Array
@@ -81,11 +81,22 @@ def inspect_file(
         try:
             with reading(snapshot.storage, path):
                 footer = Footer(file.metadata)
+                _check_index(Footer(read_indexed(snapshot.storage, path)), footer)
         except CorruptDataError as error:
             out.faults.append(Fault(DAMAGED, str(error)))
             return out
         _hold(snapshot, snapshot.places[path], footer, file, visit, out)
     return out
+
+
+def _check_index(found: Footer, footer: Footer) -> None:
+    """Raise CorruptDataError if the index of a footer, where there is one, says anything else than the footer."""
+    both = [
+        (one.rows.tolist(), one.nbytes.tolist(), [one.bounds(name) for name in BOUNDED])
+        for one in (found, footer)
+    ]
+    if both[0] != both[1]:
+        raise CorruptDataError("the index of the footer says something else than the footer")
 
 
 def open_inspected(snapshot: Snapshot, out: Inspection) -> pq.ParquetFile | None:
@@ -121,8 +132,8 @@ def _hold(
     path = out.path
     said = snapshot.statistics(place)
     records = said.get("numRecords")
-    if records is not None and records != footer.metadata.num_rows:
-        text = f"the file has {footer.metadata.num_rows} rows, the log says {records}"
+    if records is not None and records != footer.num_rows:
+        text = f"the file has {footer.num_rows} rows, the log says {records}"
         out.faults.append(Fault(RECORDS, text))
     keep = snapshot.kept(path)
     whole = Statistics()

@@ -18,7 +18,7 @@ from tensorlake_spark.delta.files.footer import Footer, footer_at, footer_of, pl
 from tensorlake_spark.delta.files.payload import over
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.mapped_pages import give_back_pages
-from tensorlake_spark.delta.store.ranges import Part, overlapped
+from tensorlake_spark.delta.store.ranges import Part, PartFile, overlapped
 from tensorlake_spark.delta.store.storage import Storage, open_here
 from tensorlake_spark.indexing import AnySelection, FilePlan, Predicate, ReadPlan
 from tensorlake_spark.rows.row import PAYLOAD, bools, is_text, numbers
@@ -133,11 +133,11 @@ def pieces(
             nbytes = int(footer.nbytes[group])
             apart = adjacent and groups and footer.gap(groups[-1], group) > _GAP
             if groups and (size + nbytes > target or apart):
-                out.append(ScanPiece(file.path, tuple(groups), size, footer.metadata.num_rows))
+                out.append(ScanPiece(file.path, tuple(groups), size, footer.num_rows))
                 groups, size = [], 0
             groups.append(group)
             size += nbytes
-        out.append(ScanPiece(file.path, tuple(groups), size, footer.metadata.num_rows))
+        out.append(ScanPiece(file.path, tuple(groups), size, footer.num_rows))
     return out
 
 
@@ -251,18 +251,19 @@ def _read_groups(
     needed, clean = _needed(footer, groups, columns, tensor_id, keep)
     rest = [n for n in needed if n not in views]
 
-    def open_file() -> pq.ParquetFile:
+    def open_file(metadata: pq.FileMetaData) -> pq.ParquetFile:
         if isinstance(mapped, Part):
-            return footer.open_part(mapped)
+            return open_here(PartFile(mapped), metadata)
         if mapped is not None:
-            return open_here(pa.BufferReader(mapped), footer.metadata)
-        return storage.open_parquet(path, footer.metadata)
+            return open_here(pa.BufferReader(mapped), metadata)
+        return storage.open_parquet(path, metadata)
 
     if views:
         batch = footer.small(open_file, groups, tuple(rest))
     else:
-        with open_file() as file:
-            table = file.read_row_groups(list(groups), columns=rest, use_threads=False)
+        metadata, numbers_in_it = footer.part(groups)
+        with open_file(metadata) as file:
+            table = file.read_row_groups(numbers_in_it, columns=rest, use_threads=False)
         batch = plain_types(table).combine_chunks().to_batches()[0]
     mask = None
     if not clean and batch.num_rows:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.rows.row import SCHEMA
 from tensorlake_spark.tensor.spec import STORED_AXES
 
 BOUNDED = (
@@ -59,6 +62,14 @@ class Statistics:
         for name, count in other.nulls.items():
             self.nulls[name] = self.nulls.get(name, 0) + count
 
+    @classmethod
+    def all_of(cls, parts: Iterable[Statistics]) -> Statistics:
+        """Return the statistics of all parts."""
+        out = cls()
+        for part in parts:
+            out.add(part)
+        return out
+
     def passed(self, least: Mapping[str, Any], most: Mapping[str, Any]) -> list[str]:
         """Return what lies outside of the bounds that are said; those may be wider, or missing."""
         out = []
@@ -79,6 +90,15 @@ class Statistics:
             "nullCount": _nest(self.nulls),
         }
         return json.dumps(said, separators=(",", ":"))
+
+
+def bounds_of(parts: Sequence[Statistics]) -> dict[str, tuple[list[Any], list[Any]]]:
+    """Return for each leaf column with values the least and the greatest one of each part, None where it has none."""
+    return {
+        name: ([part.least.get(name) for part in parts], [part.most.get(name) for part in parts])
+        for name in BOUNDED
+        if any(name in part.least for part in parts)
+    }
 
 
 def flat(nested: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,3 +127,34 @@ def _leaf(rows: pa.RecordBatch | pa.Table, name: str) -> pa.Array | pa.ChunkedAr
     column, _, leaf = name.partition(".")
     # struct_field, unlike .field(), knows the nulls of the struct itself.
     return pc.struct_field(rows.column(column), leaf) if leaf else rows.column(column)
+
+
+_LEAVES = BOUNDED[3:]
+_TYPES = dict.fromkeys(BOUNDED, "INT64") | {"id": "BYTE_ARRAY STRING"}
+_known: tuple[pq.ParquetSchema, dict[str, int]] | None = None
+
+
+def places_of(schema: pq.ParquetSchema) -> dict[str, int]:
+    """Return where each leaf column of a data file stands, by its path.
+
+    Raises
+    ------
+    CorruptDataError
+        If one of ours is missing, or of another type.
+    """
+    global _known  # the files of a table mostly have one schema
+    if _known is not None and schema.equals(_known[0]):
+        return _known[1]
+    columns = [schema.column(i) for i in range(len(schema))]
+    places = {column.path: i for i, column in enumerate(columns)}
+    have = {*places, *(path.partition(".")[0] for path in places)}
+    missing = [name for name in (*SCHEMA.names, *_LEAVES) if name not in have]
+    if missing:
+        raise CorruptDataError(f"the file has no column {', '.join(missing)}")
+    for name, wanted in _TYPES.items():
+        column = columns[places[name]]
+        found = f"{column.physical_type} {column.logical_type.type}"
+        if not found.startswith(wanted):
+            raise CorruptDataError(f"the column {name} of the file is {found}, not {wanted}")
+    _known = schema, places
+    return places

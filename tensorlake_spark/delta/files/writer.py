@@ -9,7 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tensorlake_spark.delta.files.statistics import BOUNDED, Statistics
+from tensorlake_spark.delta.files.statistics import BOUNDED, Statistics, bounds_of
 from tensorlake_spark.delta.log.data_file import PART, DataFile, discard
 from tensorlake_spark.delta.log.properties import FILE_BYTES, ROW_GROUP_BYTES
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -74,7 +74,7 @@ class FileWriter:
         self._metas: list[pa.RecordBatch] = []  # which end the file
         self._pending = 0
         self._file: ParquetOutput | None = None  # that is being written
-        self._stats = Statistics()
+        self._groups: list[Statistics] = []  # of its row groups
         self._written = 0
 
     @classmethod
@@ -165,7 +165,7 @@ class FileWriter:
 
     def _put(self, rows: pa.Table) -> None:
         if self._file is None:
-            self._stats = Statistics()
+            self._groups = []
             self._written = 0
             self._file = ParquetOutput(
                 self.storage,
@@ -180,7 +180,7 @@ class FileWriter:
             )
         rows = widen(rows, self.schema)
         self._file.write(rows)
-        self._stats.add(Statistics.of(rows))
+        self._groups.append(Statistics.of(rows))
         self._written += rows.nbytes
 
     def _close(self) -> None:
@@ -189,8 +189,9 @@ class FileWriter:
             metas, self._metas = in_order(pa.concat_batches(self._metas)), []
             self._put(pa.Table.from_batches([metas]))
         if self._file is not None:
-            size = self._file.close()
-            self.files.append(DataFile(self._file.name, size, self._stats.to_json()))
+            size = self._file.close(bounds=bounds_of(self._groups))
+            stats = Statistics.all_of(self._groups).to_json()
+            self.files.append(DataFile(self._file.name, size, stats))
             self._file = None
 
 

@@ -24,6 +24,9 @@ Array = np.ndarray[Any, Any]
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 """Bounds where the log says none."""
 
+_NO_PLACES: Array = np.zeros(0, np.int64)
+_NO_PLACES.flags.writeable = False
+
 
 class IdIndex:
     """The files of a version, looked up by the bounds of ``id`` that the log has for them.
@@ -58,6 +61,8 @@ class IdIndex:
         with self._lock:
             if not self._count:
                 self._take_in(first, last)
+            if not self._ranges and tensor_id not in self._alone:
+                return _NO_PLACES
             alone, ranges = list(self._alone.get(tensor_id, ())), np.array(self._ranges, np.int64)
         alone = [place for place in alone if place < len(first)]  # a later version may have asked
         if not len(ranges):
@@ -222,17 +227,21 @@ class Files:
         """Return what the log of the table at `uri` says, in a row for each file."""
         paths = _listed(actions, "path") or []
         count = len(paths)
+        said = {*(actions if isinstance(actions, dict) else actions.column_names)}
 
         def text(name: str) -> Array:
             out = np.empty(count, object)
-            said = _listed(actions, name)
-            if said is not None:
-                out[:] = said
+            found = _listed(actions, name)
+            if found is not None:
+                out[:] = found
             return out
 
         def corner(name: str, unknown: int) -> Array:
-            leaves = [numbers(actions, f"{name}.d{k}", unknown) for k in range(STORED_AXES)]
-            return np.stack(leaves, axis=1) if count else np.empty((0, STORED_AXES), np.int64)
+            out = np.full((count, STORED_AXES), unknown, np.int64)
+            for k in range(STORED_AXES):
+                if f"{name}.d{k}" in said:
+                    out[:, k] = numbers(actions, f"{name}.d{k}", unknown)
+            return out
 
         return cls(
             path=[_relative(path, uri) for path in paths],
@@ -246,6 +255,11 @@ class Files:
             lo=corner("min.lo", LEAST),
             hi=corner("max.hi", MOST),
         )
+
+    @classmethod
+    def added(cls, added: list[dict[str, Any]], uri: str) -> Files:
+        """Return the files of some ``add`` actions, as the log of the table at `uri` has them."""
+        return cls.of(_actions(added), uri)
 
     def grown(self, added: list[dict[str, Any]], removed: set[str], uri: str) -> Files:
         """Return the files after a commit, which share arrays with these if none of these is removed.
@@ -263,7 +277,7 @@ class Files:
         kept = self
         if self._has_any(gone):  # statistics that are computed anew add a file again
             kept = self.chosen([name not in gone for name in self.path])
-        return kept._followed(Files.of(_actions(added), uri))
+        return kept._followed(Files.added(added, uri))
 
     def _has_any(self, paths: set[str]) -> bool:
         if self._shared is None:
@@ -296,7 +310,7 @@ class Files:
     def places_of(self, tensor_id: str, data: bool | None = None) -> Array:
         """Return the places of the files that may hold data (or metadata, or any) rows of a tensor, in order."""
         near = self._index.places(tensor_id, self.first_id, self.last_id)
-        if data is None:
+        if data is None or not len(near):
             return near
         return near[self.most_nnz[near] > 0 if data else self.least_nnz[near] == 0]
 

@@ -33,7 +33,6 @@ _FEW, _SHORT = 24, 64 << 10
 
 _READERS = (1, 3)  # 2 has column mapping
 _READER_FEATURES = frozenset({"timestampNtz", "vacuumProtocolCheck"})
-_NO_FILES = Files.of({"path": []}, "")
 
 # What a commit of another form than the protocol has makes of the code below.
 _ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, DeltaError)
@@ -229,7 +228,7 @@ def _replay_first(storage: Storage, last: int) -> Replayed | None:
             live.pop(action["path"], None)
             live[action["path"]] = action
         transactions |= change.transactions
-    files = _NO_FILES.grown([*live.values()], set(), storage.uri)
+    files = Files.added([*live.values()], storage.uri)
     return Replayed(head, last, files, Transactions(transactions), mark)
 
 

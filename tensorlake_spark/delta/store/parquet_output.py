@@ -1,20 +1,21 @@
 """A Parquet file that is being written, with a checksum for its footer: `files.footer_checksum` holds it against that.
 
 Between the last page and the footer there are eight more bytes: `MAGIC` and the CRC-32 of all that follows, little
-endian. No other reader looks there.
+endian. No other reader looks there. Before them may be an index of the footer's row groups, see `footer_index`.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tensorlake_spark.delta.store.footer_index import Bounds, FooterIndex
 from tensorlake_spark.delta.store.storage import Storage, reaching
 
 MAGIC = b"TLFC"
@@ -25,6 +26,11 @@ END = struct.Struct("<I4s")
 SEAL = struct.Struct("<4sI")
 
 _GATHERED = 256 << 10  # bytes
+
+
+def _nothing(_: bytes) -> bytes:
+    """Return what stands before the seal of most footers."""
+    return b""
 
 
 class ParquetOutput:
@@ -54,6 +60,7 @@ class ParquetOutput:
     ) -> None:
         self.storage = storage
         self.name = name
+        self._footers: list[pq.FileMetaData] = []
         with reaching(storage):
             sink = storage.open_output(name)
             # What a transaction writes stays in memory, also of a table on this machine.
@@ -66,6 +73,7 @@ class ParquetOutput:
                 schema,
                 data_page_size=data_page_size,
                 store_schema=False,
+                metadata_collector=self._footers,
                 **options,
             )
 
@@ -74,14 +82,27 @@ class ParquetOutput:
         with reaching(self.storage):
             self._writer.write_table(rows, row_group_size=group_rows or rows.num_rows)
 
-    def close(self, said: Mapping[str, str] | None = None) -> int:
-        """Write the footer, with texts by keys in it, and its seal; return the bytes of the file."""
+    def close(
+        self,
+        said: Mapping[str, str] | None = None,
+        bounds: Mapping[str, Bounds] | None = None,
+    ) -> int:
+        """Write the footer, with texts by keys in it, and its seal; return the bytes of the file.
+
+        Parameters
+        ----------
+        said : mapping of str to str, optional
+            The texts.
+        bounds : mapping of str to (list, list), optional
+            Those of the row groups, for an index of these; see `FooterIndex`.
+        """
         with reaching(self.storage):
             if said:
                 self._writer.add_key_value_metadata(dict(said))
             self._sink.keep_footer()
             self._writer.close()
-            self._sink.close()
+            (metadata,) = self._footers
+            self._sink.close(lambda footer: _index(footer, metadata, bounds or {}))
         return self._sink.tell()
 
     def abort(self) -> None:
@@ -138,15 +159,15 @@ class SealedOutput:
         self.stream.flush()
         self._footer = bytearray()
 
-    def close(self) -> None:
-        """Write seal and footer, and close the stream."""
+    def close(self, before: Callable[[bytes], bytes] = _nothing) -> None:
+        """Write what stands before the seal of a footer, seal and footer, and close the stream."""
         if self.closed:
             return
         stream, self.closed = self.stream, True
         stream.flush()
         # The stream has this object in it: without this both would stay, with a buffer for every file.
         del self.stream
-        sealed = _sealed(bytes(self._footer or b""))
+        sealed = _sealed(bytes(self._footer or b""), before)
         self._place += len(sealed) - len(self._footer or b"")
         self._sink.write(sealed)
         self._sink.close()
@@ -177,8 +198,8 @@ class SealedFile:
     def keep_footer(self) -> None:
         """Do nothing: the footer is found by its length."""
 
-    def close(self) -> None:
-        """Close the stream, and write the footer again, behind its seal."""
+    def close(self, before: Callable[[bytes], bytes] = _nothing) -> None:
+        """Close the stream, and write the footer again, behind its seal and what stands before that."""
         if self.closed:
             return
         self.closed = True
@@ -189,13 +210,21 @@ class SealedFile:
             tail = file.read()
             length = END.unpack(tail)[0] + END.size if len(tail) == END.size else size
             start = file.seek(max(0, size - length))
-            sealed = _sealed(file.read())
+            sealed = _sealed(file.read(), before)
             file.seek(start)
             file.write(sealed)
             self._size = start + len(sealed)
 
 
-def _sealed(footer: bytes) -> bytes:
+def _sealed(footer: bytes, before: Callable[[bytes], bytes]) -> bytes:
     """Return a footer behind its seal; without one if it is no footer, as of a file that was given up."""
     whole = len(footer) >= END.size and END.unpack(footer[-END.size :])[0] + END.size == len(footer)
-    return SEAL.pack(MAGIC, zlib.crc32(footer)) + footer if whole else footer
+    if not whole:
+        return footer
+    return before(footer[: -END.size]) + SEAL.pack(MAGIC, zlib.crc32(footer)) + footer
+
+
+def _index(footer: bytes, metadata: pq.FileMetaData, bounds: Mapping[str, Bounds]) -> bytes:
+    """Return the index of a footer as it stands in the file, nothing where it has none."""
+    found = FooterIndex.of(footer, metadata, bounds) if bounds else None
+    return b"" if found is None else found.packed()
