@@ -18,7 +18,8 @@ class LoaderState:
 
     A state is the same on all ranks: the state of any one is enough for all. Another number of ranks, of workers or
     another batch goes on at the same sample, because `EpochOrder` cuts batches from a sequence that depends on none of
-    them. What the sequence does depend on is kept here; `splits` and `buffer` of a loader are taken from its state.
+    them. What the sequence does depend on is kept here; `seed`, `splits` and `buffer` of a loader are taken from its
+    state.
 
     Attributes
     ----------
