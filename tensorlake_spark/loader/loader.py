@@ -118,7 +118,7 @@ class Loader:
         if options.workers == "processes":
             lying = source.lying if order.shuffle == "block" else None
             rank, world, tries = options.rank, options.world_size, MOST_TRIES if skips else 0
-            if self._pool is None or not self._pool.is_open:
+            if self._pool is None or not self._pool.is_open or self._pool.is_taken:
                 inside = source.for_worker(THREADS), rank, world, options.transform, options.collate
                 self._pool = WorkerPool(WorkerSetting(*inside, skips), THREADS)
             return ProcessBatches(
