@@ -89,9 +89,10 @@ class Loader:
                 self._running.append(batches)
                 try:
                     for number, batch in zip(numbers, batches):
-                        stop = order.span(number)[1]
+                        start, stop = order.span(number)
                         self._reach(state.after(stop - state.samples), here)
-                        self._stats.add(batches=1, samples=_count(batch), bytes=_nbytes(batch))
+                        samples = -(-(stop - start) // self._options.world_size)
+                        self._stats.add(batches=1, samples=samples, bytes=_nbytes(batch))
                         yield batch
                 finally:
                     self._running.remove(batches)
@@ -373,21 +374,15 @@ def _placed(
     return out
 
 
-def _count(batch: Any) -> int:
-    """Return how many samples a batch has; 0 where a function of the user's made something else of it."""
-    if isinstance(batch, dict) and batch:
-        first = next(iter(batch.values()))
-        return len(first) if hasattr(first, "__len__") else 0
-    return 0
-
-
-def _nbytes(batch: Any) -> int:
-    if not isinstance(batch, dict):
+def _nbytes(value: Any) -> int:
+    """Return the bytes of the arrays in a batch, whatever a function of the user's made of it."""
+    if isinstance(value, Mapping):
+        return sum(map(_nbytes, value.values()))
+    if isinstance(value, list | tuple):
+        is_plain = bool(value) and isinstance(value[0], int | float | str)  # thousands, of polygons
+        return 0 if is_plain else sum(map(_nbytes, value))
+    try:
+        found = value.nbytes
+    except Exception:  # it has none, or none that is known, such as some sparse tensors
         return 0
-    return sum(_size(value) for value in batch.values())
-
-
-def _size(value: Any) -> int:
-    if isinstance(value, list):
-        return sum(int(getattr(one, "nbytes", 0)) for one in value)
-    return int(getattr(value, "nbytes", 0))
+    return found if isinstance(found, int) else 0

@@ -143,6 +143,23 @@ def test_a_collate_of_ones_own(digits):
     assert found[2] == digits["label"][200:].tolist()
 
 
+@pytest.mark.parametrize(
+    ("collate", "nbytes"),
+    [
+        (lambda samples: (np.zeros((len(samples), 3)), "text"), 2400),
+        (lambda samples: {"mean": np.array(3.0)}, 8),
+        (lambda samples: {"a": ([np.zeros(2)], {"b": np.zeros(1)})}, 24),
+        (lambda samples: None, 0),
+        (lambda samples: {"a": np.ndarray}, 0),
+    ],
+)
+def test_whatever_a_collate_makes_is_counted(digits, collate, nbytes):
+    loader = digits.loader(100, ["label"], collate=collate, rank=1, world_size=3)
+    list(loader)
+    found = loader.stats()
+    assert (found["batches"], found["samples"], found["bytes"]) == (1, 100, nbytes)
+
+
 def test_ragged_ones_padded(digits):
     first = only(digits, columns=["boxes"], collate="pad")[0]["boxes"]
     assert first.shape == (100, 3, 2)
