@@ -30,7 +30,7 @@ def byte_size(given: Any, what: str) -> int:
     Raises
     ------
     InvalidOptionError
-        If it is no size above 0.
+        If it is no size above 0, or one of more than 2**63 - 1 bytes.
 
     Examples
     --------
@@ -41,13 +41,13 @@ def byte_size(given: Any, what: str) -> int:
     if isinstance(given, str):
         found = _SIZE.fullmatch(given)
         if found and found[2].upper() in _UNITS:
-            size = int(float(found[1]) * _UNITS[found[2].upper()])
+            size = int(min(float(found[1]) * _UNITS[found[2].upper()], 2.0**63))
     elif hasattr(given, "__index__") and not isinstance(given, bool | np.bool_):
         try:
             size = operator.index(given)
         except TypeError:  # an array of several
             size = 0
-    if size < 1:
+    if not 1 <= size < 1 << 63:
         raise InvalidOptionError(
             f"{what}={given!r:.80} is not a size; give bytes, or a text such as '512MB'"
         )

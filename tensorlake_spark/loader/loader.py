@@ -60,7 +60,10 @@ class Loader:
         self._resumes = False
         self._worker, self._workers = 0, 1
         self._stats = LoaderStats()
-        self._running: Batches | None = None
+        self._iteration: object = (
+            None  # the one that says where the loader is: the last that began, if it still does
+        )
+        self._running: list[Batches] = []
         self._pool: WorkerPool | None = None
         self._pid = os.getpid()
 
@@ -77,21 +80,34 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         self._check_process()
         state = self._next()
-        self._state, self._resumes = state, False
+        self._iteration = here = object()
         self._stats.begin()
         try:
             order = self._order(state)
             numbers = self._numbers(order)
             with self._batches(order, numbers, state) as batches:
-                self._running = batches
-                for number, batch in zip(numbers, batches):
-                    stop = order.span(number)[1]
-                    self._state = state.after(stop - state.samples)
-                    self._stats.add(batches=1, samples=_count(batch), bytes=_nbytes(batch))
-                    yield batch
+                self._running.append(batches)
+                try:
+                    for number, batch in zip(numbers, batches):
+                        start, stop = order.span(number)
+                        self._reach(state.after(stop - state.samples), here)
+                        samples = -(-(stop - start) // self._options.world_size)
+                        self._stats.add(batches=1, samples=samples, bytes=_nbytes(batch))
+                        yield batch
+                finally:
+                    self._running.remove(batches)
         finally:
             self._stats.end()
-        self._state = state.next_epoch()
+        self._reach(state.next_epoch(), here)
+
+    def _reach(self, state: LoaderState, iteration: object) -> None:
+        """Note where an iteration is, unless another one has begun since, or the loader was set elsewhere."""
+        if self._iteration is iteration:
+            self._state, self._resumes = state, False
+
+    def _set(self, state: LoaderState, resumes: bool) -> None:
+        """Let the next iteration begin somewhere; one that runs no longer says where the loader is."""
+        self._state, self._resumes, self._iteration = state, resumes, None
 
     def _batches(self, order: EpochOrder, numbers: range, state: LoaderState) -> Batches:
         """Return what makes the batches of an epoch."""
@@ -103,7 +119,7 @@ class Loader:
         if options.workers == "processes":
             lying = source.lying if order.shuffle == "block" else None
             rank, world, tries = options.rank, options.world_size, MOST_TRIES if skips else 0
-            if self._pool is None or not self._pool.is_open:
+            if self._pool is None or not self._pool.is_open or self._pool.is_taken:
                 inside = source.for_worker(THREADS), rank, world, options.transform, options.collate
                 self._pool = WorkerPool(WorkerSetting(*inside, skips), THREADS)
             return ProcessBatches(
@@ -141,8 +157,10 @@ class Loader:
         )
 
     def _next(self) -> LoaderState:
-        """Return where the next iteration begins: at a state that was loaded, else at the epoch's first sample."""
-        return self._state if self._resumes else replace(self._state, samples=0)
+        """Return where the next iteration begins: at a state that was loaded, else at the first sample of an epoch."""
+        if self._resumes or not self._state.samples:
+            return self._state
+        return self._state.next_epoch()
 
     def _order(self, state: LoaderState) -> EpochOrder:
         return self._selection.order(self._source, self._options, state, self._options.global_batch)
@@ -194,8 +212,7 @@ class Loader:
         >>> loader.epoch
         3
         """
-        self._state = replace(self._start, epoch=whole("epoch", epoch, 0))
-        self._resumes = False
+        self._set(replace(self._state, epoch=whole("epoch", epoch, 0), samples=0), False)
 
     def state_dict(self) -> dict[str, int | str | None]:
         """Return where the loader is, as a few integers and short texts. A batch counts as soon as it was delivered.
@@ -247,7 +264,7 @@ class Loader:
         """
         found = LoaderState.from_dict(state)
         found.check(self._start, self._selection.count(self._source))
-        self._state, self._resumes = replace(found, batch=self._options.global_batch), True
+        self._set(replace(found, batch=self._options.global_batch), True)
 
     # ------------------------------------------------------------------ for frameworks
 
@@ -328,10 +345,9 @@ class Loader:
         )
 
     def close(self) -> None:
-        """End the iteration that runs, if there is one, with its threads and processes."""
-        if self._running is not None:
-            self._running.close()
-            self._running = None
+        """End all iterations that run, with their threads and processes."""
+        for batches in [*self._running]:
+            batches.close()
         if self._pool is not None:
             self._pool.close()
             self._pool = None
@@ -353,26 +369,20 @@ def _placed(
 ) -> Loader:
     """Return a loader at a place in an epoch."""
     out = Loader(source, selection, options)
-    out._state, out._resumes = state, True
+    out._set(state, True)
     out._worker, out._workers = worker, workers
     return out
 
 
-def _count(batch: Any) -> int:
-    """Return how many samples a batch has; 0 where a function of the user's made something else of it."""
-    if isinstance(batch, dict) and batch:
-        first = next(iter(batch.values()))
-        return len(first) if hasattr(first, "__len__") else 0
-    return 0
-
-
-def _nbytes(batch: Any) -> int:
-    if not isinstance(batch, dict):
+def _nbytes(value: Any) -> int:
+    """Return the bytes of the arrays in a batch, whatever a function of the user's made of it."""
+    if isinstance(value, Mapping):
+        return sum(map(_nbytes, value.values()))
+    if isinstance(value, list | tuple):
+        is_plain = bool(value) and isinstance(value[0], int | float | str)  # thousands, of polygons
+        return 0 if is_plain else sum(map(_nbytes, value))
+    try:
+        found = value.nbytes
+    except Exception:  # it has none, or none that is known, such as some sparse tensors
         return 0
-    return sum(_size(value) for value in batch.values())
-
-
-def _size(value: Any) -> int:
-    if isinstance(value, list):
-        return sum(int(getattr(one, "nbytes", 0)) for one in value)
-    return int(getattr(value, "nbytes", 0))
+    return found if isinstance(found, int) else 0

@@ -11,13 +11,14 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.loader.byte_size import byte_size
+from tensorlake_spark.loader.order.epoch_order import MOST_SPLITS
 from tensorlake_spark.loader.pipeline.collation import Collate, check_collate
 
 BUFFER_BYTES = 128 << 20
 """Stored bytes among which ``shuffle=True`` moves samples."""
 
 _SHUFFLES = ("block", "global")
-_MOST_SPLITS = 1024
+_MOST_WORKERS = 1024
 
 
 @dataclass(frozen=True)
@@ -111,11 +112,11 @@ def checked_options(
     mode, buffer = _shuffle(shuffle)
     if splits is not None:
         splits = whole("splits", splits, 1)
-        if splits > _MOST_SPLITS:
+        if splits > MOST_SPLITS:
             raise InvalidOptionError(
-                f"splits={splits} streams are too many to be read side by side; give at most {_MOST_SPLITS}"
+                f"splits={splits} streams are too many to be read side by side; give at most {MOST_SPLITS}"
             )
-    if on_error not in ("raise", "skip"):
+    if not isinstance(on_error, str) or on_error not in ("raise", "skip"):
         raise InvalidOptionError(f"on_error={on_error!r:.80} is neither 'raise' nor 'skip'")
     if not (transform is None or callable(transform) or isinstance(transform, Mapping)):
         raise InvalidOptionError(
@@ -169,13 +170,16 @@ def _shuffle(given: Any) -> tuple[str | None, int]:
 def _workers(given: Any) -> int | str:
     from tensorlake_spark.threads import THREADS
 
-    if given == "auto":
-        return THREADS
-    if given == "processes":
-        return "processes"
+    if isinstance(given, str) and given in ("auto", "processes"):
+        return THREADS if given == "auto" else given
     try:
-        return whole("workers", given, 1)
+        found = whole("workers", given, 1)
     except InvalidOptionError:
         raise InvalidOptionError(
             f"workers={given!r:.80} is not a number of threads, 'auto' or 'processes'"
         ) from None
+    if found > _MOST_WORKERS:
+        raise InvalidOptionError(
+            f"workers={found} threads are more than a loader starts; give at most {_MOST_WORKERS}"
+        )
+    return found

@@ -70,9 +70,9 @@ class Zipped:
         return Loader(source, Selection(None, drawn, samples, replacement), checked)
 
     def _values(self, name: str) -> Any:
-        if name not in self.refs:
+        if not isinstance(name, str) or name not in self.refs:
             raise InvalidOptionError(
-                f"there is no tensor {name!r:.80} here{did_you_mean(name, list(self.refs))}; give one of "
+                f"there is no tensor {name!r:.80} here{did_you_mean(str(name), list(self.refs))}; give one of "
                 f"{', '.join(self.refs)}, or an array"
             )
         return self.refs[name][...]

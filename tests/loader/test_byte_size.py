@@ -16,7 +16,24 @@ def test_sizes(given, nbytes):
 
 
 @pytest.mark.parametrize(
-    "given", [0, -5, "0", "", "MB", "5XB", "five", 1.5, True, None, "1 2MB", np.True_, np.zeros(3)]
+    "given",
+    [
+        0,
+        -5,
+        "0",
+        "",
+        "MB",
+        "5XB",
+        "five",
+        1.5,
+        True,
+        None,
+        "1 2MB",
+        np.True_,
+        np.zeros(3),
+        1 << 63,
+        "9" * 400,
+    ],
 )
 def test_what_is_no_size(given):
     with pytest.raises(tl.InvalidOptionError, match=r"^memory=.* is not a size"):

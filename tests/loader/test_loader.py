@@ -180,6 +180,84 @@ def test_a_version_that_is_written_over_is_read_on(tmp_path):
         ds.loader(8, ["x"]).load_state_dict(loader.state_dict())
 
 
+def test_an_iteration_that_was_left_early_was_an_epoch_too(digits):
+    """Or a loop that takes some steps of each epoch would train with the same samples for ever."""
+    loader = digits.loader(50, ["sid"], shuffle=True, seed=1)
+    epochs = [sids(loader) for _ in range(3)]
+    loader.set_epoch(0)
+    for epoch in range(3):
+        assert next(iter(loader))["sid"].tolist() == epochs[epoch][0]
+        assert (loader.epoch, loader.state_dict()["samples"], len(loader)) == (epoch, 50, 6)
+
+
+def test_two_iterations_at_once_are_two_epochs_and_the_later_says_where_the_loader_is(
+    digits, loader_threads
+):
+    loader = digits.loader(50, ["sid"], shuffle=True, seed=1)
+    wanted = sids(loader), sids(loader)
+    loader.set_epoch(0)
+    first = iter(loader)
+    found = [next(first)["sid"].tolist()], []
+    second = iter(loader)
+    for _ in range(3):
+        found[1].append(next(second)["sid"].tolist())
+        found[0].append(next(first)["sid"].tolist())
+    assert (loader.epoch, loader.state_dict()["samples"]) == (1, 150)
+    assert (found[0] + sids(first), found[1] + sids(second)) == wanted
+    assert loader.epoch == 2
+    both = iter(loader), iter(loader)
+    for one in both:
+        next(one)
+    loader.close()
+    assert not loader_threads()
+    for one in both:
+        with pytest.raises(tl.LoaderClosedError):
+            next(one)
+
+
+def test_what_is_set_while_an_iteration_runs_is_where_the_next_begins(digits):
+    loader = digits.loader(50, ["sid"], shuffle=True)
+    state = digits.loader(50, ["sid"], shuffle=True).state_after(4)
+    for number, _ in enumerate(loader):
+        if number == 2:
+            loader.set_epoch(5)
+    assert (loader.epoch, len(loader)) == (5, 6)
+    for number, _ in enumerate(loader):
+        if number == 2:
+            loader.load_state_dict(state)
+    assert loader.state_dict() == state
+    assert len(sids(loader)) == 2
+
+
+def test_a_state_that_was_not_gone_on_with_is_kept(digits):
+    failing = {"on": True}
+
+    def transform(sample):
+        if failing["on"]:
+            raise ValueError("now")
+        return sample
+
+    loader = digits.loader(50, ["sid"], shuffle=True, transform=transform)
+    state = loader.state_after(4)
+    loader.load_state_dict(state)
+    with pytest.raises(tl.InvalidSampleError):
+        next(iter(loader))
+    assert loader.state_dict() == state
+    failing["on"] = False
+    assert len(sids(loader)) == 2
+
+
+def test_an_epoch_that_is_set_has_the_order_of_the_state_that_was_loaded(digits):
+    """Its seed and its splits: an epoch after another one does not change them."""
+    loader = digits.loader(50, ["sid"], shuffle="8KB", seed=1)
+    other = digits.loader(50, ["sid"], shuffle="8KB", seed=2, splits=3)
+    loader.load_state_dict(other.state_dict())
+    assert (sids(loader), sids(loader)) == (sids(other), sids(other))
+    loader.set_epoch(1)
+    other.set_epoch(1)
+    assert sids(loader) == sids(other)
+
+
 # ---------------------------------------------------------------------- shares, copies, ends
 
 
@@ -232,8 +310,7 @@ try:
     for batch in loader:
         pass
 except KeyboardInterrupt:
-    batches = loader._running  # None if the signal came while threads began
-    print("interrupted", batches is None or batches.is_stopped, flush=True)
+    print("interrupted", not loader._running, flush=True)
     raise
 """
 

@@ -198,3 +198,5 @@ def test_a_state_of_a_version_that_was_vacuumed_away(tmp_path):
     ) as caught:
         list(old)
     assert "\n" not in str(caught.value)
+    with pytest.raises(tl.MissingDataError, match=r"is gone; a vacuum deleted it"):
+        tl.dataset(ds.uri, version=state["version"]).loader(2, where="label > 1")

@@ -85,6 +85,7 @@ def test_a_tensor_says_how_likely_slices_are(lake):
         ({"where": "y > 3"}, "where= is for datasets, and these are tensors; .*weights of 0"),
         ({"columns": ["x"]}, "columns= is for datasets"),
         ({"weights": "z"}, "there is no tensor 'z' here.*one of x, y"),
+        ({"balance": ["y"]}, "there is no tensor .*one of x, y"),
         ({"weights": "x"}, "column 'x' is not one number a sample"),
         ({"transform": {"z": abs}}, "transform names 'z', which is not one of the tensors"),
         ({"transform": {"x": 3}}, "of tensor 'x' is not a function of a slice"),

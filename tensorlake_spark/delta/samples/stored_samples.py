@@ -17,7 +17,7 @@ from tensorlake_spark.delta.samples.bounds import guarantees_of
 from tensorlake_spark.delta.samples.column_assembly import assembled, pruned
 from tensorlake_spark.delta.samples.known_snapshot import known_snapshot
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
-from tensorlake_spark.delta.samples.sample_files import AHEAD, SampleFiles
+from tensorlake_spark.delta.samples.sample_files import AHEAD, SampleFiles, found_file
 from tensorlake_spark.delta.samples.sample_numbers import SampleNumbers
 from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.delta.samples.sample_writer import SORTED
@@ -427,9 +427,10 @@ class StoredSamples:
             asked = where if ordered is None or not without_nan[number] else ordered
             fragment = format_.make_fragment(f"{base}/{path}", filesystem, guarantees[number])
             whole = pads.FileSystemDataset([fragment], self.schema, format_, filesystem)
-            for one in whole.get_fragments(asked):
-                groups = [group.id for group in one.subset(asked, schema=self.schema).row_groups]
-                if groups:
+            with found_file(self.snapshot, path):
+                kept = [f.subset(asked, schema=self.schema) for f in whole.get_fragments(asked)]
+            for one in kept:
+                if groups := [group.id for group in one.row_groups]:
                     yield number, groups
 
     def without_nan(self, leaves: Sequence[LeafColumn]) -> Array:

@@ -19,7 +19,12 @@ from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.decoding.bad_image import BadImage
 from tensorlake_spark.loader.decoding.image_batches import ImageFacts, decode_images
 from tensorlake_spark.loader.decoding.image_shaping import shaped
-from tensorlake_spark.loader.transforms.image_transform import ImageTransform, regions_of
+from tensorlake_spark.loader.decoding.region import Region
+from tensorlake_spark.loader.transforms.image_transform import (
+    ImageTransform,
+    applied,
+    regions_of,
+)
 from tensorlake_spark.rows.row import payloads
 from tensorlake_spark.tensor.spec import dtype_of
 
@@ -114,7 +119,7 @@ class PictureReading:
             return {self.names[0]: found}
         files, facts = read
         if transform is not None:
-            regions = regions_of(transform, facts.heights, facts.widths, random)
+            regions = _regions(transform, files, facts, random)
         try:
             found = decode_images(files, facts, regions, self._target(facts, regions, buffers))
         except BadImage as error:
@@ -132,6 +137,8 @@ class PictureReading:
         """Return memory for a batch of images of one size, which the first one has; None if they have several."""
         height, width = int(facts.heights[0]), int(facts.widths[0])
         if regions is not None:
+            if None in regions:  # an image is not there
+                return None
             height, width = regions[0].shape(height, width)
         elif (facts.heights != height).any() or (facts.widths != width).any():
             return None
@@ -146,12 +153,30 @@ def is_picture(parts: StoredParts, name: str) -> bool:
     return isinstance(kind, Picture)
 
 
+def _regions(
+    transform: ImageTransform, files: list[Any], facts: ImageFacts, random: Array
+) -> list[Region | None]:
+    """Return what a transform wants of each image, None where there is none."""
+    if None not in files:
+        return [*regions_of(transform, facts.heights, facts.widths, random)]
+    here = np.array([place for place, file in enumerate(files) if file is not None], np.int64)
+    out: list[Region | None] = [None] * len(files)
+    if not len(here):
+        return out
+    found = regions_of(transform, facts.heights[here], facts.widths[here], random[here])
+    for place, region in zip(here.tolist(), found, strict=True):
+        out[place] = region
+    return out
+
+
 def _cut(transform: ImageTransform, found: Values, random: Array) -> Values:
     """Return what a transform wants of images that are in memory."""
     images: list[Any] = []
     for image, row in zip(found, random, strict=True):
         if image is not None:
-            region = transform.region(image.shape[0], image.shape[1], row)
+            (region,) = regions_of(
+                transform, np.array(image.shape[:1]), np.array(image.shape[1:2]), row[None]
+            )
             image = np.array(shaped(image, region))
         images.append(image)
     shapes = {None if image is None else image.shape for image in images}
@@ -163,13 +188,13 @@ def _applied(transform: ImageTransform, found: Values, random: Array) -> Values:
     images: list[Any] = []
     is_same = True
     for image, row in zip(found, random, strict=True):
-        made = None if image is None else transform.apply(image, row)
+        made = None if image is None else applied(transform, image, row)
         is_same &= made is image
         images.append(made)
     if is_same:
         return found
-    shapes = {None if image is None else image.shape for image in images}
-    return np.stack(images) if len(shapes) == 1 and None not in shapes else images
+    kinds = {None if image is None else (image.shape, image.dtype) for image in images}
+    return np.stack(images) if len(kinds) == 1 and None not in kinds else images
 
 
 def _only_size(parts: StoredParts, name: str) -> list[int] | None:

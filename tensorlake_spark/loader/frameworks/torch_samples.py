@@ -70,8 +70,13 @@ class TorchBatches:
         torch = framework("torch", "torch")
         worker = framework("torch.utils.data").get_worker_info()
         batches, pins = self._batches, self._pin_memory and torch.cuda.is_available()
-        if worker is not None:
-            state = batches.state_dict()
+        if worker is None:
+            self._passes.forget()
+        else:
+            if (moved := self._passes.moved()) is not None:
+                batches.load_state_dict(moved)
+            # Not where its parent is, which may have taken some batches of a pass of its own.
+            state = batches.share(0, 1).state_dict()
             number, workers = worker.id, worker.num_workers
             place = self._passes.begin(
                 number, workers, _count(state, "epoch"), _count(state, "samples")
@@ -84,7 +89,7 @@ class TorchBatches:
     def set_epoch(self, epoch: int) -> None:
         """Begin an epoch, counted from 0, with the next pass."""
         self._batches.set_epoch(epoch)
-        self._passes.move(epoch, 0)
+        self._passes.move(self._batches.state_dict())
 
     def state_dict(self, batches: int | None = None) -> State:
         """Return where the dataset is: a few integers and short texts, the same on all ranks.
@@ -118,7 +123,7 @@ class TorchBatches:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on after the last batch that was delivered when the state was taken; see `Loader.load_state_dict`."""
         self._batches.load_state_dict(state)
-        self._passes.move(_count(state, "epoch"), _count(state, "samples"))
+        self._passes.move(self._batches.state_dict())
 
     def _at(self, epoch: int, samples: int) -> Batches:
         """Return a loader at this place; the one of this dataset stays where it is."""

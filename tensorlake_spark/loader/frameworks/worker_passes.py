@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
+from collections.abc import Mapping
 from multiprocessing import context
 from typing import Any
 
@@ -12,9 +14,10 @@ from tensorlake_spark.errors import InvalidOptionError
 
 MOST_WORKERS = 128
 
-_HEAD = 4  # how often the parent moved, epoch, samples; how many workers the last pass had
+_HEAD = 2  # how often the parent moved; how many workers the last pass had
 _EACH = 3  # of each worker: epoch and samples that it counts from, passes since
 _SLOTS = MOST_WORKERS * (MOST_WORKERS + 1) // 2
+_STATE = 4096  # bytes of a state as JSON: it has a few integers, and the seed may be a long one
 
 
 class WorkerPasses:
@@ -24,18 +27,19 @@ class WorkerPasses:
     DataLoaders have new workers for each pass, some keep them. So each worker counts its passes in memory that all
     share, in a slot of its own: the first pass is where the loader was, each further one the next epoch. A DataLoader
     with another number of workers counts for itself, so that all workers of a pass have the same epoch. The parent may
-    move all of them elsewhere. The memory has no name and is gone with its last process.
+    move all of them to another state. The memory has no name and is gone with its last process.
     """
 
     def __init__(self) -> None:
         self._shared: Any = multiprocessing.RawArray("q", _HEAD + _EACH * _SLOTS)
+        self._state: Any = multiprocessing.RawArray("c", _STATE)
         self._seen = 0
 
     def __getstate__(self) -> dict[str, Any]:
         # Only a child that is being started can share memory; a copy for anything else counts for itself.
         if context.get_spawning_popen() is None:
-            return {"_shared": None, "_seen": 0}
-        return {"_shared": self._shared, "_seen": self._seen}
+            return {"_shared": None}
+        return dict(self.__dict__)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -65,27 +69,48 @@ class WorkerPasses:
             raise InvalidOptionError(
                 f"{workers} workers of a DataLoader: at most {MOST_WORKERS} can share a loader"
             )
-        head = self._numbers[:_HEAD]
-        if head[0] != self._seen:  # moved since this worker was started
-            epoch, samples = int(head[1]), int(head[2])
-        head[3] = workers
+        self._numbers[1] = workers
         slot = self._slot(worker, workers)
         if slot[2] == 0 or (slot[0], slot[1]) != (epoch, samples):
             slot[:] = epoch, samples, 0
         slot[2] += 1
         return self._at(slot, int(slot[2]) - 1)
 
-    def move(self, epoch: int, samples: int) -> None:
-        """Let the next pass of all workers begin there; the parent's loader is there already."""
+    def move(self, state: Mapping[str, Any]) -> None:
+        """Let the next pass of all workers begin at a state; the parent's loader is there already.
+
+        Raises
+        ------
+        InvalidOptionError
+            The state is too long to be shared.
+        """
+        text = json.dumps(dict(state)).encode()
+        if len(text) >= _STATE:
+            raise InvalidOptionError(
+                f"a state of {len(text)} bytes is too long for the workers of a DataLoader, which share {_STATE - 1}; "
+                "give the loader a shorter seed"
+            )
         numbers = self._numbers
-        numbers[_HEAD:] = 0
-        numbers[1:3] = epoch, samples
+        numbers[1:] = 0
+        self._state.value = text
         numbers[0] += 1
         self._seen = int(numbers[0])
 
+    def moved(self) -> dict[str, Any] | None:
+        """Return the state to which the parent moved since this worker was started, or since it asked; None if not."""
+        if self._numbers[0] == self._seen:
+            return None
+        self._seen = int(self._numbers[0])
+        found: dict[str, Any] = json.loads(self._state.value)
+        return found
+
+    def forget(self) -> None:
+        """Note that there are no workers: the next pass is the loader's own."""
+        self._numbers[1] = 0
+
     def last(self) -> tuple[int, int] | None:
-        """Return the epoch of the last pass that began, and the samples it began at; None if there was none."""
-        workers = int(self._numbers[3])
+        """Return the epoch of the last pass that began, and the samples it began at; None if it was not of workers."""
+        workers = int(self._numbers[1])
         if not workers:
             return None
         slot = self._slot(0, workers)

@@ -19,6 +19,9 @@ SHUFFLES: tuple[Shuffle, ...] = (None, "global", "block")
 SPLITS = 16
 """Runs that are read side by side when nobody says how many: whatever a batch is, or the order would depend on it."""
 
+MOST_SPLITS = 1024
+"""As many runs are read side by side at most."""
+
 _CHUNK = 1024
 
 

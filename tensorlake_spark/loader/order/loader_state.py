@@ -7,9 +7,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from tensorlake_spark.errors import FormatError, InvalidOptionError
-from tensorlake_spark.loader.order.epoch_order import SHUFFLES, Shuffle
+from tensorlake_spark.loader.order.epoch_order import MOST_SPLITS, SHUFFLES, Shuffle
+from tensorlake_spark.loader.order.sliding_shuffle import MOST_BUFFER
 
 STATE_FORMAT = 1
+
+_LEAST = {"splits": 1, "buffer": 1, "batch": 1}
+_MOST = {"splits": MOST_SPLITS, "buffer": MOST_BUFFER}
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,8 @@ class LoaderState:
 
     A state is the same on all ranks: the state of any one is enough for all. Another number of ranks, of workers or
     another batch goes on at the same sample, because `EpochOrder` cuts batches from a sequence that depends on none of
-    them. What the sequence does depend on is kept here; `splits` and `buffer` of a loader are taken from its state.
+    them. What the sequence does depend on is kept here; `seed`, `splits` and `buffer` of a loader are taken from its
+    state.
 
     Attributes
     ----------
@@ -72,8 +77,12 @@ class LoaderState:
                     )
             elif isinstance(value, bool) or not isinstance(value, int):
                 raise InvalidOptionError(f"{field.name}={value!r} of a state is not an integer")
-            elif field.name != "seed" and value < (field.name in ("splits", "buffer", "batch")):
+            elif field.name != "seed" and value < _LEAST.get(field.name, 0):
                 raise InvalidOptionError(f"{field.name}={value} of a state is too small")
+            elif value > _MOST.get(field.name, value):
+                raise InvalidOptionError(
+                    f"{field.name}={value} of a state is more than {_MOST[field.name]}"
+                )
 
     def after(self, samples: int) -> LoaderState:
         """Return the state when so many more samples of this epoch were delivered."""
@@ -102,7 +111,7 @@ class LoaderState:
             raise FormatError(
                 "this is not the state of a loader: it comes from state_dict() and has 'format' in it"
             )
-        if state["format"] != STATE_FORMAT:
+        if type(state["format"]) is not int or state["format"] != STATE_FORMAT:
             raise FormatError(
                 f"the state has format {state['format']!r}, and this package reads {STATE_FORMAT}: "
                 "update the package, or begin the epoch anew"

@@ -29,10 +29,13 @@ from tensorlake_spark.loader.pipeline.collation import (
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
 from tensorlake_spark.loader.pipeline.unread_sample import gone_file, unread_error
 from tensorlake_spark.loader.sources.loader_source import FetchedSamples, SampleSource
+from tensorlake_spark.loader.transforms.image_transform import TransformFailed
 from tensorlake_spark.tensor.sparse import SparseTensor
 
 _READ_ERRORS = (TensorLakeError, OSError, ValueError)
 """What a sample that cannot be read may raise; a transform's errors are not among what is skipped."""
+
+_MEND = "mend it, or leave the sample out"
 
 MOST_TRIES = 16
 """How often another sample is taken for one that cannot be read."""
@@ -181,6 +184,10 @@ class BatchMaking:
                 found = self._source.fetch(here).values(draws)
                 fetched.positions[place] = position
                 return found
+            except TransformFailed as error:
+                raise InvalidSampleError(
+                    f"the transform failed for {self._source.described(position)}: {error}; {_MEND}"
+                ) from error
             except _READ_ERRORS as error:
                 # An option that does not fit a sample, such as a crop that is too large, is no fault of the sample.
                 # Nor is a file that a vacuum deleted: it had many others, for which few would stand in again and again.
@@ -248,7 +255,7 @@ class BatchMaking:
         except Exception as error:
             said = " ".join(f"{type(error).__name__}: {error}".split())
             raise InvalidSampleError(
-                f"the transform failed for {self._named(place, fetched)}: {said}; mend it, or leave the sample out"
+                f"the transform failed for {self._named(place, fetched)}: {said}; {_MEND}"
             ) from error
 
     def _named(self, place: int, fetched: FetchedBatch) -> str:

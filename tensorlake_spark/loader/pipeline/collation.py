@@ -47,7 +47,7 @@ class UnlikeSample(InvalidSampleError):
 
 def check_collate(collate: Any) -> Collate:
     """Return what says how samples are put together; raises InvalidOptionError if it is nothing of that."""
-    if collate is None or callable(collate) or collate in KNOWN:
+    if collate is None or callable(collate) or (isinstance(collate, str) and collate in KNOWN):
         return collate  # type: ignore[no-any-return]
     raise InvalidOptionError(
         f"collate={collate!r:.80} is not one of {', '.join(KNOWN)}, nor a function of a list of samples"

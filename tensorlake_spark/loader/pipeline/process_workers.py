@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from tensorlake_spark.errors import InvalidOptionError, LoaderWorkerError
+from tensorlake_spark.errors import InvalidOptionError, LoaderClosedError, LoaderWorkerError
 from tensorlake_spark.fork_gate import FORK_GATE, check_process
 from tensorlake_spark.loader.pipeline.batch_plan import BatchPlan
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
@@ -54,6 +54,11 @@ class WorkerPool:
     count : int
         How many there are.
 
+    Attributes
+    ----------
+    is_taken : bool
+        Whether they make the batches of an iteration now: those of another one would be taken for its own.
+
     Raises
     ------
     InvalidOptionError
@@ -74,6 +79,7 @@ class WorkerPool:
         self.processes: list[BaseProcess] = []
         self.connections: list[Connection] = []
         self.told = [Told() for _ in range(count)]
+        self.is_taken = False
         self._pid = os.getpid()
         self._end = weakref.finalize(self, _end, self.processes, self.connections, os.getpid())
         for number in range(count):
@@ -156,7 +162,7 @@ class ProcessBatches:
     InvalidOptionError
         When a batch is taken that alone needs more memory.
     LoaderClosedError
-        When a batch is taken in a process that was forked since.
+        When a batch is taken after `close`, or in a process that was forked since.
     """
 
     def __init__(
@@ -183,6 +189,7 @@ class ProcessBatches:
         self._stopped = False
         self._pid = os.getpid()
         self._awake, self._wake = os.pipe()
+        pool.is_taken = True
         for connection in pool.connections:
             with suppress(OSError):  # it has ended, which is seen when it does not answer
                 connection.send((EPOCH, epoch))
@@ -204,6 +211,8 @@ class ProcessBatches:
             self._taken = place
             self._poke()
             while place not in self._results and self._failure is None:
+                if self._stopped:
+                    raise LoaderClosedError("the loader was closed; iterate over it anew")
                 self._change.wait()
             failure = self._failure
             if place in self._results:
@@ -229,11 +238,13 @@ class ProcessBatches:
         with self._change:
             if self._stopped:
                 return
-            self._poke()
             self._stopped = True
+            os.write(self._wake, b"!")  # last, or the thread might see it and then wait for ever
+            self._change.notify_all()
             is_done = self._taken >= len(self._numbers) and not self._at and self._failure is None
         if not is_done:
             self._pool.close()
+        self._pool.is_taken = False
         self._thread.join(1)
         self._results.clear()
         if not self._thread.is_alive():

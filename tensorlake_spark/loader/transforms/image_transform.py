@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
+
 from tensorlake_spark.datasets.types.base import Array
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
 from tensorlake_spark.loader.decoding.region import Region
 
 
@@ -42,6 +45,10 @@ class ImageTransform(Protocol):
         ...
 
 
+class TransformFailed(InvalidSampleError):
+    """A transform raised something, or gave what it must not; nothing is wrong with the image."""
+
+
 def regions_of(
     transform: ImageTransform, heights: Array, widths: Array, random: Array
 ) -> list[Region]:
@@ -60,10 +67,47 @@ def regions_of(
     """
     at_once = getattr(transform, "regions", None)
     if at_once is not None:
-        found: list[Region] = at_once(heights, widths, random)
+        found: list[Region] = _called(at_once, heights, widths, random)
         return found
     sizes = zip(heights.tolist(), widths.tolist(), random)
-    return [transform.region(height, width, row) for height, width, row in sizes]
+    return [_region(transform, height, width, row) for height, width, row in sizes]
+
+
+def _region(transform: ImageTransform, height: int, width: int, random: Array) -> Region:
+    found = _called(transform.region, height, width, random)
+    if not isinstance(found, Region):
+        raise TransformFailed(f"region gave {type(found).__name__}, and has to return a Region")
+    lengths = [*(found.box or ()), *(found.size or ()), *(found.window or ())]
+    if not all(hasattr(length, "__index__") for length in lengths) or min(found.size or (1,)) < 1:
+        raise TransformFailed(
+            f"region gave {found}, and has to return whole numbers, sizes above 0"
+        )
+    return found
+
+
+def applied(transform: ImageTransform, image: Array, random: Array) -> Array:
+    """Return what a transform makes of pixels.
+
+    Raises
+    ------
+    TransformFailed
+        If it raises something, or returns no array.
+    """
+    found = _called(transform.apply, image, random)
+    if found is not image and not isinstance(found, np.ndarray):
+        raise TransformFailed(f"apply gave {type(found).__name__}, and has to return an array")
+    return found
+
+
+def _called(function: Callable[..., Any], *given: Any) -> Any:
+    """Return what a function of a transform gives; an error of ours says itself what to change."""
+    try:
+        return function(*given)
+    except (InvalidOptionError, TransformFailed):
+        raise
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise TransformFailed(said) from error
 
 
 class Fixed:

@@ -10,7 +10,12 @@ from tensorlake_spark.datasets.types.base import Array
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.loader.decoding.image_shaping import shaped
 from tensorlake_spark.loader.decoding.region import WHOLE, Box, Region
-from tensorlake_spark.loader.transforms.image_transform import Fixed, ImageTransform, regions_of
+from tensorlake_spark.loader.transforms.image_transform import (
+    Fixed,
+    ImageTransform,
+    applied,
+    regions_of,
+)
 
 
 class Compose:
@@ -98,9 +103,12 @@ class Compose:
             own = random[used : used + transform.n_random]
             used += transform.n_random
             if number >= self._first:
-                image = shaped(image, transform.region(image.shape[0], image.shape[1], own))
+                (region,) = regions_of(
+                    transform, np.array(image.shape[:1]), np.array(image.shape[1:2]), own[None]
+                )
+                image = shaped(image, region)
             if number >= self._first - 1:
-                image = transform.apply(image, own)
+                image = applied(transform, image, own)
         return image
 
 

@@ -218,6 +218,38 @@ def test_a_state_loaded_while_workers_stay(loader, uri):
 
 
 @needs_torch
+@both_starts
+def test_batches_that_the_parent_took_are_not_missing_in_the_epoch_of_workers(loader, uri, method):
+    """Who looks at the first batch has begun an epoch; that of the workers is the next, and whole."""
+    samples = loader.torch()
+    batches = iter(samples)
+    assert next(batches)["label"].tolist() == epochs(uri, 1)[0][0]
+    assert labels(data_loader(samples, 2, method)) == epochs(uri, 2)[1]
+
+
+@needs_torch
+@both_starts
+def test_workers_that_stay_take_the_seed_of_a_state(loader, uri, method):
+    samples = loader.torch()
+    loaded = data_loader(samples, 2, method, persistent_workers=True)
+    labels(loaded)
+    other = tl.dataset(uri).loader(BATCH, shuffle=True, seed=6, splits=3, workers=1)
+    wanted = labels(other), labels(other)
+    other.set_epoch(0)
+    samples.load_state_dict(other.state_after(2))
+    assert (labels(loaded), labels(loaded)) == (wanted[0][2:], wanted[1])
+
+
+@needs_torch
+def test_a_pass_without_workers_after_others_counts_itself(loader, uri):
+    samples = loader.torch()
+    labels(data_loader(samples, 2, "fork"))
+    labels(itertools.islice(samples, 3))
+    assert samples.state_dict() == loader.state_dict()
+    assert samples.state_dict()["samples"] == 3 * BATCH
+
+
+@needs_torch
 def test_more_batches_than_there_are(loader):
     samples = loader.torch()
     with pytest.raises(InvalidOptionError, match="there are no workers"):

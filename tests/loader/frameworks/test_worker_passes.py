@@ -54,9 +54,23 @@ def test_a_move_is_where_the_next_pass_begins():
     passes = WorkerPasses()
     passes.begin(0, 2, 0, 0)
     passes.begin(0, 2, 0, 0)
-    passes.move(0, 8)
+    passes.move({"epoch": 0, "samples": 8})
     assert passes.last() is None
+    assert passes.moved() is None, "it was here"
     assert passes.begin(0, 2, 0, 8) == (0, 8)
+
+
+def test_a_pass_of_the_loader_itself_is_none_of_workers():
+    passes = WorkerPasses()
+    passes.begin(0, 2, 0, 0)
+    passes.forget()
+    assert passes.last() is None
+    assert passes.begin(0, 2, 0, 0) == (1, 0)
+
+
+def test_a_state_that_workers_cannot_share():
+    with pytest.raises(InvalidOptionError, match="give the loader a shorter seed"):
+        WorkerPasses().move({"seed": 10**4200})
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -72,15 +86,18 @@ def test_a_worker_that_stays_sees_what_its_parent_moved():
     passes, wanted, found = WorkerPasses(), context.SimpleQueue(), context.SimpleQueue()
 
     def work():
+        epoch = samples = 0
         while wanted.get():
-            found.put(passes.begin(0, 2, 0, 0))
+            if (state := passes.moved()) is not None:
+                epoch, samples = state["epoch"], state["samples"]
+            found.put(passes.begin(0, 2, epoch, samples))
 
     process = context.Process(target=work)
     process.start()
     try:
         wanted.put(True)
         assert found.get() == (0, 0)
-        passes.move(9, 32)
+        passes.move({"epoch": 9, "samples": 32, "seed": 10**30})
         wanted.put(True)
         assert found.get() == (9, 32)
         wanted.put(True)

@@ -131,6 +131,8 @@ def test_what_is_no_state(kept):
         ({"samples": True}, "samples=True of a state is not an integer"),
         ({"seed": "7"}, "seed='7' of a state is not an integer"),
         ({"splits": 0}, "splits=0 of a state is too small"),
+        ({"splits": 10**12}, "splits=1000000000000 of a state is more than 1024"),
+        ({"buffer": 1 << 31}, "buffer=2147483648 of a state is more than 1073741824"),
         ({"buffer": 0}, "buffer=0 of a state is too small"),
         ({"batch": 0}, "batch=0 of a state is too small"),
         ({"version": None}, "version=None of a state is not an integer"),

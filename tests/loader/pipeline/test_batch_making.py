@@ -10,6 +10,9 @@ import pytest
 from PIL import Image
 
 import tensorlake_spark as tl
+from tensorlake_spark.errors import InvalidSampleError
+from tensorlake_spark.loader import CenterCrop, Compose, RandomCrop, RandomFlip, Resize
+from tensorlake_spark.loader.decoding.region import Region
 
 
 def only(digits, **options):
@@ -138,6 +141,23 @@ def test_random_transforms_depend_on_the_sample_alone(digits):
 def test_a_collate_of_ones_own(digits):
     found = only(digits, columns=["label"], collate=lambda samples: [s["label"] for s in samples])
     assert found[2] == digits["label"][200:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("collate", "nbytes"),
+    [
+        (lambda samples: (np.zeros((len(samples), 3)), "text"), 2400),
+        (lambda samples: {"mean": np.array(3.0)}, 8),
+        (lambda samples: {"a": ([np.zeros(2)], {"b": np.zeros(1)})}, 24),
+        (lambda samples: None, 0),
+        (lambda samples: {"a": np.ndarray}, 0),
+    ],
+)
+def test_whatever_a_collate_makes_is_counted(digits, collate, nbytes):
+    loader = digits.loader(100, ["label"], collate=collate, rank=1, world_size=3)
+    list(loader)
+    found = loader.stats()
+    assert (found["batches"], found["samples"], found["bytes"]) == (1, 100, nbytes)
 
 
 def test_ragged_ones_padded(digits):
@@ -384,3 +404,84 @@ def test_a_batch_ends_at_its_next_sample_when_the_loader_is_closed(
     for thread in ends:
         thread.join(10)
     assert len(begun) == 9
+
+
+class Own:
+    """A transform of images as a user writes one."""
+
+    n_random = 0
+
+    def __init__(self, region=lambda height, width: Region(), apply=lambda image: image):
+        self._region, self._apply = region, apply
+
+    def region(self, height, width, random):
+        return self._region(height, width)
+
+    def apply(self, image, random):
+        return self._apply(image)
+
+
+def fails(*_):
+    raise ValueError("mine")
+
+
+def stops(*_):
+    raise StopIteration
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"region": fails}, "ValueError: mine"),
+        ({"region": stops}, "StopIteration"),
+        ({"region": lambda height, width: (0, 0, 4, 4)}, "region gave tuple"),
+        ({"region": lambda height, width: Region((0.5, 0, 4.0, 4.0))}, "whole numbers"),
+        ({"region": lambda height, width: Region(size=(0, 4))}, "sizes above 0"),
+        ({"apply": fails}, "ValueError: mine"),
+        ({"apply": lambda image: image.tolist()}, "apply gave list, and has to return an array"),
+        ({"apply": lambda image: None}, "apply gave NoneType"),
+    ],
+)
+@pytest.mark.parametrize("is_composed", [False, True])
+def test_an_image_transform_that_fails_is_no_fault_of_the_sample(
+    digits, on_error, given, says, is_composed
+):
+    """It names the sample, and others never stand in for it."""
+    crop = Compose(Resize(12, 12), Own(**given)) if is_composed else Own(**given)
+    loader = digits.loader(4, ["image"], transform={"image": crop}, on_error=on_error)
+    with pytest.raises(InvalidSampleError, match=rf"the transform failed for sample 0 .*{says}"):
+        next(iter(loader))
+    assert loader.stats()["skipped"] == 0
+
+
+def test_images_of_two_dtypes_are_no_array(digits):
+    """Or that of a batch would depend on which samples are in it."""
+    some = Own(apply=lambda image: image.astype("f4") if image.shape[1] > 16 else image)
+    found = next(iter(digits.loader(6, ["image"], transform={"image": some})))
+    assert [one.dtype for one in found["image"]] == ["f4", *["u1"] * 4, "f4"]
+    half = Own(apply=lambda image: image if image[0, 0, 0] % 2 else image.astype("f4"))
+    images = Compose(CenterCrop(8, 8), half)
+    found = next(iter(digits.loader(64, ["image"], transform={"image": images})))["image"]
+    assert {one.dtype.str for one in found} == {"|u1", "<f4"}
+
+
+@pytest.mark.parametrize("form", ["png", "jpeg", "raw"])
+@pytest.mark.parametrize("size", [1, 4, 12])
+@pytest.mark.parametrize(
+    "transform",
+    [CenterCrop(8, 8), Resize(9), Compose(RandomFlip(1.0), RandomCrop(5, 6)), Own()],
+    ids=repr,
+)
+def test_samples_without_an_image_stay_null_whatever_the_transform(tmp_path, form, size, transform):
+    """Sizes differ, so that the log has none for those that are not there."""
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, (20 + n % 3, 24, 3), np.uint8) for n in range(12)]
+    images[0] = images[5] = None
+    ds = tl.dataset(tmp_path / "ds", {"image": tl.types.Image(form), "n": "int64"})
+    ds.extend({"image": images, "n": range(12)})
+    there = ds.loader(size, where="n <> 0 AND n <> 5", transform={"image": transform}, seed=3)
+    wanted = {n: image for b in there for n, image in zip(b["n"].tolist(), b["image"])}
+    for batch in ds.loader(size, transform={"image": transform}, seed=3):
+        for n, image in zip(batch["n"].tolist(), batch["image"], strict=True):
+            np.testing.assert_array_equal(image, wanted.get(n))

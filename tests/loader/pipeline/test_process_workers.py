@@ -17,7 +17,12 @@ import sample_transforms as transforms
 from small_datasets import picture
 
 import tensorlake_spark as tl
-from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError, LoaderWorkerError
+from tensorlake_spark.errors import (
+    InvalidOptionError,
+    InvalidSampleError,
+    LoaderClosedError,
+    LoaderWorkerError,
+)
 from tensorlake_spark.loader.order.epoch_order import EpochOrder
 from tensorlake_spark.loader.pipeline.batch_plan import plan_of
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
@@ -208,6 +213,45 @@ def test_a_process_that_may_start_no_others(ds, monkeypatch):
     loader = ds.loader(8, workers="processes")
     with pytest.raises(InvalidOptionError, match="DataLoader"):
         next(iter(loader))
+
+
+def test_two_iterations_at_once_have_processes_of_their_own(ds):
+    """Or each would take batches of the other for its own."""
+    options = {"columns": ["label"], "shuffle": True, "seed": 4}
+    with ds.loader(8, workers=1, **options) as threads:
+        expected = [[batch["label"].tolist() for batch in threads] for _ in range(2)]
+    with ds.loader(8, workers="processes", **options) as loader:
+        both = iter(loader), iter(loader)
+        found = [[next(one)["label"].tolist()] for one in both]
+        for one, labels in zip(both, found, strict=True):
+            labels += [batch["label"].tolist() for batch in one]
+    assert found == expected
+
+
+def test_who_takes_from_a_loader_that_was_closed_is_told(ds):
+    with ds.loader(8, workers="processes") as loader:
+        taken = iter(loader)
+        next(taken)
+        loader.close()
+        with pytest.raises(LoaderClosedError, match="iterate over it anew"):
+            next(taken)
+
+
+def test_a_thread_that_is_woken_to_end_sees_that_it_shall(ds, monkeypatch):
+    """Or it waited for ever, and with it two pipes, if it was quicker than who woke it."""
+    made, pool = batches(ds)
+    write, seen = os.write, []
+
+    def written(file, data):
+        seen.append(made._stopped)
+        return write(file, data)
+
+    with made:
+        list(made)
+        monkeypatch.setattr(os, "write", written)
+    pool.close()
+    assert seen == [True]
+    assert not made._thread.is_alive()
 
 
 def test_leaving_in_the_middle_ends_all(ds):
