@@ -179,3 +179,26 @@ def test_row_groups_that_are_not_found_in_a_footer_have_no_index():
     footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
     metadata = pq.read_metadata(pa.BufferReader(data))
     assert FooterIndex.of(footer, metadata, {}) is None
+
+
+def test_places_of_row_groups_that_do_not_add_up_are_not_written(lake, x, monkeypatch):
+    storage, path = stored(lake)
+    data = path.read_bytes()
+    footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    metadata = read_footer(storage, path.name)
+    assert FooterIndex.of(footer, metadata, {}) is not None
+
+    class Shifted:
+        """Finds every row group but the last a byte too late."""
+
+        def finditer(self, text):
+            places = [match.start() for match in footer_index_begin.finditer(text)]
+            return [Place(at + (number < len(places) - 1)) for number, at in enumerate(places)]
+
+    class Place(int):
+        def start(self):
+            return int(self)
+
+    footer_index_begin = footer_index._BEGIN
+    monkeypatch.setattr(footer_index, "_BEGIN", Shifted())
+    assert FooterIndex.of(footer, metadata, {}) is None
