@@ -14,7 +14,15 @@ from tensorlake_spark.own_memory import empty_bytes
 Array = np.ndarray[Any, Any]
 
 _LEAST = 1 << 20
-_IDLE_REFERENCES = 3  # of the list, of the name in the loop, of the argument of getrefcount
+
+
+def _references(kept: list[Array], number: int) -> int:
+    """Return how often memory is referred to: by its list, by this call, and by all that is in use."""
+    return sys.getrefcount(kept[number])
+
+
+_IDLE = _references([np.empty(0, np.uint8)], 0)
+"""References of memory that is not in use; versions of Python differ in what a call counts."""
 
 
 class BatchBuffers:
@@ -65,21 +73,21 @@ class BatchBuffers:
         return empty_bytes(nbytes) if 2 * nbytes > self._most else self.array((nbytes,), np.uint8)
 
     def _idle(self, nbytes: int) -> Array | None:
-        for memory in self._kept:
-            fits = nbytes <= memory.nbytes <= 2 * nbytes + _LEAST
-            if fits and sys.getrefcount(memory) == _IDLE_REFERENCES:
-                return memory
+        for number, size in enumerate([memory.nbytes for memory in self._kept]):
+            fits = nbytes <= size <= 2 * nbytes + _LEAST
+            if fits and _references(self._kept, number) == _IDLE:
+                return self._kept[number]
         return None
 
     def _give_back(self) -> None:
         """Forget memory that is not in use, the oldest first, while there is too much; the newest stays."""
-        total = sum(memory.nbytes for memory in self._kept)
+        sizes = [memory.nbytes for memory in self._kept]
+        total = sum(sizes)
         kept: list[Array] = []
-        last = len(self._kept) - 1
-        for number in range(len(self._kept)):
-            memory = self._kept[number]
-            if total > self._most and number < last and sys.getrefcount(memory) == _IDLE_REFERENCES:
-                total -= memory.nbytes
+        last = len(sizes) - 1
+        for number, size in enumerate(sizes):
+            if total > self._most and number < last and _references(self._kept, number) == _IDLE:
+                total -= size
             else:
-                kept.append(memory)
+                kept.append(self._kept[number])
         self._kept = kept
