@@ -112,7 +112,7 @@ def decoded(data: bytes, form: str) -> Array:
     else:
         if image.mode != _MODES[channels]:
             image = image.convert(_MODES[channels])
-        array = np.asarray(image)
+        array = np.array(image)  # a copy, for Pillow's own cannot be written
     if array.shape[:2] != (height, width):
         raise CorruptDataError(f"an image of {array.shape[:2]} says that it is {height} x {width}")
     return array
@@ -158,7 +158,7 @@ def indices_of(data: bytes) -> Array:
     image = opened(data, "png")
     if image.mode not in ("1", "L", "P", "I;16", "I"):
         raise CorruptDataError(f"a mask has the mode {image.mode}; its table was changed by others")
-    array = np.asarray(image)
+    array = np.array(image)
     if depth == 16:
         return array.astype(np.uint16)
     if image.mode == "L" and depth in (2, 4):  # Pillow scales these to 0 ... 255

@@ -31,6 +31,16 @@ def test_what_is_broken_inside_is_corrupt(form):
         image_codecs.decoded(broken, form)
 
 
+@pytest.mark.parametrize("form", ["jpeg", "png", "webp"])
+def test_pixels_can_be_changed(form):
+    for mode in ("L", "RGB"):
+        array = image_codecs.decoded(image_file(form, 9, 11, mode), form)
+        array[0] = 3
+        assert (array[0] == 3).all()
+    mask = image_codecs.indices_of(image_file("png", 9, 11, "L"))
+    mask[:] = 1
+
+
 def test_a_palette_becomes_its_colours():
     import PIL.Image
 
