@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Sequence
 from functools import partial
+from urllib.parse import unquote
 
 from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
@@ -68,15 +69,18 @@ def vacuum(
     vectors = "deletionVectors" in snapshot.reader_features
     is_deltalakes = not (vectors or inner)
     with reaching(storage):
-        gone = list(
-            snapshot.table.vacuum(
-                retention_hours=None if retention_hours is None else math.ceil(retention_hours),
-                dry_run=dry_run or not is_deltalakes,
-                enforce_retention_duration=False,
-                full=True,
-                keep_versions=[*_tagged(snapshot), *keep] or None,
-            )
+        before = _files(storage)
+        named = snapshot.table.vacuum(
+            retention_hours=None if retention_hours is None else math.ceil(retention_hours),
+            dry_run=dry_run or not is_deltalakes,
+            enforce_retention_duration=False,
+            full=True,
+            keep_versions=[*_tagged(snapshot), *keep] or None,
         )
+    # deltalake also names files that the log has removed and an earlier vacuum deleted: by their whole paths.
+    starts = tuple(f"{start}/" for start in (storage.uri, storage.place[1]))
+    paths = dict.fromkeys(_without(name, starts) for name in named)
+    gone = [name for name in paths if name in before or unquote(name) in before]
     if not is_deltalakes:
         # deltalake takes the files of deletion vectors for orphans, even of those that are in use, and so
         # it does those of another table.
@@ -92,6 +96,17 @@ def vacuum(
         *direct_commit.expire(storage, kept, dry_run),
         *catalog_file.expire(storage, kept, dry_run),
     ]
+
+
+def _files(storage: Storage) -> set[str]:
+    """Return the paths of all files in the folder of a table."""
+    start = len(storage.place[1].rstrip("/")) + 1
+    return {info.path[start:] for info in storage.files_in("", recursive=True)}
+
+
+def _without(name: str, starts: Sequence[str]) -> str:
+    """Return a path without the folder of its table."""
+    return next((name.removeprefix(start) for start in starts if name.startswith(start)), name)
 
 
 def _delete(storage: Storage, names: list[str], run: Run) -> None:

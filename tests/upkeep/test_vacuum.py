@@ -55,6 +55,25 @@ def test_commits_of_killed_writers_are_taken_when_they_are_old(lake):
     np.testing.assert_array_equal(lake["x"][:], np.arange(3.0))
 
 
+def test_files_that_an_earlier_vacuum_took_are_not_named_again(lake, tmp_path):
+    for k in range(3):
+        lake.write("x", np.arange(3.0) + k, mode="overwrite")
+    assert len(lake.vacuum(0, dry_run=True)) == 2
+    taken = lake.vacuum(0)
+    assert len(taken) == 2
+    assert lake.vacuum(0, dry_run=True) == lake.vacuum(0) == []
+    lake.write("x", np.arange(3.0), mode="overwrite")
+    assert len({*lake.vacuum(0)} - {*taken}) == 1
+    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32", "a": tl.types.Text(apart=True)})
+    ds.extend({"n": [1, 2, 3], "a": ["x", "y", "z"]})
+    ds.update([0], {"n": 7, "a": "w"})
+    ds.optimize()
+    taken = ds.vacuum(0)
+    assert all(not Path(ds.uri, name).exists() for name in taken)
+    assert len(taken) >= 3
+    assert ds.vacuum(0) == []
+
+
 def test_nothing_else_of_the_log_is_taken(lake):
     lake.write("x", np.arange(3.0))
     for name in ("00000000000000000001.json.tmp", "_commit_1.json", "_commits.tmp"):
