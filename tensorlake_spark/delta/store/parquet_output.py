@@ -108,7 +108,7 @@ class ParquetOutput:
     def abort(self) -> None:
         """Close the file and delete it, as far as the store lets us: it may be why we are here."""
         for step in (self._writer.close, self._sink.close, self._delete):
-            with suppress(OSError, pa.ArrowException):
+            with suppress(OSError, pa.ArrowException, RuntimeError):  # a writer that has no footer
                 step()
 
     def _delete(self) -> None:

@@ -1,5 +1,8 @@
 """Data files as they are written: sealed on every store, and gone when they are given up."""
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -56,6 +59,34 @@ def test_a_file_that_is_given_up_is_deleted(tmp_path, rows):
     if rows:
         file.write(TABLE.slice(0, rows))
     file.abort()
+    assert not [*tmp_path.iterdir()]
+
+
+FULL = """
+import resource, signal, sys
+import pyarrow as pa
+from tensorlake_spark.delta.store.parquet_output import ParquetOutput
+from tensorlake_spark.delta.store.storage import Storage
+
+table = pa.table({"b": [bytes(700)] * 3000})
+file = ParquetOutput(Storage(sys.argv[1]), "a.parquet", table.schema, compression="none", use_dictionary=False)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+try:
+    file.write(table)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    file.close()
+except Exception as error:
+    file.abort()
+    print(type(error).__name__)
+"""
+
+
+def test_a_full_disk_is_the_only_error(tmp_path):
+    """A writer that could not write has no footer to ask for."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.strip(), done.stderr) == ("StorageError", "")
     assert not [*tmp_path.iterdir()]
 
 
