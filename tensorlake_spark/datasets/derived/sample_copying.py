@@ -214,11 +214,12 @@ class SampleCopying:
             for start, stop in self._batches(share):
                 sids = np.arange(self.first + start, self.first + stop)
                 arrays = self._arrays(share, start, stop, sids, tiles)
-                digest.add(arrays)
+                rows = dict(arrays)
                 for name, column in apart.items():
                     column.take(arrays[name], sids.tolist())
-                    arrays[name] = pa.nulls(stop - start, self.schema[name].storage())
-                writer.add(numbered(arrays, self.schema, int(sids[0])))
+                    rows[name] = pa.nulls(stop - start, self.schema[name].storage())
+                writer.add(numbered(rows, self.schema, int(sids[0])))
+                digest.add(arrays)  # while they are written
             out.tiles = tiles.finish()
             out.apart = {name: column.files() for name, column in apart.items()}
             out.files = writer.finish()
