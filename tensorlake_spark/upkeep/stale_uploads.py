@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from tensorlake_spark.delta.files.table_folder import inner_tables
+from tensorlake_spark.delta.files.table_folder import everything, inner_tables
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.s3_objects import s3_client, split
 
@@ -29,7 +29,7 @@ def abort_uploads(snapshot: Snapshot, retention_hours: float | None, dry_run: bo
     kept = snapshot.retention if retention_hours is None else dt.timedelta(hours=retention_hours)
     until = dt.datetime.now(dt.timezone.utc) - kept
     bucket, prefix = split(storage.uri)
-    inner = inner_tables(storage)
+    inner = inner_tables(everything(storage))
     out = []
     with s3_client(storage, _MISSING) as client:
         pages = client.get_paginator("list_multipart_uploads")

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
-from tensorlake_spark.delta.files.table_folder import inner_tables
+from tensorlake_spark.delta.files.table_folder import everything, inner_tables
 from tensorlake_spark.delta.log import direct_commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import tags
@@ -65,11 +65,11 @@ def vacuum(
     """
     check_retention(retention_hours)
     storage = snapshot.storage
-    inner = inner_tables(storage)
+    files = everything(storage)
+    inner = inner_tables(files)
     vectors = "deletionVectors" in snapshot.reader_features
     is_deltalakes = not (vectors or inner)
     with reaching(storage):
-        before = _files(storage)
         named = snapshot.table.vacuum(
             retention_hours=None if retention_hours is None else math.ceil(retention_hours),
             dry_run=dry_run or not is_deltalakes,
@@ -80,6 +80,7 @@ def vacuum(
     # deltalake also names files that the log has removed and an earlier vacuum deleted: by their whole paths.
     starts = tuple(f"{start}/" for start in (storage.uri, storage.place[1]))
     paths = dict.fromkeys(_without(name, starts) for name in named)
+    before = {file.path for file in files}
     gone = [name for name in paths if name in before or unquote(name) in before]
     if not is_deltalakes:
         # deltalake takes the files of deletion vectors for orphans, even of those that are in use, and so
@@ -96,12 +97,6 @@ def vacuum(
         *direct_commit.expire(storage, kept, dry_run),
         *catalog_file.expire(storage, kept, dry_run),
     ]
-
-
-def _files(storage: Storage) -> set[str]:
-    """Return the paths of all files in the folder of a table."""
-    start = len(storage.place[1].rstrip("/")) + 1
-    return {info.path[start:] for info in storage.files_in("", recursive=True)}
 
 
 def _without(name: str, starts: Sequence[str]) -> str:

@@ -84,22 +84,19 @@ def listing(storage: Storage) -> list[StoredFile]:
 
     A folder in it that has a log of its own is another table, whose files are left out.
     """
-    files = _everything(storage)
-    inner = _tables_in(files)
+    files = everything(storage)
+    inner = inner_tables(files)
     return [file for file in files if not file.path.startswith(inner)]
 
 
-def inner_tables(storage: Storage) -> tuple[str, ...]:
-    """Return the folders of other tables in a table's folder: what the paths of their files begin with."""
-    return _tables_in(_everything(storage))
-
-
-def _tables_in(files: list[StoredFile]) -> tuple[str, ...]:
+def inner_tables(files: list[StoredFile]) -> tuple[str, ...]:
+    """Return the folders of other tables among all files of a folder: what the paths of their files begin with."""
     parts = (file.path.partition(f"/{LOG}") for file in files if not file.path.startswith(LOG))
     return tuple(sorted({f"{folder}/" for folder, found, _ in parts if found}))
 
 
-def _everything(storage: Storage) -> list[StoredFile]:
+def everything(storage: Storage) -> list[StoredFile]:
+    """Return all files in a table's folder by path, those of other tables in it, too."""
     filesystem, base = storage.place
     with reaching(storage):
         found = filesystem.get_file_info(
