@@ -60,7 +60,6 @@ class ParquetOutput:
     ) -> None:
         self.storage = storage
         self.name = name
-        self._footers: list[pq.FileMetaData] = []
         with reaching(storage):
             sink = storage.open_output(name)
             # What a transaction writes stays in memory, also of a table on this machine.
@@ -73,7 +72,6 @@ class ParquetOutput:
                 schema,
                 data_page_size=data_page_size,
                 store_schema=False,
-                metadata_collector=self._footers,
                 **options,
             )
 
@@ -101,14 +99,13 @@ class ParquetOutput:
                 self._writer.add_key_value_metadata(dict(said))
             self._sink.keep_footer()
             self._writer.close()
-            (metadata,) = self._footers
-            self._sink.close(lambda footer: _index(footer, metadata, bounds or {}))
+            self._sink.close(lambda footer: _index(footer, bounds or {}))
         return self._sink.tell()
 
     def abort(self) -> None:
         """Close the file and delete it, as far as the store lets us: it may be why we are here."""
         for step in (self._writer.close, self._sink.close, self._delete):
-            with suppress(OSError, pa.ArrowException, RuntimeError):  # a writer that has no footer
+            with suppress(OSError, pa.ArrowException):
                 step()
 
     def _delete(self) -> None:
@@ -224,7 +221,10 @@ def _sealed(footer: bytes, before: Callable[[bytes], bytes]) -> bytes:
     return before(footer[: -END.size]) + SEAL.pack(MAGIC, zlib.crc32(footer)) + footer
 
 
-def _index(footer: bytes, metadata: pq.FileMetaData, bounds: Mapping[str, Bounds]) -> bytes:
+def _index(footer: bytes, bounds: Mapping[str, Bounds]) -> bytes:
     """Return the index of a footer as it stands in the file, nothing where it has none."""
-    found = FooterIndex.of(footer, metadata, bounds) if bounds else None
+    if not bounds:
+        return b""
+    whole = footer + END.pack(len(footer), b"PAR1")
+    found = FooterIndex.of(footer, pq.read_metadata(pa.BufferReader(whole)), bounds)
     return b"" if found is None else found.packed()
