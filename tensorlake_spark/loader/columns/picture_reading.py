@@ -23,6 +23,7 @@ from tensorlake_spark.loader.decoding.region import Region
 from tensorlake_spark.loader.transforms.image_transform import (
     ImageTransform,
     applied,
+    region_of,
     regions_of,
 )
 from tensorlake_spark.rows.row import payloads
@@ -174,10 +175,7 @@ def _cut(transform: ImageTransform, found: Values, random: Array) -> Values:
     images: list[Any] = []
     for image, row in zip(found, random, strict=True):
         if image is not None:
-            (region,) = regions_of(
-                transform, np.array(image.shape[:1]), np.array(image.shape[1:2]), row[None]
-            )
-            image = np.array(shaped(image, region))
+            image = np.array(shaped(image, region_of(transform, image, row)))
         images.append(image)
     shapes = {None if image is None else image.shape for image in images}
     return np.stack(images) if len(shapes) == 1 and None not in shapes else images

@@ -73,6 +73,13 @@ def regions_of(
     return [_region(transform, height, width, row) for height, width, row in sizes]
 
 
+def region_of(transform: ImageTransform, image: Array, random: Array) -> Region:
+    """Return what a transform wants of one image that is in memory, as `regions_of` does of many."""
+    heights, widths = np.array(image.shape[:1]), np.array(image.shape[1:2])
+    (found,) = regions_of(transform, heights, widths, random[None])
+    return found
+
+
 def _region(transform: ImageTransform, height: int, width: int, random: Array) -> Region:
     found = _called(transform.region, height, width, random)
     if not isinstance(found, Region):

@@ -14,6 +14,7 @@ from tensorlake_spark.loader.transforms.image_transform import (
     Fixed,
     ImageTransform,
     applied,
+    region_of,
     regions_of,
 )
 
@@ -103,10 +104,7 @@ class Compose:
             own = random[used : used + transform.n_random]
             used += transform.n_random
             if number >= self._first:
-                (region,) = regions_of(
-                    transform, np.array(image.shape[:1]), np.array(image.shape[1:2]), own[None]
-                )
-                image = shaped(image, region)
+                image = shaped(image, region_of(transform, image, own))
             if number >= self._first - 1:
                 image = applied(transform, image, own)
         return image
