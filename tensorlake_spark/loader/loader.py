@@ -60,9 +60,8 @@ class Loader:
         self._resumes = False
         self._worker, self._workers = 0, 1
         self._stats = LoaderStats()
-        self._iteration: object = (
-            None  # the one that says where the loader is: the last that began, if it still does
-        )
+        # The iteration that says where the loader is: the last that began, if it still does.
+        self._iteration: object = None
         self._running: list[Batches] = []
         self._pool: WorkerPool | None = None
         self._pid = os.getpid()

@@ -17,9 +17,7 @@ except ImportError:
 
 _NULL = b"\xff\xff\xff\xff"
 _COPIED = 8 << 10  # bytes that are sooner copied than looked at by four calls
-_PIECE = (
-    16 << 10
-)  # characters that are encoded at once: new memory for more costs more than the checksum
+_PIECE = 16 << 10  # characters encoded at once: new memory for more costs more than the checksum
 _length = struct.Struct("<Q").pack
 
 

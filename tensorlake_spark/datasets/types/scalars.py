@@ -258,9 +258,8 @@ class Scalar(Type):
         elif self.family == "float":
             return self._floats(values, place)
         elif self.family == "decimal" and pa.types.is_integer(values.type):
-            values = values.cast(
-                pa.decimal128(20, 0)
-            )  # Arrow would want digits for all that the type holds
+            # Arrow would want digits for all that the type holds.
+            values = values.cast(pa.decimal128(20, 0))
         out = self._cast(values, self.storage(), place)
         if self.family in _TIMES:
             self._check_years(out, place)

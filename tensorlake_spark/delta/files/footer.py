@@ -56,7 +56,7 @@ class Footer:
             self._groups = {g: found.row_group(g) for g in range(found.num_row_groups)}
             rows = [group.num_rows for group in self._groups.values()]
             nbytes = [group.total_byte_size for group in self._groups.values()]
-            self._column  # noqa: B018 - raises where one is missing
+            _ = self._column  # raises where one is missing
         self.rows = np.array(rows, np.int64)
         self.first_row = np.cumsum(self.rows) - self.rows
         self.nbytes = np.array(nbytes, np.int64)

@@ -246,11 +246,8 @@ class Audio(Recording):
             raise place.wrong_type(number, "floats or int16", shown(samples), "cast it")
         try:
             return _written(samples, int(rate), self.format)
-        except (
-            ValueError,
-            RuntimeError,
-            wave.Error,
-        ) as error:  # of libsndfile: not every format has every rate
+        # Of libsndfile: not every format has every rate.
+        except (ValueError, RuntimeError, wave.Error) as error:
             raise place.wrong(
                 number, f"a sound that {self.format} can hold", f"{samples.shape[1]} channels at {rate} Hz",
                 f"{error}", error,
