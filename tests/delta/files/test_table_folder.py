@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files.table_folder import Naming, inner_tables, listing, named
+from tensorlake_spark.delta.files.table_folder import Naming, everything, inner_tables, listing, named
 from tensorlake_spark.delta.store.storage import Storage
 
 pytestmark = pytest.mark.local_disk
@@ -57,9 +57,9 @@ def test_a_table_in_the_folder_is_left_out(lake):
     inner = tl.open(f"{lake.uri}/deep/er/inner")
     inner.write("y", np.arange(3))
     Path(lake.uri, "deep", "note.txt").write_text("ours")
-    assert inner_tables(Storage(lake.uri)) == ("deep/er/inner/",)
+    assert inner_tables(everything(Storage(lake.uri))) == ("deep/er/inner/",)
     assert [file.path for file in listing(Storage(lake.uri))] == sorted([*before, "deep/note.txt"])
-    assert inner_tables(Storage(inner.uri)) == ()
+    assert inner_tables(everything(Storage(inner.uri))) == ()
 
 
 def test_which_files_may_have_rows(lake):
