@@ -7,7 +7,13 @@ import pytest
 from deltalake import DeltaTable
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files.table_folder import Naming, everything, inner_tables, listing, named
+from tensorlake_spark.delta.files.table_folder import (
+    Naming,
+    everything,
+    inner_tables,
+    listing,
+    named,
+)
 from tensorlake_spark.delta.store.storage import Storage
 
 pytestmark = pytest.mark.local_disk
