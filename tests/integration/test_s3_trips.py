@@ -22,7 +22,7 @@ from tensorlake_spark.delta.samples import sample_files, sample_values
 from tensorlake_spark.delta.store import payload_lengths
 from tensorlake_spark.delta.store.storage import Storage
 
-DELAY_S = 0.15  # longer than it takes a busy machine to send what is sent at one time
+DELAY_S = 0.2  # longer than it takes a busy machine to send what is sent at one time
 
 
 @pytest.fixture(scope="module")
@@ -479,7 +479,7 @@ def test_parts_of_a_sample_are_fetched_side_by_side(mixed, s3, options, seen):
     found, trips, asked, _ = seen(lambda: ds[7])
     assert right(found, 7)
     assert trips <= 7, "the row, which says that there are tiles; their log, their footer, and them"
-    assert len(asked) <= 29
+    assert len(asked) <= 28
     assert not any("/lake/_delta_log/" in one.path for one in asked), "it was read on opening"
     for number in (7, 30, 31):
         found, trips, asked, _ = seen(lambda number=number: ds[number])

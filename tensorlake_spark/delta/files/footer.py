@@ -386,11 +386,12 @@ def _read(remote: Remote, storage: Storage, name: str) -> Footer:
     tails: list[pa.Buffer] = []
 
     def read_tail(nbytes: int) -> pa.Buffer:
-        tails.append(remote.tail(name, nbytes))
+        before = _METAS if tails else 0  # of a long footer: what is before it
+        tails.append(remote.tail(name, nbytes + before))
         return tails[-1]
 
     footer = Footer(read_indexed(storage, name, read_tail))
-    footer.keep_metas(Part(tails[0], remote.sizes[name] - tails[0].size))
+    footer.keep_metas(Part(tails[-1], remote.sizes[name] - tails[-1].size))
     return footer
 
 
