@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError, check_text
-from tensorlake_spark.query.planning.queries import plan_query
+from tensorlake_spark.query.planning.known_plans import plan_of
 from tensorlake_spark.query.view import View
 
 
@@ -66,4 +66,4 @@ def query(
             check_text(value, f"parameter {name!r:.80},", InvalidQueryError)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidOptionError(f"seed={seed!r:.40} is not a number from 0")
-    return View(plan_query(sql, sources, parameters, seed))
+    return View(plan_of(sql, sources, parameters or {}, seed))

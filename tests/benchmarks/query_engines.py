@@ -70,6 +70,9 @@ def duckdb_relational(given: Given) -> Figures:
 
     files = [f"'{uri.removeprefix('file://')}'" for uri in DeltaTable(given["place"]).file_uris()]
     con = duckdb.connect()
+    con.execute(
+        "SET GLOBAL parquet_metadata_cache = true"
+    )  # or it reads the footers for each answer
     con.execute(f"CREATE VIEW dataset AS SELECT * FROM read_parquet([{', '.join(files)}])")
     con.execute(f"CREATE VIEW cities AS SELECT * FROM read_parquet('{given['cities']}')")
     out = {}
@@ -288,7 +291,8 @@ def ours_parse(given: Given) -> Figures:
     }
     out = {}
     for name, sql in texts.items():
-        first, later, _ = timed(lambda: ds.query(sql), 30)  # noqa: B023
+        others = (sql + " " * n for n in range(100))  # what was asked before is not planned again
+        first, later, _ = timed(lambda: ds.query(next(others)), 30)  # noqa: B023
         out |= {f"{name}_first": first, name: later}
     return out
 

@@ -18,7 +18,7 @@ from tensorlake_spark.query.engine.neighbours import best_of_all, best_rows
 from tensorlake_spark.query.engine.row_orders import arranged, expanded, sampled, split
 from tensorlake_spark.query.functions.tree_names import REMAINDERS, remainder_by_zero
 from tensorlake_spark.query.language.mistakes import mistake, place_named
-from tensorlake_spark.query.planning.plan import Expand, Plan, Relation, Step
+from tensorlake_spark.query.planning.plan import Expand, Plan, Relation, Statement, Step
 from tensorlake_spark.query.planning.queries import output_nodes
 
 
@@ -55,25 +55,27 @@ class PlanRun:
                 source.attach(session)
             for step in plan.steps:
                 session.register(step.name, self._step(step, session))
-            self.table = narrowed(self._rows(session, final_tree(plan.result, keyed)))
+            last = plan.statements.get(keyed)
+            if last is None:
+                last = plan.statements[keyed] = statement_of(final_tree(plan.result, keyed))
+            self.table = narrowed(self._rows(session, last))
 
-    def _rows(self, session: DuckSession, tree: Any) -> pa.Table:
-        sql = duckdb_sql(tree)
-        self.statements.append(sql)
-        used = {one.name for one in tree.find_all(exp.Placeholder)}
-        given = {name: plain(self.plan.parameters[name]) for name in used}
+    def _rows(self, session: DuckSession, asked: Statement) -> pa.Table:
+        self.statements.append(asked.sql)
+        given = {name: plain(self.plan.parameters[name]) for name in asked.parameters}
         try:
-            return session.rows(sql, given)
+            return session.rows(asked.sql, given)
         except InvalidQueryError as error:
             raise _placed(self.plan.text, str(error)) from error
 
     def _step(self, step: Step, session: DuckSession) -> pa.Table:
         table = best_of_all(
-            self.evaluation, step, self.plan.sources, lambda tree: self._rows(session, tree)
-        )
+            self.evaluation, step, self.plan.sources,
+            lambda tree: self._rows(session, statement_of(tree)),
+        )  # fmt: skip
         is_found = table is not None
         if table is None:
-            table = self._rows(session, step.tree)
+            table = self._rows(session, statement_of(step.tree))
         self.rows[step.name] = table.num_rows
         for computed in step.computed[is_found:]:
             if step.best is not None and computed is step.computed[0]:
@@ -160,6 +162,12 @@ def _placed(sql: str, said: str) -> InvalidQueryError:
         sql, found.start(), f"{name} is neither in GROUP BY nor in an aggregate",
         f"name it in GROUP BY, or choose one value of each group by any_value({name})",
     )  # fmt: skip
+
+
+def statement_of(tree: Any) -> Statement:
+    """Return what DuckDB is asked for a tree."""
+    names = dict.fromkeys(one.name for one in tree.find_all(exp.Placeholder))
+    return Statement(duckdb_sql(tree), tuple(names))
 
 
 def duckdb_sql(tree: Any) -> str:

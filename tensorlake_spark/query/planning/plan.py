@@ -116,6 +116,14 @@ class Relation:
     key: Key | None = None
 
 
+@dataclass(frozen=True)
+class Statement:
+    """SQL for DuckDB, and the names of its parameters."""
+
+    sql: str
+    parameters: tuple[str, ...]
+
+
 @dataclass
 class Plan:
     """A query that can be run.
@@ -136,6 +144,8 @@ class Plan:
         Values of ``:name``.
     seed : int
         For SAMPLE BY.
+    statements : dict of bool to Statement
+        What DuckDB was asked at the end, with and without the sids: it stays the same when the plan is run again.
     """
 
     text: str
@@ -145,6 +155,7 @@ class Plan:
     names: dict[str, str]
     parameters: dict[str, Any]
     seed: int = 0
+    statements: dict[bool, Statement] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[Source, str] | None:

@@ -60,6 +60,7 @@ class DatasetSource:
         self.uses: list[Sequence[Span]] = []
         self._paths: dict[str, tuple[Parts, pa.DataType]] = {SID: ((SID,), pa.int64())}
         self._present: dict[str, Parts] = {}
+        self._view: str | None = None  # of its files, when a plan has been run
         self.columns: dict[Parts, Named] = {(SID,): Named(SID, Stored(("", SID)), False)}
         self.stored: StoredSamples | None = data.stored if data.version is not None else None
         schema = data.schema.to_arrow() if self.stored is None else self.stored.schema
@@ -129,7 +130,9 @@ class DatasetSource:
         elif self._is_small(stored, wanted):
             session.register(self.name, self._table(stored, wanted, None))
         else:
-            session.make_view(self.name, " UNION ALL ".join(self._parts(stored, session, wanted)))
+            if self._view is None or stored.snapshot.deletions:
+                self._view = " UNION ALL ".join(self._parts(stored, session, wanted))
+            session.make_view(self.name, self._view)
 
     def _is_small(self, stored: StoredSamples, wanted: list[str]) -> bool:
         """Whether columns are so small that DuckDB gets them as a table."""
