@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tensorlake_spark.datasets.types.base import field_of, is_valid
+from tensorlake_spark.datasets.types.base import is_valid
 
 BLOCK = 256
 """Rows of a block."""
@@ -125,21 +125,22 @@ def _buffers(array: pa.Array, ends: Array, path: _Path) -> Iterator[tuple[_Path,
     valid = is_valid(array)
     yield (*path, 0), memoryview(valid.tobytes()), ends
     if pa.types.is_struct(kind):
-        for number, field in enumerate(kind):
-            yield from _buffers(field_of(array, field.name), ends, (*path, 1, number))
+        for number, field in enumerate(array.flatten()):  # null where the struct is
+            yield from _buffers(field, ends, (*path, 1, number))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         lengths = _lengths(pc.list_value_length(array))
         yield (*path, 1), memoryview(lengths.tobytes()), ends * lengths.itemsize
         yield from _buffers(array.flatten(), _sums(lengths)[ends], (*path, 2))
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
-        lengths = _lengths(pc.binary_length(array))
+        lengths = _text_lengths(array)
         yield (*path, 1), memoryview(lengths.tobytes()), ends * lengths.itemsize
         marks, data = _sums(lengths)[ends], _bytes(array)
         # Nulls have no bytes, as a rule; then none need be copied to leave these out.
         yield (*path, 2), data if len(data) == marks[-1] else _bytes(array.drop_null()), marks
     else:
-        there = array.drop_null() if array.null_count else array
-        yield (*path, 1), *_elements(there, _sums(valid)[ends])
+        if array.null_count:
+            array, ends = array.drop_null(), _sums(valid)[ends]
+        yield (*path, 1), *_elements(array, ends)
 
 
 def _sums(sizes: Array) -> Array:
@@ -150,6 +151,14 @@ def _sums(sizes: Array) -> Array:
 def _lengths(lengths: pa.Array) -> Array:
     found = lengths.fill_null(0).to_numpy(zero_copy_only=False)
     return np.asarray(found).astype("<i8")
+
+
+def _text_lengths(array: pa.Array) -> Array:
+    offsets = array.buffers()[1]
+    if array.null_count or offsets is None:
+        return _lengths(pc.binary_length(array))
+    marks = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    return np.diff(marks).astype("<i8")
 
 
 def _bytes(array: pa.Array) -> memoryview:

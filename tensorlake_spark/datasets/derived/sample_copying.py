@@ -42,7 +42,7 @@ from tensorlake_spark.delta.store.storage import Storage
 
 Array = np.ndarray[Any, Any]
 
-BATCH_BYTES = 8 << 20
+BATCH_BYTES = 16 << 20
 """Bytes of a batch, about: while one is written, the next is copied."""
 
 _COMPUTED_BYTES = 1 << 10  # of a computed value, about: nobody knows before

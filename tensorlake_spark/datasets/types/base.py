@@ -338,6 +338,8 @@ def as_type(given: Any) -> Type:
 
 def is_valid(array: pa.Array) -> Array:
     """Return which values are not null, as bools."""
+    if not array.null_count:
+        return np.ones(len(array), bool)
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
 
 
