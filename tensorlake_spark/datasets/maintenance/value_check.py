@@ -127,12 +127,13 @@ def _encodes(kind: Type, array: pa.Array) -> str | None:
 
 def _decodes(kind: Type, array: pa.Array) -> str | None:
     try:
-        kind.decode(array)
+        values = kind.decode(array)
     except MissingDependencyError:
         raise
     except _DAMAGE as error:
         return _sentence(error)
-    return None
+    faults = (kind.fault(value) for value in values if value is not None)
+    return next((text for text in faults if text is not None), None)
 
 
 def _other_facts(array: pa.Array, again: pa.Array) -> str | None:

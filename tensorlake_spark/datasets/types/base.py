@@ -208,6 +208,10 @@ class Type:
         """
         raise NotImplementedError
 
+    def fault(self, value: Any) -> str | None:
+        """Return what is wrong with a value that was decoded, and that neither `encode` nor `decode` sees in bytes."""
+        return None
+
     def stack(self, array: pa.Array) -> Array:
         """Return all samples as one array, with the samples along its first axis.
 

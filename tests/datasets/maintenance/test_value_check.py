@@ -69,3 +69,16 @@ def test_tiles_are_told_by_their_rows():
     array = kind.encode([np.zeros(3, "u1"), None, Tiled((70, 80), "uint8")], "it")
     assert tiled_samples(kind, array) == [(2, Tiled((70, 80), "uint8"))]
     assert tiled_samples(T.Text(), pa.array(["x"])) == []
+
+
+@pytest.mark.parametrize("wrap", [lambda kind: kind, T.Sequence])
+def test_a_class_without_a_name_is_seen_in_the_pixels_of_a_mask(wrap):
+    kind, other = T.SegmentMask(["sky", "road"], ignore=255), T.SegmentMask()
+    masks = [np.full((4, 5), number, "u1") for number in (0, 1, 255, 2, 1, 7)]
+    nested = wrap(kind) is not kind
+    array = wrap(other).encode([[one] for one in masks] if nested else masks, "it")
+    assert value_faults(wrap(kind), array, False) == [], "it has a look at headers only"
+    found = value_faults(wrap(kind), array, True)
+    assert [row for row, _ in found] == [3, 5]
+    assert found[1][1].endswith("it has a pixel of class 7, but the column has 2 classes")
+    assert value_faults(wrap(other), array, True) == []

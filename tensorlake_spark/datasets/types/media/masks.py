@@ -95,7 +95,8 @@ class SegmentMask(Mask):
     Parameters
     ----------
     names : sequence of str, optional
-        Names of the classes, in the order of their numbers. A larger number is an error.
+        Names of the classes, in the order of their numbers. A larger number in an array is an error; in a PNG,
+        `Dataset.check` with ``deep=True`` finds it.
     dtype : str
         ``uint8`` or ``uint16``.
     ignore : int, optional
@@ -149,17 +150,27 @@ class SegmentMask(Mask):
                 f"{least} to {most}",
                 _out_of_range(least, self.dtype),
             )
-        if self.names is not None:
-            rest = array[array != self.ignore] if self.ignore is not None else array
-            if rest.size and int(rest.max()) >= len(self.names):
-                raise place.wrong(
-                    number, f"numbers of {len(self.names)} classes", int(rest.max()),
-                    "add its name, or declare ignore=",
-                )  # fmt: skip
+        largest = self._largest(array)
+        if self.names is not None and largest >= len(self.names):
+            raise place.wrong(
+                number, f"numbers of {len(self.names)} classes", largest,
+                "add its name, or declare ignore=",
+            )  # fmt: skip
         return image_codecs.encoded(array.astype(self.dtype), "png", 0)
+
+    def _largest(self, array: Array) -> int:
+        """Return the largest number of a class, -1 if there is none."""
+        rest = array[array != self.ignore] if self.ignore is not None else array
+        return int(rest.max()) if rest.size else -1
 
     def decoded(self, data: bytes) -> Array:
         return image_codecs.indices_of(data).astype(self.dtype, copy=False)
+
+    def fault(self, value: Array) -> str | None:
+        largest = self._largest(value)
+        if self.names is None or largest < len(self.names):
+            return None
+        return f"it has a pixel of class {largest}, but the column has {len(self.names)} classes"
 
 
 def _out_of_range(least: int, dtype: str) -> str:
